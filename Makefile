@@ -1,0 +1,75 @@
+# The commands of a working day. `make test` is what CI runs (.ci/run); each of its steps can be run on its own.
+
+SHELL := bash
+STEP := .ci/step
+# One build for the tests, the flows and everything in compat/: the debug one that `cargo test` makes anyway.
+export STAUNCH ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/staunch
+
+.PHONY: help run test bench compat fmt lint docs fuzz tools
+
+help:
+	@echo 'make run      build the daemon and start it on its built-in defaults, loopback only'
+	@echo 'make test     everything that CI runs; installs what the tests need'
+	@echo 'make bench    speed on this machine, with the method'
+	@echo 'make compat   ten minutes of random traffic beside the original node StatsD'
+	@echo 'make fmt | lint | docs | fuzz'
+
+run:
+	cargo run --release --package staunch -- run
+
+# Ordered so that what is quick and what breaks often comes first.
+test:
+	@$(STEP) begin
+	@$(STEP) tools .ci/tools
+	@$(STEP) fmt cargo fmt --all --check
+	@$(STEP) tidy cargo xtask tidy
+	@$(STEP) clippy cargo clippy --locked --workspace --all-targets -- -D warnings
+	@$(STEP) tests cargo test --locked --workspace
+	@$(STEP) build cargo build --locked --package staunch
+	@$(STEP) flows $(STAUNCH) test tests/flow
+	@$(STEP) side-by-side-harness compat/side_by_side.py --self-test
+	@$(STEP) side-by-side compat/side_by_side.py --seconds 12
+	@$(STEP) management compat/management.py
+	@$(STEP) features compat/features.py
+	@$(STEP) original-tests compat/original_tests.js
+	@$(STEP) clients compat/clients/run.py
+	@$(STEP) docs $(MAKE) --no-print-directory docs
+	@$(STEP) fuzz cargo xtask fuzz --seconds 10
+	@$(STEP) instructions cargo xtask instructions
+	@$(STEP) readme cargo xtask readme
+	@$(STEP) end
+
+bench:
+	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
+	cargo run --release --package staunch -- bench statsd
+
+compat: tools
+	cargo build --locked --package staunch
+	compat/side_by_side.py --self-test
+	compat/side_by_side.py --seconds 600 --random 10
+	compat/management.py --self-test
+	compat/management.py
+	compat/features.py --self-test
+	compat/features.py
+	compat/original_tests.js --self-test
+	compat/original_tests.js
+	compat/clients/run.py
+
+fmt:
+	cargo fmt --all
+
+lint:
+	cargo fmt --all --check
+	cargo xtask tidy
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+docs:
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
+
+# Ten minutes for each parser. Needs a nightly toolchain.
+fuzz:
+	cargo +nightly fuzz --version || cargo install --locked cargo-fuzz
+	cargo xtask fuzz --seconds 600
+
+tools:
+	@.ci/tools

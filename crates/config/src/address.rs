@@ -1,0 +1,265 @@
+//! Listen addresses and endpoints as texts: `udp://127.0.0.1:8125`, `unix:///run/statsd.sock?mode=660`.
+//!
+//! Reading gives an error in words; writing gives a text that reads back to the same.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::options::Scheme;
+use crate::plan::{Endpoint, Listen};
+
+/// What is wrong with an address: for the caret, and perhaps what to write instead.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadAddress {
+    pub(crate) label: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// Longest path of a unix socket: what `sun_path` holds with its NUL.
+const UNIX_PATH_BYTES_MAX: usize = 107;
+
+/// Longest host name (RFC 1035).
+const HOST_BYTES_MAX: usize = 253;
+
+fn bad<T>(label: impl Into<String>) -> Result<T, BadAddress> {
+    Err(BadAddress { label: label.into(), hint: None })
+}
+
+/// Reads one entry of `listen`.
+pub(crate) fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Err(BadAddress {
+            label: "begins with none of udp://, tcp://, unix://, unixgram://, unix-frames://".into(),
+            hint: parse_socket(text).ok().map(|_| format!("write \"udp://{text}\" or \"tcp://{text}\"")),
+        });
+    };
+    match scheme {
+        "udp" => Ok(Listen::Udp(parse_socket(rest)?)),
+        "tcp" => Ok(Listen::Tcp(parse_socket(rest)?)),
+        "unix" => parse_unix(rest).map(|(path, mode)| Listen::UnixStream { path, mode }),
+        "unixgram" => parse_unix(rest).map(|(path, mode)| Listen::UnixDatagram { path, mode }),
+        "unix-frames" => parse_unix(rest).map(|(path, mode)| Listen::UnixFrames { path, mode }),
+        _ => {
+            let known = ["udp", "tcp", "unix", "unixgram", "unix-frames"];
+            Err(BadAddress {
+                label: format!(
+                    "`{scheme}://` is none of udp://, tcp://, unix://, unixgram://, unix-frames://"
+                ),
+                hint: crate::diagnostic::nearest(scheme, known.into_iter())
+                    .map(|word| format!("did you mean `{word}://`?")),
+            })
+        }
+    }
+}
+
+/// Writes one entry of `listen`.
+pub(crate) fn listen_text(listen: &Listen) -> String {
+    match listen {
+        Listen::Udp(address) => format!("udp://{address}"),
+        Listen::Tcp(address) => format!("tcp://{address}"),
+        Listen::UnixStream { path, mode } => format!("unix://{}", unix_text(path, *mode)),
+        Listen::UnixDatagram { path, mode } => format!("unixgram://{}", unix_text(path, *mode)),
+        Listen::UnixFrames { path, mode } => format!("unix-frames://{}", unix_text(path, *mode)),
+    }
+}
+
+/// Reads `ADDRESS:PORT` of something to listen at.
+pub(crate) fn parse_socket(text: &str) -> Result<SocketAddr, BadAddress> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    if port.parse::<u16>().is_err() {
+        return bad("has no port of 0 to 65535 behind the last colon");
+    }
+    let hint = match host {
+        "localhost" => Some(format!("write `127.0.0.1:{port}` or `[::1]:{port}`")),
+        "" | "*" => Some(format!("write `0.0.0.0:{port}` or `[::]:{port}` for all addresses")),
+        _ if host.contains(':') => Some("an IPv6 address stands in brackets".into()),
+        _ => None,
+    };
+    Err(BadAddress { label: format!("`{host}` is not an IP address; names are not looked up here"), hint })
+}
+
+fn parse_unix(text: &str) -> Result<(PathBuf, Option<u32>), BadAddress> {
+    let (path, mode) = match text.split_once('?') {
+        None => (text, None),
+        Some((path, query)) => {
+            let digits = query.strip_prefix("mode=").unwrap_or("");
+            let mode = u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o7777);
+            if mode.is_none() || digits.starts_with('+') {
+                return bad("what follows `?` must be `mode=` and octal permissions such as 660");
+            }
+            (path, mode)
+        }
+    };
+    let Some(path) = unescape(path) else { return bad("a `%` must be followed by two hexadecimal digits") };
+    if path.is_empty() || path == "@" {
+        return bad("has no path");
+    }
+    if path.contains('\0') {
+        return bad("a path cannot contain NUL");
+    }
+    if path.len() > UNIX_PATH_BYTES_MAX {
+        return bad(format!("the path has {} bytes; the system takes {UNIX_PATH_BYTES_MAX}", path.len()));
+    }
+    Ok((PathBuf::from(path), mode))
+}
+
+fn unix_text(path: &Path, mode: Option<u32>) -> String {
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3F");
+    match mode {
+        None => path,
+        Some(mode) => format!("{path}?mode={mode:o}"),
+    }
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        // Two hexadecimal digits are at most 255.
+        bytes.push(u8::try_from(digit(0)? * 16 + digit(1)?).ok()?);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Reads one entry of `to`: `tcp://host:port`.
+pub(crate) fn parse_endpoint(text: &str, scheme: Scheme) -> Result<Endpoint, BadAddress> {
+    let word = scheme.word();
+    match text.split_once("://") {
+        Some((given, rest)) if given == word => parse_host_port(rest),
+        Some((given, _)) => bad(format!("this output speaks {word}://, not {given}://")),
+        None => Err(BadAddress {
+            label: format!("does not begin with {word}://"),
+            hint: parse_host_port(text).ok().map(|_| format!("write \"{word}://{text}\"")),
+        }),
+    }
+}
+
+/// Reads `host:port`, the host being a name, an IPv4 address, or an IPv6 address in brackets.
+pub(crate) fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
+    let Some((host, port)) = text.rsplit_once(':').filter(|(_, port)| !port.contains(']')) else {
+        return bad("has no port: it ends in `:` and a number");
+    };
+    let port = match port.parse::<u16>() {
+        Ok(port) if port > 0 && !text.contains(":+") => port,
+        _ => return bad("its port is not a number of 1 to 65535"),
+    };
+    if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return match inner.parse::<std::net::Ipv6Addr>() {
+            Ok(_) => Ok(Endpoint { host: inner.into(), port }),
+            Err(_) => bad(format!("`{inner}` is not an IPv6 address")),
+        };
+    }
+    if host.contains(':') {
+        return bad("an IPv6 address stands in brackets");
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if host.is_empty() || host.len() > HOST_BYTES_MAX || !host.chars().all(fits) {
+        return bad("its host is neither a name nor an address");
+    }
+    Ok(Endpoint { host: host.into(), port })
+}
+
+/// Writes `host:port`.
+pub(crate) fn host_port_text(endpoint: &Endpoint) -> String {
+    if endpoint.host.contains(':') {
+        format!("[{}]:{}", endpoint.host, endpoint.port)
+    } else {
+        format!("{}:{}", endpoint.host, endpoint.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn listen_addresses_read_or_say_why_not() {
+        let unix = |path: &str, mode| Listen::UnixStream { path: path.into(), mode };
+        let good = [
+            ("udp://127.0.0.1:8125", Listen::Udp("127.0.0.1:8125".parse().unwrap())),
+            ("tcp://[::1]:0", Listen::Tcp("[::1]:0".parse().unwrap())),
+            ("unix:///run/s.sock", unix("/run/s.sock", None)),
+            ("unix://@name?mode=0660", unix("@name", Some(0o660))),
+            ("unix://rel%3Fative%25?mode=7", unix("rel?ative%", Some(7))),
+            ("unixgram:///x", Listen::UnixDatagram { path: "/x".into(), mode: None }),
+            ("unix-frames:///x", Listen::UnixFrames { path: "/x".into(), mode: None }),
+        ];
+        for (text, want) in good {
+            let got = parse_listen(text).unwrap();
+            assert_eq!(got, want, "{text}");
+            assert_eq!(parse_listen(&listen_text(&got)), Ok(got), "{text}");
+        }
+        let bad = [
+            ("127.0.0.1:8125", "begins with none"),
+            ("udp://localhost:8125", "`localhost` is not an IP address"),
+            ("udp://:8125", "not an IP address"),
+            ("udp://127.0.0.1", "no port"),
+            ("udp://127.0.0.1:99999", "no port"),
+            ("upd://127.0.0.1:1", "is none of"),
+            ("unix://", "no path"),
+            ("unix:///x?mode=888", "octal"),
+            ("unix:///x?mode=77777", "octal"),
+            ("unix:///x?mode=+7", "octal"),
+            ("unix:///x?m", "octal"),
+            ("unix:///%0", "hexadecimal"),
+            ("unix:///%+1", "hexadecimal"),
+            ("unix:///%00", "NUL"),
+        ];
+        for (text, want) in bad {
+            let got = parse_listen(text).unwrap_err();
+            assert!(got.label.contains(want), "{text}: {}", got.label);
+        }
+        let path = |len: usize| format!("unix://{}", "x".repeat(len));
+        assert!(parse_listen(&path(UNIX_PATH_BYTES_MAX)).is_ok());
+        assert!(parse_listen(&path(UNIX_PATH_BYTES_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn endpoints_read_or_say_why_not() {
+        for (text, host, port) in
+            [("a.b-c_1:2003", "a.b-c_1", 2003), ("[::1]:1", "::1", 1), ("10.0.0.5:65535", "10.0.0.5", 65535)]
+        {
+            let got = parse_endpoint(&format!("tcp://{text}"), Scheme::Tcp).unwrap();
+            assert_eq!((&*got.host, got.port), (host, port));
+            assert_eq!(host_port_text(&got), text);
+        }
+        let bad = [
+            ("udp://h:1", "speaks tcp://"),
+            ("h:1", "does not begin with tcp://"),
+            ("tcp://h", "no port"),
+            ("tcp://[::1]", "no port"),
+            ("tcp://h:0", "not a number of 1"),
+            ("tcp://h:+1", "not a number of 1"),
+            ("tcp://::1:1", "brackets"),
+            ("tcp://[h]:1", "not an IPv6"),
+            ("tcp://a b:1", "neither a name"),
+            ("tcp://:1", "neither a name"),
+        ];
+        for (text, want) in bad {
+            let got = parse_endpoint(text, Scheme::Tcp).unwrap_err();
+            assert!(got.label.contains(want), "{text}: {}", got.label);
+        }
+        let host = "x".repeat(HOST_BYTES_MAX);
+        assert!(parse_host_port(&format!("{host}:1")).is_ok());
+        assert!(parse_host_port(&format!("{host}x:1")).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(udp|tcp|unix)?(://)?.{0,20}") {
+            let _ = (parse_listen(&text), parse_endpoint(&text, Scheme::Udp));
+        }
+    }
+}

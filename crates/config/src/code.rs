@@ -1,0 +1,197 @@
+//! Every kind of mistake a configuration can have, with its page for `staunch explain`.
+//!
+//! Codes are API: a code is never given a second meaning. `C…` are of native files, `I…` of imports.
+
+macro_rules! codes {
+    ($($variant:ident $word:literal $title:literal cause $cause:literal example $example:literal mend $mend:literal)+) => {
+        /// Kind of a mistake or warning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code { $(#[doc = $title] $variant,)+ }
+
+        impl Code {
+            /// Every code, in the order of the docs.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)+];
+
+            /// The word that names it: `C001`, `I001`, ….
+            pub fn word(self) -> &'static str {
+                match self { $(Code::$variant => $word,)+ }
+            }
+
+            /// One line: what is wrong.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$variant => $title,)+ }
+            }
+
+            /// Why it is a mistake, in full sentences.
+            pub fn cause(self) -> &'static str {
+                match self { $(Code::$variant => $cause,)+ }
+            }
+
+            /// A piece of a file that has it.
+            pub fn example(self) -> &'static str {
+                match self { $(Code::$variant => $example,)+ }
+            }
+
+            /// What to do.
+            pub fn mend(self) -> &'static str {
+                match self { $(Code::$variant => $mend,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    Syntax "C001" "The file is not TOML or YAML"
+        cause "The text breaks a rule of its format at the marked place. A file that ends in `.yaml`, `.yml` or `.json` is read as YAML, every other one as TOML."
+        example "[sources.app\ntype = \"statsd\""
+        mend "Correct the marked place; what stands before it is often the cause (a quote or bracket that was not closed)."
+    UnknownKey "C002" "No such option here"
+        cause "The section has no option of this name. Unknown options are mistakes because a misspelt one would otherwise be ignored in silence."
+        example "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindwo = \"10s\""
+        mend "Use the name that the hint offers, or look the section up in the reference (`docs/reference.md`)."
+    WrongType "C003" "The value has the wrong type"
+        cause "The option wants another type of value: a text, a number, true or false, a list or a table."
+        example "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\npercentiles = 90"
+        mend "Write the value as the message says. Durations and sizes are texts with a unit: \"10s\", \"64MiB\"."
+    BadValue "C004" "The value cannot be understood"
+        cause "The value has the right type, but its text is not of the form that the option wants: a duration, a size, an address, or one of a few words."
+        example "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"10 parsecs\""
+        mend "Write one of the forms that the message names. Durations: 250ms, 10s, 5m, 1h, 7d. Sizes: 512B, 64KiB, 1GiB. Addresses: udp://127.0.0.1:8125, tcp://[::1]:2003, unix:///run/statsd.sock."
+    OutOfRange "C005" "The value is outside its limits"
+        cause "The value is smaller or larger than the option can work with. The message names the limit."
+        example "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"0s\""
+        mend "Choose a value within the limits of the message."
+    MissingKey "C006" "An option that must be set is missing"
+        cause "The section cannot work without this option, and there is no sensible default for it."
+        example "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]"
+        mend "Add the option that the message names."
+    UnknownType "C007" "No such type of source, transform or output"
+        cause "The `type` of the section is none that this version knows, so the other options of the section were not checked."
+        example "[outputs.carbon]\ntype = \"grahpite\""
+        mend "Use one of the types that the message lists."
+    DuplicateName "C008" "Two things have one name"
+        cause "`from` can name a source or a transform, so these two cannot share a name. Outputs need distinct names too, those made for several endpoints (`NAME/host:port`) included."
+        example "[sources.app]\ntype = \"statsd\"\n\n[transforms.app]\ntype = \"aggregate\""
+        mend "Rename one of the two, and the places that refer to it."
+    BadName "C009" "The name cannot be used"
+        cause "Names of sources, transforms and outputs appear in self-metrics, in the API and in file names. They have 1 to 64 characters out of letters, digits, `_`, `-` and `.`, and begin with a letter or digit. An output with one endpoint may also be called `NAME/host:port` after it, as an output with several is split."
+        example "[sources.\"my app\"]\ntype = \"statsd\""
+        mend "Rename it, for example with `_` in place of the blank."
+    NeedsAggregate "C010" "The output needs aggregates"
+        cause "This output writes what an aggregation gives at the end of each window, but its `from` names a source. Samples have no value of their own to store until they are aggregated."
+        example "[sources.app]\ntype = \"statsd\"\n\n[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"app\"]\nto = [\"tcp://10.0.0.5:2003\"]"
+        mend "Add a transform of type `aggregate` that takes from the source, and name the transform in the output's `from`."
+    NeedsSource "C011" "It takes from sources only"
+        cause "Aggregations take samples, and raw outputs (`udp`, `tcp`, `event_file`) take packets or events: both come from a source. The `from` here names a transform."
+        example "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\n\n[outputs.copy]\ntype = \"udp\"\nfrom = [\"stats\"]\nto = [\"udp://10.0.0.5:8125\"]"
+        mend "Name the source itself in `from`."
+    Cycle "C012" "It feeds itself"
+        cause "Following `from` from this transform leads back to it: no record could ever enter."
+        example "[transforms.a]\ntype = \"aggregate\"\nfrom = [\"b\"]\n\n[transforms.b]\ntype = \"aggregate\"\nfrom = [\"a\"]"
+        mend "Let one of them take from a source."
+    MixedDialects "C013" "One aggregation takes from sources that read differently"
+        cause "The series of one aggregation are found by the bytes of their names. Sources with different dialects or reading options would give one text two meanings."
+        example "[sources.a]\ntype = \"statsd\"\ndialect = \"etsy\"\n\n[sources.b]\ntype = \"statsd\"\ndialect = \"union\"\n\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"a\", \"b\"]"
+        mend "Give the sources the same options, or one aggregation each; several aggregations may feed one output."
+    UnknownReference "C014" "A name refers to nothing"
+        cause "A `from` names something that the file does not define, or that gives no records: only sources and transforms do."
+        example "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stat\"]"
+        mend "Use one of the names in the message, or define the missing section."
+    Loop "C015" "An output sends to a listener of the same daemon"
+        cause "What the output sends would come in again at the source and be sent again, for ever."
+        example "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:8125\"]\n\n[outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:8125\"]"
+        mend "Send to another address or listen at another one."
+    AddressTaken "C016" "Two listeners share one address"
+        cause "Only one listener can have a port (or a socket's path). Two addresses also collide when one of them is the wildcard `0.0.0.0` or `[::]` with the same port."
+        example "[sources.a]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:8125\"]\n\n[sources.b]\ntype = \"statsd\"\nlisten = [\"udp://0.0.0.0:8125\"]"
+        mend "Give one of them another port, or join the two sources into one."
+    Unused "C017" "Nothing takes from it"
+        cause "A source or transform is not named in any `from`, so its records end as `filtered`. This is a warning: the rest works."
+        example "[sources.app]\ntype = \"statsd\""
+        mend "Name it in the `from` of a transform or output, or remove it."
+    DiskQueue "C018" "Disk queues are not available in this version"
+        cause "`queue.kind = \"disk\"` is reserved for queues that survive a restart. This version keeps queues in memory only, and says so rather than lose records that were believed to be safe."
+        example "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://10.0.0.5:2003\"]\nqueue = { kind = \"disk\", bytes_max = \"4GiB\" }"
+        mend "Use `kind = \"memory\"`, with a `bytes_max` that covers the longest outage to be survived."
+    FileShared "C019" "Two writers share one file"
+        cause "Each file of an output is written, and rotated, by that output alone. Two writers would mix their lines and rotate each other's files away."
+        example "[outputs.points]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"points\"\n\n[outputs.events]\ntype = \"event_file\"\nfrom = [\"app\"]\npath = \"points\""
+        mend "Give each its own `path`."
+    Empty "C020" "A list has nothing in it"
+        cause "The option needs at least one entry: a source without a listener or an output without a feed would do nothing."
+        example "[sources.app]\ntype = \"statsd\"\nlisten = []"
+        mend "Add an entry, or remove the section."
+    Repeated "C021" "The same thing stands twice"
+        cause "A key or list entry is repeated. The second one would overwrite the first, or do its work twice."
+        example "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nfrom = [\"app\"]"
+        mend "Remove one of the two."
+    NoEffect "C022" "The option has no effect here"
+        cause "Another option of the section, such as the dialect or the namespace, makes this one meaningless. This is a warning: the option is ignored."
+        example "[sources.app]\ntype = \"statsd\"\ndialect = \"etsy\"\ngauge_sign = \"absolute\""
+        mend "Remove the option, or change the one that the message names."
+    NoSource "C023" "The file defines no source"
+        cause "Without a source nothing can come in. An empty file does not mean the built-in defaults: those hold only when no file is given."
+        example "[http]\nlisten = \"127.0.0.1:8680\""
+        mend "Add a source: `[sources.app]` with `type = \"statsd\"`."
+    TooMany "C024" "There are too many of them"
+        cause "A file may define up to 1000 sources, 1000 transforms and 1000 outputs (an output counts once for each of its endpoints), and lists have their own limits, named in the message."
+        example "[outputs.copy]\nto = [\"udp://10.0.0.1:8125\", …]"
+        mend "Split the work over several daemons."
+
+    UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
+        cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."
+        example "{ port: ports.map(p => p + 1)[0] }"
+        mend "Write the value itself, or evaluate the file once with node and keep the JSON it gives."
+    ImportUnknownKey "I002" "The original has no option of this name"
+        cause "The original ignores options that it does not know, so this one never had an effect there; it is often a misspelling."
+        example "{ flushInteval: 10000 }"
+        mend "Correct the name if the hint fits, otherwise remove the line."
+    UnknownBackend "I003" "No such backend here"
+        cause "The file loads a backend module that has no counterpart in this daemon."
+        example "{ backends: [\"statsd-librato-backend\"] }"
+        mend "Remove it, or replace it with an output that exists; `--ignore-unknown-backends` goes on without it."
+    NotCarriedOver "I004" "This line was not carried over"
+        cause "The option exists in the original, but nothing here corresponds to it, so that the native file does without it."
+        example "{ title: \"statsd on web1\" }"
+        mend "Nothing when the option does not matter; otherwise the message says what does the same here."
+    ImportBadValue "I005" "The original would not work with this value"
+        cause "The value has the right type, but is outside what the option means, or the original gives a result that nobody wants."
+        example "{ percentThreshold: [101] }"
+        mend "Write one of the values that the message names."
+    ImportBadType "I006" "The value has the wrong type"
+        cause "The option wants another type of value. Numbers in texts (\"8125\", as they come from environment variables) are converted; this one cannot be."
+        example "{ port: [\"8125\"] }"
+        mend "Write the value as the message says."
+    ImportNoEffect "I007" "The option has no effect"
+        cause "The option is obsolete, stands in the wrong place, or is overridden by another one: the original does not heed it."
+        example "{ legacyNamespace: false }"
+        mend "Remove it, or move it to where the hint says."
+    ImportSyntax "I008" "The file cannot be read"
+        cause "The text breaks a rule of the original's file format at the marked place."
+        example "{ port: 8125 backends: [] }"
+        mend "Correct the marked place; what stands before it is often the cause."
+}
+
+impl Code {
+    /// The code of a word such as `C014`; case does not matter.
+    pub fn of_word(word: &str) -> Option<Code> {
+        Code::ALL.iter().copied().find(|code| code.word().eq_ignore_ascii_case(word))
+    }
+
+    /// The page of `staunch explain`: title, cause, example, mend.
+    pub fn explain(self) -> String {
+        let example: String = self.example().lines().map(|line| format!("    {line}\n")).collect();
+        format!("{}: {}\n\n{}\n\n{example}\n{}\n", self.word(), self.title(), self.cause(), self.mend())
+    }
+}
+
+#[test]
+fn codes_are_distinct_and_found_by_their_word() {
+    for code in Code::ALL {
+        assert_eq!(Code::of_word(&code.word().to_lowercase()), Some(*code), "{} is given twice", code.word());
+        assert!(!code.title().ends_with('.') && code.cause().ends_with('.') && code.mend().ends_with('.'));
+        assert!(code.explain().contains(code.title()));
+    }
+    assert_eq!(Code::of_word("C999"), None);
+}

@@ -1,0 +1,494 @@
+//! Text to tokens: the words of the expression language of configuration files.
+//!
+//! All of the text is cut at once, so that the parser can look ahead. Invariant: any text gives tokens or one
+//! [`Fault`]; the last token is always [`Kind::End`]. Not here: what the tokens mean (`parser`).
+
+use super::number;
+use super::{Fault, Place};
+
+/// One token.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token {
+    pub kind: Kind,
+    pub place: Place,
+    /// A line ends between the token before and this one: where JavaScript may supply a missing `;`.
+    pub newline_before: bool,
+}
+
+/// What a token is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Name or keyword.
+    Word(String),
+    Number(f64),
+    /// Text in quotes, escapes resolved.
+    Text(String),
+    /// A piece of a template: the `first` begins it, the `last` is followed by no `${`.
+    Template {
+        text: String,
+        first: bool,
+        last: bool,
+    },
+    /// A regular expression as written, slashes and flags included.
+    Regex(String),
+    /// Operator or bracket.
+    Sign(&'static str),
+    End,
+}
+
+/// Operators and brackets, longer ones before their beginnings.
+const SIGNS: &[&str] = &[
+    ">>>=", "...", "===", "!==", "**=", "<<=", ">>=", ">>>", "&&=", "||=", "??=", "=>", "==", "!=", "<=",
+    ">=", "&&", "||", "??", "?.", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<", ">>",
+    "**", "{", "}", "(", ")", "[", "]", ".", ";", ",", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "!",
+    "~", "?", ":", "=", "@",
+];
+
+/// Cuts all of `text`.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
+    let mut lexer = Lexer { text, at: 0, braces: Vec::new(), tokens: Vec::new() };
+    if text.starts_with('\u{feff}') {
+        lexer.at = '\u{feff}'.len_utf8();
+    }
+    while lexer.token()? {}
+    Ok(lexer.tokens)
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    /// Open braces; true for one that a template's `${` opened.
+    braces: Vec<bool>,
+    tokens: Vec<Token>,
+}
+
+impl Lexer<'_> {
+    /// Cuts one token; false at the end of the text.
+    fn token(&mut self) -> Result<bool, Fault> {
+        let newline_before = self.blank()?;
+        let start = self.at;
+        let kind = match self.peek() {
+            None => Kind::End,
+            Some(quote @ ('"' | '\'')) => self.quoted(quote)?,
+            Some('`') => {
+                self.at += 1;
+                self.template(start)?
+            }
+            Some('}') if self.braces.last() == Some(&true) => {
+                self.at += 1;
+                self.braces.pop();
+                self.template(start)?
+            }
+            Some(c) if c.is_ascii_digit() || (c == '.' && self.digit_at(self.at + 1)) => self.number()?,
+            Some(c) if starts_word(c) => self.word(),
+            Some('/') if self.regex_may_stand_here() => self.regex()?,
+            Some(c) => self.sign(c)?,
+        };
+        let more = kind != Kind::End;
+        self.tokens.push(Token { kind, place: Place { start, end: self.at }, newline_before });
+        Ok(more)
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn digit_at(&self, at: usize) -> bool {
+        self.text.as_bytes().get(at).is_some_and(u8::is_ascii_digit)
+    }
+
+    /// Skips white space and comments; true when a line ended in them.
+    fn blank(&mut self) -> Result<bool, Fault> {
+        let mut newline = false;
+        loop {
+            let start = self.at;
+            if self.rest().starts_with("//") {
+                self.at += self.rest().find(is_line_end).unwrap_or(self.rest().len());
+            } else if self.rest().starts_with("/*") {
+                let Some(end) = self.rest()[2..].find("*/") else {
+                    let place = Place { start, end: start + 2 };
+                    return Err(Fault::syntax(place, "this comment has no end", "`*/` is missing"));
+                };
+                newline |= self.rest()[..end + 2].contains(is_line_end);
+                self.at += end + 4;
+            } else {
+                match self.peek() {
+                    Some(c) if number::is_space(c) => {
+                        newline |= is_line_end(c);
+                        self.at += c.len_utf8();
+                    }
+                    _ => return Ok(newline),
+                }
+            }
+        }
+    }
+
+    fn word(&mut self) -> Kind {
+        let rest = self.rest();
+        let end = rest.find(|c| !continues_word(c)).unwrap_or(rest.len());
+        let word = rest[..end].to_owned();
+        self.at += end;
+        Kind::Word(word)
+    }
+
+    fn sign(&mut self, c: char) -> Result<Kind, Fault> {
+        let Some(&sign) = SIGNS.iter().find(|sign| self.rest().starts_with(**sign)) else {
+            let place = Place { start: self.at, end: self.at + c.len_utf8() };
+            let mut fault =
+                Fault::syntax(place, format!("`{}` is not JavaScript", c.escape_debug()), "not known here");
+            if c == '#' {
+                fault.hint =
+                    Some("comments begin with `//`; `#` is Net::Statsd::Server's (Perl) form".into());
+            }
+            return Err(fault);
+        };
+        // `a?.5:b` is a conditional with the number .5, as JavaScript reads it.
+        let sign = if sign == "?." && self.digit_at(self.at + 2) { "?" } else { sign };
+        self.at += sign.len();
+        match sign {
+            "{" => self.braces.push(false),
+            "}" => {
+                self.braces.pop();
+            }
+            _ => {}
+        }
+        Ok(Kind::Sign(sign))
+    }
+
+    /// A `/` begins a regular expression where a value may begin, and divides where one has just ended.
+    fn regex_may_stand_here(&self) -> bool {
+        match self.tokens.last().map(|token| &token.kind) {
+            None => true,
+            Some(Kind::Sign(sign)) => !matches!(*sign, ")" | "]" | "}"),
+            Some(Kind::Word(word)) => matches!(word.as_str(), "return" | "typeof" | "void" | "in" | "of"),
+            Some(Kind::Template { last, .. }) => !last,
+            Some(Kind::Number(_) | Kind::Text(_) | Kind::Regex(_) | Kind::End) => false,
+        }
+    }
+
+    fn regex(&mut self) -> Result<Kind, Fault> {
+        let start = self.at;
+        self.at += 1;
+        let mut in_class = false;
+        loop {
+            match self.next() {
+                Some('/') if !in_class => break,
+                Some('[') => in_class = true,
+                Some(']') => in_class = false,
+                Some('\\') if self.peek().is_some_and(|c| !is_line_end(c)) => {
+                    self.next();
+                }
+                Some(c) if !is_line_end(c) => {}
+                _ => {
+                    let place = Place { start, end: start + 1 };
+                    return Err(Fault::syntax(place, "this regular expression has no end", "`/` is missing"));
+                }
+            }
+        }
+        while self.peek().is_some_and(continues_word) {
+            self.next();
+        }
+        Ok(Kind::Regex(self.text[start..self.at].to_owned()))
+    }
+
+    fn number(&mut self) -> Result<Kind, Fault> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut end = start;
+        while let Some(byte) = bytes.get(end) {
+            let exponent_sign = matches!(byte, b'+' | b'-')
+                && matches!(bytes[end - 1], b'e' | b'E')
+                && !bytes[start..].starts_with(b"0x")
+                && !bytes[start..].starts_with(b"0X");
+            if !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') || exponent_sign) {
+                break;
+            }
+            end += 1;
+        }
+        self.at = end;
+        let written = &self.text[start..end];
+        let place = Place { start, end };
+        if written.ends_with('n') && written[..written.len() - 1].bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Fault::unsupported(
+                place,
+                format!("`{written}` is a BigInt, which is not supported here"),
+            ));
+        }
+        match literal(written) {
+            Some(number) if !self.peek().is_some_and(continues_word) => Ok(Kind::Number(number)),
+            _ => Err(Fault::syntax(place, format!("`{written}` is not a number"), "not a number")),
+        }
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<Kind, Fault> {
+        let start = self.at;
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            match self.next() {
+                Some(c) if c == quote => return Ok(Kind::Text(text)),
+                Some('\\') => self.escape(&mut text, false)?,
+                Some('\n' | '\r') | None => {
+                    let place = Place { start, end: start + 1 };
+                    return Err(Fault::syntax(
+                        place,
+                        "this text has no end",
+                        format!("`{quote}` is missing"),
+                    ));
+                }
+                Some(c) => text.push(c),
+            }
+        }
+    }
+
+    /// The piece of a template from here to its `${` or its end; `start` is where it began.
+    fn template(&mut self, start: usize) -> Result<Kind, Fault> {
+        let first = self.text[start..].starts_with('`');
+        let mut text = String::new();
+        loop {
+            match self.next() {
+                Some('`') => return Ok(Kind::Template { text, first, last: true }),
+                Some('$') if self.peek() == Some('{') => {
+                    self.at += 1;
+                    self.braces.push(true);
+                    return Ok(Kind::Template { text, first, last: false });
+                }
+                Some('\\') => self.escape(&mut text, true)?,
+                Some('\r') => {
+                    // Both CRLF and CR are one LF in a template.
+                    if self.peek() != Some('\n') {
+                        text.push('\n');
+                    }
+                }
+                Some(c) => text.push(c),
+                None => {
+                    let place = Place { start, end: start + 1 };
+                    return Err(Fault::syntax(place, "this template has no end", "` is missing"));
+                }
+            }
+        }
+    }
+
+    /// What stands behind a backslash.
+    fn escape(&mut self, text: &mut String, template: bool) -> Result<(), Fault> {
+        let start = self.at - 1;
+        let bad = |end| Fault::syntax(Place { start, end }, "this escape is not valid", "not an escape");
+        let Some(c) = self.next() else {
+            return Err(bad(start + 1));
+        };
+        match c {
+            'n' => text.push('\n'),
+            'r' => text.push('\r'),
+            't' => text.push('\t'),
+            'b' => text.push('\u{8}'),
+            'f' => text.push('\u{c}'),
+            'v' => text.push('\u{b}'),
+            // A line that goes on: neither the backslash nor the line's end count.
+            '\r' => {
+                if self.peek() == Some('\n') {
+                    self.at += 1;
+                }
+            }
+            '\n' | '\u{2028}' | '\u{2029}' => {}
+            'x' => {
+                let code = self.hex(2).ok_or_else(|| bad(self.at))?;
+                text.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+            }
+            'u' => {
+                let code = self.unicode().ok_or_else(|| bad(self.at))?;
+                text.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+            }
+            '0'..='9' if template && (c != '0' || self.digit_at(self.at)) => return Err(bad(self.at)),
+            '0'..='7' => text.push(self.octal(c)),
+            other => text.push(other),
+        }
+        Ok(())
+    }
+
+    /// An octal escape, as sloppy JavaScript still reads it: up to three digits, at most 255.
+    fn octal(&mut self, first: char) -> char {
+        let mut code = first.to_digit(8).unwrap_or(0);
+        let most = if first <= '3' { 2 } else { 1 };
+        for _ in 0..most {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(8)) else { break };
+            self.at += 1;
+            code = code * 8 + digit;
+        }
+        char::from_u32(code).unwrap_or('\u{fffd}')
+    }
+
+    fn hex(&mut self, digits: usize) -> Option<u32> {
+        let digits = self.rest().get(..digits).filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let code = u32::from_str_radix(digits, 16).ok()?;
+        self.at += digits.len();
+        Some(code)
+    }
+
+    /// Behind `\u`: four digits or `{digits}`; two escapes of a surrogate pair are one character.
+    fn unicode(&mut self) -> Option<u32> {
+        if self.peek() == Some('{') {
+            let end = self.rest().find('}')?;
+            let code =
+                u32::from_str_radix(self.rest().get(1..end)?, 16).ok().filter(|code| *code <= 0x10_ffff)?;
+            self.at += end + 1;
+            return Some(code);
+        }
+        let high = self.hex(4)?;
+        if !(0xd800..0xdc00).contains(&high) || !self.rest().starts_with("\\u") {
+            return Some(high);
+        }
+        let back = self.at;
+        self.at += 2;
+        match self.hex(4) {
+            Some(low) if (0xdc00..0xe000).contains(&low) => {
+                Some(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00))
+            }
+            _ => {
+                self.at = back;
+                Some(high)
+            }
+        }
+    }
+}
+
+/// The value of a number as written in JavaScript; none when it is not one.
+fn literal(written: &str) -> Option<f64> {
+    let separated = written.contains('_');
+    let bytes = written.as_bytes();
+    let digit = |at: Option<&u8>| at.is_some_and(u8::is_ascii_hexdigit);
+    let misplaced = |(at, byte): (usize, &u8)| {
+        *byte == b'_' && !(at > 0 && digit(bytes.get(at - 1)) && digit(bytes.get(at + 1)))
+    };
+    if separated && bytes.iter().enumerate().any(misplaced) {
+        return None;
+    }
+    let plain = written.replace('_', "");
+    if let Some((radix, digits)) = number::radix_prefix(&plain) {
+        return number::integer(digits, radix);
+    }
+    // `0755` is octal, as sloppy JavaScript reads it, and has no fraction; `089` and `08.5` are decimal.
+    let whole = plain.bytes().take_while(u8::is_ascii_digit).count();
+    if whole > 1 && plain.starts_with('0') {
+        if separated {
+            return None;
+        }
+        if plain[..whole].bytes().all(|byte| byte < b'8') {
+            return number::integer(&plain, 8);
+        }
+    }
+    number::decimal_prefix(&plain).filter(|(_, length)| *length == plain.len()).map(|(number, _)| number)
+}
+
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
+}
+
+fn starts_word(c: char) -> bool {
+    c == '$' || c == '_' || c.is_alphabetic()
+}
+
+fn continues_word(c: char) -> bool {
+    starts_word(c) || c.is_alphanumeric() || matches!(c, '\u{200c}' | '\u{200d}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Result<Vec<Kind>, Fault> {
+        let mut kinds: Vec<Kind> = tokens(text)?.into_iter().map(|token| token.kind).collect();
+        assert_eq!(kinds.pop(), Some(Kind::End));
+        Ok(kinds)
+    }
+
+    fn one(text: &str) -> Option<Kind> {
+        kinds(text).ok().filter(|kinds| kinds.len() == 1).and_then(|mut kinds| kinds.pop())
+    }
+
+    #[test]
+    fn numbers_in_all_forms() {
+        let table: &[(&str, f64)] = &[
+            ("0", 0.0),
+            ("8125", 8125.0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("1e3", 1000.0),
+            ("1E-2", 0.01),
+            ("1e+2", 100.0),
+            ("0x1F", 31.0),
+            ("0xe", 14.0),
+            ("0o17", 15.0),
+            ("0b101", 5.0),
+            ("0777", 511.0),
+            ("089", 89.0),
+            ("08.5", 8.5),
+            ("1_000_000", 1_000_000.0),
+            ("0xff_ff", 65535.0),
+        ];
+        for (text, want) in table {
+            assert_eq!(one(text), Some(Kind::Number(*want)), "text {text:?}");
+        }
+        for text in ["1e", "0x", "0b2", "1_", "_1_", "1__0", "3px", "1.2.3", "10n", "0_7", "01.5", "1é"] {
+            assert!(!matches!(one(text), Some(Kind::Number(_))), "text {text:?}");
+        }
+    }
+
+    #[test]
+    fn texts_and_their_escapes() {
+        let table: &[(&str, &str)] = &[
+            (r#"'a"b'"#, "a\"b"),
+            (r#""a'b""#, "a'b"),
+            (r"'\n\r\t\b\f\v\0\\\''", "\n\r\t\u{8}\u{c}\u{b}\0\\'"),
+            (r"'\x41\u0042\u{43}'", "ABC"),
+            (r"'\ud83d\ude00'", "\u{1f600}"),
+            (r"'\ud83d'", "\u{fffd}"),
+            (r"'\101\7\8'", "A\u{7}8"),
+            ("'a\\\nb\\\r\nc'", "abc"),
+            ("'caf\u{e9}\u{2028}'", "caf\u{e9}\u{2028}"),
+        ];
+        for (text, want) in table {
+            assert_eq!(one(text), Some(Kind::Text((*want).to_owned())), "text {text:?}");
+        }
+        for text in ["'a", "\"a\n\"", r"'\x4'", r"'\u00g0'", r"'\u{110000}'", r"'\u{", "'\\"] {
+            assert!(kinds(text).is_err(), "text {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_slash_divides_or_begins_a_regular_expression() {
+        let regex = |text: &str| Kind::Regex(text.to_owned());
+        assert_eq!(kinds("[/a[/]b/gi]").unwrap()[1], regex("/a[/]b/gi"));
+        assert_eq!(kinds("a / b / c").unwrap()[1], Kind::Sign("/"));
+        assert_eq!(kinds(r"return /\//").unwrap()[1], regex(r"/\//"));
+        assert!(kinds("[/a\n/]").is_err());
+    }
+
+    #[test]
+    fn templates_nest() {
+        let piece = |text: &str, first, last| Kind::Template { text: text.to_owned(), first, last };
+        assert_eq!(kinds("`a`").unwrap(), [piece("a", true, true)]);
+        let got = kinds("`a${ {b:`c`} }d`").unwrap();
+        assert_eq!(got.first(), Some(&piece("a", true, false)));
+        assert_eq!(got.last(), Some(&piece("d", false, true)));
+        assert!(kinds("`a").is_err());
+    }
+
+    #[test]
+    fn comments_are_blank_and_line_ends_are_seen() {
+        let got = tokens("a // x\n/* y\n */ b /* z */ c").unwrap();
+        let newlines: Vec<bool> = got.iter().map(|token| token.newline_before).collect();
+        assert_eq!(newlines, [false, true, false, false]);
+        assert!(tokens("/* no end").is_err());
+        assert!(tokens("# perl").is_err_and(|fault| fault.hint.is_some()));
+    }
+}

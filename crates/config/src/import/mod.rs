@@ -1,0 +1,8 @@
+//! Imports: the originals' configuration files, read as they are, into the plan that native files give as well.
+
+pub mod javascript;
+mod json;
+pub mod perl;
+pub mod statsd;
+
+pub use statsd::{Compat, detect, statsd};

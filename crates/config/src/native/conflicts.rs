@@ -1,0 +1,235 @@
+//! What two parts of a plan cannot both have: an address, an endpoint that is a listener of ours, a file, a name.
+//!
+//! Judged by the file's text alone: no name is looked up, no path is opened. What only the system can tell (a port
+//! that another program holds, a link to the same file) is found when it is opened.
+//! Not here: who feeds whom (`wiring`).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Component, Path, PathBuf};
+
+use foldhash::HashSet;
+
+use super::outputs::Built;
+use crate::address::host_port_text;
+use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::plan::{Endpoint, Listen, OutputKind, SourcePlan};
+
+/// Everything that a plan claims for itself, gathered while it is built.
+#[derive(Default)]
+pub(super) struct Claims {
+    listeners: Vec<Listener>,
+    endpoints: Vec<Claim<(Protocol, Endpoint)>>,
+    files: Vec<Claim<File>>,
+    output_names: HashSet<String>,
+}
+
+struct Claim<T> {
+    /// "output `carbon`".
+    whose: String,
+    place: Place,
+    what: T,
+}
+
+struct Listener {
+    whose: String,
+    /// None for a default that stands nowhere in the file.
+    place: Option<Place>,
+    at: At,
+}
+
+#[derive(PartialEq)]
+enum At {
+    Socket(Protocol, SocketAddr),
+    Path(PathBuf),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Udp,
+    Tcp,
+}
+
+struct File {
+    path: PathBuf,
+    /// Rotated files that stand beside it, `path.1` and so on.
+    rotated: u32,
+}
+
+impl Claims {
+    pub(super) fn source(&mut self, source: &SourcePlan, places: &[Place]) {
+        for (listen, place) in source.listen.iter().zip(places) {
+            let at = match listen {
+                Listen::Udp(address) => At::Socket(Protocol::Udp, *address),
+                Listen::Tcp(address) => At::Socket(Protocol::Tcp, *address),
+                Listen::UnixStream { path, .. }
+                | Listen::UnixDatagram { path, .. }
+                | Listen::UnixFrames { path, .. } => At::Path(plain(path)),
+            };
+            self.listeners.push(Listener {
+                whose: format!("source `{}`", source.name),
+                place: Some(*place),
+                at,
+            });
+        }
+    }
+
+    /// A TCP listener that belongs to no source.
+    pub(super) fn tcp(&mut self, whose: &str, address: SocketAddr, place: Option<Place>) {
+        self.listeners.push(Listener {
+            whose: whose.to_owned(),
+            place,
+            at: At::Socket(Protocol::Tcp, address),
+        });
+    }
+
+    /// A file that an aggregation appends to.
+    pub(super) fn log(&mut self, whose: &str, path: Option<&Path>, place: Option<Place>) {
+        if let (Some(path), Some(place)) = (path, place) {
+            let what = File { path: plain(path), rotated: 0 };
+            self.files.push(Claim { whose: whose.to_owned(), place, what });
+        }
+    }
+
+    pub(super) fn output(&mut self, built: &Built, name_place: Place, wrong: &mut Vec<Diagnostic>) {
+        let name = &built.plan.name;
+        let whose = format!("output `{name}`");
+        if !self.output_names.insert(name.clone()) {
+            wrong.push(
+                Diagnostic::error(Code::DuplicateName, format!("two outputs are called `{name}`"))
+                    .at(name_place)
+                    .label("an output with several endpoints has this name for one of them"),
+            );
+        }
+        let place = built.place;
+        let mut endpoint = |protocol, to: &Endpoint| {
+            self.endpoints.push(Claim { whose: whose.clone(), place, what: (protocol, to.clone()) });
+        };
+        match &built.plan.kind {
+            OutputKind::Graphite { to, .. } | OutputKind::Tcp { to, .. } => endpoint(Protocol::Tcp, to),
+            OutputKind::Udp { to } => endpoint(Protocol::Udp, to),
+            OutputKind::GraphiteFile { path, files_max, .. }
+            | OutputKind::EventFile { path, files_max, .. } => {
+                let what = File { path: plain(path), rotated: *files_max };
+                self.files.push(Claim { whose, place, what });
+            }
+            OutputKind::PerlFile { path, .. } => {
+                self.files.push(Claim { whose, place, what: File { path: plain(path), rotated: 0 } });
+            }
+            OutputKind::Console { .. } => {}
+        }
+    }
+
+    /// Compares everything with everything.
+    pub(super) fn check(&self, wrong: &mut Vec<Diagnostic>) {
+        for (at, listener) in self.listeners.iter().enumerate() {
+            if let Some(other) = self.listeners[..at].iter().find(|other| collide(&other.at, &listener.at)) {
+                wrong.push(address_taken(listener, other));
+            }
+        }
+        for endpoint in &self.endpoints {
+            let (protocol, to) = &endpoint.what;
+            if let Some(listener) =
+                self.listeners.iter().find(|listener| reaches(*protocol, to, &listener.at))
+            {
+                let message = format!("{} sends to {} of this daemon", endpoint.whose, listener.whose);
+                wrong.push(
+                    Diagnostic::error(Code::Loop, message)
+                        .at(endpoint.place)
+                        .label(format!("{} is listened at here", host_port_text(to))),
+                );
+            }
+        }
+        for (at, file) in self.files.iter().enumerate() {
+            if let Some(other) = self.files[..at].iter().find(|other| share(&other.what, &file.what)) {
+                wrong.push(file_shared(file, other));
+            }
+        }
+    }
+}
+
+fn address_taken(listener: &Listener, other: &Listener) -> Diagnostic {
+    let text = |at: &At| match at {
+        At::Socket(Protocol::Udp, address) => format!("udp {address}"),
+        At::Socket(Protocol::Tcp, address) => format!("tcp {address}"),
+        At::Path(path) => path.display().to_string(),
+    };
+    // The one that stands in the file is shown, and the other one named.
+    let (shown, named) = if listener.place.is_some() { (listener, other) } else { (other, listener) };
+    let message = format!("{} listens where {} does", shown.whose, named.whose);
+    let diagnostic = Diagnostic::error(Code::AddressTaken, message).label(format!(
+        "taken by {} ({})",
+        named.whose,
+        text(&named.at)
+    ));
+    match shown.place {
+        Some(place) => diagnostic.at(place),
+        None => diagnostic,
+    }
+}
+
+/// Two listeners cannot both be opened. Port 0 is never the same twice.
+fn collide(one: &At, other: &At) -> bool {
+    match (one, other) {
+        (At::Socket(p, a), At::Socket(q, b)) => {
+            let (x, y) = (a.ip().to_canonical(), b.ip().to_canonical());
+            let overlap = x == y || (covers(x, y) || covers(y, x));
+            p == q && a.port() == b.port() && a.port() != 0 && overlap
+        }
+        (At::Path(a), At::Path(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// A listener at `wildcard` also gets what is sent to `address`. `[::]` takes IPv4 as well.
+fn covers(wildcard: IpAddr, address: IpAddr) -> bool {
+    match wildcard {
+        IpAddr::V4(wildcard) => wildcard.is_unspecified() && address.is_ipv4(),
+        IpAddr::V6(wildcard) => wildcard.is_unspecified(),
+    }
+}
+
+/// What is sent to the endpoint arrives at the listener, as far as the file tells: a name other than `localhost`
+/// could be ours too, and an address of another interface likewise.
+fn reaches(protocol: Protocol, to: &Endpoint, listener: &At) -> bool {
+    let At::Socket(heard, at) = listener else { return false };
+    if *heard != protocol || at.port() != to.port {
+        return false;
+    }
+    let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    let addresses: Vec<IpAddr> = match to.host.parse::<IpAddr>() {
+        Ok(ip) if ip.is_unspecified() => loopback.into(),
+        Ok(ip) => vec![ip.to_canonical()],
+        Err(_) if to.host.eq_ignore_ascii_case("localhost") => loopback.into(),
+        Err(_) => return false,
+    };
+    let heard_at = at.ip().to_canonical();
+    addresses.iter().any(|ip| *ip == heard_at || ip.is_loopback() && covers(heard_at, *ip))
+}
+
+fn file_shared(file: &Claim<File>, other: &Claim<File>) -> Diagnostic {
+    let message = format!("{} and {} write to one file", other.whose, file.whose);
+    let label = if file.what.path == other.what.path {
+        format!("taken by {}", other.whose)
+    } else if is_rotated(&other.what, &file.what.path) {
+        format!("a rotated file of {}", other.whose)
+    } else {
+        format!("{}, which {} writes, would be a rotated file of it", other.what.path.display(), other.whose)
+    };
+    Diagnostic::error(Code::FileShared, message).at(file.place).label(label).hint("give each its own `path`")
+}
+
+fn share(one: &File, other: &File) -> bool {
+    one.path == other.path || is_rotated(one, &other.path) || is_rotated(other, &one.path)
+}
+
+fn is_rotated(of: &File, path: &Path) -> bool {
+    let (of_path, path) = (of.path.to_string_lossy(), path.to_string_lossy());
+    let number = path.strip_prefix(&*of_path).and_then(|rest| rest.strip_prefix('.'));
+    let number = number.and_then(|number| number.parse::<u32>().ok());
+    number.is_some_and(|number| (1..=of.rotated).contains(&number))
+}
+
+/// The path without `.` and doubled slashes. `..` stays: only the file system knows what it means.
+fn plain(path: &Path) -> PathBuf {
+    path.components().filter(|component| !matches!(component, Component::CurDir)).collect()
+}

@@ -1,0 +1,218 @@
+//! One table of the file against its section of the options table: what is known, what is missing, what is wrong.
+//!
+//! The builders (`sources`, `transforms`, `outputs`) then ask by key. A value that was wrong has been reported
+//! here and is as good as absent for them: they go on with the default, and the plan is thrown away at the end.
+
+use std::path::PathBuf;
+
+use super::tree::{Entry, Node, Value};
+use super::value::{self, Checked};
+use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::options::{self, Default, Family, Row, Section, Type};
+
+/// A checked table.
+pub(super) struct Fields<'a> {
+    section: Section,
+    /// Where the table is named.
+    pub(super) place: Place,
+    values: Vec<Field<'a>>,
+}
+
+struct Field<'a> {
+    key: &'static str,
+    place: Place,
+    node: &'a Node,
+    checked: Option<Checked>,
+}
+
+impl<'a> Fields<'a> {
+    /// Checks a table. `whose` names it in messages: "output `carbon`".
+    pub(super) fn read(
+        section: Section,
+        whose: &str,
+        place: Place,
+        entries: &'a [Entry],
+        wrong: &mut Vec<Diagnostic>,
+    ) -> Fields<'a> {
+        let mut values = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Some(row) = section.row(&entry.key) else {
+                wrong.push(unknown_key(section, whose, entry));
+                continue;
+            };
+            let checked = if holds_table(row) { None } else { value::check(row, &entry.node, wrong) };
+            values.push(Field { key: row.key, place: entry.node.place, node: &entry.node, checked });
+        }
+        for row in section.rows().filter(|row| row.default == Default::Required) {
+            if !entries.iter().any(|entry| entry.key == row.key) {
+                wrong.push(missing(row, whose, place));
+            }
+        }
+        Fields { section, place, values }
+    }
+
+    fn field(&self, key: &str) -> Option<&Field<'a>> {
+        debug_assert!(self.section.row(key).is_some(), "{:?} has no option `{key}`", self.section);
+        self.values.iter().find(|field| field.key == key)
+    }
+
+    fn checked(&self, key: &str) -> Option<&Checked> {
+        self.field(key)?.checked.as_ref()
+    }
+
+    /// Where a value stands; None when the option was left out.
+    pub(super) fn place_of(&self, key: &str) -> Option<Place> {
+        Some(self.field(key)?.place)
+    }
+
+    /// The value as it stands in the file: for options that hold tables.
+    pub(super) fn node(&self, key: &str) -> Option<&'a Node> {
+        Some(self.field(key)?.node)
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        match self.checked(key)? {
+            Checked::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn path(&self, key: &str) -> Option<PathBuf> {
+        match self.checked(key)? {
+            Checked::Path(path) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn word(&self, key: &str) -> Option<&'static str> {
+        match self.checked(key)? {
+            Checked::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+        match self.checked(key)? {
+            Checked::Flag(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
+        match self.checked(key)? {
+            Checked::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A whole number, milliseconds, or bytes.
+    pub(super) fn whole(&self, key: &str) -> Option<u64> {
+        match self.checked(key)? {
+            Checked::Whole(whole) => Some(*whole),
+            _ => None,
+        }
+    }
+
+    /// The same in 32 bits. The row's limit keeps it within them.
+    pub(super) fn whole_u32(&self, key: &str) -> Option<u32> {
+        self.whole(key).map(|whole| u32::try_from(whole).unwrap_or(u32::MAX))
+    }
+
+    /// The same as a number of things in memory.
+    pub(super) fn whole_usize(&self, key: &str) -> Option<usize> {
+        self.whole(key).map(|whole| usize::try_from(whole).unwrap_or(usize::MAX))
+    }
+
+    /// The same for an option that not every section of the family has.
+    pub(super) fn other_of_any(&self, key: &str) -> Option<&Checked> {
+        self.section.row(key)?;
+        self.checked(key)
+    }
+
+    /// Any other kind of value, to be matched by the caller.
+    pub(super) fn other(&self, key: &str) -> Option<&Checked> {
+        self.checked(key)
+    }
+
+    /// Replaces `into` when the option was given.
+    pub(super) fn set<T>(into: &mut T, value: Option<T>) {
+        if let Some(value) = value {
+            *into = value;
+        }
+    }
+}
+
+fn holds_table(row: &Row) -> bool {
+    matches!(row.value, Type::Table(_) | Type::Tables(_) | Type::TableOrTables(_) | Type::Named(_))
+}
+
+fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
+    let diagnostic = Diagnostic::error(Code::UnknownKey, format!("{whose} has no option `{}`", entry.key))
+        .at(entry.key_place)
+        .label("unknown option");
+    if let Some(near) = nearest(&entry.key, section.rows().map(|row| row.key)) {
+        return diagnostic.hint(format!("did you mean `{near}`?"));
+    }
+    let elsewhere =
+        options::rows().iter().find(|row| row.key == entry.key).and_then(|row| row.sections.first());
+    match elsewhere {
+        Some(Section::Top) => diagnostic.hint("it belongs to the top level, before the first `[…]`"),
+        Some(other) => diagnostic.hint(format!("it belongs to `{}`", other.heading())),
+        None => diagnostic.hint(format!("options are: {}", keys(section))),
+    }
+}
+
+fn keys(section: Section) -> String {
+    section.rows().map(|row| row.key).collect::<Vec<_>>().join(", ")
+}
+
+/// Nothing can come in.
+pub(super) fn no_source() -> Diagnostic {
+    Diagnostic::error(Code::NoSource, "the file defines no source, so nothing can come in")
+        .label("no source here")
+        .hint("add [sources.app] with type = \"statsd\"")
+}
+
+fn missing(row: &Row, whose: &str, place: Place) -> Diagnostic {
+    if row.key == Family::Sources.key() {
+        return no_source();
+    }
+    let diagnostic = Diagnostic::error(Code::MissingKey, format!("{whose} needs `{}`", row.key)).at(place);
+    let wanted = match row.key {
+        "from" => "names of sources or transforms".into(),
+        _ => row.value.wanted(),
+    };
+    diagnostic.label(format!("`{}` is missing: {wanted}", row.key))
+}
+
+/// The entries of a table; none, with a mistake, when it is something else. Nothing at all counts as an empty
+/// table: a YAML key whose lines are all commented out.
+pub(super) fn table<'a>(key: &str, node: &'a Node, wrong: &mut Vec<Diagnostic>) -> Option<&'a [Entry]> {
+    match &node.value {
+        Value::Table(entries) => Some(entries),
+        Value::Nothing => Some(&[]),
+        other => {
+            wrong.push(value::wrong_type(key, "a table", other).at(node.place));
+            None
+        }
+    }
+}
+
+/// The tables of a list of tables.
+pub(super) fn tables<'a>(
+    key: &str,
+    node: &'a Node,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<(Place, &'a [Entry])> {
+    let Value::List(list) = &node.value else {
+        wrong.push(value::wrong_type(key, "a list of tables", &node.value).at(node.place));
+        return Vec::new();
+    };
+    if list.len() > value::LIST_MAX {
+        let message = format!("`{key}` has {} entries", list.len());
+        let most = format!("at most {}", value::LIST_MAX);
+        wrong.push(Diagnostic::error(Code::TooMany, message).at(node.place).label(most));
+        return Vec::new();
+    }
+    list.iter().filter_map(|each| Some((each.place, table(key, each, wrong)?))).collect()
+}

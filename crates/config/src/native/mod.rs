@@ -1,0 +1,360 @@
+//! Native files: text to a checked plan, and back.
+//!
+//! Path of a file: [`check`] -> `toml` or `yaml` (text to one tree) -> `fields` and `value` (each table against the
+//! options table) -> `sources`, `transforms`, `outputs` (tables to plans) -> `wiring` (who feeds whom) ->
+//! `conflicts` (addresses, loops, files) -> [`Plan`]. Every step goes on after a mistake, so that all are shown.
+//! [`print()`] goes the other way.
+//! Not here: what an option is called and what it may be (`options`), how mistakes are shown (`diagnostic`).
+//! Invariants: no text makes us panic; a plan is given only when there was no error; `check(print(plan)) == plan`.
+
+mod conflicts;
+mod fields;
+mod outputs;
+mod print;
+mod sources;
+mod toml;
+mod transforms;
+mod tree;
+mod value;
+mod wiring;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub use print::print;
+
+use self::fields::{Fields, table};
+use self::tree::{Entry, Node, Value};
+use self::wiring::Named;
+use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
+use crate::options::{Family, Section};
+use crate::plan::{
+    Feed, ManagementPlan, OutputKind, OutputPlan, Plan, SourceKind, TransformKind, TransformPlan,
+};
+
+/// Most sources, transforms, or outputs (each endpoint counted) of one file.
+pub const SECTIONS_MAX: usize = 1000;
+
+/// Longest name of a source, transform or output, without an endpoint.
+const NAME_BYTES_MAX: usize = 64;
+
+/// How a native file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// TOML.
+    Toml,
+    /// YAML; JSON too.
+    Yaml,
+}
+
+impl Format {
+    /// By the end of the file's name: `.yaml`, `.yml` and `.json` are YAML, all else is TOML.
+    pub fn of_name(name: &str) -> Format {
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+        if matches!(&*ending, "yaml" | "yml" | "json") { Format::Yaml } else { Format::Toml }
+    }
+}
+
+/// Checks a native file: the plan when it has no error, and everything there is to say about it, by place.
+pub fn check(source: Source<'_>, format: Format) -> (Option<Plan>, Vec<Diagnostic>) {
+    // Editors on some systems begin a file with a byte order mark; places count it.
+    let (text, skipped) = match source.text.strip_prefix('\u{feff}') {
+        Some(text) => (text, '\u{feff}'.len_utf8()),
+        None => (source.text, 0),
+    };
+    let (root, mut diagnostics) = match format {
+        Format::Toml => toml::read(text),
+        Format::Yaml => yaml::read(text),
+    };
+    let plan = root.map(|root| plan(&root, &mut diagnostics));
+    for place in diagnostics.iter_mut().filter_map(|diagnostic| diagnostic.place.as_mut()) {
+        *place = Place::new(place.start + skipped, place.end + skipped);
+    }
+    diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(usize::MAX, |place| place.start));
+    (plan.filter(|_| !has_errors(&diagnostics)), diagnostics)
+}
+
+/// The plan of a tree; worth something only when `wrong` holds no error afterwards.
+fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
+    let Some(entries) = table("the file", root, wrong) else { return empty_plan() };
+    let top = Fields::read(Section::Top, "the top level", Place::new(0, 0), entries, wrong);
+    let mut plan = empty_plan();
+    Fields::set(&mut plan.data_dir, top.path("data_dir"));
+    Fields::set(&mut plan.stop_timeout_ms, top.whole("stop_timeout"));
+    Fields::set(&mut plan.reload_on_change, top.flag("reload_on_change"));
+    let named: Vec<Named> = Family::ALL.into_iter().flat_map(|family| named(family, &top, wrong)).collect();
+    if top.node("sources").is_some() && !named.iter().any(|named| named.family == Family::Sources) {
+        wrong.push(fields::no_source().at(top.place_of("sources").unwrap_or(top.place)));
+    }
+    let links = wiring::check(&named, wrong);
+    let mut claims = conflicts::Claims::default();
+    for (at, named) in named.iter().enumerate() {
+        build(named, links.of(at), &mut plan, &mut claims, wrong);
+    }
+    wiring::count_names(&mut plan);
+    http(&top, &mut plan, &mut claims, wrong);
+    management(&top, &mut plan, &mut claims, wrong);
+    claims.check(wrong);
+    plan
+}
+
+fn empty_plan() -> Plan {
+    Plan {
+        sources: Vec::new(),
+        transforms: Vec::new(),
+        outputs: Vec::new(),
+        http: Some(default_http()),
+        management: Vec::new(),
+        data_dir: PathBuf::from("./staunch-data"),
+        stop_timeout_ms: 5_000,
+        reload_on_change: false,
+        built_in: false,
+    }
+}
+
+fn default_http() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 8680))
+}
+
+fn default_management() -> ManagementPlan {
+    ManagementPlan {
+        listen: SocketAddr::from(([127, 0, 0, 1], 8126)),
+        perl: false,
+        healthy: true,
+        config: Vec::new(),
+        read_only: false,
+    }
+}
+
+/// The named sections of one family.
+fn named<'a>(family: Family, top: &Fields<'a>, wrong: &mut Vec<Diagnostic>) -> Vec<Named<'a>> {
+    let Some(node) = top.node(family.key()) else { return Vec::new() };
+    let Some(entries) = table(family.key(), node, wrong) else { return Vec::new() };
+    if entries.len() > SECTIONS_MAX {
+        wrong.push(too_many(family, entries.len(), node.place));
+        return Vec::new();
+    }
+    entries.iter().map(|entry| one_named(family, entry, wrong)).collect()
+}
+
+fn too_many(family: Family, number: usize, place: Place) -> Diagnostic {
+    Diagnostic::error(Code::TooMany, format!("there are {number} {}", family.key()))
+        .at(place)
+        .label(format!("at most {SECTIONS_MAX}"))
+}
+
+fn one_named<'a>(family: Family, entry: &'a Entry, wrong: &mut Vec<Diagnostic>) -> Named<'a> {
+    let whose = format!("{} `{}`", family.one(), entry.key);
+    let mut named =
+        Named { family, name: entry.key.clone(), place: entry.key_place, whose, section: None, fields: None };
+    let Some(entries) = table(&entry.key, &entry.node, wrong) else { return named };
+    named.section = section_of(family, &named.whose, entry.key_place, entries, wrong);
+    named.fields =
+        named.section.map(|section| Fields::read(section, &named.whose, entry.key_place, entries, wrong));
+    check_name(&named, wrong);
+    named
+}
+
+/// The section that `type` says.
+fn section_of(
+    family: Family,
+    whose: &str,
+    place: Place,
+    entries: &[Entry],
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Section> {
+    let types = family.types();
+    let words: Vec<&str> = types.iter().map(|(word, _)| *word).collect();
+    let known = format!("types are: {}", words.join(", "));
+    let Some(entry) = entries.iter().find(|entry| entry.key == "type") else {
+        wrong.push(
+            Diagnostic::error(Code::MissingKey, format!("{whose} needs `type`")).at(place).label(known),
+        );
+        return None;
+    };
+    let Value::Text(given) = &entry.node.value else {
+        wrong.push(value::wrong_type("type", "a text", &entry.node.value).at(entry.node.place).hint(known));
+        return None;
+    };
+    if let Some((_, section)) = types.iter().find(|(word, _)| word == given) {
+        return Some(*section);
+    }
+    let mut diagnostic = Diagnostic::error(Code::UnknownType, format!("{whose} has an unknown type"))
+        .at(entry.node.place)
+        .label(known);
+    diagnostic.hint = nearest(given, words.into_iter()).map(|near| format!("did you mean \"{near}\"?"));
+    wrong.push(diagnostic);
+    None
+}
+
+fn check_name(named: &Named, wrong: &mut Vec<Diagnostic>) {
+    let (name, endpoint) = match named.name.split_once('/') {
+        Some((name, endpoint)) => (name, Some(endpoint)),
+        None => (&*named.name, None),
+    };
+    let plain = !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    let own_endpoint = || {
+        let to = named.fields.as_ref().and_then(|fields| fields.other_of_any("to"));
+        let Some(value::Checked::Endpoints(to)) = to else { return false };
+        to.len() == 1 && Some(&*crate::address::host_port_text(&to[0].0)) == endpoint
+    };
+    if !plain || endpoint.is_some() && !own_endpoint() {
+        let label = if plain {
+            "behind `/` stands an output's only endpoint, and this is none".into()
+        } else {
+            format!("1 to {NAME_BYTES_MAX} letters, digits, `_`, `-`, `.`; a letter or digit first")
+        };
+        let message = format!("{} has a name that cannot be used", named.whose);
+        wrong.push(Diagnostic::error(Code::BadName, message).at(named.place).label(label));
+    }
+}
+
+/// Turns one named section into its plans.
+fn build(
+    named: &Named,
+    from: &[Feed],
+    plan: &mut Plan,
+    claims: &mut conflicts::Claims,
+    wrong: &mut Vec<Diagnostic>,
+) {
+    let (Some(section), Some(fields)) = (named.section, &named.fields) else { return };
+    match named.family {
+        Family::Sources => {
+            let (source, places) = sources::build(&named.name, fields, wrong);
+            claims.source(&source, &places);
+            plan.sources.push(source);
+        }
+        Family::Transforms => {
+            let (transform, log_place) = transforms::build(&named.whose, fields, wrong);
+            claims.log(&named.whose, transform.key_flush_log.as_deref(), log_place);
+            let from = from.iter().filter_map(|feed| match feed {
+                Feed::Source(id) => Some(*id),
+                Feed::Transform(_) => None,
+            });
+            plan.transforms.push(TransformPlan {
+                name: named.name.clone(),
+                kind: TransformKind::Aggregate(Box::new(transform)),
+                from: from.collect(),
+            });
+        }
+        Family::Outputs => {
+            for built in outputs::build(&named.name, section, &plan.data_dir, fields, wrong) {
+                claims.output(&built, named.place, wrong);
+                if plan.outputs.len() == SECTIONS_MAX {
+                    wrong.push(too_many(Family::Outputs, SECTIONS_MAX + 1, named.place));
+                }
+                plan.outputs.push(OutputPlan { from: from.to_vec(), ..built.plan });
+            }
+        }
+    }
+}
+
+fn http(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &mut Vec<Diagnostic>) {
+    let mut place = None;
+    let Some(node) = top.node("http") else {
+        claims.tcp("the HTTP server", default_http(), None);
+        return;
+    };
+    if let Value::Flag(_) | Value::Text(_) = node.value {
+        let hint = "write [http] with enabled = false to switch it off";
+        wrong.push(value::wrong_type("http", "a table", &node.value).at(node.place).hint(hint));
+    } else if let Some(entries) = table("http", node, wrong) {
+        let fields = Fields::read(Section::Http, "`http`", node.place, entries, wrong);
+        place = Some(fields.place_of("listen").unwrap_or(node.place));
+        match fields.other("listen") {
+            Some(value::Checked::Address(listen)) => plan.http = Some(*listen),
+            // When it was wrong there is none: the default would give follow-up mistakes about addresses.
+            _ if fields.place_of("listen").is_some() => plan.http = None,
+            _ => {}
+        }
+        if fields.flag("enabled") == Some(false) {
+            plan.http = None;
+            if let Some(place) = fields.place_of("listen") {
+                let message = "`listen` has no effect: the HTTP server is not enabled";
+                wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+            }
+        }
+    }
+    if let Some(address) = plan.http {
+        claims.tcp("the HTTP server", address, place);
+    }
+}
+
+fn management(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &mut Vec<Diagnostic>) {
+    let Some(node) = top.node("management") else { return };
+    let tables = match &node.value {
+        Value::List(_) => fields::tables("management", node, wrong),
+        _ => table("management", node, wrong).map(|entries| (node.place, entries)).into_iter().collect(),
+    };
+    for (place, entries) in tables {
+        let fields = Fields::read(Section::Management, "`management`", place, entries, wrong);
+        let mut management = default_management();
+        match fields.other("listen") {
+            Some(value::Checked::Address(listen)) => management.listen = *listen,
+            _ if fields.place_of("listen").is_some() => continue,
+            _ => {}
+        }
+        management.perl = fields.word("replies") == Some("perl");
+        Fields::set(&mut management.healthy, fields.flag("healthy"));
+        Fields::set(&mut management.read_only, fields.flag("read_only"));
+        if let Some(value::Checked::Map(config)) = fields.other("config") {
+            management.config = config.clone();
+        }
+        let place = fields.place_of("listen").unwrap_or(place);
+        claims.tcp("a management port", management.listen, Some(place));
+        plan.management.push(management);
+    }
+}
+
+/// What runs without a configuration file: StatsD on loopback, aggregated every 10 s into Graphite lines on disk
+/// (at most 1 GiB), events beside them (at most 80 MiB), the management port and HTTP.
+pub fn defaults(data_dir: &Path) -> Plan {
+    use crate::plan::TransformKind::Aggregate;
+    use model::{SourceId, TransformId};
+    let output = |name: &str, kind, feed| OutputPlan {
+        name: name.into(),
+        kind,
+        from: vec![feed],
+        queue: deliver::plan::QueueLimits::default(),
+    };
+    let (file_bytes_max, files_max) = outputs::POINT_FILES;
+    let points = OutputKind::GraphiteFile {
+        path: outputs::default_path(data_dir, "points", "points.graphite"),
+        file_bytes_max,
+        files_max,
+        namespace: wire::graphite::Namespace::default(),
+    };
+    let (file_bytes_max, files_max) = outputs::EVENT_FILES;
+    let path = outputs::default_path(data_dir, "events", "events.jsonl");
+    let events = OutputKind::EventFile { path, file_bytes_max, files_max };
+    Plan {
+        sources: vec![sources::default_plan("statsd")],
+        transforms: vec![TransformPlan {
+            name: "aggregate".into(),
+            kind: Aggregate(Box::new(transforms::default_plan())),
+            from: vec![SourceId(0)],
+        }],
+        outputs: vec![
+            output("points", points, Feed::Transform(TransformId(0))),
+            output("events", events, Feed::Source(SourceId(0))),
+        ],
+        management: vec![default_management()],
+        data_dir: data_dir.to_owned(),
+        built_in: true,
+        ..empty_plan()
+    }
+}
+
+/// The reading options of a source.
+fn reading(kind: &SourceKind) -> &wire::statsd::Options {
+    match kind {
+        SourceKind::Statsd(options) => options,
+    }
+}

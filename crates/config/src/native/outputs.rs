@@ -1,0 +1,196 @@
+//! A checked `[outputs.NAME]` to its plans: one for each endpoint.
+
+use std::path::{Path, PathBuf};
+
+use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use wire::graphite::{Namespace, Numbers};
+
+use super::fields::{Fields, table};
+use super::value::Checked;
+use crate::address::host_port_text;
+use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::options::Section;
+use crate::plan::{ConsoleForm, Endpoint, GraphiteForm, OutputKind, OutputPlan};
+
+/// Default of `file_bytes_max` and `files_max` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
+pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
+
+/// The same of events.
+pub(super) const EVENT_FILES: (u64, u32) = (16 << 20, 4);
+
+/// A plan without its feeds, and the place of its endpoint or file.
+pub(super) struct Built {
+    pub(super) plan: OutputPlan,
+    pub(super) place: Place,
+}
+
+/// All plans of one section.
+pub(super) fn build(
+    name: &str,
+    section: Section,
+    data_dir: &Path,
+    fields: &Fields,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<Built> {
+    let queue = queue(name, fields, wrong);
+    let one = |kind: OutputKind, place: Place| {
+        vec![Built { plan: OutputPlan { name: name.to_owned(), kind, from: Vec::new(), queue }, place }]
+    };
+    let path_place = || fields.place_of("path").unwrap_or(fields.place);
+    match section {
+        Section::OutputGraphite => {
+            let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
+            let sender = sender(fields, wrong);
+            each_endpoint(name, fields, queue, |to| OutputKind::Graphite {
+                to,
+                form,
+                namespace: namespace.clone(),
+                sender,
+            })
+        }
+        Section::OutputGraphiteFile => {
+            let (file_bytes_max, files_max) = rotation(fields, POINT_FILES);
+            let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "points.graphite"));
+            let namespace = namespace(fields, wrong);
+            one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, namespace }, path_place())
+        }
+        Section::OutputConsole => {
+            let form = match fields.word("form") {
+                Some("perl") => ConsoleForm::Perl,
+                _ => ConsoleForm::Node,
+            };
+            one(OutputKind::Console { form, pretty: fields.flag("pretty").unwrap_or(false) }, fields.place)
+        }
+        Section::OutputPerlFile => {
+            let stats_prefix = fields.text("stats_prefix").unwrap_or_else(|| "statsd".into());
+            let path = fields.path("path").unwrap_or_default();
+            one(OutputKind::PerlFile { path, stats_prefix }, path_place())
+        }
+        Section::OutputUdp => each_endpoint(name, fields, queue, |to| OutputKind::Udp { to }),
+        Section::OutputTcp => {
+            let sender = sender(fields, wrong);
+            each_endpoint(name, fields, queue, |to| OutputKind::Tcp { to, sender })
+        }
+        Section::OutputEventFile => {
+            let (file_bytes_max, files_max) = rotation(fields, EVENT_FILES);
+            let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "events.jsonl"));
+            one(OutputKind::EventFile { path, file_bytes_max, files_max }, path_place())
+        }
+        // No other section is an output.
+        _ => Vec::new(),
+    }
+}
+
+/// Where an output's file is when it has no path of its own.
+pub(super) fn default_path(data_dir: &Path, name: &str, file: &str) -> PathBuf {
+    data_dir.join(name).join(file)
+}
+
+/// Name of one endpoint's output.
+pub(super) fn endpoint_name(name: &str, endpoint: &Endpoint) -> String {
+    format!("{name}/{}", host_port_text(endpoint))
+}
+
+fn each_endpoint(
+    name: &str,
+    fields: &Fields,
+    queue: QueueLimits,
+    kind: impl Fn(Endpoint) -> OutputKind,
+) -> Vec<Built> {
+    let Some(Checked::Endpoints(to)) = fields.other("to") else { return Vec::new() };
+    let one = to.len() == 1;
+    to.iter()
+        .map(|(endpoint, place)| {
+            let name = if one { name.to_owned() } else { endpoint_name(name, endpoint) };
+            let kind = kind(endpoint.clone());
+            Built { plan: OutputPlan { name, kind, from: Vec::new(), queue }, place: *place }
+        })
+        .collect()
+}
+
+fn graphite_form(fields: &Fields) -> GraphiteForm {
+    match fields.word("form") {
+        Some("pickle") => GraphiteForm::Pickle,
+        _ => GraphiteForm::Lines,
+    }
+}
+
+fn rotation(fields: &Fields, (bytes, files): (u64, u32)) -> (u64, u32) {
+    (fields.whole("file_bytes_max").unwrap_or(bytes), fields.whole_u32("files_max").unwrap_or(files))
+}
+
+/// Options that only the modern namespace heeds.
+const MODERN_ONLY: [&str; 5] =
+    ["global_prefix", "counter_prefix", "timer_prefix", "gauge_prefix", "set_prefix"];
+
+fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespace {
+    let mut namespace = Namespace::default();
+    match fields.word("namespace") {
+        Some("legacy") => namespace.legacy = true,
+        Some("modern") => namespace.legacy = false,
+        _ => {}
+    }
+    Fields::set(&mut namespace.global_prefix, fields.text("global_prefix"));
+    Fields::set(&mut namespace.counter_prefix, fields.text("counter_prefix"));
+    Fields::set(&mut namespace.timer_prefix, fields.text("timer_prefix"));
+    Fields::set(&mut namespace.gauge_prefix, fields.text("gauge_prefix"));
+    Fields::set(&mut namespace.set_prefix, fields.text("set_prefix"));
+    Fields::set(&mut namespace.global_suffix, fields.text("global_suffix"));
+    Fields::set(&mut namespace.stats_prefix, fields.text("stats_prefix"));
+    Fields::set(&mut namespace.counts, fields.flag("counts"));
+    Fields::set(&mut namespace.bare_tag_value, fields.text("bare_tag_value"));
+    match fields.word("numbers") {
+        Some("shortest") => namespace.numbers = Numbers::Shortest,
+        Some("perl") => namespace.numbers = Numbers::Perl,
+        _ => {}
+    }
+    for key in MODERN_ONLY.into_iter().filter(|_| namespace.legacy) {
+        if let Some(place) = fields.place_of(key) {
+            let message = format!("`{key}` has no effect in the namespace `legacy`");
+            let hint = "write namespace = \"modern\" to use it; names of series then change";
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
+        }
+    }
+    namespace
+}
+
+fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
+    let mut sender = SenderPlan::default();
+    Fields::set(&mut sender.retry_min_ms, fields.whole("retry_min"));
+    Fields::set(&mut sender.retry_max_ms, fields.whole("retry_max"));
+    Fields::set(&mut sender.connect_timeout_ms, fields.whole("connect_timeout"));
+    Fields::set(&mut sender.write_timeout_ms, fields.whole("write_timeout"));
+    if sender.retry_max_ms < sender.retry_min_ms {
+        let place = fields.place_of("retry_max").or(fields.place_of("retry_min")).unwrap_or(fields.place);
+        let limits = format!("retry_min is {}", crate::text::duration(sender.retry_min_ms));
+        let message =
+            format!("`retry_max` ({}) is below `retry_min`", crate::text::duration(sender.retry_max_ms));
+        wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(limits));
+    }
+    sender
+}
+
+fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> QueueLimits {
+    let mut limits = QueueLimits::default();
+    let Some(node) = fields.node("queue") else { return limits };
+    let Some(entries) = table("queue", node, wrong) else { return limits };
+    let fields =
+        Fields::read(Section::Queue, &format!("the queue of output `{name}`"), node.place, entries, wrong);
+    Fields::set(&mut limits.bytes_max, fields.whole("bytes_max"));
+    Fields::set(&mut limits.age_max_ms, fields.whole("age_max"));
+    match fields.word("when_full") {
+        Some("block") => limits.when_full = WhenFull::Block,
+        Some("shed_oldest") => limits.when_full = WhenFull::ShedOldest,
+        Some("shed_newest") => limits.when_full = WhenFull::ShedNewest,
+        _ => {}
+    }
+    if fields.word("kind") == Some("disk") {
+        wrong.push(
+            Diagnostic::error(Code::DiskQueue, "disk queues are not available in this version")
+                .at(fields.place_of("kind").unwrap_or(fields.place))
+                .label("this version keeps queues in memory only")
+                .hint("write \"memory\"; what waits is then lost, and counted, when the daemon stops"),
+        );
+    }
+    limits
+}

@@ -1,0 +1,459 @@
+//! A plan as the native TOML that reads back to it. Defaults are left out. The mirror of `sources`, `transforms`
+//! and `outputs`: an option that is read there is written here, or the property test fails.
+//!
+//! What cannot be said in a file is not in a checked plan, with two exceptions: `built_in` is about the absence of
+//! a file, and a path that is not UTF-8 is written with replacement characters.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use model::SourceId;
+use process::aggregate::{AggregatePlan, FlushAlign, Idle, PercentLabel};
+use wire::graphite::{Namespace, Numbers};
+use wire::statsd::{GaugeSign, Options};
+
+use super::{default_http, default_management, empty_plan, outputs, sources, transforms};
+use crate::address::{host_port_text, listen_text};
+use crate::plan::{
+    AggregateTransform, ConsoleForm, Endpoint, Feed, GraphiteForm, ManagementPlan, OutputKind, OutputPlan,
+    Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
+};
+use crate::text::{duration, size};
+
+/// The plan as a native TOML file: `check(print(plan))` gives the plan again.
+pub fn print(plan: &Plan) -> String {
+    let mut out = Out {
+        text: String::from(
+            "# `staunch check FILE` checks this file; options left out have their defaults.\n",
+        ),
+    };
+    let empty = empty_plan();
+    out.key_unless("data_dir", path(&plan.data_dir), path(&empty.data_dir));
+    out.key_unless("stop_timeout", time(plan.stop_timeout_ms), time(empty.stop_timeout_ms));
+    out.flag_unless("reload_on_change", plan.reload_on_change, empty.reload_on_change);
+    for source in &plan.sources {
+        print_source(&mut out, source);
+    }
+    for transform in &plan.transforms {
+        let TransformKind::Aggregate(aggregate) = &transform.kind;
+        print_aggregate(&mut out, plan, &transform.name, aggregate, &transform.from);
+    }
+    let mut rest = &plan.outputs[..];
+    while let Some(first) = rest.first() {
+        let (base, endpoints) = group(rest);
+        print_output(&mut out, plan, first, base, &endpoints);
+        rest = &rest[endpoints.len().max(1)..];
+    }
+    if plan.http.is_none() {
+        out.heading("http");
+        out.key("enabled", "false".into());
+    } else if plan.http != Some(default_http()) {
+        out.heading("http");
+        out.key("listen", plan.http.map(|address| text(&address.to_string())).unwrap_or_default());
+    }
+    for management in &plan.management {
+        print_management(&mut out, management, plan.management.len() > 1);
+    }
+    out.text
+}
+
+struct Out {
+    text: String,
+}
+
+impl Out {
+    fn heading(&mut self, heading: &str) {
+        self.line(&format!("\n[{heading}]"));
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn key(&mut self, key: &str, value: String) {
+        writeln!(self.text, "{key} = {value}").expect("a String takes all that is written");
+    }
+
+    fn key_unless(&mut self, key: &str, value: String, default: String) {
+        if value != default {
+            self.key(key, value);
+        }
+    }
+
+    fn flag_unless(&mut self, key: &str, value: bool, default: bool) {
+        self.key_unless(key, value.to_string(), default.to_string());
+    }
+}
+
+/// A TOML basic string.
+fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                write!(out, "\\u{:04X}", u32::from(c)).expect("a String takes all that is written")
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn bare_or_quoted(key: &str) -> String {
+    let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if bare { key.to_owned() } else { text(key) }
+}
+
+fn path(path: &Path) -> String {
+    text(&path.to_string_lossy())
+}
+
+fn time(ms: u64) -> String {
+    text(&duration(ms))
+}
+
+fn bytes(bytes: u64) -> String {
+    text(&size(bytes))
+}
+
+fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    list(texts.into_iter().map(text))
+}
+
+fn list(values: impl IntoIterator<Item = String>) -> String {
+    format!("[{}]", values.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// An inline table of what is not the default.
+fn inline(pairs: &[(&str, String, String)]) -> Option<String> {
+    let given: Vec<String> = pairs
+        .iter()
+        .filter(|(_, value, default)| value != default)
+        .map(|(key, value, _)| format!("{key} = {value}"))
+        .collect();
+    (!given.is_empty()).then(|| format!("{{ {} }}", given.join(", ")))
+}
+
+/// A number where it says the same as its text, the text otherwise.
+fn limit(value: f64, written: &str) -> String {
+    // TOML's -0 is 0.
+    let same = value.is_finite() && value.to_string() == written && written != "-0";
+    if same { written.to_owned() } else { text(written) }
+}
+
+fn print_management(out: &mut Out, management: &ManagementPlan, several: bool) {
+    out.heading(if several { "[management]" } else { "management" });
+    let default = default_management();
+    out.key_unless("listen", text(&management.listen.to_string()), text(&default.listen.to_string()));
+    let replies = |perl| text(if perl { "perl" } else { "node" });
+    out.key_unless("replies", replies(management.perl), replies(default.perl));
+    out.flag_unless("healthy", management.healthy, default.healthy);
+    out.flag_unless("read_only", management.read_only, default.read_only);
+    if !management.config.is_empty() {
+        out.heading("management.config");
+        for (key, value) in &management.config {
+            out.key(&bare_or_quoted(key), text(value));
+        }
+    }
+}
+
+fn print_source(out: &mut Out, source: &SourcePlan) {
+    let SourceKind::Statsd(options) = &source.kind;
+    let default = sources::default_plan(&source.name);
+    out.heading(&format!("sources.{}", bare_or_quoted(&source.name)));
+    out.key("type", text("statsd"));
+    let listen = source.listen.iter().map(listen_text);
+    out.key("listen", list(listen.map(|listen| text(&listen))));
+    out.key_unless("receive_buffer", bytes(source.receive_buffer_bytes), bytes(default.receive_buffer_bytes));
+    out.key_unless(
+        "connections_max",
+        source.connections_max.to_string(),
+        default.connections_max.to_string(),
+    );
+    out.key_unless("idle_timeout", time(source.idle_timeout_ms), time(default.idle_timeout_ms));
+    out.key_unless(
+        "line_bytes_max",
+        bytes(source.line_bytes_max as u64),
+        bytes(default.line_bytes_max as u64),
+    );
+    out.flag_unless("tail_counts", source.tail_counts, default.tail_counts);
+    print_reading(out, options);
+}
+
+fn print_reading(out: &mut Out, options: &Options) {
+    let default = Options::of(options.dialect);
+    out.key_unless("dialect", text(sources::dialect_word(options.dialect)), text("union"));
+    let sign = |sign| match sign {
+        GaugeSign::Delta => text("delta"),
+        GaugeSign::Absolute => text("absolute"),
+    };
+    out.key_unless("gauge_sign", sign(options.gauge_sign), sign(default.gauge_sign));
+    out.flag_unless("allow_negative_timers", options.allow_negative_timers, default.allow_negative_timers);
+    out.flag_unless("strict_numbers", options.strict_numbers, default.strict_numbers);
+    out.flag_unless("sanitize", options.sanitize, default.sanitize);
+    out.key_unless("key_bytes_max", bytes(options.key_bytes_max.into()), bytes(default.key_bytes_max.into()));
+    out.key_unless("tags_max", options.tags_max.to_string(), default.tags_max.to_string());
+    out.key_unless("rate_min", options.rate_min.to_string(), default.rate_min.to_string());
+    out.flag_unless("compat_quirks", options.compat_quirks, default.compat_quirks);
+}
+
+fn print_aggregate(
+    out: &mut Out,
+    plan: &Plan,
+    name: &str,
+    transform: &AggregateTransform,
+    from: &[SourceId],
+) {
+    let name = bare_or_quoted(name);
+    let default = transforms::default_plan();
+    out.heading(&format!("transforms.{name}"));
+    out.key("type", text("aggregate"));
+    let from = from.iter().filter_map(|id| plan.sources.get(id.index()));
+    out.key("from", texts(from.map(|source| &*source.name)));
+    out.key_unless("stats_prefix", text(&transform.stats_prefix), text(&default.stats_prefix));
+    let counters = |counters| match counters {
+        SelfCounters::Node => text("node"),
+        SelfCounters::Perl => text("perl"),
+        SelfCounters::None => text("none"),
+    };
+    out.key_unless("self_counters", counters(transform.self_counters), counters(default.self_counters));
+    print_windows(out, &transform.plan, &default.plan);
+    print_timers(out, &transform.plan, &default.plan);
+    print_series(out, &transform.plan, &default.plan);
+    if let Some(key_flush) = &transform.plan.key_flush {
+        let pairs = [
+            ("interval", time(key_flush.interval_ms), String::new()),
+            ("percent", key_flush.percent.to_string(), "100".into()),
+            ("round_up", key_flush.round_up.to_string(), "true".into()),
+            ("log", transform.key_flush_log.as_deref().map(path).unwrap_or_default(), String::new()),
+        ];
+        out.key("key_flush", inline(&pairs).unwrap_or_default());
+    }
+    for histogram in &transform.plan.histograms {
+        out.heading(&format!("[transforms.{name}.histograms]"));
+        out.key_unless("name_contains", text(&histogram.name_contains), text(""));
+        out.key("bins", list(histogram.bins.iter().map(|(value, written)| limit(*value, written))));
+    }
+}
+
+fn print_windows(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
+    // Said even when it is the default: whoever reads the file looks for it.
+    out.key("window", time(plan.window_ms));
+    let align = |align| match align {
+        FlushAlign::Wall => text("wall"),
+        FlushAlign::Start => text("start"),
+        FlushAlign::Interval => text("interval"),
+    };
+    out.key_unless("flush_align", align(plan.align), align(default.align));
+    out.flag_unless("measured_rates", plan.measured_rates, default.measured_rates);
+}
+
+fn print_timers(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
+    let percentiles =
+        |limits: &[(f64, String)]| list(limits.iter().map(|(value, written)| limit(*value, written)));
+    out.key_unless("percentiles", percentiles(&plan.percentiles), percentiles(&default.percentiles));
+    let label = |label| match label {
+        PercentLabel::First => text("first"),
+        PercentLabel::Every => text("every"),
+    };
+    out.key_unless("percent_label", label(plan.percent_label), label(default.percent_label));
+    let words = |words: &[String]| texts(words.iter().map(|word| &**word));
+    out.key_unless("timer_aggregates", words(&plan.timer_aggregates), words(&default.timer_aggregates));
+    out.flag_unless("timer_weights", plan.timer_weights, default.timer_weights);
+    out.flag_unless("timer_rate_ignored", plan.timer_rate_ignored, default.timer_rate_ignored);
+    out.key_unless("timer_exact_max", plan.timer_exact_max.to_string(), default.timer_exact_max.to_string());
+}
+
+fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
+    out.key_unless("set_exact_max", plan.set_exact_max.to_string(), default.set_exact_max.to_string());
+    out.flag_unless("set_members", plan.set_members, default.set_members);
+    let (idle, usual) = (&plan.idle, &default.idle);
+    let all_one = [idle.gauges, idle.timers, idle.sets].iter().all(|other| *other == idle.counters);
+    let by_windows = matches!(idle.gauges, Idle::Delete { ttl_windows } if ttl_windows != 1);
+    if all_one && !by_windows {
+        out.key_unless("idle", idle_text(idle.counters), idle_text(usual.counters));
+    } else {
+        let pairs = [
+            ("counters", idle_text(idle.counters), idle_text(usual.counters)),
+            ("gauges", idle_text(idle.gauges), idle_text(usual.gauges)),
+            ("timers", idle_text(idle.timers), idle_text(usual.timers)),
+            ("sets", idle_text(idle.sets), idle_text(usual.sets)),
+        ];
+        out.key("idle", inline(&pairs).unwrap_or_else(|| "{}".into()));
+    }
+    out.key_unless("series_max", plan.series_max.to_string(), default.series_max.to_string());
+    let words = |words: &[String]| texts(words.iter().map(|word| &**word));
+    out.key_unless("keep_contains", words(&plan.keep_contains), words(&default.keep_contains));
+    out.flag_unless("allow_non_finite", plan.allow_non_finite, default.allow_non_finite);
+}
+
+fn idle_text(idle: Idle) -> String {
+    match idle {
+        Idle::Keep => text("keep"),
+        Idle::Delete { ttl_windows: 1 } => text("delete"),
+        Idle::Delete { ttl_windows } => text(&format!("{ttl_windows} windows")),
+        Idle::After { seconds } => time(seconds.saturating_mul(1000)),
+    }
+}
+
+/// How an output is called in the file, and the endpoints that one section can say at once: those that differ in
+/// the endpoint only and are called after it.
+fn group(outputs: &[OutputPlan]) -> (&str, Vec<&Endpoint>) {
+    let first = &outputs[0];
+    let Some(to) = endpoint(&first.kind) else { return (&first.name, Vec::new()) };
+    let Some(base) = base_name(first, to) else { return (&first.name, vec![to]) };
+    let mut endpoints = vec![to];
+    for other in &outputs[1..] {
+        let Some(to) = endpoint(&other.kind) else { break };
+        let alike = with_endpoint(&first.kind, to) == other.kind
+            && (&first.from, first.queue) == (&other.from, other.queue)
+            && base_name(other, to) == Some(base);
+        if !alike || endpoints.contains(&to) {
+            break;
+        }
+        endpoints.push(to);
+    }
+    if endpoints.len() == 1 { (&first.name, endpoints) } else { (base, endpoints) }
+}
+
+/// `carbon` of `carbon/10.0.0.5:2003`, when that is its endpoint.
+fn base_name<'a>(output: &'a OutputPlan, to: &Endpoint) -> Option<&'a str> {
+    output.name.strip_suffix(&*host_port_text(to))?.strip_suffix('/')
+}
+
+fn endpoint(kind: &OutputKind) -> Option<&Endpoint> {
+    match kind {
+        OutputKind::Graphite { to, .. } | OutputKind::Udp { to } | OutputKind::Tcp { to, .. } => Some(to),
+        _ => None,
+    }
+}
+
+fn with_endpoint(kind: &OutputKind, endpoint: &Endpoint) -> OutputKind {
+    let mut kind = kind.clone();
+    if let OutputKind::Graphite { to, .. } | OutputKind::Udp { to } | OutputKind::Tcp { to, .. } = &mut kind {
+        *to = endpoint.clone();
+    }
+    kind
+}
+
+fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, endpoints: &[&Endpoint]) {
+    out.heading(&format!("outputs.{}", bare_or_quoted(name)));
+    let head = |out: &mut Out, kind: &str| {
+        out.key("type", text(kind));
+        let from = output.from.iter().filter_map(|feed| match feed {
+            Feed::Source(id) => plan.sources.get(id.index()).map(|source| &*source.name),
+            Feed::Transform(id) => plan.transforms.get(id.index()).map(|transform| &*transform.name),
+        });
+        out.key("from", texts(from));
+    };
+    let to = |out: &mut Out, scheme: &str| {
+        let each = endpoints.iter().map(|to| text(&format!("{scheme}://{}", host_port_text(to))));
+        out.key("to", list(each));
+    };
+    match &output.kind {
+        OutputKind::Graphite { form, namespace, sender, .. } => {
+            head(out, "graphite");
+            to(out, "tcp");
+            if *form == GraphiteForm::Pickle {
+                out.key("form", text("pickle"));
+            }
+            print_namespace(out, namespace);
+            print_sender(out, sender);
+        }
+        OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {
+            head(out, "graphite_file");
+            let default = outputs::default_path(&plan.data_dir, &output.name, "points.graphite");
+            out.key_unless("path", path(file), path(&default));
+            print_rotation(out, (*file_bytes_max, *files_max), outputs::POINT_FILES);
+            print_namespace(out, namespace);
+        }
+        OutputKind::Console { form, pretty } => {
+            head(out, "console");
+            if *form == ConsoleForm::Perl {
+                out.key("form", text("perl"));
+            }
+            out.flag_unless("pretty", *pretty, false);
+        }
+        OutputKind::PerlFile { path: file, stats_prefix } => {
+            head(out, "perl_file");
+            out.key("path", path(file));
+            out.key_unless("stats_prefix", text(stats_prefix), text("statsd"));
+        }
+        OutputKind::Udp { .. } => {
+            head(out, "udp");
+            to(out, "udp");
+        }
+        OutputKind::Tcp { sender, .. } => {
+            head(out, "tcp");
+            to(out, "tcp");
+            print_sender(out, sender);
+        }
+        OutputKind::EventFile { path: file, file_bytes_max, files_max } => {
+            head(out, "event_file");
+            let default = outputs::default_path(&plan.data_dir, &output.name, "events.jsonl");
+            out.key_unless("path", path(file), path(&default));
+            print_rotation(out, (*file_bytes_max, *files_max), outputs::EVENT_FILES);
+        }
+    }
+    print_queue(out, &output.queue);
+}
+
+fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, usual_files): (u64, u32)) {
+    let most = file_bytes.saturating_mul(u64::from(files) + 1);
+    out.line(&format!("# At most {} on disk: the file and {files} rotated ones.", size(most)));
+    out.key_unless("file_bytes_max", bytes(file_bytes), bytes(usual_bytes));
+    out.key_unless("files_max", files.to_string(), usual_files.to_string());
+}
+
+fn print_namespace(out: &mut Out, namespace: &Namespace) {
+    let default = Namespace::default();
+    let word = |legacy| text(if legacy { "legacy" } else { "modern" });
+    out.key_unless("namespace", word(namespace.legacy), word(default.legacy));
+    out.key_unless("global_prefix", text(&namespace.global_prefix), text(&default.global_prefix));
+    out.key_unless("counter_prefix", text(&namespace.counter_prefix), text(&default.counter_prefix));
+    out.key_unless("timer_prefix", text(&namespace.timer_prefix), text(&default.timer_prefix));
+    out.key_unless("gauge_prefix", text(&namespace.gauge_prefix), text(&default.gauge_prefix));
+    out.key_unless("set_prefix", text(&namespace.set_prefix), text(&default.set_prefix));
+    out.key_unless("global_suffix", text(&namespace.global_suffix), text(&default.global_suffix));
+    out.key_unless("stats_prefix", text(&namespace.stats_prefix), text(&default.stats_prefix));
+    out.flag_unless("counts", namespace.counts, default.counts);
+    out.key_unless("bare_tag_value", text(&namespace.bare_tag_value), text(&default.bare_tag_value));
+    let numbers = |numbers| match numbers {
+        Numbers::Shortest => text("shortest"),
+        Numbers::Perl => text("perl"),
+    };
+    out.key_unless("numbers", numbers(namespace.numbers), numbers(default.numbers));
+}
+
+fn print_sender(out: &mut Out, sender: &SenderPlan) {
+    let default = SenderPlan::default();
+    out.key_unless("retry_min", time(sender.retry_min_ms), time(default.retry_min_ms));
+    out.key_unless("retry_max", time(sender.retry_max_ms), time(default.retry_max_ms));
+    out.key_unless("connect_timeout", time(sender.connect_timeout_ms), time(default.connect_timeout_ms));
+    out.key_unless("write_timeout", time(sender.write_timeout_ms), time(default.write_timeout_ms));
+}
+
+fn print_queue(out: &mut Out, queue: &QueueLimits) {
+    let default = QueueLimits::default();
+    let when_full = |when_full| match when_full {
+        WhenFull::Block => text("block"),
+        WhenFull::ShedOldest => text("shed_oldest"),
+        WhenFull::ShedNewest => text("shed_newest"),
+    };
+    let pairs = [
+        ("bytes_max", bytes(queue.bytes_max), bytes(default.bytes_max)),
+        ("when_full", when_full(queue.when_full), when_full(default.when_full)),
+        ("age_max", time(queue.age_max_ms), time(default.age_max_ms)),
+    ];
+    if let Some(queue) = inline(&pairs) {
+        out.key("queue", queue);
+    }
+}

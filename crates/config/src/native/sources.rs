@@ -1,0 +1,107 @@
+//! A checked `[sources.NAME]` to its plan.
+
+use wire::statsd::{Dialect, GaugeSign, Options};
+
+use super::fields::Fields;
+use super::value::Checked;
+use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::plan::{Listen, SourceKind, SourcePlan};
+
+/// A source as an empty section means it.
+pub(super) fn default_plan(name: &str) -> SourcePlan {
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], 8125));
+    SourcePlan {
+        name: name.to_owned(),
+        kind: SourceKind::Statsd(Options::of(Dialect::Union)),
+        listen: vec![Listen::Udp(address), Listen::Tcp(address)],
+        receive_buffer_bytes: 64 << 20,
+        connections_max: model::limits::CONNECTIONS_MAX,
+        idle_timeout_ms: 3_600_000,
+        line_bytes_max: model::limits::LINE_BYTES_MAX,
+        tail_counts: true,
+    }
+}
+
+/// The plan, and the place of each of its listeners.
+pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (SourcePlan, Vec<Place>) {
+    let mut plan = default_plan(name);
+    let mut places = vec![fields.place; plan.listen.len()];
+    if fields.place_of("listen").is_some() {
+        // When it was wrong there are none: the default would give follow-up mistakes about addresses.
+        let listen = match fields.other("listen") {
+            Some(Checked::Listen(listen)) => &listen[..],
+            _ => &[],
+        };
+        plan.listen = listen.iter().map(|(listen, _)| listen.clone()).collect();
+        places = listen.iter().map(|(_, place)| *place).collect();
+    }
+    Fields::set(&mut plan.receive_buffer_bytes, fields.whole("receive_buffer"));
+    Fields::set(&mut plan.connections_max, fields.whole_usize("connections_max"));
+    Fields::set(&mut plan.idle_timeout_ms, fields.whole("idle_timeout"));
+    Fields::set(&mut plan.line_bytes_max, fields.whole_usize("line_bytes_max"));
+    Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
+    plan.kind = SourceKind::Statsd(options(fields, wrong));
+    (plan, places)
+}
+
+/// The word of a dialect in files.
+pub(super) fn dialect_word(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Etsy => "etsy",
+        Dialect::Perl => "perl",
+        Dialect::Dogstatsd => "dogstatsd",
+        Dialect::Union => "union",
+    }
+}
+
+fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
+    let dialect = match fields.word("dialect") {
+        Some("etsy") => Dialect::Etsy,
+        Some("perl") => Dialect::Perl,
+        Some("dogstatsd") => Dialect::Dogstatsd,
+        _ => Dialect::Union,
+    };
+    let mut options = Options::of(dialect);
+    Fields::set(&mut options.compat_quirks, fields.flag("compat_quirks"));
+    Fields::set(&mut options.strict_numbers, fields.flag("strict_numbers"));
+    match fields.word("gauge_sign") {
+        Some("delta") => options.gauge_sign = GaugeSign::Delta,
+        Some("absolute") => options.gauge_sign = GaugeSign::Absolute,
+        _ => {}
+    }
+    Fields::set(&mut options.allow_negative_timers, fields.flag("allow_negative_timers"));
+    Fields::set(&mut options.sanitize, fields.flag("sanitize"));
+    Fields::set(&mut options.key_bytes_max, fields.whole_u32("key_bytes_max"));
+    Fields::set(&mut options.tags_max, fields.whole_u32("tags_max"));
+    Fields::set(&mut options.rate_min, fields.number("rate_min"));
+    let union = dialect == Dialect::Union;
+    let idle_options = [
+        ("gauge_sign", union),
+        ("allow_negative_timers", union),
+        ("sanitize", dialect != Dialect::Dogstatsd),
+        ("compat_quirks", dialect == Dialect::Etsy || !options.compat_quirks),
+    ];
+    for (key, heeded) in idle_options {
+        if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
+            let message = format!("`{key}` has no effect in the dialect `{}`", dialect_word(dialect));
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
+    }
+    options
+}
+
+/// The first option in which two sources read differently, other than what is derived from the rest of the plan.
+pub(super) fn difference(one: &Options, other: &Options) -> Option<&'static str> {
+    let pairs = [
+        ("dialect", one.dialect == other.dialect),
+        ("compat_quirks", one.compat_quirks == other.compat_quirks),
+        ("strict_numbers", one.strict_numbers == other.strict_numbers),
+        ("gauge_sign", one.gauge_sign == other.gauge_sign),
+        ("allow_negative_timers", one.allow_negative_timers == other.allow_negative_timers),
+        ("sanitize", one.sanitize == other.sanitize),
+        ("key_bytes_max", one.key_bytes_max == other.key_bytes_max),
+        ("tags_max", one.tags_max == other.tags_max),
+        ("rate_min", one.rate_min == other.rate_min),
+    ];
+    pairs.into_iter().find(|(_, same)| !same).map(|(key, _)| key)
+}

@@ -1,0 +1,419 @@
+//! The table against the checks, texts against panics, plans against their printed form.
+
+mod plans;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::diagnostic::{Severity, render};
+use crate::options::{Default, Row, Type};
+
+fn run(text: &str, format: Format) -> (Option<Plan>, Vec<Diagnostic>) {
+    check(Source { name: "test", text }, format)
+}
+
+/// The plan of a text that must have no error.
+fn good(text: &str) -> Plan {
+    let (plan, wrong) = run(text, Format::Toml);
+    plan.unwrap_or_else(|| panic!("{}\n{text}", render(Source { name: "test", text }, &wrong, false)))
+}
+
+fn codes(text: &str) -> Vec<&'static str> {
+    run(text, Format::Toml).1.iter().map(|wrong| wrong.code.word()).collect()
+}
+
+/// A whole file in which `line` stands in a section, with what else the section needs unless it is `key`.
+fn file_with(section: Section, key: &str, line: &str) -> String {
+    let needs = |wanted: &[(&str, &str)]| -> String {
+        let other = wanted.iter().filter(|(name, _)| *name != key);
+        other.map(|(name, value)| format!("{name} = {value}\n")).collect()
+    };
+    let source = "[sources.app]\ntype = \"statsd\"\n";
+    let transform = "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\n";
+    let all = format!("{source}{transform}");
+    let output = |kind: &str, from: &str, more: &[(&str, &str)]| {
+        format!("{all}[outputs.o]\ntype = \"{kind}\"\nfrom = [\"{from}\"]\n{}{line}", needs(more))
+    };
+    match section {
+        Section::Top => format!("{line}\n{all}"),
+        Section::SourceStatsd => format!("{source}{line}\n{transform}"),
+        Section::TransformAggregate => format!("{all}{line}"),
+        Section::Histogram => {
+            format!("{all}[[transforms.stats.histograms]]\n{}{line}", needs(&[("bins", "[1]")]))
+        }
+        Section::Idle => format!("{all}[transforms.stats.idle]\n{line}"),
+        Section::KeyFlush => {
+            format!("{all}[transforms.stats.key_flush]\n{}{line}", needs(&[("interval", "\"10s\"")]))
+        }
+        Section::OutputGraphite => output("graphite", "stats", &[("to", "[\"tcp://h:2003\"]")]),
+        Section::OutputGraphiteFile => output("graphite_file", "stats", &[]),
+        Section::OutputConsole => output("console", "stats", &[]),
+        Section::OutputPerlFile => output("perl_file", "stats", &[("path", "\"p\"")]),
+        Section::OutputUdp => output("udp", "app", &[("to", "[\"udp://h:8125\"]")]),
+        Section::OutputTcp => output("tcp", "app", &[("to", "[\"tcp://h:8125\"]")]),
+        Section::OutputEventFile => output("event_file", "app", &[]),
+        Section::Queue => format!("{}\n[outputs.o.queue]\n{line}", file_with(Section::OutputConsole, "", "")),
+        Section::Http => format!("{all}[http]\n{line}"),
+        Section::Management => format!("{all}[management]\n{line}"),
+    }
+}
+
+fn each_row() -> impl Iterator<Item = (Section, &'static Row)> {
+    Section::ALL.into_iter().flat_map(|section| section.rows().map(move |row| (section, row)))
+}
+
+#[test]
+fn a_default_written_out_changes_nothing() {
+    for (section, row) in each_row() {
+        if let Default::Toml(toml) = row.default {
+            let written = good(&file_with(section, row.key, &format!("{} = {toml}", row.key)));
+            assert_eq!(written, good(&file_with(section, row.key, "")), "{section:?} {}", row.key);
+        }
+    }
+}
+
+#[test]
+fn an_example_is_good_and_changes_the_plan() {
+    for (section, row) in each_row() {
+        // What feeds a raw output is not what feeds the others.
+        if row.example.is_empty() || row.key == "from" {
+            continue;
+        }
+        let with = good(&file_with(section, row.key, &format!("{} = {}", row.key, row.example)));
+        if row.default != Default::Required {
+            assert_ne!(with, good(&file_with(section, row.key, "")), "{section:?} {}", row.key);
+        }
+    }
+}
+
+#[test]
+fn each_required_option_is_missed() {
+    for (section, row) in each_row().filter(|(_, row)| row.default == Default::Required) {
+        if matches!(row.key, "type" | "from" | "sources") {
+            continue;
+        }
+        assert!(codes(&file_with(section, row.key, "")).contains(&"C006"), "{section:?} {}", row.key);
+    }
+    assert_eq!(codes("[sources.a]\n"), ["C006", "C017"], "type");
+    assert_eq!(codes("[sources.a]\ntype = \"statsd\"\n[outputs.o]\ntype = \"console\"\n"), ["C006"], "from");
+    assert_eq!((codes(""), codes("[sources]\n")), (vec!["C023"], vec!["C023"]));
+}
+
+#[test]
+fn limits_hold_at_the_bound_and_past_it() {
+    for (section, row) in each_row() {
+        let (inside, outside): (Vec<String>, Vec<String>) = match row.value {
+            Type::Whole { min, max } => {
+                let below = min.checked_sub(1).map_or_else(|| "-1".into(), |below| below.to_string());
+                (vec![min.to_string(), max.to_string()], vec![below, (max + 1).to_string()])
+            }
+            Type::Duration { min_ms, max_ms } => measures(min_ms, max_ms, crate::text::duration),
+            Type::Size { min, max } => measures(min, max, crate::text::size),
+            Type::Number { min, max } => (
+                vec![min.to_string(), max.to_string()],
+                vec!["-0.1".into(), (max + 0.1).to_string(), "nan".into(), "inf".into()],
+            ),
+            _ => continue,
+        };
+        for value in inside {
+            // `retry_max` must not be below `retry_min`: that is another rule.
+            let more = if row.key == "retry_max" { "\nretry_min = \"1ms\"" } else { "" };
+            let more = if row.key == "retry_min" { "\nretry_max = \"1h\"" } else { more };
+            good(&file_with(section, row.key, &format!("{} = {value}{more}", row.key)));
+        }
+        for value in outside {
+            let found = codes(&file_with(section, row.key, &format!("{} = {value}", row.key)));
+            assert!(found.contains(&"C005"), "{section:?} {} = {value}: {found:?}", row.key);
+        }
+    }
+}
+
+fn measures(min: u64, max: u64, text: fn(u64) -> String) -> (Vec<String>, Vec<String>) {
+    let quoted = |value: u64| format!("\"{}\"", text(value));
+    let outside = min.checked_sub(1).into_iter().chain([max + 1]);
+    (vec![quoted(min), quoted(max)], outside.map(quoted).collect())
+}
+
+#[test]
+fn every_option_refuses_values_of_other_types() {
+    for (section, row) in each_row() {
+        if matches!(row.value, Type::Named(_)) || matches!(row.key, "type" | "from") {
+            continue;
+        }
+        for value in
+            ["1979-05-27", "[[1]]", "{ x = [] }", "nan", "-1", "\"\\u0000\"", "[\"\\u0000\"]", "[0, -1]"]
+        {
+            // No value makes it panic; whether it is right is the other tests' matter.
+            let text = file_with(section, row.key, &format!("{} = {value}", row.key));
+            let (plan, wrong) = run(&text, Format::Toml);
+            assert_eq!(plan.is_none(), has_errors(&wrong));
+            if value == "1979-05-27" {
+                assert!(wrong.iter().any(|wrong| wrong.code == Code::WrongType), "{section:?} {}", row.key);
+            }
+        }
+    }
+}
+
+#[test]
+fn too_many_of_anything_is_one_mistake() {
+    let sections = |number: usize| -> String {
+        (0..number)
+            .map(|n| format!("[sources.s{n}]\ntype = \"statsd\"\nlisten = [\"unix://{n}\"]\n"))
+            .collect()
+    };
+    assert!(codes(&sections(SECTIONS_MAX)).iter().all(|code| *code == "C017"));
+    assert!(codes(&sections(SECTIONS_MAX + 1)).contains(&"C024"));
+    let endpoints = |number: usize| {
+        let to: Vec<String> = (0..number).map(|n| format!("\"udp://h{n}:1\"")).collect();
+        file_with(Section::OutputUdp, "to", &format!("to = [{}]", to.join(", ")))
+    };
+    assert_eq!(good(&endpoints(value::LIST_MAX)).outputs.len(), value::LIST_MAX);
+    assert_eq!(codes(&endpoints(value::LIST_MAX + 1)), ["C017", "C024"]);
+    let more = "\n[outputs.p]\ntype = \"console\"\nfrom = [\"stats\"]\n";
+    assert_eq!(codes(&format!("{}{more}", endpoints(SECTIONS_MAX))), ["C024"]);
+}
+
+#[test]
+fn yaml_and_json_say_the_same_as_toml() {
+    let toml = "stop_timeout = \"1s\"\n[sources.a]\ntype = \"statsd\"\nlisten = [\"udp://[::1]:1\"]\n\
+        [transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\npercentiles = [90, 99.9]\n\
+        [outputs.o]\ntype = \"console\"\nfrom = [\"t\"]\npretty = true\n";
+    let yaml = "stop_timeout: 1s\nsources:\n  a:\n    type: statsd\n    listen: ['udp://[::1]:1']\n\
+        transforms:\n  t: {type: aggregate, from: [a], percentiles: [90, 99.9]}\n\
+        outputs:\n  o:\n    type: console\n    from:\n    - t\n    pretty: true\nmanagement:\n";
+    let json = r#"{"stop_timeout": "1s", "sources": {"a": {"type": "statsd", "listen": ["udp://[::1]:1"]}},
+        "transforms": {"t": {"type": "aggregate", "from": ["a"], "percentiles": [90, 99.9]}},
+        "outputs": {"o": {"type": "console", "from": ["t"], "pretty": true}}}"#;
+    let want = good(toml);
+    assert_eq!(run(json, Format::of_name("x.json")), (Some(want.clone()), Vec::new()));
+    // `management:` with nothing behind it is a management port with the defaults.
+    let management = vec![default_management()];
+    assert_eq!(run(yaml, Format::of_name("x.YAML")), (Some(Plan { management, ..want }), Vec::new()));
+}
+
+#[test]
+fn deep_nesting_is_a_mistake_and_no_crash() {
+    for deep in ["[".repeat(100_000), "{a: ".repeat(100_000), "- ".repeat(100_000)] {
+        assert_eq!(run(&deep, Format::Yaml).1[0].code, Code::Syntax);
+        assert_eq!(run(&format!("x = {deep}"), Format::Toml).1[0].code, Code::Syntax);
+    }
+    assert!(has_errors(&run(&format!("x{}.y = 1", ".a".repeat(100_000)), Format::Toml).1));
+}
+
+#[test]
+fn a_byte_order_mark_moves_no_place() {
+    for (format, text) in [(Format::Toml, "\u{feff}bad = 1\n"), (Format::Yaml, "\u{feff}bad: 1\n")] {
+        let (_, wrong) = run(text, format);
+        let place = wrong.iter().find(|wrong| wrong.code == Code::UnknownKey).unwrap().place.unwrap();
+        assert_eq!(&text[place.start..place.end], "bad");
+    }
+}
+
+#[test]
+fn wildcards_and_loopback_collide_as_the_system_sees_them() {
+    let table = [
+        ("udp://0.0.0.0:1", "udp://127.0.0.1:1", true),
+        ("udp://[::]:1", "udp://127.0.0.1:1", true),
+        ("udp://[::]:1", "udp://[::1]:1", true),
+        ("udp://[::1]:1", "udp://127.0.0.1:1", false),
+        ("udp://0.0.0.0:1", "udp://[::1]:1", false),
+        ("udp://127.0.0.1:1", "tcp://127.0.0.1:1", false),
+        ("udp://127.0.0.1:1", "udp://127.0.0.2:1", false),
+        ("udp://127.0.0.1:0", "udp://127.0.0.1:0", false),
+        ("unix:///x", "unixgram:///./x", true),
+        ("tcp://0.0.0.0:8680", "udp://127.0.0.1:1", true),
+    ];
+    for (one, other, collide) in table {
+        let text = format!("[sources.a]\ntype = \"statsd\"\nlisten = [\"{one}\", \"{other}\"]\n");
+        assert_eq!(codes(&text).contains(&"C016"), collide, "{one} {other}");
+    }
+    let table = [
+        ("udp://127.0.0.1:1", "127.0.0.1:1", true),
+        ("udp://127.0.0.1:1", "localhost:1", true),
+        ("udp://0.0.0.0:1", "127.0.0.5:1", true),
+        ("udp://0.0.0.0:1", "0.0.0.0:1", true),
+        ("udp://[::]:1", "[::1]:1", true),
+        ("udp://127.0.0.1:1", "127.0.0.1:2", false),
+        ("udp://0.0.0.0:1", "10.0.0.5:1", false),
+        ("udp://10.0.0.5:1", "10.0.0.5:1", true),
+        ("udp://10.0.0.5:1", "example.org:1", false),
+        ("tcp://127.0.0.1:1", "127.0.0.1:1", false),
+    ];
+    for (listen, to, is_loop) in table {
+        let text = format!(
+            "[sources.a]\ntype = \"statsd\"\nlisten = [\"{listen}\"]\n[outputs.o]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://{to}\"]\n"
+        );
+        assert_eq!(codes(&text).contains(&"C015"), is_loop, "{listen} {to}");
+    }
+}
+
+#[test]
+fn names_are_counted_where_a_report_wants_them() {
+    let text = "[sources.a]\ntype = \"statsd\"\n\
+        [sources.b]\ntype = \"statsd\"\nlisten = [\"unix://b\"]\n\
+        [sources.c]\ntype = \"statsd\"\nlisten = [\"unix://c\"]\n\
+        [transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\nkey_flush = { interval = \"1m\" }\n\
+        [transforms.u]\ntype = \"aggregate\"\nfrom = [\"b\", \"a\"]\n\
+        [transforms.v]\ntype = \"aggregate\"\nfrom = [\"c\"]\n";
+    let counts: Vec<bool> =
+        good(text).sources.iter().map(|source| reading(&source.kind).count_names).collect();
+    assert_eq!(counts, [true, true, false]);
+}
+
+#[test]
+fn the_defaults_stay_on_loopback_and_print_as_a_file() {
+    let plan = defaults(Path::new("d"));
+    assert!(plan.built_in && plan.http.unwrap().ip().is_loopback());
+    let (read, wrong) = run(&print(&plan), Format::Toml);
+    assert_eq!((read, wrong), (Some(Plan { built_in: false, ..plan.clone() }), Vec::new()));
+    let OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. } = &plan.outputs[0].kind else {
+        panic!("points go to a file")
+    };
+    assert_eq!(path, Path::new("d/points/points.graphite"));
+    assert_eq!(file_bytes_max * u64::from(files_max + 1), 1 << 30);
+}
+
+#[test]
+fn printed_endpoints_are_one_section_when_they_can_be() {
+    let text = "[sources.a]\ntype = \"statsd\"\n[outputs.copy]\ntype = \"udp\"\nfrom = [\"a\"]\n\
+        to = [\"udp://h:1\", \"udp://[::2]:1\"]\n";
+    let mut plan = good(text);
+    assert_eq!(plan.outputs[1].name, "copy/[::2]:1");
+    let printed = print(&plan);
+    assert!(
+        printed.contains("[outputs.copy]\n") && printed.contains("to = [\"udp://h:1\", \"udp://[::2]:1\"]")
+    );
+    plan.outputs[1].queue.age_max_ms = 7;
+    let printed = print(&plan);
+    assert!(printed.contains("[outputs.\"copy/h:1\"]") && printed.contains("[outputs.\"copy/[::2]:1\"]"));
+    assert_eq!(good(&printed), plan);
+    assert!(codes(&printed.replace("copy/h:1", "copy/i:1")).contains(&"C009"));
+}
+
+proptest! {
+    #[test]
+    fn a_printed_plan_reads_back(plan in plans::plan()) {
+        let text = print(&plan);
+        let (read, wrong) = run(&text, Format::Toml);
+        let shown = render(Source { name: "test", text: &text }, &wrong, false);
+        prop_assert!(read.is_some(), "{}\n{}", shown, text);
+        prop_assert_eq!(read.unwrap(), plan, "{}", text);
+        prop_assert!(wrong.iter().all(|wrong| wrong.severity == Severity::Warning));
+    }
+
+    #[test]
+    fn no_text_panics(text in "(?s).{0,100}") {
+        for format in [Format::Toml, Format::Yaml] {
+            let (plan, wrong) = run(&text, format);
+            prop_assert_eq!(plan.is_none(), has_errors(&wrong));
+        }
+    }
+
+    #[test]
+    fn no_broken_file_panics(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let text: String = pieces.concat();
+        let cut = text.floor_char_boundary(cut.index(text.len() + 1));
+        for format in [Format::Toml, Format::Yaml] {
+            for text in [&text[..], &text[..cut], &text[cut..]] {
+                let (plan, wrong) = run(text, format);
+                prop_assert_eq!(plan.is_none(), has_errors(&wrong), "{}", text);
+                render(Source { name: "test", text }, &wrong, true);
+            }
+        }
+    }
+
+    #[test]
+    fn no_cut_or_doubled_file_panics(
+        plan in plans::plan(),
+        from in any::<prop::sample::Index>(),
+        to in any::<prop::sample::Index>(),
+    ) {
+        let text = print(&plan);
+        let (a, b) = (from.index(text.len()), to.index(text.len()));
+        let (a, b) = (text.floor_char_boundary(a.min(b)), text.floor_char_boundary(a.max(b)));
+        let texts = [
+            format!("{}{}", &text[..a], &text[b..]),
+            format!("{}{}", &text[..b], &text[a..]),
+        ];
+        for text in texts {
+            let (plan, wrong) = run(&text, Format::Toml);
+            prop_assert_eq!(plan.is_none(), has_errors(&wrong), "{}", text);
+            render(Source { name: "test", text: &text }, &wrong, false);
+        }
+    }
+}
+
+/// What files are made of, in both formats.
+const PIECES: &[&str] = &[
+    "[sources.a]\n",
+    "sources:\n",
+    "  a:\n",
+    "    ",
+    "type",
+    " = ",
+    ": ",
+    "\"statsd\"",
+    "statsd",
+    "\n",
+    "\r\n",
+    "listen",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\"udp://127.0.0.1:1\"",
+    ", ",
+    "[transforms.t]\n",
+    "transforms",
+    "aggregate",
+    "from",
+    "[\"a\"]",
+    "percentiles",
+    "-",
+    "- ",
+    "90",
+    "1e999",
+    "0x",
+    "[outputs.o]\n",
+    "outputs",
+    "graphite",
+    "to",
+    "queue",
+    "{ kind = \"disk\" }",
+    "idle",
+    "histograms",
+    "[[transforms.t.histograms]]\n",
+    "bins",
+    "&x ",
+    "*x",
+    "!!str ",
+    "!",
+    "|\n",
+    ">\n",
+    "---\n",
+    "...\n",
+    "#",
+    "'",
+    "\"",
+    "\"\"\"",
+    "'''",
+    "\\",
+    "\u{e9}",
+    "\t",
+    "%",
+    "@",
+    "<<",
+    "?",
+    "management",
+    "[[management]]\n",
+    "config",
+    "true",
+    "null",
+    "1979-05-27",
+    ".",
+    "a",
+    "=",
+];

@@ -1,0 +1,372 @@
+//! Plans that can stand in a file: what a checked plan may be, at random.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use model::{SourceId, TransformId};
+use process::aggregate::{
+    AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use wire::graphite::{Namespace, Numbers};
+use wire::statsd::{Dialect, GaugeSign, Options};
+
+use super::super::{outputs, wiring};
+use crate::plan::*;
+
+/// A whole plan. Addresses, files and names are made distinct by their numbers.
+pub(super) fn plan() -> impl Strategy<Value = Plan> {
+    let parts = (
+        (options(), options()),
+        vec((any::<bool>(), source()), 1..4),
+        vec((aggregate(), any::<u8>()), 0..4),
+        vec((output(), any::<u8>()), 0..5),
+        vec(management(), 0..3),
+        option::weighted(0.8, ip()),
+        ("[a-zé./ ]{1,9}", 0u64..3_600_000, any::<bool>()),
+    );
+    parts.prop_map(
+        |(
+            options,
+            sources,
+            transforms,
+            drafts,
+            management,
+            http,
+            (data_dir, stop_timeout_ms, reload_on_change),
+        )| {
+            let mut plan = Plan {
+                sources: Vec::new(),
+                transforms: Vec::new(),
+                outputs: Vec::new(),
+                http: http.map(|ip| SocketAddr::new(ip, 50_000)),
+                management,
+                data_dir: data_dir.into(),
+                stop_timeout_ms,
+                reload_on_change,
+                built_in: false,
+            };
+            for (at, management) in plan.management.iter_mut().enumerate() {
+                management.listen.set_port(40_000 + at as u16);
+            }
+            // Two sets of options: an aggregation takes from sources of one of them.
+            let groups: Vec<bool> = sources.iter().map(|(group, _)| *group).collect();
+            for (at, (group, source)) in sources.into_iter().enumerate() {
+                plan.sources.push(finish_source(at, source, if group { options.1 } else { options.0 }));
+            }
+            for (at, (mut aggregate, bits)) in transforms.into_iter().enumerate() {
+                if let Some(log) = &mut aggregate.key_flush_log {
+                    *log = format!("/logs/{at}").into();
+                }
+                let group = groups[usize::from(bits) % groups.len()];
+                let of_group: Vec<u16> =
+                    (0..groups.len()).filter(|s| groups[*s] == group).map(|s| s as u16).collect();
+                let from = subset(&of_group, bits).into_iter().map(SourceId).collect();
+                let kind = TransformKind::Aggregate(Box::new(aggregate));
+                plan.transforms.push(TransformPlan { name: format!("t.{at}"), kind, from });
+            }
+            for (at, (draft, bits)) in drafts.into_iter().enumerate() {
+                finish_output(at, draft, bits, &mut plan);
+            }
+            wiring::count_names(&mut plan);
+            plan
+        },
+    )
+}
+
+fn finish_source(at: usize, mut source: SourcePlan, options: Options) -> SourcePlan {
+    source.name = format!("s_{at}");
+    source.kind = SourceKind::Statsd(options);
+    for (n, listen) in source.listen.iter_mut().enumerate() {
+        let number = at * 10 + n;
+        match listen {
+            Listen::Udp(address) | Listen::Tcp(address) => address.set_port(10_000 + number as u16),
+            Listen::UnixStream { path, .. }
+            | Listen::UnixDatagram { path, .. }
+            | Listen::UnixFrames { path, .. } => *path = format!("{}{number}", path.display()).into(),
+        }
+    }
+    source
+}
+
+/// A part of `of`, not empty, in an order that `bits` decide too.
+fn subset(of: &[u16], bits: u8) -> Vec<u16> {
+    let mut part: Vec<u16> = of.iter().copied().filter(|n| bits >> (n % 8) & 1 == 1).collect();
+    if part.is_empty() {
+        part.push(of[usize::from(bits) % of.len()]);
+    }
+    if bits & 4 == 4 {
+        part.reverse();
+    }
+    part
+}
+
+/// An output without feeds, and how many endpoints it is for.
+type Draft = (OutputPlan, usize);
+
+fn finish_output(at: usize, (draft, endpoints): Draft, bits: u8, plan: &mut Plan) {
+    let raw =
+        matches!(draft.kind, OutputKind::Udp { .. } | OutputKind::Tcp { .. } | OutputKind::EventFile { .. });
+    if !raw && plan.transforms.is_empty() {
+        return;
+    }
+    let all = |number: usize| (0..number as u16).collect::<Vec<_>>();
+    let from: Vec<Feed> = if raw {
+        subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n))).collect()
+    } else {
+        subset(&all(plan.transforms.len()), bits)
+            .into_iter()
+            .map(|n| Feed::Transform(TransformId(n)))
+            .collect()
+    };
+    let name = format!("o-{at}");
+    for n in 0..endpoints {
+        let mut output = OutputPlan { name: name.clone(), from: from.clone(), ..draft.clone() };
+        match &mut output.kind {
+            OutputKind::Graphite { to, .. } | OutputKind::Udp { to } | OutputKind::Tcp { to, .. } => {
+                to.port = 30_000 + (at * 10 + n) as u16;
+                if endpoints > 1 || bits & 64 == 64 {
+                    output.name = outputs::endpoint_name(&name, to);
+                }
+            }
+            OutputKind::GraphiteFile { path, .. } if bits & 128 == 128 => {
+                *path = outputs::default_path(&plan.data_dir, &name, "points.graphite");
+            }
+            OutputKind::GraphiteFile { path, .. }
+            | OutputKind::EventFile { path, .. }
+            | OutputKind::PerlFile { path, .. } => *path = format!("/files/{at}/{}", path.display()).into(),
+            OutputKind::Console { .. } => {}
+        }
+        plan.outputs.push(output);
+    }
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), "[a-z._]{1,6}", "[\"\\\\\n\r\t\u{7f}\u{0}#=é\u{1b}' ]{0,6}", "\\PC{0,5}"]
+}
+
+fn ip() -> impl Strategy<Value = IpAddr> + Clone {
+    prop_oneof![
+        Just(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        Just(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        any::<u32>().prop_map(|bits| IpAddr::V4(bits.into())),
+        any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from(bits))),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let dialects = vec![Dialect::Union, Dialect::Etsy, Dialect::Perl, Dialect::Dogstatsd];
+    let plain = select(dialects.clone()).prop_map(Options::of);
+    let sign = select(vec![GaugeSign::Delta, GaugeSign::Absolute]);
+    let any = (select(dialects), any::<[bool; 4]>(), sign, 0u32..=1 << 30, 0u32..=1_000_000, 0.0..=1.0f64)
+        .prop_map(|(dialect, [a, b, c, d], gauge_sign, key_bytes_max, tags_max, rate_min)| Options {
+            dialect,
+            compat_quirks: a,
+            strict_numbers: b,
+            gauge_sign,
+            allow_negative_timers: c,
+            sanitize: d,
+            key_bytes_max,
+            tags_max,
+            rate_min,
+            count_names: false,
+        });
+    prop_oneof![plain, any]
+}
+
+fn listen() -> impl Strategy<Value = Listen> {
+    let address = ip().prop_map(|ip| SocketAddr::new(ip, 0));
+    let path = ("(@|/|)[a-zé?%= ]{1,9}", option::of(0u32..=0o7777));
+    prop_oneof![
+        address.clone().prop_map(Listen::Udp),
+        address.prop_map(Listen::Tcp),
+        path.clone().prop_map(|(path, mode)| Listen::UnixStream { path: path.into(), mode }),
+        path.clone().prop_map(|(path, mode)| Listen::UnixDatagram { path: path.into(), mode }),
+        path.prop_map(|(path, mode)| Listen::UnixFrames { path: path.into(), mode }),
+    ]
+}
+
+fn source() -> impl Strategy<Value = SourcePlan> {
+    let numbers = (4096u64..=1 << 30, 1usize..1_000_000, 0u64..1 << 34, 64usize..1 << 26, any::<bool>());
+    (vec(listen(), 1..4), numbers).prop_map(|(listen, (buffer, connections, idle, line, tail_counts))| {
+        SourcePlan {
+            name: String::new(),
+            kind: SourceKind::Statsd(Options::of(Dialect::Union)),
+            listen,
+            receive_buffer_bytes: buffer,
+            connections_max: connections,
+            idle_timeout_ms: idle,
+            line_bytes_max: line,
+            tail_counts,
+        }
+    })
+}
+
+fn idle(windows: bool) -> impl Strategy<Value = Idle> {
+    prop_oneof![
+        Just(Idle::Keep),
+        (1u32..if windows { 9 } else { 2 }).prop_map(|ttl_windows| Idle::Delete { ttl_windows }),
+        (1u64..=365 * 86_400).prop_map(|seconds| Idle::After { seconds }),
+        Just(Idle::After { seconds: 300 }),
+    ]
+}
+
+fn idle_plan() -> impl Strategy<Value = IdlePlan> {
+    let all =
+        idle(false).prop_map(|idle| IdlePlan { counters: idle, gauges: idle, timers: idle, sets: idle });
+    let each = (idle(false), idle(true), idle(false), idle(false))
+        .prop_map(|(counters, gauges, timers, sets)| IdlePlan { counters, gauges, timers, sets });
+    prop_oneof![all, each]
+}
+
+fn percentile() -> impl Strategy<Value = (f64, String)> {
+    let own = prop_oneof![-100.0..=100.0f64, (-100i32..=100).prop_map(f64::from)];
+    prop_oneof![
+        own.prop_map(|value| (value, value.to_string())),
+        select(vec!["99.90", "-10.0", "1e1", "90", "-0"])
+            .prop_map(|text| (text.parse().unwrap(), text.into())),
+    ]
+}
+
+fn histogram() -> impl Strategy<Value = HistogramPlan> {
+    let bin = prop_oneof![-1e3..1e6f64, any::<i32>().prop_map(f64::from), Just(1e300)];
+    (text(), vec(bin, 0..5), any::<bool>()).prop_map(|(name_contains, mut bins, inf)| {
+        bins.sort_by(f64::total_cmp);
+        bins.dedup();
+        bins.extend(inf.then_some(f64::INFINITY));
+        HistogramPlan { name_contains, bins: bins.into_iter().map(|bin| (bin, bin.to_string())).collect() }
+    })
+}
+
+fn aggregate() -> impl Strategy<Value = AggregateTransform> {
+    let words = vec(prop_oneof![Just("mean".to_owned()), Just("upper_percent".to_owned()), text()], 0..3);
+    let key_flush = option::of((1u64..1 << 34, 0.001..=100.0f64, any::<bool>(), any::<bool>()));
+    let window = (1u64..1 << 34, select(vec![FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval]));
+    let label = select(vec![PercentLabel::First, PercentLabel::Every]);
+    let numbers = (0usize..1_000_000_000, 0usize..1_000_000_000, 1u32..1_000_000_000);
+    let counters = select(vec![SelfCounters::Node, SelfCounters::Perl, SelfCounters::None]);
+    let lists = (vec(percentile(), 0..4), vec(histogram(), 0..3), words, vec(text(), 0..3), idle_plan());
+    let any = (window, label, lists, numbers, any::<[bool; 5]>(), key_flush, (text(), counters)).prop_map(
+        |(
+            (window_ms, align),
+            percent_label,
+            lists,
+            numbers,
+            flags,
+            key_flush,
+            (stats_prefix, self_counters),
+        )| {
+            let plan = AggregatePlan {
+                window_ms,
+                align,
+                measured_rates: flags[0],
+                percentiles: lists.0,
+                percent_label,
+                histograms: lists.1,
+                timer_aggregates: lists.2,
+                timer_weights: flags[1],
+                timer_rate_ignored: flags[2],
+                timer_exact_max: numbers.0,
+                set_exact_max: numbers.1,
+                set_members: flags[3],
+                idle: lists.4,
+                series_max: numbers.2,
+                keep_contains: lists.3,
+                allow_non_finite: flags[4],
+                key_flush: key_flush.map(|(interval_ms, percent, round_up, _)| KeyFlushPlan {
+                    interval_ms,
+                    percent,
+                    round_up,
+                }),
+            };
+            let log = key_flush.is_some_and(|(.., log)| log);
+            AggregateTransform {
+                plan,
+                stats_prefix,
+                self_counters,
+                key_flush_log: log.then(Default::default),
+            }
+        },
+    );
+    let default = super::super::transforms::default_plan();
+    prop_oneof![1 => Just(default), 3 => any]
+}
+
+fn namespace() -> impl Strategy<Value = Namespace> {
+    let words = proptest::array::uniform8(text());
+    let any = (any::<bool>(), words, any::<bool>(), select(vec![Numbers::Shortest, Numbers::Perl])).prop_map(
+        |(legacy, [a, b, c, d, e, f, g, h], counts, numbers)| Namespace {
+            legacy,
+            global_prefix: a,
+            counter_prefix: b,
+            timer_prefix: c,
+            gauge_prefix: d,
+            set_prefix: e,
+            global_suffix: f,
+            stats_prefix: g,
+            counts,
+            bare_tag_value: h,
+            numbers,
+        },
+    );
+    prop_oneof![Just(Namespace::default()), any]
+}
+
+fn sender() -> impl Strategy<Value = SenderPlan> {
+    let any = (1u64..3_600_000, 0u64..1000, 1u64..3_600_000, 1u64..3_600_000).prop_map(
+        |(min, more, connect, write)| SenderPlan {
+            retry_min_ms: min,
+            retry_max_ms: min + more,
+            connect_timeout_ms: connect,
+            write_timeout_ms: write,
+        },
+    );
+    prop_oneof![Just(SenderPlan::default()), any]
+}
+
+fn output() -> impl Strategy<Value = Draft> {
+    let when_full = select(vec![WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest]);
+    let queue = (QueueLimits::BYTES_MIN..1 << 40, when_full, 0u64..1 << 34)
+        .prop_map(|(bytes_max, when_full, age_max_ms)| QueueLimits { bytes_max, when_full, age_max_ms });
+    let queue = prop_oneof![Just(QueueLimits::default()), queue];
+    let host = select(vec!["h", "10.0.0.5", "fe80::1", "carbon-1.example.org"]);
+    let to = host.prop_map(|host| Endpoint { host: host.into(), port: 1 });
+    let file = ("[a-zé\" ]{1,5}", 4096u64..1 << 40, 0u32..=10_000);
+    let kind = prop_oneof![
+        (to.clone(), select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]), namespace(), sender())
+            .prop_map(|(to, form, namespace, sender)| OutputKind::Graphite { to, form, namespace, sender }),
+        (file.clone(), namespace()).prop_map(|((path, file_bytes_max, files_max), namespace)| {
+            OutputKind::GraphiteFile { path: path.into(), file_bytes_max, files_max, namespace }
+        }),
+        (any::<bool>(), select(vec![ConsoleForm::Node, ConsoleForm::Perl]))
+            .prop_map(|(pretty, form)| OutputKind::Console { form, pretty }),
+        ("[a-z]{1,5}", text())
+            .prop_map(|(path, stats_prefix)| OutputKind::PerlFile { path: path.into(), stats_prefix }),
+        to.clone().prop_map(|to| OutputKind::Udp { to }),
+        (to, sender()).prop_map(|(to, sender)| OutputKind::Tcp { to, sender }),
+        file.prop_map(|(path, file_bytes_max, files_max)| {
+            OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
+        }),
+    ];
+    (kind, queue, 1usize..4).prop_map(|(kind, queue, endpoints)| {
+        let several =
+            matches!(kind, OutputKind::Graphite { .. } | OutputKind::Udp { .. } | OutputKind::Tcp { .. });
+        let endpoints = if several { endpoints } else { 1 };
+        (OutputPlan { name: String::new(), kind, from: Vec::new(), queue }, endpoints)
+    })
+}
+
+fn management() -> impl Strategy<Value = ManagementPlan> {
+    (ip(), any::<[bool; 3]>(), proptest::collection::btree_map(text(), text(), 0..4)).prop_map(
+        |(ip, [perl, healthy, read_only], config)| ManagementPlan {
+            listen: SocketAddr::new(ip, 0),
+            perl,
+            healthy,
+            config: config.into_iter().collect(),
+            read_only,
+        },
+    )
+}

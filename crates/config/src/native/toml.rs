@@ -1,0 +1,86 @@
+//! TOML text to the tree.
+
+use toml::Spanned;
+use toml::de::{DeInteger, DeString, DeTable, DeValue};
+
+use super::tree::{Entry, Node, Value};
+use crate::diagnostic::{Code, Diagnostic, Place};
+
+/// Reads TOML. The tree is there when the text is good enough to be checked further: a repeated key is a mistake
+/// that does not make the rest doubtful.
+pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let diagnostics = first_ones(text, errors.iter().map(diagnostic).collect());
+    let readable = diagnostics.iter().all(|diagnostic| diagnostic.code == Code::Repeated);
+    let root = Node { place: Place::new(0, 0), value: Value::Table(table(root.get_ref())) };
+    (readable.then_some(root), diagnostics)
+}
+
+/// Leaves out syntax errors on the line of the one before, or the next: what follows an unclosed bracket is noise.
+fn first_ones(text: &str, mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let start = |diagnostic: &Diagnostic| diagnostic.place.map_or(0, |place| place.start.min(text.len()));
+    diagnostics.sort_by_key(start);
+    let mut before: Option<usize> = None;
+    diagnostics.retain(|diagnostic| {
+        if diagnostic.code != Code::Syntax {
+            return true;
+        }
+        let at = start(diagnostic);
+        let lines = |from: usize| text.as_bytes()[from..at].iter().filter(|byte| **byte == b'\n').count();
+        let follows = before.is_some_and(|before| lines(before) <= 1);
+        before = Some(at);
+        !follows
+    });
+    diagnostics
+}
+
+fn diagnostic(error: &toml::de::Error) -> Diagnostic {
+    let place = error.span().unwrap_or(0..0);
+    if error.message().starts_with("duplicate key") {
+        return Diagnostic::error(Code::Repeated, "this key stands twice in its table")
+            .at(place)
+            .label("the second one")
+            .hint("remove one of the two");
+    }
+    let message = error.message().lines().collect::<Vec<_>>().join(", ");
+    Diagnostic::error(Code::Syntax, format!("this is not TOML: {message}")).at(place)
+}
+
+fn table(from: &DeTable) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = from.iter().map(|(key, value)| entry(key, value)).collect();
+    // The parser's map is sorted by key; people count from the top of the file.
+    entries.sort_by_key(|entry| (entry.key_place, entry.node.place));
+    entries
+}
+
+fn entry(key: &Spanned<DeString>, value: &Spanned<DeValue>) -> Entry {
+    let key_place = key.span().into();
+    let mut node = node(value);
+    if matches!(node.value, Value::Table(_)) && node.place.start < Place::from(key.span()).start {
+        // A table's own place would be its whole header; the key in it says more.
+        node.place = key_place;
+    }
+    Entry { key: key.get_ref().to_string(), key_place, node }
+}
+
+fn node(from: &Spanned<DeValue>) -> Node {
+    let value = match from.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => integer(number),
+        DeValue::Float(number) => {
+            Value::Number { value: number.as_str().parse().unwrap_or(f64::NAN), whole: None }
+        }
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(_) => Value::Date,
+        DeValue::Array(list) => Value::List(list.iter().map(node).collect()),
+        DeValue::Table(from) => Value::Table(table(from)),
+    };
+    Node { place: from.span().into(), value }
+}
+
+/// Numbers that no `i64` holds keep their size and lose the claim to be whole.
+fn integer(number: &DeInteger) -> Value {
+    let whole = i64::from_str_radix(number.as_str(), number.radix()).ok();
+    let value = whole.map_or_else(|| number.as_str().parse().unwrap_or(f64::INFINITY), |whole| whole as f64);
+    Value::Number { value, whole }
+}

@@ -1,0 +1,422 @@
+//! One value against its row: type, form and limits. What passes is [`Checked`]; what does not is a diagnostic.
+//!
+//! Called by `fields` for each option of a table. Not here: tables of options (`fields`), and what several options
+//! must be together (the builders, `wiring`, `conflicts`).
+//! Invariant: None is given only after a diagnostic was, so that a plan without diagnostics is whole.
+
+use std::path::PathBuf;
+
+use process::aggregate::Idle;
+
+use super::tree::{Node, Value};
+use crate::address::{BadAddress, parse_endpoint, parse_listen, parse_socket};
+use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::options::{Row, Scheme, Type, quoted};
+use crate::plan::{Endpoint, Listen};
+use crate::text::{duration, parse_duration, parse_size, size};
+
+/// Most entries of a list: listeners, endpoints, names, percentiles, ….
+pub(super) const LIST_MAX: usize = 1000;
+
+/// A value that has the type, form and limits of its row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Checked {
+    Text(String),
+    Path(PathBuf),
+    /// One of the row's words.
+    Word(&'static str),
+    Flag(bool),
+    Number(f64),
+    /// A whole number, milliseconds or bytes.
+    Whole(u64),
+    Address(std::net::SocketAddr),
+    Listen(Vec<(Listen, Place)>),
+    Endpoints(Vec<(Endpoint, Place)>),
+    Texts(Vec<(String, Place)>),
+    /// Percentiles or bins: each with the text it was written as.
+    Limits(Vec<(f64, String)>),
+    Idle(Idle),
+    Map(Vec<(String, String)>),
+}
+
+/// Checks one value that is not a table of options. Mistakes go into `wrong`; None when there was one.
+pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    let key = row.key;
+    match (row.value, &node.value) {
+        (Type::Text, Value::Text(text)) => Some(Checked::Text(text.clone())),
+        (Type::Path, Value::Text(text)) => path(key, text, node.place, wrong),
+        (Type::Word(words), Value::Text(text)) => word(key, text, words, node.place, wrong),
+        (Type::Flag, Value::Flag(flag)) => Some(Checked::Flag(*flag)),
+        (Type::Whole { min, max }, Value::Number { whole: Some(number), .. }) => {
+            whole(key, *number, (min, max), node.place, wrong)
+        }
+        (Type::Number { min, max }, Value::Number { value, .. }) => {
+            if (min..=max).contains(value) {
+                return Some(Checked::Number(*value));
+            }
+            wrong.push(out_of_range(key, &format!("{min} to {max}")).at(node.place));
+            None
+        }
+        (Type::Duration { min_ms, max_ms }, _) => measure(row, node, (min_ms, max_ms), &DURATION, wrong),
+        (Type::Size { min, max }, _) => measure(row, node, (min, max), &SIZE, wrong),
+        (Type::Address, Value::Text(text)) => {
+            let read = parse_socket(text).map_err(|bad| bad_address(key, bad, node.place));
+            read.map_err(|diagnostic| wrong.push(diagnostic)).ok().map(Checked::Address)
+        }
+        (Type::Listen, _) => {
+            let each = |text: &str| parse_listen(text);
+            addresses(row, node, each, wrong).map(Checked::Listen)
+        }
+        (Type::Endpoints(scheme), _) => endpoints(row, node, scheme, wrong),
+        (Type::Names | Type::Texts, Value::List(list)) => {
+            texts(row, list, node.place, wrong).map(Checked::Texts)
+        }
+        (Type::Words(words), Value::List(list)) => {
+            let texts = texts(row, list, node.place, wrong)?;
+            strange_words(key, &texts, words, wrong);
+            Some(Checked::Texts(texts))
+        }
+        (Type::Percentiles, Value::List(list)) => percentiles(row, list, node.place, wrong),
+        (Type::Bins, Value::List(list)) => bins(row, list, node.place, wrong),
+        (Type::Idle { gauges }, Value::Text(text)) => idle(row, text, gauges, node.place, wrong),
+        (Type::Map, Value::Table(entries)) => {
+            let mut map = Vec::with_capacity(entries.len());
+            for entry in entries {
+                match &entry.node.value {
+                    Value::Text(text) => map.push((entry.key.clone(), text.clone())),
+                    other => wrong.push(wrong_type(&entry.key, "a text", other).at(entry.node.place)),
+                }
+            }
+            (map.len() == entries.len()).then_some(Checked::Map(map))
+        }
+        (_, value) => {
+            wrong.push(mismatch(row, value).at(node.place));
+            None
+        }
+    }
+}
+
+pub(super) fn wrong_type(key: &str, wanted: &str, got: &Value) -> Diagnostic {
+    Diagnostic::error(Code::WrongType, format!("`{key}` must be {wanted}, not {}", got.kind()))
+        .label(format!("this is {}", got.kind()))
+}
+
+/// A wrong type, with the right way to write what was probably meant.
+fn mismatch(row: &Row, got: &Value) -> Diagnostic {
+    let diagnostic = wrong_type(row.key, &row.value.wanted(), got);
+    match (row.value, got) {
+        (Type::Flag, Value::Text(text)) if matches!(&**text, "true" | "false") => {
+            diagnostic.hint(format!("write {text} without quotes"))
+        }
+        (Type::Whole { .. } | Type::Number { .. }, Value::Text(text)) if text.parse::<f64>().is_ok() => {
+            diagnostic.hint(format!("write {text} without quotes"))
+        }
+        (Type::Names | Type::Texts | Type::Words(_), Value::Text(text)) => {
+            diagnostic.hint(format!("write [\"{text}\"]"))
+        }
+        (Type::Percentiles | Type::Bins, Value::Number { value, .. }) => {
+            diagnostic.hint(format!("write [{value}]"))
+        }
+        (Type::Text | Type::Map, Value::Number { value, .. }) => {
+            diagnostic.hint(format!("write \"{value}\""))
+        }
+        _ => diagnostic,
+    }
+}
+
+fn out_of_range(key: &str, limits: &str) -> Diagnostic {
+    Diagnostic::error(Code::OutOfRange, format!("`{key}` is outside its limits"))
+        .label(format!("must be {limits}"))
+}
+
+fn bad_address(key: &str, bad: BadAddress, place: Place) -> Diagnostic {
+    let diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has an address that cannot be used"))
+        .at(place)
+        .label(bad.label);
+    Diagnostic { hint: bad.hint, ..diagnostic }
+}
+
+fn path(key: &str, text: &str, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    if text.is_empty() || text.contains('\0') {
+        wrong.push(
+            Diagnostic::error(Code::BadValue, format!("`{key}` is not a path"))
+                .at(place)
+                .label(if text.is_empty() { "this is empty" } else { "a path cannot contain NUL" }),
+        );
+        return None;
+    }
+    Some(Checked::Path(PathBuf::from(text)))
+}
+
+fn word(
+    key: &str,
+    text: &str,
+    words: &'static [&'static str],
+    place: Place,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Checked> {
+    if let Some(word) = words.iter().find(|word| **word == text) {
+        return Some(Checked::Word(word));
+    }
+    let mut diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has no such value"))
+        .at(place)
+        .label(format!("must be one of {}", quoted(words)));
+    diagnostic.hint = nearest(text, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
+    wrong.push(diagnostic);
+    None
+}
+
+fn whole(
+    key: &str,
+    number: i64,
+    (min, max): (u64, u64),
+    place: Place,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Checked> {
+    match u64::try_from(number).ok().filter(|number| (min..=max).contains(number)) {
+        Some(number) => Some(Checked::Whole(number)),
+        None => {
+            wrong.push(out_of_range(key, &format!("{min} to {max}")).at(place));
+            None
+        }
+    }
+}
+
+/// A quantity that is written with its unit.
+struct Measure {
+    parse: fn(&str) -> Option<u64>,
+    text: fn(u64) -> String,
+    forms: &'static str,
+    /// Unit to offer when a bare number was given.
+    unit: &'static str,
+}
+
+const DURATION: Measure =
+    Measure { parse: parse_duration, text: duration, forms: "a number and ms, s, m, h or d", unit: "s" };
+const SIZE: Measure =
+    Measure { parse: parse_size, text: size, forms: "a number and B, KiB, MiB, GiB or TiB", unit: "B" };
+
+fn measure(
+    row: &Row,
+    node: &Node,
+    (min, max): (u64, u64),
+    measure: &Measure,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Checked> {
+    let Value::Text(text) = &node.value else {
+        let mut diagnostic = mismatch(row, &node.value).at(node.place);
+        if let Value::Number { value, .. } = node.value {
+            diagnostic.hint = Some(format!("write it with its unit, such as \"{value}{}\"", measure.unit));
+        }
+        wrong.push(diagnostic);
+        return None;
+    };
+    let Some(value) = (measure.parse)(text) else {
+        let message = format!("`{}` is not {}", row.key, row.value.wanted());
+        wrong.push(
+            Diagnostic::error(Code::BadValue, message)
+                .at(node.place)
+                .label(format!("must be {}", measure.forms)),
+        );
+        return None;
+    };
+    if !(min..=max).contains(&value) {
+        let limits = format!("{} to {}", (measure.text)(min), (measure.text)(max));
+        wrong.push(out_of_range(row.key, &limits).at(node.place));
+        return None;
+    }
+    Some(Checked::Whole(value))
+}
+
+/// A list of addresses; one alone may stand without brackets.
+fn addresses<T>(
+    row: &Row,
+    node: &Node,
+    parse: impl Fn(&str) -> Result<T, BadAddress>,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Vec<(T, Place)>> {
+    let Value::List(list) = &node.value else {
+        let mut diagnostic = mismatch(row, &node.value).at(node.place);
+        if let Value::Text(text) = &node.value {
+            diagnostic.hint = Some(format!("write [\"{text}\"]"));
+        }
+        wrong.push(diagnostic);
+        return None;
+    };
+    let texts = texts(row, list, node.place, wrong)?;
+    if texts.is_empty() {
+        wrong.push(empty(row.key, node.place));
+        return None;
+    }
+    let before = wrong.len();
+    let mut read = Vec::with_capacity(texts.len());
+    for (text, place) in &texts {
+        match parse(text) {
+            Ok(address) => read.push((address, *place)),
+            Err(bad) => wrong.push(bad_address(row.key, bad, *place)),
+        }
+    }
+    (wrong.len() == before).then_some(read)
+}
+
+pub(super) fn empty(key: &str, place: Place) -> Diagnostic {
+    Diagnostic::error(Code::Empty, format!("`{key}` is empty")).at(place).label("at least one is needed")
+}
+
+fn endpoints(row: &Row, node: &Node, scheme: Scheme, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    let read = addresses(row, node, |text| parse_endpoint(text, scheme), wrong)?;
+    let mut distinct: Vec<(Endpoint, Place)> = Vec::with_capacity(read.len());
+    for (endpoint, place) in read {
+        if distinct.iter().any(|(other, _)| *other == endpoint) {
+            wrong.push(repeated(row.key, place));
+        } else {
+            distinct.push((endpoint, place));
+        }
+    }
+    Some(Checked::Endpoints(distinct))
+}
+
+pub(super) fn repeated(key: &str, place: Place) -> Diagnostic {
+    Diagnostic::error(Code::Repeated, format!("`{key}` has an entry twice")).at(place).label("the second one")
+}
+
+/// A list of texts, each with its place.
+fn texts(
+    row: &Row,
+    list: &[Node],
+    place: Place,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Vec<(String, Place)>> {
+    if !bounded(row.key, list, place, wrong) {
+        return None;
+    }
+    let before = wrong.len();
+    let mut texts = Vec::with_capacity(list.len());
+    for node in list {
+        match &node.value {
+            Value::Text(text) => texts.push((text.clone(), node.place)),
+            other => wrong.push(wrong_type(row.key, &row.value.wanted(), other).at(node.place)),
+        }
+    }
+    (wrong.len() == before).then_some(texts)
+}
+
+fn bounded(key: &str, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> bool {
+    if list.len() > LIST_MAX {
+        let message = format!("`{key}` has {} entries", list.len());
+        wrong.push(Diagnostic::error(Code::TooMany, message).at(place).label(format!("at most {LIST_MAX}")));
+    }
+    list.len() <= LIST_MAX
+}
+
+/// Words that mean nothing do no harm: a warning, so that the originals' lists can be kept as they are.
+fn strange_words(
+    key: &str,
+    texts: &[(String, Place)],
+    words: &'static [&'static str],
+    wrong: &mut Vec<Diagnostic>,
+) {
+    for (text, place) in texts {
+        if words.contains(&&**text) {
+            continue;
+        }
+        let near = nearest(text, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
+        let diagnostic =
+            Diagnostic::warning(Code::NoEffect, format!("`{key}`: nothing is called \"{text}\""))
+                .at(*place)
+                .label("this entry has no effect");
+        wrong.push(diagnostic.hint(near.unwrap_or_else(|| format!("there are {}", words.join(", ")))));
+    }
+}
+
+/// A number, or a text that says one, with the text that names are made of.
+fn limit(node: &Node) -> Option<(f64, String)> {
+    match &node.value {
+        Value::Number { value, .. } => Some((*value, value.to_string())),
+        Value::Text(text) if text == "inf" => Some((f64::INFINITY, "inf".into())),
+        Value::Text(text) => {
+            let plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e'));
+            text.parse().ok().filter(|_| plain).map(|value| (value, text.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn percentiles(row: &Row, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    if !bounded(row.key, list, place, wrong) {
+        return None;
+    }
+    let mut limits: Vec<(f64, String)> = Vec::with_capacity(list.len());
+    for node in list {
+        match limit(node) {
+            Some((value, _)) if !(-100.0..=100.0).contains(&value) => {
+                wrong.push(out_of_range(row.key, "-100 to 100").at(node.place));
+            }
+            Some((_, text)) if limits.iter().any(|(_, other)| *other == text) => wrong.push(Diagnostic {
+                severity: crate::diagnostic::Severity::Warning,
+                ..repeated(row.key, node.place)
+            }),
+            Some(_) => {}
+            None => wrong.push(wrong_type(row.key, &row.value.wanted(), &node.value).at(node.place)),
+        }
+        limits.extend(limit(node));
+    }
+    Some(Checked::Limits(limits))
+}
+
+fn bins(row: &Row, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    if !bounded(row.key, list, place, wrong) {
+        return None;
+    }
+    let mut limits: Vec<(f64, String)> = Vec::with_capacity(list.len());
+    for node in list {
+        let Some((value, text)) = limit(node).filter(|(value, _)| !value.is_nan()) else {
+            wrong.push(wrong_type(row.key, &row.value.wanted(), &node.value).at(node.place));
+            continue;
+        };
+        if limits.last().is_some_and(|(before, _)| *before >= value) {
+            wrong.push(
+                Diagnostic::error(Code::BadValue, format!("`{}` must ascend", row.key))
+                    .at(node.place)
+                    .label("not larger than the one before"),
+            );
+        }
+        limits.push((value, text));
+    }
+    Some(Checked::Limits(limits))
+}
+
+/// Longest time that an idle series can be kept, in milliseconds.
+const IDLE_MS_MAX: u64 = 365 * 86_400_000;
+
+fn idle(row: &Row, text: &str, gauges: bool, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    let windows = text.strip_suffix(" windows").or_else(|| text.strip_suffix(" window"));
+    let windows = windows.and_then(|number| number.parse::<u32>().ok());
+    let refuse = |code, message: &str, label: String| {
+        Diagnostic::error(code, format!("`{}` {message}", row.key)).at(place).label(label)
+    };
+    let refused = match (text, windows, parse_duration(text)) {
+        ("keep", ..) => return Some(Checked::Idle(Idle::Keep)),
+        ("delete", ..) => return Some(Checked::Idle(Idle::Delete { ttl_windows: 1 })),
+        (_, Some(0), _) => refuse(Code::OutOfRange, "is outside its limits", "at least 1 window".into()),
+        (_, Some(ttl_windows), _) if gauges || ttl_windows == 1 => {
+            return Some(Checked::Idle(Idle::Delete { ttl_windows }));
+        }
+        (_, Some(_), _) => refuse(
+            Code::BadValue,
+            "cannot count windows",
+            "only gauges can; write \"delete\" or a duration".into(),
+        ),
+        (_, None, Some(ms)) if ms % 1000 == 0 && (1000..=IDLE_MS_MAX).contains(&ms) => {
+            return Some(Checked::Idle(Idle::After { seconds: ms / 1000 }));
+        }
+        (_, None, Some(_)) => {
+            refuse(Code::OutOfRange, "is outside its limits", "whole seconds, 1s to 365d".into())
+        }
+        (_, None, None) => {
+            refuse(Code::BadValue, "cannot be understood", format!("must be {}", row.value.wanted()))
+        }
+    };
+    wrong.push(refused);
+    None
+}

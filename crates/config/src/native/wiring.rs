@@ -1,0 +1,342 @@
+//! Who feeds whom: names to ids, and everything that can be wrong with a `from`.
+//!
+//! Works on the named sections before they are plans, so that one of unknown type is still a name that exists.
+//! Ids are places in the plan's lists: [`Names::new`] counts sections in the order in which `build` makes plans.
+//! Not here: whether addresses and files get in each other's way (`conflicts`).
+
+use foldhash::{HashMap, HashSet};
+use model::{SourceId, TransformId};
+
+use super::fields::Fields;
+use super::value::{Checked, empty, repeated};
+use super::{reading, sources};
+use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::options::{Family, Section};
+use crate::plan::{Feed, Plan, SourceKind, TransformKind};
+
+/// A named section as far as it could be read.
+pub(super) struct Named<'a> {
+    pub(super) family: Family,
+    pub(super) name: String,
+    /// Of the name.
+    pub(super) place: Place,
+    /// "output `carbon`".
+    pub(super) whose: String,
+    /// None when its type is unknown.
+    pub(super) section: Option<Section>,
+    pub(super) fields: Option<Fields<'a>>,
+}
+
+impl Named<'_> {
+    fn from(&self) -> &[(String, Place)] {
+        match self
+            .fields
+            .as_ref()
+            .filter(|_| self.family != Family::Sources)
+            .and_then(|fields| fields.other("from"))
+        {
+            Some(Checked::Texts(from)) => from,
+            _ => &[],
+        }
+    }
+
+    /// Whether an output takes packets and events as they are, rather than aggregates.
+    fn takes_raw(&self) -> bool {
+        matches!(self.section, Some(Section::OutputUdp | Section::OutputTcp | Section::OutputEventFile))
+    }
+}
+
+/// The feeds of each named section.
+pub(super) struct Links(Vec<Vec<Feed>>);
+
+impl Links {
+    pub(super) fn of(&self, at: usize) -> &[Feed] {
+        &self.0[at]
+    }
+}
+
+/// Resolves every `from`.
+pub(super) fn check(named: &[Named], wrong: &mut Vec<Diagnostic>) -> Links {
+    let names = Names::new(named, wrong);
+    let mut used = HashSet::default();
+    let mut links = Vec::with_capacity(named.len());
+    for one in named {
+        links.push(feeds(one, &names, &mut used, wrong));
+    }
+    cycles(named, &names, wrong);
+    mixed_dialects(named, &names, wrong);
+    // A `from` that could not be read may name anything.
+    let unclear = named.iter().any(|one| one.family != Family::Sources && one.from().is_empty());
+    for one in named.iter().filter(|one| one.family != Family::Outputs && !unclear) {
+        if !used.contains(&*one.name) {
+            let message = format!("nothing takes from {}", one.whose);
+            wrong.push(
+                Diagnostic::warning(Code::Unused, message)
+                    .at(one.place)
+                    .label("its records end as `filtered`")
+                    .hint(format!("name \"{}\" in the `from` of a transform or output", one.name)),
+            );
+        }
+    }
+    Links(links)
+}
+
+/// Everything that has a name.
+struct Names<'a> {
+    named: &'a [Named<'a>],
+    /// Place in `named`, and the id.
+    feeds: HashMap<&'a str, (usize, Feed)>,
+    outputs: HashSet<&'a str>,
+    /// Transforms that feed themselves.
+    cyclic: HashSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn new(named: &'a [Named<'a>], wrong: &mut Vec<Diagnostic>) -> Names<'a> {
+        let mut names = Names {
+            named,
+            feeds: HashMap::default(),
+            outputs: HashSet::default(),
+            cyclic: HashSet::default(),
+        };
+        let (mut sources, mut transforms) = (0, 0);
+        for (at, one) in named.iter().enumerate() {
+            let feed = match one.family {
+                Family::Outputs => {
+                    names.outputs.insert(&*one.name);
+                    continue;
+                }
+                Family::Sources => Feed::Source(SourceId(sources)),
+                Family::Transforms => Feed::Transform(TransformId(transforms)),
+            };
+            // At most `SECTIONS_MAX` of each were let in. One of unknown type takes no id: there is no plan then.
+            if one.fields.is_some() {
+                match one.family {
+                    Family::Sources => sources += 1,
+                    _ => transforms += 1,
+                }
+            }
+            if names.feeds.contains_key(&*one.name) {
+                let message = format!("a source and a transform are both called `{}`", one.name);
+                wrong.push(
+                    Diagnostic::error(Code::DuplicateName, message)
+                        .at(one.place)
+                        .label("the second one")
+                        .hint("rename one of the two: `from` could mean either"),
+                );
+            } else {
+                names.feeds.insert(&*one.name, (at, feed));
+            }
+        }
+        let transforms = named.iter().filter(|one| one.family == Family::Transforms);
+        let cyclic = transforms.filter(|one| reached(one, &names).contains(&*one.name)).map(|one| &*one.name);
+        names.cyclic = cyclic.collect();
+        names
+    }
+
+    fn list(&self, family: Family) -> String {
+        let names: Vec<&str> =
+            self.named.iter().filter(|one| one.family == family).map(|one| &*one.name).collect();
+        const SHOWN_MAX: usize = 12;
+        match names.len() {
+            0 => format!("there are no {}", family.key()),
+            number if number > SHOWN_MAX => {
+                format!("{} are: {}, … ({number} in all)", family.key(), names[..SHOWN_MAX].join(", "))
+            }
+            _ => format!("{} are: {}", family.key(), names.join(", ")),
+        }
+    }
+}
+
+/// The feeds of one section; each bad entry of its `from` is a mistake.
+fn feeds<'a>(
+    one: &'a Named,
+    names: &Names<'a>,
+    used: &mut HashSet<&'a str>,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<Feed> {
+    if one.family == Family::Sources {
+        return Vec::new();
+    }
+    if let Some(fields) = &one.fields
+        && let Some(Checked::Texts(from)) = fields.other("from")
+        && from.is_empty()
+    {
+        wrong.push(empty("from", fields.place_of("from").unwrap_or(one.place)));
+    }
+    let mut feeds = Vec::new();
+    for (name, place) in one.from() {
+        let Some((at, feed)) = names.feeds.get(&**name) else {
+            wrong.push(unknown(one, name, *place, names, used));
+            continue;
+        };
+        used.insert(&*names.named[*at].name);
+        if feeds.contains(feed) {
+            wrong.push(repeated("from", *place));
+        } else if let Some(diagnostic) = mismatch(one, name, *feed, names) {
+            wrong.push(diagnostic.at(*place));
+        } else {
+            feeds.push(*feed);
+        }
+    }
+    feeds
+}
+
+/// The family that a section should take from.
+fn wanted_family(one: &Named) -> Family {
+    if one.family == Family::Outputs && !one.takes_raw() { Family::Transforms } else { Family::Sources }
+}
+
+fn unknown<'a>(
+    one: &Named,
+    name: &str,
+    place: Place,
+    names: &Names<'a>,
+    used: &mut HashSet<&'a str>,
+) -> Diagnostic {
+    let what = if names.outputs.contains(name) {
+        "an output, which gives nothing on"
+    } else {
+        "nothing that exists"
+    };
+    let diagnostic = Diagnostic::error(Code::UnknownReference, format!("{} takes from {what}", one.whose))
+        .at(place)
+        .label(names.list(wanted_family(one)));
+    let candidates = |wanted| {
+        let family = move |one: &&Named| one.family == wanted;
+        names.named.iter().filter(family).map(|one| &*one.name)
+    };
+    let near = nearest(name, candidates(wanted_family(one)));
+    let near = near.or_else(|| nearest(name, candidates(Family::Sources)));
+    let Some(near) = near else { return diagnostic };
+    // It was probably meant: saying that nothing takes from it would be noise.
+    used.insert(near);
+    diagnostic.hint(format!("did you mean \"{near}\"?"))
+}
+
+/// A feed that exists but gives what the section cannot take.
+fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagnostic> {
+    match (one.family, feed) {
+        (Family::Outputs, Feed::Source(_)) if !one.takes_raw() && one.section.is_some() => {
+            let diagnostic = Diagnostic::error(
+                Code::NeedsAggregate,
+                format!("{} takes aggregates, not samples", one.whose),
+            )
+            .label(format!("`{name}` is a source"));
+            let aggregate = names.named.iter().find(|other| {
+                other.family == Family::Transforms && other.from().iter().any(|(from, _)| from == name)
+            });
+            Some(match aggregate {
+                Some(aggregate) => diagnostic.hint(format!("take from \"{}\", which aggregates it", aggregate.name)),
+                None => diagnostic
+                    .hint(format!("add [transforms.stats] with type = \"aggregate\" and from = [\"{name}\"], and take from \"stats\"")),
+            })
+        }
+        (Family::Outputs, Feed::Transform(_)) if one.takes_raw() => {
+            let message = format!("{} takes packets or events, which only sources give", one.whose);
+            let diagnostic =
+                Diagnostic::error(Code::NeedsSource, message).label(format!("`{name}` is a transform"));
+            Some(diagnostic.hint(names.list(Family::Sources)))
+        }
+        (Family::Transforms, Feed::Transform(_)) => {
+            // A cycle is told of on its own.
+            if names.cyclic.contains(&*one.name) {
+                return None;
+            }
+            let message = format!("{} takes samples, which only sources give", one.whose);
+            let diagnostic =
+                Diagnostic::error(Code::NeedsSource, message).label(format!("`{name}` is a transform"));
+            Some(diagnostic.hint(names.list(Family::Sources)))
+        }
+        _ => None,
+    }
+}
+
+/// Transforms that a transform names, and so on, until all are seen.
+fn reached<'a>(one: &Named, names: &Names<'a>) -> HashSet<&'a str> {
+    let mut reached = HashSet::default();
+    let mut next: Vec<&str> = one.from().iter().map(|(name, _)| &**name).collect();
+    while let Some(name) = next.pop() {
+        let Some((at, Feed::Transform(_))) = names.feeds.get(name) else { continue };
+        let transform = &names.named[*at];
+        if reached.insert(&*transform.name) {
+            next.extend(transform.from().iter().map(|(name, _)| &**name));
+        }
+    }
+    reached
+}
+
+fn cycles(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
+    let cyclic = |one: &&Named| one.family == Family::Transforms && names.cyclic.contains(&*one.name);
+    for one in named.iter().filter(cyclic) {
+        let back = one.from().iter().find(|(name, _)| names.cyclic.contains(&**name));
+        let place = back.map_or(one.place, |(_, place)| *place);
+        wrong.push(
+            Diagnostic::error(Code::Cycle, format!("{} feeds itself", one.whose))
+                .at(place)
+                .label("leads back here")
+                .hint(names.list(Family::Sources)),
+        );
+    }
+}
+
+/// Sources of one aggregation must read alike.
+fn mixed_dialects(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
+    let source = |name: &str| match names.feeds.get(name) {
+        Some((at, Feed::Source(_))) => names.named[*at].fields.as_ref(),
+        _ => None,
+    };
+    for one in named.iter().filter(|one| one.family == Family::Transforms) {
+        let mut first = None;
+        for (name, place) in one.from() {
+            let Some(fields) = source(name) else { continue };
+            let (plan, _) = sources::build(name, fields, &mut Vec::new());
+            let SourceKind::Statsd(options) = plan.kind;
+            let Some((first_name, first_options)) = first else {
+                first = Some((name, options));
+                continue;
+            };
+            if let Some(key) = sources::difference(&first_options, &options) {
+                let message = format!("{} takes from sources that read differently", one.whose);
+                wrong.push(
+                    Diagnostic::error(Code::MixedDialects, message)
+                        .at(*place)
+                        .label(format!("`{key}` of `{name}` is not that of `{first_name}`"))
+                        .hint(format!("give both the same `{key}`, or an aggregation each")),
+                );
+            }
+        }
+    }
+}
+
+/// Lets the sources of every aggregation with `key_flush` collect names, and those that share an aggregation
+/// with them: sources of one aggregation read alike.
+pub(super) fn count_names(plan: &mut Plan) {
+    let key_flush = |kind: &TransformKind| match kind {
+        TransformKind::Aggregate(aggregate) => aggregate.plan.key_flush.is_some(),
+    };
+    let wants: Vec<(bool, Vec<SourceId>)> = plan
+        .transforms
+        .iter()
+        .map(|transform| (key_flush(&transform.kind), transform.from.clone()))
+        .collect();
+    loop {
+        let mut changed = false;
+        for (wanted, from) in &wants {
+            let counts =
+                |id: &SourceId| plan.sources.get(id.index()).is_some_and(|s| reading(&s.kind).count_names);
+            if !*wanted && !from.iter().any(counts) {
+                continue;
+            }
+            for id in from {
+                let Some(source) = plan.sources.get_mut(id.index()) else { continue };
+                let SourceKind::Statsd(options) = &mut source.kind;
+                changed |= !options.count_names;
+                options.count_names = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! THE options table: every option of the native file, once.
+//!
+//! From its rows come the check for unknown keys and wrong values (`native`), the reference page
+//! ([`reference_markdown`]), the JSON schema ([`json_schema`]) and the help of the command line ([`rows`]).
+//! Not here: how a file is read and what a valid section becomes (`native`).
+//! Invariant: for each row the default text means the same as leaving the option out, and the example text does
+//! not (tests in `native`).
+
+mod reference;
+mod schema;
+mod table;
+
+pub use reference::{explain_markdown, reference_markdown};
+pub use schema::json_schema;
+
+/// A kind of table in the file; each has its own options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// The file's top level.
+    Top,
+    /// `[sources.NAME]` with `type = "statsd"`.
+    SourceStatsd,
+    /// `[transforms.NAME]` with `type = "aggregate"`.
+    TransformAggregate,
+    /// An entry of `histograms` of an aggregate.
+    Histogram,
+    /// `idle` of an aggregate.
+    Idle,
+    /// `key_flush` of an aggregate.
+    KeyFlush,
+    /// `[outputs.NAME]` with `type = "graphite"`.
+    OutputGraphite,
+    /// `[outputs.NAME]` with `type = "graphite_file"`.
+    OutputGraphiteFile,
+    /// `[outputs.NAME]` with `type = "console"`.
+    OutputConsole,
+    /// `[outputs.NAME]` with `type = "perl_file"`.
+    OutputPerlFile,
+    /// `[outputs.NAME]` with `type = "udp"`.
+    OutputUdp,
+    /// `[outputs.NAME]` with `type = "tcp"`.
+    OutputTcp,
+    /// `[outputs.NAME]` with `type = "event_file"`.
+    OutputEventFile,
+    /// `queue` of an output.
+    Queue,
+    /// `[http]`.
+    Http,
+    /// `[management]`.
+    Management,
+}
+
+/// What a row's value looks like. Limits are inclusive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Type {
+    /// Any text.
+    Text,
+    /// A path in UTF-8: at least one character, none of them NUL.
+    Path,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// True or false.
+    Flag,
+    /// A whole number.
+    Whole {
+        /// Least.
+        min: u64,
+        /// Most.
+        max: u64,
+    },
+    /// A number.
+    Number {
+        /// Least.
+        min: f64,
+        /// Most.
+        max: f64,
+    },
+    /// A text such as `"10s"`, in milliseconds.
+    Duration {
+        /// Least, in milliseconds.
+        min_ms: u64,
+        /// Most, in milliseconds.
+        max_ms: u64,
+    },
+    /// A text such as `"64MiB"`, in bytes.
+    Size {
+        /// Least.
+        min: u64,
+        /// Most.
+        max: u64,
+    },
+    /// A text `address:port`.
+    Address,
+    /// A list of listen addresses.
+    Listen,
+    /// A list of endpoints of one scheme.
+    Endpoints(Scheme),
+    /// A list of names of sources and transforms.
+    Names,
+    /// A list of texts.
+    Texts,
+    /// A list of texts out of these; others do no harm.
+    Words(&'static [&'static str]),
+    /// A list of percentiles: numbers, or texts when the exact spelling matters.
+    Percentiles,
+    /// A list of ascending limits, the last may be `"inf"`.
+    Bins,
+    /// `keep`, `delete`, a number of windows (gauges only), or a duration.
+    Idle {
+        /// True for gauges.
+        gauges: bool,
+    },
+    /// A table of a section, or for `idle` also one value for all its keys.
+    Table(Section),
+    /// A list of tables of a section.
+    Tables(Section),
+    /// One table or a list of tables of a section.
+    TableOrTables(Section),
+    /// A table of texts.
+    Map,
+    /// Named sections: `[sources.NAME]` and so on.
+    Named(Family),
+}
+
+/// How an endpoint is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `tcp://`.
+    Tcp,
+    /// `udp://`.
+    Udp,
+}
+
+impl Scheme {
+    /// `tcp` or `udp`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scheme::Tcp => "tcp",
+            Scheme::Udp => "udp",
+        }
+    }
+}
+
+/// The three families of named sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// `[sources.NAME]`.
+    Sources,
+    /// `[transforms.NAME]`.
+    Transforms,
+    /// `[outputs.NAME]`.
+    Outputs,
+}
+
+impl Family {
+    /// The three, in the order of a record's path.
+    pub const ALL: [Family; 3] = [Family::Sources, Family::Transforms, Family::Outputs];
+
+    /// The key in the file: `sources`, `transforms`, `outputs`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Family::Sources => "sources",
+            Family::Transforms => "transforms",
+            Family::Outputs => "outputs",
+        }
+    }
+
+    /// One of them: `source`, `transform`, `output`.
+    pub fn one(self) -> &'static str {
+        match self {
+            Family::Sources => "source",
+            Family::Transforms => "transform",
+            Family::Outputs => "output",
+        }
+    }
+
+    /// Its types with their sections.
+    pub fn types(self) -> &'static [(&'static str, Section)] {
+        match self {
+            Family::Sources => &[("statsd", Section::SourceStatsd)],
+            Family::Transforms => &[("aggregate", Section::TransformAggregate)],
+            Family::Outputs => &[
+                ("graphite", Section::OutputGraphite),
+                ("graphite_file", Section::OutputGraphiteFile),
+                ("console", Section::OutputConsole),
+                ("perl_file", Section::OutputPerlFile),
+                ("udp", Section::OutputUdp),
+                ("tcp", Section::OutputTcp),
+                ("event_file", Section::OutputEventFile),
+            ],
+        }
+    }
+}
+
+/// What holds when an option is left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Default {
+    /// It must not be left out.
+    Required,
+    /// The same as writing this TOML.
+    Toml(&'static str),
+    /// It depends on other options; in words.
+    Depends(&'static str),
+    /// Nothing: what the option would switch on is off; in words.
+    Absent(&'static str),
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Where it may stand: it means the same in each of them.
+    pub sections: &'static [Section],
+    /// Its key.
+    pub key: &'static str,
+    /// Its value.
+    pub value: Type,
+    /// What holds without it.
+    pub default: Default,
+    /// A value, in TOML, that is not the default.
+    pub example: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// What more there is to say; may be empty.
+    pub long: &'static str,
+}
+
+impl Section {
+    /// Every section, in the order of the reference.
+    pub const ALL: [Section; 16] = [
+        Section::Top,
+        Section::SourceStatsd,
+        Section::TransformAggregate,
+        Section::Histogram,
+        Section::Idle,
+        Section::KeyFlush,
+        Section::OutputGraphite,
+        Section::OutputGraphiteFile,
+        Section::OutputConsole,
+        Section::OutputPerlFile,
+        Section::OutputUdp,
+        Section::OutputTcp,
+        Section::OutputEventFile,
+        Section::Queue,
+        Section::Http,
+        Section::Management,
+    ];
+
+    /// Its options, in the order of the reference.
+    pub fn rows(self) -> impl Iterator<Item = &'static Row> {
+        rows().iter().filter(move |row| row.sections.contains(&self))
+    }
+
+    /// One of its options.
+    pub fn row(self, key: &str) -> Option<&'static Row> {
+        self.rows().find(|row| row.key == key)
+    }
+
+    /// How it is written in TOML.
+    pub fn heading(self) -> &'static str {
+        table::section_text(self).0
+    }
+
+    /// What it is for, in a sentence or two.
+    pub fn about(self) -> &'static str {
+        table::section_text(self).1
+    }
+}
+
+/// Every option of the native file.
+pub fn rows() -> &'static [Row] {
+    table::ROWS
+}
+
+impl Type {
+    /// How a person would name the value: `a duration such as "10s"`.
+    pub fn wanted(self) -> String {
+        match self {
+            Type::Text => "a text".into(),
+            Type::Path => "a path as text".into(),
+            Type::Word(words) => format!("one of {}", quoted(words)),
+            Type::Flag => "true or false".into(),
+            Type::Whole { .. } => "a whole number".into(),
+            Type::Number { .. } => "a number".into(),
+            Type::Duration { .. } => "a duration such as \"10s\"".into(),
+            Type::Size { .. } => "a size such as \"64MiB\"".into(),
+            Type::Address => "an address such as \"127.0.0.1:8680\"".into(),
+            Type::Listen => "a list of addresses such as [\"udp://127.0.0.1:8125\"]".into(),
+            Type::Endpoints(scheme) => {
+                format!("a list of endpoints such as [\"{}://10.0.0.5:2003\"]", scheme.word())
+            }
+            Type::Names => "a list of names".into(),
+            Type::Texts | Type::Words(_) => "a list of texts".into(),
+            Type::Percentiles => "a list of numbers such as [90, 99]".into(),
+            Type::Bins => "a list of limits such as [10, 100, \"inf\"]".into(),
+            Type::Idle { gauges: false } => "\"keep\", \"delete\" or a duration such as \"5m\"".into(),
+            Type::Idle { gauges: true } => {
+                "\"keep\", \"delete\", a duration such as \"5m\", or \"3 windows\"".into()
+            }
+            Type::Table(Section::Idle) => "a table, or one text for all kinds such as \"5m\"".into(),
+            Type::Table(_) | Type::Map => "a table".into(),
+            Type::Tables(_) => "a list of tables".into(),
+            Type::TableOrTables(_) => "a table, or a list of tables".into(),
+            Type::Named(family) => format!("tables with names: [{}.NAME]", family.key()),
+        }
+    }
+
+    /// Its limits in words; empty when the type says all.
+    pub fn limits(self) -> String {
+        match self {
+            Type::Whole { min, max } if max == u64::MAX => format!("at least {min}"),
+            Type::Whole { min, max } => format!("{min} to {max}"),
+            Type::Number { min, max } => format!("{min} to {max}"),
+            Type::Duration { min_ms, max_ms } => {
+                format!("{} to {}", crate::text::duration(min_ms), crate::text::duration(max_ms))
+            }
+            Type::Size { min, max } => format!("{} to {}", crate::text::size(min), crate::text::size(max)),
+            Type::Percentiles => "each -100 to 100".into(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// `"a", "b", "c"`.
+pub(crate) fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,91 @@
+//! The options table as a JSON schema, for editors that complete and check while one types.
+//!
+//! It says less than `staunch check`: forms and references are not in it.
+
+use serde_json::{Map, Value, json};
+
+use super::reference::type_word;
+use super::{Default, Family, Row, Section, Type};
+
+/// JSON schema (2020-12) of a native file.
+pub fn json_schema() -> Value {
+    let mut schema = object(Section::Top);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("Staunch configuration");
+    schema
+}
+
+fn object(section: Section) -> Value {
+    let properties: Map<String, Value> =
+        section.rows().map(|row| (row.key.to_owned(), property(section, row))).collect();
+    let required: Vec<&str> =
+        section.rows().filter(|row| row.default == Default::Required).map(|row| row.key).collect();
+    json!({
+        "type": "object",
+        "description": section.about(),
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn property(section: Section, row: &Row) -> Value {
+    let mut value = match type_word(section) {
+        Some(word) if row.key == "type" => json!({ "const": word }),
+        _ => value(row.value),
+    };
+    let description =
+        if row.long.is_empty() { row.help.to_owned() } else { format!("{} {}", row.help, row.long) };
+    value["description"] = json!(description);
+    value
+}
+
+fn value(of: Type) -> Value {
+    let text = || json!({ "type": "string" });
+    let list = |of: Value| json!({ "type": "array", "items": of });
+    let table_or_list = |table: Value| json!({ "anyOf": [table.clone(), list(table)] });
+    match of {
+        Type::Text | Type::Path | Type::Address => text(),
+        Type::Word(words) => json!({ "enum": words }),
+        Type::Flag => json!({ "type": "boolean" }),
+        Type::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Type::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Type::Duration { .. } => json!({ "type": "string", "pattern": "^(0|[0-9.]+ *(ms|s|m|h|d))$" }),
+        Type::Size { .. } => json!({ "type": "string", "pattern": "^(0|[0-9.]+ *(B|KiB|MiB|GiB|TiB))$" }),
+        Type::Listen => {
+            let scheme = "^(udp|tcp|unix|unixgram|unix-frames)://";
+            json!({ "type": "array", "minItems": 1, "items": { "type": "string", "pattern": scheme } })
+        }
+        Type::Endpoints(scheme) => {
+            let scheme = format!("^{}://", scheme.word());
+            json!({ "type": "array", "minItems": 1, "items": { "type": "string", "pattern": scheme } })
+        }
+        Type::Names => json!({ "type": "array", "minItems": 1, "items": text() }),
+        Type::Texts => list(text()),
+        // Others do no harm, so the words are offered and not demanded.
+        Type::Words(words) => list(json!({ "anyOf": [{ "enum": words }, text()] })),
+        Type::Percentiles | Type::Bins => list(json!({ "type": ["number", "string"] })),
+        Type::Idle { .. } => text(),
+        Type::Table(Section::Idle) => json!({ "anyOf": [text(), object(Section::Idle)] }),
+        Type::Table(section) => object(section),
+        Type::Tables(section) => list(object(section)),
+        Type::TableOrTables(section) => table_or_list(object(section)),
+        Type::Map => json!({ "type": "object", "additionalProperties": text() }),
+        Type::Named(family) => named(family),
+    }
+}
+
+fn named(family: Family) -> Value {
+    let sections: Vec<Value> = family.types().iter().map(|(_, section)| object(*section)).collect();
+    json!({ "type": "object", "additionalProperties": { "anyOf": sections } })
+}
+
+#[test]
+fn the_schema_has_every_section_and_option() {
+    let schema = json_schema();
+    let graphite = &schema["properties"]["outputs"]["additionalProperties"]["anyOf"][0]["properties"];
+    assert_eq!(graphite["type"]["const"], "graphite");
+    assert_eq!(graphite["queue"]["properties"]["bytes_max"]["type"], "string");
+    assert_eq!(schema["properties"]["http"]["properties"]["enabled"]["type"], "boolean");
+    assert_eq!(schema["required"], json!(["sources"]));
+}

@@ -1,0 +1,259 @@
+//! The checked plan: what exists here is valid. Built from a native file, an original's file, or the defaults.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use deliver::plan::{QueueLimits, SenderPlan};
+use model::{SourceId, TransformId};
+use process::aggregate::AggregatePlan;
+use wire::graphite::Namespace;
+use wire::statsd::Options;
+
+/// A whole pipeline and the daemon around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Sources; a [`SourceId`] is an index into them.
+    pub sources: Vec<SourcePlan>,
+    /// Transforms; a [`TransformId`] is an index into them.
+    pub transforms: Vec<TransformPlan>,
+    /// Outputs; a [`model::OutputId`] is an index into them.
+    pub outputs: Vec<OutputPlan>,
+    /// HTTP: `/healthz`, `/metrics`, `/api/v1`. None when switched off.
+    pub http: Option<SocketAddr>,
+    /// StatsD management ports.
+    pub management: Vec<ManagementPlan>,
+    /// Where files go that have no path of their own.
+    pub data_dir: PathBuf,
+    /// Longest time between SIGTERM and exit, in milliseconds.
+    pub stop_timeout_ms: u64,
+    /// Reload when the config file changes, not only on SIGHUP.
+    pub reload_on_change: bool,
+    /// True for the built-in defaults: a taken port is then a warning, not an error.
+    pub built_in: bool,
+}
+
+/// One place that a source listens at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// `udp://host:port`.
+    Udp(SocketAddr),
+    /// `tcp://host:port`, lines.
+    Tcp(SocketAddr),
+    /// `unix:///path`: stream of lines. `mode` is the socket file's permissions.
+    UnixStream {
+        /// Path; `@name` for an abstract one.
+        path: PathBuf,
+        /// Permissions of the socket file.
+        mode: Option<u32>,
+    },
+    /// `unixgram:///path`: datagrams.
+    UnixDatagram {
+        /// Path; `@name` for an abstract one.
+        path: PathBuf,
+        /// Permissions of the socket file.
+        mode: Option<u32>,
+    },
+    /// `unix-frames:///path`: stream of packets, each behind its length as 4 bytes little-endian (DogStatsD).
+    UnixFrames {
+        /// Path; `@name` for an abstract one.
+        path: PathBuf,
+        /// Permissions of the socket file.
+        mode: Option<u32>,
+    },
+}
+
+/// A source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourcePlan {
+    /// As the user named it.
+    pub name: String,
+    /// Its protocol.
+    pub kind: SourceKind,
+    /// Where it listens; at least one.
+    pub listen: Vec<Listen>,
+    /// Receive buffer of each datagram socket, in bytes.
+    pub receive_buffer_bytes: u64,
+    /// Most connections at once.
+    pub connections_max: usize,
+    /// A connection that sent nothing for so long is closed; 0 for never.
+    pub idle_timeout_ms: u64,
+    /// Longest line of a stream, in bytes.
+    pub line_bytes_max: usize,
+    /// Whether the last line of a stream counts although its LF never came (node drops it).
+    pub tail_counts: bool,
+}
+
+/// Protocol of a source.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceKind {
+    /// StatsD, in one of its dialects.
+    Statsd(Options),
+}
+
+/// A transform.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransformPlan {
+    /// As the user named it.
+    pub name: String,
+    /// What it does.
+    pub kind: TransformKind,
+    /// Sources that feed it; at least one. Those of an aggregation share one set of [`Options`].
+    pub from: Vec<SourceId>,
+}
+
+/// What a transform does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransformKind {
+    /// Aggregates samples by window.
+    Aggregate(Box<AggregateTransform>),
+}
+
+/// An aggregation with what surrounds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregateTransform {
+    /// The aggregation itself.
+    pub plan: AggregatePlan,
+    /// Name of the daemon's own counters (`<prefix>.packets_received` …); empty for none.
+    pub stats_prefix: String,
+    /// Which self counters exist: node's three, or Perl's two.
+    pub self_counters: SelfCounters,
+    /// File of the `keyFlush` report; stdout when absent.
+    pub key_flush_log: Option<PathBuf>,
+}
+
+/// Counters about itself that an aggregation reports beside the users' series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelfCounters {
+    /// `bad_lines_seen`, `packets_received`, `metrics_received`, gauge `timestamp_lag` (spec statsd §15).
+    Node,
+    /// `bad_lines_seen`, `packets_received`.
+    Perl,
+    /// None.
+    None,
+}
+
+/// What feeds an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feed {
+    /// Raw packets or events of a source.
+    Source(SourceId),
+    /// What a transform gives.
+    Transform(TransformId),
+}
+
+/// An output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputPlan {
+    /// As the user named it; with several endpoints `name/host:port`.
+    pub name: String,
+    /// Where the records go and in which form.
+    pub kind: OutputKind,
+    /// What feeds it; at least one.
+    pub from: Vec<Feed>,
+    /// Bounds of its queue.
+    pub queue: QueueLimits,
+}
+
+/// A host and a port, resolved when needed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// Form and place of an output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutputKind {
+    /// Graphite over TCP.
+    Graphite {
+        /// One endpoint.
+        to: Endpoint,
+        /// Lines or pickle frames.
+        form: GraphiteForm,
+        /// What series are called.
+        namespace: Namespace,
+        /// Retries and time-outs.
+        sender: SenderPlan,
+    },
+    /// Graphite lines in a file of bounded size.
+    GraphiteFile {
+        /// The file that is written now; rotated ones get `.1`, `.2`, ….
+        path: PathBuf,
+        /// A file that is larger is rotated.
+        file_bytes_max: u64,
+        /// Rotated files that are kept.
+        files_max: u32,
+        /// What series are called.
+        namespace: Namespace,
+    },
+    /// One document per flush on stdout or stderr.
+    Console {
+        /// Its form.
+        form: ConsoleForm,
+        /// Indented (`prettyprint`).
+        pretty: bool,
+    },
+    /// Net::Statsd::Server's file backend (spec statsd §9.3), appended to.
+    PerlFile {
+        /// The file.
+        path: PathBuf,
+        /// Keys that start with this and a dot are left out.
+        stats_prefix: String,
+    },
+    /// Raw packets to a UDP endpoint.
+    Udp {
+        /// One endpoint.
+        to: Endpoint,
+    },
+    /// Raw packets to a TCP endpoint, LF behind each.
+    Tcp {
+        /// One endpoint.
+        to: Endpoint,
+        /// Retries and time-outs.
+        sender: SenderPlan,
+    },
+    /// Events as JSON lines appended to a file of bounded size.
+    EventFile {
+        /// The file that is written now; rotated ones get `.1`, `.2`, ….
+        path: PathBuf,
+        /// A file that is larger is rotated.
+        file_bytes_max: u64,
+        /// Rotated files that are kept.
+        files_max: u32,
+    },
+}
+
+/// Wire form of Graphite points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraphiteForm {
+    /// `name value time` lines.
+    Lines,
+    /// Pickle frames.
+    Pickle,
+}
+
+/// Form of the console's document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleForm {
+    /// `Flushing stats at  <date>` and node's members as JSON, on stdout.
+    Node,
+    /// `Flushing stats at <localtime>` and one line of JSON, on stderr.
+    Perl,
+}
+
+/// A StatsD management port (spec statsd §11).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManagementPlan {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Whose replies it gives.
+    pub perl: bool,
+    /// State that `health` answers at first.
+    pub healthy: bool,
+    /// What `config` prints: key, or `key > sub`, and value.
+    pub config: Vec<(String, String)>,
+    /// Refuse the `del*` commands.
+    pub read_only: bool,
+}

@@ -1,0 +1,24 @@
+//! Pages of the docs that are made from this crate are in step with it.
+//!
+//! `UPDATE=1 cargo test -p config --test docs` writes them anew.
+
+use std::path::Path;
+
+fn in_step(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, text).expect("the docs can be written");
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(stored == text, "docs/{name} is out of step: UPDATE=1 cargo test -p config --test docs");
+}
+
+#[test]
+fn the_reference_is_in_step() {
+    in_step("reference.md", &config::options::reference_markdown());
+}
+
+#[test]
+fn the_codes_are_in_step() {
+    in_step("config-codes.md", &config::options::explain_markdown());
+}

@@ -1,0 +1,174 @@
+//! A block: many encoded records that move together, and where one ends and the next begins.
+
+use model::{PacketBatch, Span};
+
+/// Most bytes that a maker of blocks should put into one. Larger blocks work, as far as the queue's bound
+/// allows; smaller ones make better use of it, because a block is kept or shed as a whole.
+pub const BLOCK_BYTES_MAX: usize = 128 * 1024;
+
+/// Encoded records on their way to one output. Moved, never copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The bytes as they will be written.
+    pub bytes: Vec<u8>,
+    /// Copies in it: records that were routed to the output.
+    pub copies: u32,
+    /// How the bytes divide into copies.
+    pub form: BlockForm,
+    /// When it was made, monotonic nanoseconds.
+    pub at_ns: u64,
+}
+
+/// How a block's bytes divide into copies. Senders cut only at these borders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockForm {
+    /// One copy for each line that ends in LF.
+    Lines,
+    /// (end of the frame in the block's bytes, copies in the frame), ends ascending. A frame arrives as a
+    /// whole or not at all: a pickle frame, a packet with LF behind it, a document.
+    Frames(Vec<(u32, u32)>),
+    /// One copy for each packet, ascending, without gaps.
+    Packets(Vec<Span>),
+}
+
+impl Block {
+    /// A block of `copies` lines, each ended by LF.
+    pub fn lines(bytes: Vec<u8>, copies: u32, at_ns: u64) -> Block {
+        Block { bytes, copies, form: BlockForm::Lines, at_ns }
+    }
+
+    /// A block of frames: (end, copies) of each, ends ascending.
+    pub fn frames(bytes: Vec<u8>, frames: Vec<(u32, u32)>, at_ns: u64) -> Block {
+        let copies = frames.iter().map(|frame| frame.1).sum();
+        Block { bytes, copies, form: BlockForm::Frames(frames), at_ns }
+    }
+
+    /// A block of packets, one copy each.
+    pub fn packets(packets: PacketBatch, at_ns: u64) -> Block {
+        let copies = u32::try_from(packets.packets.len()).expect("an arena has under 4 Gi packets");
+        Block { bytes: packets.bytes, copies, form: BlockForm::Packets(packets.packets), at_ns }
+    }
+
+    /// Memory that the block holds: what counts against a queue's bound. Unused capacity is held as well.
+    pub fn memory_bytes(&self) -> u64 {
+        let borders = match &self.form {
+            BlockForm::Lines => 0,
+            BlockForm::Frames(frames) => frames.capacity() * size_of::<(u32, u32)>(),
+            BlockForm::Packets(packets) => packets.capacity() * size_of::<Span>(),
+        };
+        // Twice the fixed part: the queue's ring may be half empty after it has grown.
+        (self.bytes.capacity() + borders + 2 * FIXED_BYTES) as u64
+    }
+
+    /// Copies that end in `from + 1 ..= to`.
+    pub(crate) fn copies_between(&self, from: usize, to: usize) -> u32 {
+        if from >= to {
+            return 0;
+        }
+        match &self.form {
+            BlockForm::Lines => memchr::memchr_iter(b'\n', &self.bytes[from..to]).count() as u32,
+            BlockForm::Frames(frames) => {
+                let first = frames.partition_point(|frame| frame.0 as usize <= from);
+                frames[first..].iter().take_while(|frame| frame.0 as usize <= to).map(|frame| frame.1).sum()
+            }
+            BlockForm::Packets(packets) => {
+                let first = packets.partition_point(|packet| end_of(*packet) <= from);
+                packets[first..].iter().take_while(|packet| end_of(**packet) <= to).count() as u32
+            }
+        }
+    }
+
+    /// The last border in `from ..= at`, where `from` itself is one.
+    pub(crate) fn border_before(&self, from: usize, at: usize) -> usize {
+        if at >= self.bytes.len() {
+            return self.bytes.len();
+        }
+        let border = match &self.form {
+            BlockForm::Lines => memchr::memrchr(b'\n', &self.bytes[from..at]).map(|lf| from + lf + 1),
+            BlockForm::Frames(frames) => {
+                let after = frames.partition_point(|frame| frame.0 as usize <= at);
+                after.checked_sub(1).map(|last| frames[last].0 as usize)
+            }
+            BlockForm::Packets(packets) => {
+                let after = packets.partition_point(|packet| end_of(*packet) <= at);
+                after.checked_sub(1).map(|last| end_of(packets[last]))
+            }
+        };
+        border.unwrap_or(from).max(from)
+    }
+
+    /// The first border past `from`: the end of the copy that begins there.
+    pub(crate) fn border_after(&self, from: usize) -> usize {
+        let border = match &self.form {
+            BlockForm::Lines => memchr::memchr(b'\n', &self.bytes[from..]).map(|lf| from + lf + 1),
+            BlockForm::Frames(frames) => {
+                let after = frames.partition_point(|frame| frame.0 as usize <= from);
+                frames.get(after).map(|frame| frame.0 as usize)
+            }
+            BlockForm::Packets(packets) => {
+                let after = packets.partition_point(|packet| end_of(*packet) <= from);
+                packets.get(after).map(|packet| end_of(*packet))
+            }
+        };
+        border.unwrap_or(self.bytes.len()).min(self.bytes.len())
+    }
+}
+
+/// A block and what the queue notes beside it.
+const FIXED_BYTES: usize = size_of::<crate::queue::Entry>();
+
+fn end_of(packet: Span) -> usize {
+    packet.at as usize + packet.len as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forms() -> [Block; 3] {
+        // Three copies that end at 2, 5 and 9, in each form.
+        let mut batch = PacketBatch::default();
+        for packet in [&b"a\n"[..], b"bb\n", b"ccc\n"] {
+            batch.push(packet);
+        }
+        [
+            Block::lines(b"a\nbb\nccc\n".to_vec(), 3, 0),
+            Block::frames(b"a\nbb\nccc\n".to_vec(), vec![(2, 1), (5, 1), (9, 1)], 0),
+            Block::packets(batch, 0),
+        ]
+    }
+
+    #[test]
+    fn borders_and_copies_agree_in_all_forms() {
+        // (from, to, copies that end in between, last border up to `to`)
+        let table = [(0, 0, 0, 0), (0, 1, 0, 0), (0, 2, 1, 2), (0, 4, 1, 2), (2, 4, 0, 2), (2, 5, 1, 5)];
+        let table = table.into_iter().chain([(0, 9, 3, 9), (5, 8, 0, 5), (5, 9, 1, 9), (9, 9, 0, 9)]);
+        for (from, to, copies, border) in table {
+            for block in forms() {
+                assert_eq!(block.copies_between(from, to), copies, "{from}..{to} of {block:?}");
+                assert_eq!(block.border_before(from, to), border, "{from}..{to} of {block:?}");
+            }
+        }
+        for (from, border) in [(0, 2), (2, 5), (5, 9)] {
+            for block in forms() {
+                assert_eq!(block.border_after(from), border, "{from} of {block:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_tail_without_border_ends_with_the_block() {
+        let block = Block::lines(b"a\nbb".to_vec(), 2, 0);
+        assert_eq!((block.border_after(2), block.border_before(2, 3), block.border_before(2, 4)), (4, 2, 4));
+        let block = Block::frames(b"abc".to_vec(), vec![(9, 1)], 0);
+        assert_eq!((block.border_after(0), block.border_before(0, 2)), (3, 0));
+    }
+
+    #[test]
+    fn memory_is_what_is_held_not_what_is_used() {
+        let mut bytes = Vec::with_capacity(4096);
+        bytes.push(b'\n');
+        let block = Block::frames(bytes, Vec::with_capacity(10), 0);
+        assert!(block.memory_bytes() >= 4096 + 80);
+    }
+}

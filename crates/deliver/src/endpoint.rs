@@ -1,0 +1,232 @@
+//! What is known about an endpoint: up or down, since when, and the news worth one log line each.
+
+use std::collections::VecDeque;
+
+use model::Now;
+
+/// News that nobody has taken yet; older ones give way.
+const NEWS_MAX: usize = 8;
+
+/// Why an attempt failed, as far as the sender knows. The binary has the system's own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// It could not be resolved, reached, or opened.
+    ConnectFailed,
+    /// No answer within `connect_timeout_ms`.
+    ConnectTimeout,
+    /// It closed the connection with something on the way.
+    ClosedByPeer,
+    /// The connection was reset or broke in another way.
+    Broken,
+    /// Nothing was taken for `write_timeout_ms`.
+    WriteTimeout,
+    /// It refused a packet (ICMP).
+    Refused,
+    /// The system would not take a packet for a long time.
+    Blocked,
+    /// Sending or writing failed.
+    WriteFailed,
+}
+
+impl Failure {
+    /// The word that names it in the API and in logs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Failure::ConnectFailed => "connect_failed",
+            Failure::ConnectTimeout => "connect_timeout",
+            Failure::ClosedByPeer => "closed_by_peer",
+            Failure::Broken => "broken",
+            Failure::WriteTimeout => "write_timeout",
+            Failure::Refused => "refused",
+            Failure::Blocked => "blocked",
+            Failure::WriteFailed => "write_failed",
+        }
+    }
+}
+
+/// Where an endpoint stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Never reached and never failed so far.
+    Starting,
+    /// It takes what it is sent.
+    Up,
+    /// It was up and closed the connection while nothing was on the way; no need to connect again yet.
+    Idle,
+    /// The last attempt failed and nothing has arrived since.
+    Down,
+    /// Its sender has stopped.
+    Stopped,
+}
+
+impl Status {
+    /// The word that names it in the API and in self-metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Starting => "starting",
+            Status::Up => "up",
+            Status::Idle => "idle",
+            Status::Down => "down",
+            Status::Stopped => "stopped",
+        }
+    }
+}
+
+/// What is known about an endpoint now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointState {
+    /// Where it stands.
+    pub status: Status,
+    /// Monotonic nanoseconds of the last change of `status`; 0 before the first.
+    pub since_ns: u64,
+    /// Failures in a row since something arrived last.
+    pub attempts: u32,
+    /// The last failure, kept after recovery, and when it was.
+    pub last_failure: Option<(Failure, Now)>,
+}
+
+/// A change that is worth one log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Reached for the first time.
+    Up,
+    /// Up, idle or starting before; now down.
+    Down {
+        /// What failed first.
+        failure: Failure,
+    },
+    /// Down before; now it takes records again.
+    Back {
+        /// How long it was down.
+        down_ns: u64,
+        /// Attempts that failed.
+        attempts: u32,
+        /// Copies that waited for it when it was reached.
+        waiting_copies: u64,
+    },
+}
+
+/// Keeps an [`EndpointState`] and its news.
+#[derive(Clone, Debug)]
+pub(crate) struct Health {
+    state: EndpointState,
+    news: VecDeque<News>,
+}
+
+impl Health {
+    pub(crate) fn new() -> Health {
+        let state = EndpointState { status: Status::Starting, since_ns: 0, attempts: 0, last_failure: None };
+        Health { state, news: VecDeque::new() }
+    }
+
+    pub(crate) fn state(&self) -> EndpointState {
+        self.state
+    }
+
+    pub(crate) fn take_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// Something arrived, or there was nothing to send and the endpoint could be reached.
+    pub(crate) fn good(&mut self, waiting_copies: u64, now: Now) {
+        match self.state.status {
+            Status::Up | Status::Stopped => return,
+            Status::Idle => {}
+            Status::Starting => self.tell(News::Up),
+            Status::Down => {
+                let down_ns = now.mono_ns.saturating_sub(self.state.since_ns);
+                self.tell(News::Back { down_ns, attempts: self.state.attempts, waiting_copies });
+            }
+        }
+        self.state.attempts = 0;
+        self.change(Status::Up, now);
+    }
+
+    /// An attempt failed.
+    pub(crate) fn fail(&mut self, failure: Failure, now: Now) {
+        if self.state.status == Status::Stopped {
+            return;
+        }
+        self.state.attempts = self.state.attempts.saturating_add(1);
+        self.state.last_failure = Some((failure, now));
+        if self.state.status != Status::Down {
+            self.tell(News::Down { failure });
+            self.change(Status::Down, now);
+        }
+    }
+
+    /// The connection ended with nothing on the way.
+    pub(crate) fn idle(&mut self, now: Now) {
+        if self.state.status == Status::Up {
+            self.change(Status::Idle, now);
+        }
+    }
+
+    pub(crate) fn stop(&mut self, now: Now) {
+        if self.state.status != Status::Stopped {
+            self.change(Status::Stopped, now);
+        }
+    }
+
+    fn change(&mut self, status: Status, now: Now) {
+        self.state.status = status;
+        self.state.since_ns = now.mono_ns;
+    }
+
+    fn tell(&mut self, news: News) {
+        if self.news.len() == NEWS_MAX {
+            self.news.pop_front();
+        }
+        self.news.push_back(news);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Now {
+        Now::default().plus_ns(s * model::SECOND_NS)
+    }
+
+    #[test]
+    fn an_outage_is_told_twice_however_many_attempts_it_takes() {
+        let mut health = Health::new();
+        health.good(0, at(1));
+        assert_eq!((health.take_news(), health.state().status), (Some(News::Up), Status::Up));
+        for attempt in 1..=5 {
+            health.fail(Failure::ConnectFailed, at(10 + attempt));
+            assert_eq!(health.state().attempts, attempt as u32);
+        }
+        assert_eq!(health.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
+        assert_eq!((health.take_news(), health.state().since_ns), (None, at(11).mono_ns));
+        health.good(7, at(20));
+        let back = News::Back { down_ns: 9 * model::SECOND_NS, attempts: 5, waiting_copies: 7 };
+        assert_eq!((health.take_news(), health.take_news()), (Some(back), None));
+        assert_eq!(health.state().last_failure, Some((Failure::ConnectFailed, at(15))));
+        assert_eq!(health.state().attempts, 0);
+    }
+
+    #[test]
+    fn an_idle_close_is_no_news() {
+        let mut health = Health::new();
+        health.good(0, at(1));
+        health.take_news();
+        health.idle(at(2));
+        assert_eq!(health.state().status, Status::Idle);
+        health.good(0, at(3));
+        assert_eq!((health.take_news(), health.state().status), (None, Status::Up));
+    }
+
+    #[test]
+    fn news_that_nobody_takes_are_bounded() {
+        let mut health = Health::new();
+        for round in 0..100 {
+            health.fail(Failure::Broken, at(2 * round));
+            health.good(round, at(2 * round + 1));
+            assert!(health.news.len() <= NEWS_MAX);
+        }
+        assert_eq!(health.news.len(), NEWS_MAX);
+        assert!(matches!(health.news.back(), Some(News::Back { waiting_copies: 99, .. })));
+    }
+}

@@ -1,0 +1,305 @@
+//! The sender of one file: what to write, when to rotate, when to try again. Also for the console, which is a
+//! file without bound that the binary has open already.
+//!
+//! Path of a packet: `queue::pop` -> **`FileSender::poll`** gives `Write` -> the binary writes -> `on_written`
+//! -> settled as delivered.
+//!
+//! How the binary drives it: call `poll` and do what it says; answer `Open` with `on_opened` (size of the file,
+//! opened for appending; 0 for a console), `Write` with `on_written`, `Rotate` with `on_rotated` after
+//! the renames of [`rotation`], and any of the three with `on_error` when it failed; the file counts as closed then.
+//!
+//! A record (line or frame) never spans two files, and no file grows past `file_bytes_max` unless one record alone
+//! is larger. After an error everything stays in the queue, under its bounds, until a later attempt.
+//!
+//! Not here: files, renames, syncing. Delivered means: the system took it.
+//! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{CopyOutcome, Now, OutputAccount, Shed};
+
+use crate::endpoint::{EndpointState, Failure, Health, News};
+use crate::pause::{Backoff, earliest};
+use crate::plan::FilePlan;
+use crate::queue::{Entry, MemoryQueue};
+
+/// What the binary has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAction<'a> {
+    /// Open the file for appending, make it if needed; answer with `on_opened` or `on_error`.
+    Open,
+    /// Append this; answer with `on_written` (a part is fine) or `on_error`.
+    Write(&'a [u8]),
+    /// Close the file and do the renames of [`rotation`]; answer with `on_rotated` or `on_error`.
+    Rotate,
+    /// Close the file. The sender counts it as closed already.
+    Close,
+    /// Nothing to do before this time (monotonic nanoseconds), unless something happens.
+    WaitUntil(u64),
+    /// Nothing to do until something happens.
+    Idle,
+}
+
+/// One step of a rotation. Number 0 is the file that is written now, `n` the one with `.n` behind its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotationStep {
+    /// Delete it: it is the oldest that may be kept.
+    Remove(u32),
+    /// Rename the first to the second, which does not exist.
+    Rename(u32, u32),
+}
+
+/// What to do so that file 0 is free and at most `files_max` rotated files exist: up to the first number that
+/// is free, every file moves on by one. `exists` tells whether a numbered file is there.
+pub fn rotation(files_max: u32, mut exists: impl FnMut(u32) -> bool) -> impl Iterator<Item = RotationStep> {
+    let free = (1..=files_max).find(|number| !exists(*number));
+    let last = free.unwrap_or(files_max);
+    let remove = free.is_none().then_some(RotationStep::Remove(files_max));
+    remove.into_iter().chain((0..last).rev().map(|number| RotationStep::Rename(number, number + 1)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Closed { retry_ns: u64 },
+    Open { size: u64 },
+    Stopped,
+}
+
+/// See the module's header.
+#[derive(Debug)]
+pub struct FileSender {
+    plan: FilePlan,
+    account: Arc<OutputAccount>,
+    backoff: Backoff,
+    health: Health,
+    phase: Phase,
+    /// The block that is being written, and how many of its bytes are.
+    held: Option<(Entry, usize)>,
+    /// Size of the file when it was closed in the middle of a record.
+    torn_at: Option<u64>,
+    /// Open although there is nothing to write: at start, to know early whether it can be.
+    eager: bool,
+    stop_ns: Option<u64>,
+}
+
+impl FileSender {
+    /// A sender whose file is not open yet. The seed decides the jitter of its pauses and nothing else.
+    pub fn new(plan: FilePlan, account: Arc<OutputAccount>, seed: u64) -> FileSender {
+        FileSender {
+            plan,
+            account,
+            backoff: Backoff::new(plan.retry_min_ms, plan.retry_max_ms, seed),
+            health: Health::new(),
+            phase: Phase::Closed { retry_ns: 0 },
+            held: None,
+            torn_at: None,
+            eager: !plan.close_when_idle,
+            stop_ns: None,
+        }
+    }
+
+    /// Other bounds and pauses from now on, for a reload.
+    pub fn set_plan(&mut self, plan: FilePlan) {
+        self.plan = plan;
+        self.backoff.set_bounds(plan.retry_min_ms, plan.retry_max_ms);
+    }
+
+    /// What to do next. `queue` must be the same at each call.
+    pub fn poll(&mut self, queue: &mut MemoryQueue, now: Now) -> FileAction<'_> {
+        queue.expire(now);
+        let Phase::Open { size } = self.phase else { return self.poll_closed(queue, now) };
+        if self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
+            self.stop(now);
+            return FileAction::Close;
+        }
+        self.take_next(queue, now);
+        if self.held.is_none() {
+            return self.at_rest(now);
+        }
+        let Some((entry, written)) = &self.held else { return FileAction::Idle };
+        match self.end_of_write(entry, *written, size) {
+            Some(end) => FileAction::Write(&entry.block().bytes[*written..end]),
+            None => FileAction::Rotate,
+        }
+    }
+
+    /// The file is open and everything is written.
+    fn at_rest(&mut self, now: Now) -> FileAction<'static> {
+        if self.stop_ns.is_some() {
+            self.stop(now);
+        } else if self.plan.close_when_idle {
+            self.phase = Phase::Closed { retry_ns: 0 };
+        } else {
+            return FileAction::Idle;
+        }
+        FileAction::Close
+    }
+
+    fn poll_closed(&mut self, queue: &mut MemoryQueue, now: Now) -> FileAction<'static> {
+        let Phase::Closed { retry_ns } = self.phase else { return FileAction::Idle };
+        // A block that was not cut inside a record may be shed like any other meanwhile.
+        if let Some((entry, _)) = self.held.take_if(|(entry, written)| entry.settled == *written) {
+            queue.put_back(entry);
+            queue.expire(now);
+        }
+        let nothing_waits = queue.is_empty() && self.held.is_none();
+        if self.stop_ns.is_some_and(|stop_ns| nothing_waits || now.mono_ns >= stop_ns) {
+            self.stop(now);
+            return FileAction::Idle;
+        }
+        if nothing_waits && !self.eager {
+            return FileAction::Idle;
+        }
+        if now.mono_ns < retry_ns {
+            return FileAction::WaitUntil(earliest(retry_ns, [self.stop_ns, queue.expires_ns()]));
+        }
+        FileAction::Open
+    }
+
+    /// Where the next write ends: at a border between records, within the file's bound. None when the file has
+    /// no room for the next record.
+    fn end_of_write(&self, entry: &Entry, written: usize, size: u64) -> Option<usize> {
+        let block = entry.block();
+        if written > entry.settled {
+            return Some(block.border_after(entry.settled));
+        }
+        if self.plan.file_bytes_max == 0 {
+            return Some(block.bytes.len());
+        }
+        let room = usize::try_from(self.plan.file_bytes_max.saturating_sub(size)).unwrap_or(usize::MAX);
+        let end = block.border_before(written, written.saturating_add(room));
+        match (end > written, size) {
+            (true, _) => Some(end),
+            (false, 0) => Some(block.border_after(written)),
+            (false, _) => None,
+        }
+    }
+
+    /// The file is open for appending and has `size` bytes.
+    pub fn on_opened(&mut self, size: u64, now: Now) {
+        if !matches!(self.phase, Phase::Closed { .. }) {
+            return;
+        }
+        self.phase = Phase::Open { size };
+        self.eager = false;
+        self.account.connects.fetch_add(1, Relaxed);
+        if self.torn_at.take() != Some(size)
+            && let Some((entry, written)) = &mut self.held
+        {
+            // Not the file that the record's first part went to: here it begins anew.
+            *written = entry.settled;
+        }
+        if self.health.state().attempts == 0 {
+            self.health.good(0, now);
+        }
+    }
+
+    /// The first `bytes` bytes of the last `Write` are in the file.
+    pub fn on_written(&mut self, bytes: usize, now: Now) {
+        let (Phase::Open { size }, Some((entry, written))) = (&mut self.phase, &mut self.held) else {
+            return;
+        };
+        let len = entry.block().bytes.len();
+        debug_assert!(bytes <= len - *written, "{bytes} bytes written of {}", len - *written);
+        let bytes = bytes.min(len - *written);
+        if bytes == 0 {
+            return;
+        }
+        *written += bytes;
+        *size += bytes as u64;
+        entry.delivered_up_to(*written);
+        if *written == len {
+            self.held = None;
+        }
+        self.backoff.reset();
+        self.health.good(0, now);
+    }
+
+    /// The file was moved away.
+    pub fn on_rotated(&mut self) {
+        if matches!(self.phase, Phase::Open { .. }) {
+            self.phase = Phase::Closed { retry_ns: 0 };
+        }
+    }
+
+    /// Opening, writing or rotating failed, and the file is closed.
+    pub fn on_error(&mut self, now: Now) {
+        let failure = match self.phase {
+            Phase::Closed { .. } => Failure::ConnectFailed,
+            Phase::Open { size } => {
+                self.torn_at = Some(size);
+                Failure::WriteFailed
+            }
+            Phase::Stopped => return,
+        };
+        self.account.errors.fetch_add(1, Relaxed);
+        self.health.fail(failure, now);
+        self.phase = Phase::Closed { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
+    }
+
+    /// From now on: write what waits until `deadline_ns` (monotonic), then close. [`Self::stopped`] tells when it
+    /// is done; then call [`Self::finish_stop`].
+    pub fn begin_stop(&mut self, deadline_ns: u64) {
+        self.stop_ns = Some(deadline_ns);
+    }
+
+    /// True when the sender will do nothing any more.
+    pub fn stopped(&self) -> bool {
+        self.phase == Phase::Stopped
+    }
+
+    /// Ends it now: whatever waits is shed (`stopped`).
+    pub fn finish_stop(&mut self, queue: &mut MemoryQueue, now: Now) {
+        if let Some((entry, _)) = self.held.take() {
+            entry.settle(CopyOutcome::Shed(Shed::Stopped));
+        }
+        queue.shed_all(Shed::Stopped);
+        self.stop(now);
+    }
+
+    /// Copies that the sender holds.
+    pub fn waiting_copies(&self) -> u64 {
+        self.held.as_ref().map_or(0, |(entry, _)| entry.copies())
+    }
+
+    /// Memory that the sender holds.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.held.as_ref().map_or(0, |(entry, _)| entry.memory_bytes())
+    }
+
+    /// When the block that the sender holds was made. Older than anything in the queue.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        self.held.as_ref().map(|(entry, _)| entry.block().at_ns)
+    }
+
+    /// What is known about the file.
+    pub fn state(&self) -> EndpointState {
+        self.health.state()
+    }
+
+    /// The next change of state that has not been logged. Take them after each poll and report.
+    pub fn take_news(&mut self) -> Option<News> {
+        self.health.take_news()
+    }
+
+    fn take_next(&mut self, queue: &mut MemoryQueue, now: Now) {
+        while self.held.is_none() {
+            let Some(entry) = queue.pop(now) else { return };
+            if entry.settled >= entry.block().bytes.len() {
+                entry.settle(CopyOutcome::Delivered);
+                continue;
+            }
+            let written = entry.settled;
+            self.held = Some((entry, written));
+        }
+    }
+
+    fn stop(&mut self, now: Now) {
+        self.phase = Phase::Stopped;
+        self.health.stop(now);
+    }
+}

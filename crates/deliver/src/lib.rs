@@ -1,0 +1,22 @@
+//! Getting records out: queues, senders, accounts. No sockets, no clock.
+//!
+//! Path of a packet: blocks of bytes from the pipeline -> [`queue::MemoryQueue`] -> one of the senders, which
+//! says what to do next -> the binary does it and reports back -> the copies are settled in the output's account.
+//!
+//! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
+//! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
+//! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
+//!
+//! Invariant: one output has one account, one queue and one sender, and
+//! `account.sum(queue.copies() + sender.waiting_copies()).holds()` between any two calls.
+
+pub mod block;
+pub mod datagram;
+pub mod endpoint;
+pub mod file;
+mod pause;
+pub mod plan;
+pub mod queue;
+pub mod stream;
+
+pub use endpoint::{EndpointState, Failure, News, Status};

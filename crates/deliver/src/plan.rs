@@ -1,0 +1,82 @@
+//! What a queue and a sender are told to do. Made by `config`, checked there.
+
+/// What happens when a queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The source waits. Sources that cannot wait shed the newest.
+    Block,
+    /// The oldest block makes room.
+    ShedOldest,
+    /// The new block is shed.
+    ShedNewest,
+}
+
+/// Bounds of one output's queue in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Most bytes, in flight included; at least [`QueueLimits::BYTES_MIN`].
+    pub bytes_max: u64,
+    /// What happens past it.
+    pub when_full: WhenFull,
+    /// Blocks older than this many milliseconds are shed as `too_old`; 0 for never.
+    pub age_max_ms: u64,
+}
+
+impl QueueLimits {
+    /// Smallest `bytes_max`: two of the largest blocks.
+    pub const BYTES_MIN: u64 = 256 * 1024;
+}
+
+const _: () = assert!(QueueLimits::BYTES_MIN >= 2 * crate::block::BLOCK_BYTES_MAX as u64);
+
+impl Default for QueueLimits {
+    fn default() -> Self {
+        QueueLimits { bytes_max: 256 << 20, when_full: WhenFull::ShedOldest, age_max_ms: 0 }
+    }
+}
+
+/// How an endpoint behind a stream connection is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderPlan {
+    /// First pause after a failure, in milliseconds; doubles up to `retry_max_ms`, with jitter.
+    pub retry_min_ms: u64,
+    /// Longest pause between attempts.
+    pub retry_max_ms: u64,
+    /// A connection attempt that takes longer has failed.
+    pub connect_timeout_ms: u64,
+    /// A connection on which nothing was taken for so long has failed.
+    pub write_timeout_ms: u64,
+}
+
+impl Default for SenderPlan {
+    fn default() -> Self {
+        SenderPlan {
+            retry_min_ms: 250,
+            retry_max_ms: 15_000,
+            connect_timeout_ms: 5_000,
+            write_timeout_ms: 10_000,
+        }
+    }
+}
+
+/// How a file, or the console, is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilePlan {
+    /// A record that would make the file larger goes to a new file; 0 for never.
+    pub file_bytes_max: u64,
+    /// Rotated files that are kept beside the one that is written.
+    pub files_max: u32,
+    /// Close the file whenever nothing is left to write, so that it may be moved away from outside.
+    pub close_when_idle: bool,
+    /// First pause after a failure, in milliseconds; doubles up to `retry_max_ms`, with jitter.
+    pub retry_min_ms: u64,
+    /// Longest pause between attempts.
+    pub retry_max_ms: u64,
+}
+
+impl Default for FilePlan {
+    fn default() -> Self {
+        let SenderPlan { retry_min_ms, retry_max_ms, .. } = SenderPlan::default();
+        FilePlan { file_bytes_max: 0, files_max: 0, close_when_idle: false, retry_min_ms, retry_max_ms }
+    }
+}

@@ -1,0 +1,278 @@
+//! The queue between the pipeline and one output's sender: in memory, bounded in bytes.
+//!
+//! Path of a packet: pipeline -> **`append`** -> `pop` -> a sender -> settled.
+//! Not here: what is on the way (`stream`, `datagram`, `file`), the queue on disk.
+//! Invariant: every block that was appended is counted as routed, and each of its copies is settled once: by the
+//! sender, or here when it is shed. What a sender holds still counts against the bound.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{CopyOutcome, Now, OutputAccount, Shed};
+
+pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
+use crate::plan::{QueueLimits, WhenFull};
+
+/// What became of a block.
+#[must_use = "a block that was not taken must be kept or shed by the caller"]
+#[derive(Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It waits in the queue.
+    Kept,
+    /// It was shed, and counted as such.
+    Shed,
+    /// The queue is full and `when_full` is `block`: here it is again, and nothing was counted. The caller waits
+    /// and tries again, or sheds it with [`MemoryQueue::shed`].
+    Full(Block),
+}
+
+/// A block with what is known about its delivery. Counted as waiting until it is settled; what is left when it
+/// is dropped is settled as shed (`stopped`).
+#[must_use = "an entry must be settled or put back"]
+#[derive(Debug)]
+pub struct Entry {
+    block: Block,
+    /// Bytes from the front whose copies are settled. Always a border between copies.
+    pub(crate) settled: usize,
+    /// Bytes from the front that were written to an earlier connection: their copies are sent a second time.
+    pub(crate) written_before: usize,
+    /// Packets from the front that have their outcome; for senders of packets.
+    pub(crate) packets_done: usize,
+    copies_left: u32,
+    memory_bytes: u64,
+    account: Arc<OutputAccount>,
+}
+
+impl Entry {
+    fn new(block: Block, account: &Arc<OutputAccount>) -> Entry {
+        let memory_bytes = block.memory_bytes();
+        account.route(u64::from(block.copies));
+        let waiting = account.bytes_waiting.fetch_add(memory_bytes, Relaxed) + memory_bytes;
+        account.bytes_waiting_high.fetch_max(waiting, Relaxed);
+        let copies_left = block.copies;
+        Entry {
+            block,
+            settled: 0,
+            written_before: 0,
+            packets_done: 0,
+            copies_left,
+            memory_bytes,
+            account: Arc::clone(account),
+        }
+    }
+
+    /// The block, parts that are settled included.
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// Copies that have no outcome yet.
+    pub fn copies(&self) -> u64 {
+        u64::from(self.copies_left)
+    }
+
+    /// Memory that it holds until it is settled.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Gives all copies that are left their outcome.
+    pub fn settle(mut self, outcome: CopyOutcome) {
+        if outcome == CopyOutcome::Delivered {
+            self.delivered_up_to(self.block.bytes.len());
+        } else {
+            self.settle_left(outcome);
+        }
+    }
+
+    /// Settles whole copies up to `at` (bytes from the front) as delivered. Returns how many.
+    pub(crate) fn delivered_up_to(&mut self, at: usize) -> u32 {
+        let border = self.block.border_before(self.settled, at);
+        // The block's end takes what is left, even if its maker counted copies that have no border.
+        let copies = if border == self.block.bytes.len() {
+            self.copies_left
+        } else {
+            self.block.copies_between(self.settled, border).min(self.copies_left)
+        };
+        self.account.settle(CopyOutcome::Delivered, u64::from(copies));
+        self.account.bytes_delivered.fetch_add((border - self.settled) as u64, Relaxed);
+        self.copies_left -= copies;
+        self.settled = border;
+        copies
+    }
+
+    /// Leaves the outcome of the next `copies` copies to the caller.
+    pub(crate) fn hand_over(&mut self, copies: u32) {
+        debug_assert!(copies <= self.copies_left, "{copies} of {} copies", self.copies_left);
+        self.copies_left = self.copies_left.saturating_sub(copies);
+    }
+
+    fn settle_left(&mut self, outcome: CopyOutcome) {
+        self.account.settle(outcome, u64::from(self.copies_left));
+        self.copies_left = 0;
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.settle_left(CopyOutcome::Shed(Shed::Stopped));
+        self.account.bytes_waiting.fetch_sub(self.memory_bytes, Relaxed);
+    }
+}
+
+/// Blocks in order of arrival, bounded in bytes of memory truly held.
+#[derive(Debug)]
+pub struct MemoryQueue {
+    limits: QueueLimits,
+    account: Arc<OutputAccount>,
+    entries: VecDeque<Entry>,
+    bytes: u64,
+    copies: u64,
+}
+
+impl MemoryQueue {
+    /// An empty queue of the output that owns `account`.
+    pub fn new(limits: QueueLimits, account: Arc<OutputAccount>) -> MemoryQueue {
+        MemoryQueue { limits, account, entries: VecDeque::new(), bytes: 0, copies: 0 }
+    }
+
+    /// Takes a block at the end, under the limits. See [`Appended`].
+    ///
+    /// A block that is larger than the whole bound is shed (`queue_full`) whatever `when_full` says: it would
+    /// never fit. So is one that finds the bound taken up by what is on the way to the endpoint.
+    pub fn append(&mut self, block: Block, now: Now) -> Appended {
+        if block.copies == 0 && block.bytes.is_empty() {
+            return Appended::Kept;
+        }
+        self.expire(now);
+        let memory_bytes = block.memory_bytes();
+        if memory_bytes > self.limits.bytes_max {
+            self.shed(block, Shed::QueueFull);
+            return Appended::Shed;
+        }
+        while !self.has_room(memory_bytes) {
+            let made_room = match self.limits.when_full {
+                WhenFull::Block => return Appended::Full(block),
+                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
+                WhenFull::ShedNewest => false,
+            };
+            if !made_room {
+                self.shed(block, Shed::QueueFull);
+                return Appended::Shed;
+            }
+        }
+        let entry = Entry::new(block, &self.account);
+        self.bytes += entry.memory_bytes;
+        self.copies += entry.copies();
+        self.entries.push_back(entry);
+        Appended::Kept
+    }
+
+    /// Counts a block that the queue never held as routed and shed.
+    pub fn shed(&self, block: Block, reason: Shed) {
+        self.account.route(u64::from(block.copies));
+        self.account.settle(CopyOutcome::Shed(reason), u64::from(block.copies));
+    }
+
+    /// Takes the oldest block out. Its memory counts against the bound until it is settled.
+    pub fn pop(&mut self, now: Now) -> Option<Entry> {
+        self.expire(now);
+        self.pop_front()
+    }
+
+    /// Puts a block back where it came from: it is the oldest again, and may be shed like any other.
+    pub fn put_back(&mut self, entry: Entry) {
+        self.bytes += entry.memory_bytes;
+        self.copies += entry.copies();
+        self.entries.push_front(entry);
+    }
+
+    /// Sheds what is older than `age_max_ms` (`too_old`).
+    pub fn expire(&mut self, now: Now) {
+        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
+            self.shed_front(Shed::TooOld);
+        }
+    }
+
+    /// When the oldest block becomes too old, monotonic nanoseconds. None when it never does.
+    pub fn expires_ns(&self) -> Option<u64> {
+        if self.limits.age_max_ms == 0 {
+            return None;
+        }
+        let age_max_ns = self.limits.age_max_ms.saturating_mul(crate::pause::MS_NS);
+        self.oldest_ns().map(|at_ns| at_ns.saturating_add(age_max_ns).saturating_add(1))
+    }
+
+    /// Sheds everything that waits here (`stopped`, or another reason).
+    pub fn shed_all(&mut self, reason: Shed) {
+        while self.shed_front(reason) {}
+    }
+
+    /// True when a block that holds `memory_bytes` would fit now.
+    pub fn has_room(&self, memory_bytes: u64) -> bool {
+        let held = self.account.bytes_waiting.load(Relaxed);
+        held.saturating_add(memory_bytes) <= self.limits.bytes_max
+    }
+
+    /// Bytes of memory in the queue, without what its sender holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Copies in the queue, without what its sender holds.
+    pub fn copies(&self) -> u64 {
+        self.copies
+    }
+
+    /// Blocks in the queue.
+    pub fn blocks(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True when nothing waits here.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// When the oldest block in the queue was made.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        self.entries.front().map(|entry| entry.block.at_ns)
+    }
+
+    /// The bounds.
+    pub fn limits(&self) -> QueueLimits {
+        self.limits
+    }
+
+    /// Sets other bounds. They apply from the next call on; a smaller `bytes_max` sheds nothing by itself.
+    pub fn set_limits(&mut self, limits: QueueLimits) {
+        self.limits = limits;
+    }
+
+    /// The account that its blocks are counted in.
+    pub fn account(&self) -> &Arc<OutputAccount> {
+        &self.account
+    }
+
+    /// Memory of the oldest block.
+    pub(crate) fn front_memory_bytes(&self) -> Option<u64> {
+        self.entries.front().map(|entry| entry.memory_bytes)
+    }
+
+    fn pop_front(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.bytes -= entry.memory_bytes;
+        self.copies -= entry.copies();
+        Some(entry)
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        let Some(entry) = self.pop_front() else { return false };
+        entry.settle(CopyOutcome::Shed(reason));
+        true
+    }
+}

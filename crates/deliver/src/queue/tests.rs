@@ -1,0 +1,191 @@
+//! The queue at each of its bounds and past them.
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+fn at_ms(ms: u64) -> Now {
+    Now::default().plus_ns(ms * MS)
+}
+
+/// A block of `copies` lines that holds `bytes` bytes of memory in all.
+fn block_of(bytes: u64, copies: u32, now: Now) -> Block {
+    let empty = Block::lines(Vec::new(), 0, 0).memory_bytes();
+    let block = Block::lines(vec![b'\n'; (bytes - empty) as usize], copies, now.mono_ns);
+    assert_eq!(block.memory_bytes(), bytes);
+    block
+}
+
+fn queue_of(bytes_max: u64, when_full: WhenFull, age_max_ms: u64) -> MemoryQueue {
+    MemoryQueue::new(QueueLimits { bytes_max, when_full, age_max_ms }, Arc::new(OutputAccount::default()))
+}
+
+fn check(queue: &MemoryQueue, held: &[&Entry]) {
+    let held_copies: u64 = held.iter().map(|entry| entry.copies()).sum();
+    let sum = queue.account().sum(queue.copies() + held_copies);
+    assert!(sum.holds(), "{sum:?}");
+    let held_bytes: u64 = held.iter().map(|entry| entry.memory_bytes()).sum();
+    assert_eq!(queue.account().bytes_waiting.load(Relaxed), queue.bytes() + held_bytes);
+}
+
+#[test]
+fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
+    // (when full, bytes of the third block, is it kept, copies shed, time of the oldest block left)
+    let table = [
+        (WhenFull::Block, 400, true, 0, 1),
+        (WhenFull::Block, 401, false, 0, 1),
+        (WhenFull::ShedOldest, 400, true, 0, 1),
+        (WhenFull::ShedOldest, 401, true, 1, 2),
+        (WhenFull::ShedOldest, 700, true, 1, 2),
+        (WhenFull::ShedOldest, 701, true, 3, 3),
+        (WhenFull::ShedNewest, 400, true, 0, 1),
+        (WhenFull::ShedNewest, 401, false, 4, 1),
+    ];
+    for (when_full, bytes, kept, shed, oldest_ms) in table {
+        let mut queue = queue_of(1000, when_full, 0);
+        assert_eq!(queue.append(block_of(300, 1, at_ms(1)), at_ms(1)), Appended::Kept);
+        assert_eq!(queue.append(block_of(300, 2, at_ms(2)), at_ms(2)), Appended::Kept);
+        let third = block_of(bytes, 4, at_ms(3));
+        let appended = queue.append(third.clone(), at_ms(3));
+        let want = match (kept, when_full) {
+            (true, _) => Appended::Kept,
+            (false, WhenFull::Block) => Appended::Full(third),
+            (false, _) => Appended::Shed,
+        };
+        assert_eq!(appended, want, "{when_full:?} {bytes}");
+        assert_eq!(queue.account().shed(Shed::QueueFull), shed, "{when_full:?} {bytes}");
+        assert_eq!(queue.oldest_ns(), Some(oldest_ms * MS), "{when_full:?} {bytes}");
+        assert!(queue.bytes() <= 1000);
+        check(&queue, &[]);
+    }
+}
+
+#[test]
+fn a_block_larger_than_the_whole_bound_is_shed_and_sheds_no_other() {
+    for when_full in [WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest] {
+        let mut queue = queue_of(1000, when_full, 0);
+        assert_eq!(queue.append(block_of(300, 1, at_ms(0)), at_ms(0)), Appended::Kept);
+        assert_eq!(queue.append(block_of(1001, 7, at_ms(0)), at_ms(0)), Appended::Shed, "{when_full:?}");
+        assert_eq!((queue.copies(), queue.account().shed(Shed::QueueFull)), (1, 7), "{when_full:?}");
+        check(&queue, &[]);
+        let mut queue = queue_of(1000, when_full, 0);
+        assert_eq!(queue.append(block_of(1000, 7, at_ms(0)), at_ms(0)), Appended::Kept, "{when_full:?}");
+    }
+}
+
+#[test]
+fn what_is_on_the_way_counts_against_the_bound() {
+    for (when_full, want_shed) in [(WhenFull::ShedOldest, 1), (WhenFull::ShedNewest, 1), (WhenFull::Block, 0)]
+    {
+        let mut queue = queue_of(1000, when_full, 0);
+        assert_eq!(queue.append(block_of(600, 3, at_ms(0)), at_ms(0)), Appended::Kept);
+        let entry = queue.pop(at_ms(0)).expect("one block waits");
+        assert!(queue.is_empty() && queue.has_room(400) && !queue.has_room(401));
+        let appended = queue.append(block_of(401, 1, at_ms(0)), at_ms(0));
+        assert!(!matches!(appended, Appended::Kept), "{when_full:?}");
+        assert_eq!(queue.account().shed(Shed::QueueFull), want_shed, "{when_full:?}");
+        check(&queue, &[&entry]);
+        assert_eq!(queue.append(block_of(400, 1, at_ms(0)), at_ms(0)), Appended::Kept);
+        check(&queue, &[&entry]);
+        entry.settle(CopyOutcome::Delivered);
+        assert!(queue.has_room(600));
+        check(&queue, &[]);
+    }
+}
+
+#[test]
+fn a_full_block_may_be_tried_again_or_shed() {
+    let mut queue = queue_of(1000, WhenFull::Block, 0);
+    assert_eq!(queue.append(block_of(1000, 3, at_ms(0)), at_ms(0)), Appended::Kept);
+    let Appended::Full(block) = queue.append(block_of(1000, 5, at_ms(1)), at_ms(1)) else { panic!("full") };
+    assert_eq!(queue.account().sum(3).copies, 3, "nothing was counted");
+    queue.pop(at_ms(1)).expect("one block").settle(CopyOutcome::Delivered);
+    assert_eq!(queue.append(block, at_ms(2)), Appended::Kept);
+    queue.shed(block_of(1000, 7, at_ms(3)), Shed::QueueFull);
+    assert_eq!((queue.account().shed(Shed::QueueFull), queue.copies()), (7, 5));
+    check(&queue, &[]);
+}
+
+#[test]
+fn too_old_blocks_are_shed_and_the_moment_is_known() {
+    // (age limit, time, blocks left of those made at 0, 5 and 10 ms)
+    let table = [(0, 1_000_000, 3), (10, 10, 3), (10, 11, 2), (10, 15, 2), (10, 16, 1), (10, 21, 0)];
+    for (age_max_ms, time_ms, left) in table {
+        let mut queue = queue_of(10_000, WhenFull::Block, age_max_ms);
+        for ms in [0, 5, 10] {
+            assert_eq!(queue.append(block_of(500, 1, at_ms(ms)), at_ms(10)), Appended::Kept);
+        }
+        queue.expire(at_ms(time_ms));
+        assert_eq!(queue.blocks(), left, "{age_max_ms} ms at {time_ms} ms");
+        assert_eq!(queue.account().shed(Shed::TooOld), 3 - left as u64);
+        let expires_ns = queue.expires_ns();
+        assert_eq!(expires_ns.is_some(), age_max_ms > 0 && left > 0);
+        assert!(expires_ns.is_none_or(|at_ns| at_ns > time_ms * MS));
+        check(&queue, &[]);
+    }
+}
+
+#[test]
+fn age_applies_at_each_call_that_has_the_time() {
+    let mut queue = queue_of(600, WhenFull::Block, 10);
+    assert_eq!(queue.append(block_of(500, 1, at_ms(0)), at_ms(0)), Appended::Kept);
+    assert_eq!(queue.append(block_of(500, 1, at_ms(11)), at_ms(11)), Appended::Kept, "the old one made room");
+    assert!(queue.pop(at_ms(22)).is_none());
+    assert_eq!(queue.account().shed(Shed::TooOld), 2);
+    check(&queue, &[]);
+}
+
+#[test]
+fn what_is_put_back_is_the_oldest_again_and_keeps_what_is_settled() {
+    let mut queue = queue_of(10_000, WhenFull::ShedOldest, 0);
+    for (text, ms) in [("a\nb\n", 1), ("c\n", 2)] {
+        let copies = text.len() as u32 / 2;
+        let block = Block::lines(text.as_bytes().to_vec(), copies, ms * MS);
+        assert_eq!(queue.append(block, at_ms(ms)), Appended::Kept);
+    }
+    let mut entry = queue.pop(at_ms(3)).expect("two blocks");
+    assert_eq!(entry.delivered_up_to(3), 1);
+    check(&queue, &[&entry]);
+    queue.put_back(entry);
+    assert_eq!((queue.copies(), queue.oldest_ns()), (2, Some(MS)));
+    check(&queue, &[]);
+    assert!(queue.shed_front(Shed::QueueFull));
+    let sum = queue.account().sum(queue.copies());
+    assert_eq!((sum.delivered, sum.shed, sum.waiting), (1, 1, 1));
+    check(&queue, &[]);
+}
+
+#[test]
+fn dropped_entries_and_queues_leave_no_copy_without_outcome() {
+    let mut queue = queue_of(10_000, WhenFull::Block, 0);
+    for _ in 0..3 {
+        assert_eq!(queue.append(block_of(500, 2, at_ms(0)), at_ms(0)), Appended::Kept);
+    }
+    drop(queue.pop(at_ms(0)));
+    check(&queue, &[]);
+    let account = Arc::clone(queue.account());
+    drop(queue);
+    let sum = account.sum(0);
+    assert!(sum.holds() && sum.shed == 6 && account.shed(Shed::Stopped) == 6, "{sum:?}");
+    assert_eq!((account.bytes_waiting.load(Relaxed), account.bytes_waiting_high.load(Relaxed)), (0, 1500));
+}
+
+#[test]
+fn a_block_of_nothing_is_not_kept() {
+    let mut queue = queue_of(0, WhenFull::Block, 0);
+    assert_eq!(queue.append(Block::lines(Vec::new(), 0, 0), at_ms(0)), Appended::Kept);
+    assert_eq!((queue.blocks(), queue.account().sum(0).copies), (0, 0));
+}
+
+#[test]
+fn memory_held_is_counted_not_bytes_used() {
+    let mut queue = queue_of(4096, WhenFull::ShedNewest, 0);
+    let mut bytes = Vec::with_capacity(4096);
+    bytes.push(b'\n');
+    assert_eq!(queue.append(Block::lines(bytes, 1, 0), at_ms(0)), Appended::Shed);
+    // Packets of no byte hold memory as well: their places.
+    let mut packets = model::PacketBatch::default();
+    (0..1000).for_each(|_| packets.push(b""));
+    assert_eq!(queue.append(Block::packets(packets, 0), at_ms(0)), Appended::Shed);
+    assert_eq!(queue.account().shed(Shed::QueueFull), 1001);
+}

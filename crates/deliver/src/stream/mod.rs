@@ -1,0 +1,485 @@
+//! The sender of one stream connection (TCP or unix): what to write now, and what the peer's answers mean.
+//!
+//! Path of a packet: `queue::pop` -> **`StreamSender::poll`** gives `Write` -> the binary writes -> `on_written`
+//! -> `on_acked` -> settled as delivered.
+//!
+//! How the binary drives it: call `poll` and do what it says; report each result by the `on_…` method of that
+//! name; poll again after each report, when the queue got something, and at [`StreamSender::wake_ns`]. While
+//! [`StreamSender::in_flight_bytes`] is above 0, ask the kernel before each poll what the peer has not
+//! acknowledged (SIOCOUTQ) and report it; for TCP also once more when the connection has ended in an error. Read
+//! that figure only after all writes so far have been reported. On a unix socket it falls to 0 when the peer
+//! closes, read or not: there, make sure after reading it that the peer is still connected, or do not report it.
+//!
+//! What is written is kept until the peer's kernel has acknowledged it. When the connection ends, everything
+//! from the first line or frame on that is not known to have arrived goes back to the front of the queue, so a
+//! line may arrive twice but none is lost or torn, and their order stays. A closed connection is made again when
+//! there is something to send, after a pause that doubles with each failure.
+//!
+//! The limit of this: what the peer's kernel has acknowledged and its process never read is lost when that process
+//! dies, and counts as delivered. A protocol without replies cannot tell.
+//!
+//! Not here: sockets, name resolution, TLS, the queue's bounds.
+//! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
+
+#[cfg(test)]
+mod model_test;
+#[cfg(test)]
+mod outage_test;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{CopyOutcome, Now, OutputAccount, SECOND_NS, Shed};
+
+use crate::endpoint::{EndpointState, Failure, Health, News};
+use crate::pause::{Backoff, MS_NS, after_ms, earliest};
+use crate::plan::SenderPlan;
+use crate::queue::{Entry, MemoryQueue};
+
+/// Most bytes (memory of their blocks) between the queue and the peer's acknowledgement. A sender stays below
+/// half of its queue's bound as well; a single block may always be on the way.
+pub const IN_FLIGHT_BYTES_MAX: u64 = 4 << 20;
+
+/// A connection that lived so long and then closed counts as a first failure, not as the next one.
+const STABLE_NS: u64 = 5 * SECOND_NS;
+
+/// Pauses between two looks at what the peer has acknowledged: short after progress, then doubling.
+const ACK_PAUSE_MIN_NS: u64 = SECOND_NS / 100;
+const ACK_PAUSE_MAX_NS: u64 = SECOND_NS / 2;
+
+/// What the binary has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Connect; answer with `on_connected` or `on_connect_failed`. Go on polling meanwhile.
+    Connect,
+    /// Write as much of this as the socket takes now; answer with `on_written`.
+    Write(&'a [u8]),
+    /// Drop the connection, or the attempt to make one. The sender counts it as closed already.
+    Close(CloseReason),
+    /// Nothing to do before this time (monotonic nanoseconds), unless something happens.
+    WaitUntil(u64),
+    /// Nothing to do until something happens.
+    Idle,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// The peer closed it in order.
+    Peer,
+    /// It was reset, or reading or writing failed.
+    Broken,
+    /// It could not be made in time.
+    ConnectTimeout,
+    /// The peer took nothing in time.
+    WriteTimeout,
+    /// The sender stops.
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not connected; may connect from `retry_ns` on.
+    Down { retry_ns: u64 },
+    /// An attempt runs.
+    Connecting { deadline_ns: u64 },
+    /// Connected since `since_ns`.
+    Up { since_ns: u64 },
+    /// For good.
+    Stopped,
+}
+
+/// A block on the way.
+#[derive(Debug)]
+struct Held {
+    entry: Entry,
+    /// Place of the block's first byte in the bytes of this connection. Negative for a block whose front was
+    /// settled on an earlier connection.
+    starts_at: i64,
+    /// Bytes from the block's front that are settled or were written to this connection.
+    written: usize,
+}
+
+/// See the module's header.
+#[derive(Debug)]
+pub struct StreamSender {
+    plan: SenderPlan,
+    account: Arc<OutputAccount>,
+    acks: bool,
+    backoff: Backoff,
+    health: Health,
+    phase: Phase,
+    /// Oldest first. Only the last one has bytes that are not written.
+    held: VecDeque<Held>,
+    held_bytes: u64,
+    held_copies: u64,
+    /// Bytes of this connection.
+    written: u64,
+    acked: u64,
+    /// When the peer took something last, or when something was first on the way.
+    progress_ns: u64,
+    ack_pause_ns: u64,
+    ack_check_ns: u64,
+    /// Copies that waited when the connection was asked for.
+    backlog_copies: u64,
+    /// Connect although there is nothing to send: at start, to know early whether the endpoint is there.
+    eager: bool,
+    stop_ns: Option<u64>,
+}
+
+impl StreamSender {
+    /// A sender that has not connected yet. The seed decides the jitter of its pauses and nothing else.
+    pub fn new(plan: SenderPlan, account: Arc<OutputAccount>, seed: u64) -> StreamSender {
+        StreamSender {
+            plan,
+            account,
+            acks: true,
+            backoff: Backoff::new(plan.retry_min_ms, plan.retry_max_ms, seed),
+            health: Health::new(),
+            phase: Phase::Down { retry_ns: 0 },
+            held: VecDeque::new(),
+            held_bytes: 0,
+            held_copies: 0,
+            written: 0,
+            acked: 0,
+            progress_ns: 0,
+            ack_pause_ns: ACK_PAUSE_MIN_NS,
+            ack_check_ns: 0,
+            backlog_copies: 0,
+            eager: true,
+            stop_ns: None,
+        }
+    }
+
+    /// For systems that cannot tell what a peer has acknowledged: what is written counts as delivered.
+    #[must_use]
+    pub fn without_acks(mut self) -> StreamSender {
+        self.acks = false;
+        self
+    }
+
+    /// Other pauses and time-outs from now on, for a reload.
+    pub fn set_plan(&mut self, plan: SenderPlan) {
+        self.plan = plan;
+        self.backoff.set_bounds(plan.retry_min_ms, plan.retry_max_ms);
+    }
+
+    /// What to do next. `queue` must be the same at each call.
+    pub fn poll(&mut self, queue: &mut MemoryQueue, now: Now) -> Action<'_> {
+        queue.expire(now);
+        match self.phase {
+            Phase::Down { retry_ns } => self.poll_down(retry_ns, queue, now),
+            Phase::Connecting { deadline_ns } => self.poll_connecting(deadline_ns, queue, now),
+            Phase::Up { .. } => self.poll_up(queue, now),
+            Phase::Stopped => Action::Idle,
+        }
+    }
+
+    fn poll_down(&mut self, retry_ns: u64, queue: &mut MemoryQueue, now: Now) -> Action<'static> {
+        self.hand_back(queue);
+        queue.expire(now);
+        let nothing_waits = queue.is_empty();
+        if let Some(stop_ns) = self.stop_ns
+            && (nothing_waits || now.mono_ns >= stop_ns)
+        {
+            self.phase = Phase::Stopped;
+            self.health.stop(now);
+            return Action::Idle;
+        }
+        if nothing_waits && !self.eager {
+            return Action::Idle;
+        }
+        if now.mono_ns < retry_ns {
+            return Action::WaitUntil(earliest(retry_ns, [self.stop_ns, queue.expires_ns()]));
+        }
+        let deadline_ns = after_ms(now, self.plan.connect_timeout_ms);
+        self.phase = Phase::Connecting { deadline_ns };
+        self.backlog_copies = queue.copies();
+        Action::Connect
+    }
+
+    fn poll_connecting(&mut self, deadline_ns: u64, queue: &MemoryQueue, now: Now) -> Action<'static> {
+        if self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
+            return self.close_stopped(now);
+        }
+        if now.mono_ns >= deadline_ns {
+            self.failed(Failure::ConnectTimeout, now);
+            return Action::Close(CloseReason::ConnectTimeout);
+        }
+        Action::WaitUntil(earliest(deadline_ns, [self.stop_ns, queue.expires_ns()]))
+    }
+
+    fn poll_up(&mut self, queue: &mut MemoryQueue, now: Now) -> Action<'_> {
+        let at_rest = self.held.is_empty() && queue.is_empty();
+        if at_rest {
+            // Nothing is left that could prove the endpoint good: that it could be reached must do.
+            self.health.good(self.backlog_copies, now);
+        }
+        if self.stop_ns.is_some_and(|stop_ns| at_rest || now.mono_ns >= stop_ns) {
+            return self.close_stopped(now);
+        }
+        if !self.held.is_empty() && now.mono_ns >= self.timeout_ns() {
+            self.lost(CloseReason::WriteTimeout, now);
+            return Action::Close(CloseReason::WriteTimeout);
+        }
+        if now.mono_ns >= self.ack_check_ns {
+            // Nobody reported what the peer has acknowledged: still no reason to spin.
+            self.ack_check_ns = now.mono_ns + self.ack_pause_ns;
+        }
+        if self.unwritten().is_empty() {
+            self.take_next(queue, now);
+        }
+        if self.unwritten().is_empty() {
+            return self.wake_ns().map_or(Action::Idle, Action::WaitUntil);
+        }
+        Action::Write(self.unwritten())
+    }
+
+    /// A connection was made.
+    pub fn on_connected(&mut self, now: Now) {
+        if !matches!(self.phase, Phase::Connecting { .. }) {
+            return;
+        }
+        self.phase = Phase::Up { since_ns: now.mono_ns };
+        self.account.connects.fetch_add(1, Relaxed);
+        self.eager = false;
+        self.written = 0;
+        self.acked = 0;
+        self.progress_ns = now.mono_ns;
+        self.ack_pause_ns = ACK_PAUSE_MIN_NS;
+        debug_assert!(self.held.is_empty(), "what was on the way went back to the queue before connecting");
+    }
+
+    /// The attempt to connect failed, or the name could not be resolved.
+    pub fn on_connect_failed(&mut self, now: Now) {
+        if matches!(self.phase, Phase::Connecting { .. }) {
+            self.failed(Failure::ConnectFailed, now);
+        }
+    }
+
+    /// The socket took the first `bytes` bytes of the last `Write`.
+    pub fn on_written(&mut self, bytes: usize, now: Now) {
+        let Some(last) = self.held.back_mut() else { return };
+        let left = last.entry.block().bytes.len() - last.written;
+        debug_assert!(bytes <= left, "the socket took {bytes} of {left} bytes");
+        let bytes = bytes.min(left);
+        if bytes == 0 || !matches!(self.phase, Phase::Up { .. }) {
+            return;
+        }
+        let written = last.written + bytes;
+        let twice_up_to = written.min(last.entry.written_before);
+        let twice = last.entry.block().copies_between(last.written, twice_up_to);
+        self.account.resent.fetch_add(u64::from(twice), Relaxed);
+        last.written = written;
+        if self.written == self.acked {
+            self.progress_ns = now.mono_ns;
+            self.ack_pause_ns = ACK_PAUSE_MIN_NS;
+            self.ack_check_ns = now.mono_ns + ACK_PAUSE_MIN_NS;
+        }
+        self.written += bytes as u64;
+        if !self.acks {
+            self.arrived(self.written, now);
+        }
+    }
+
+    /// The kernel holds `unacked` bytes of this connection that the peer's kernel has not acknowledged. Whole
+    /// lines and frames below that are settled as delivered.
+    pub fn on_acked(&mut self, unacked: u64, now: Now) {
+        if !self.acks || !matches!(self.phase, Phase::Up { .. }) {
+            return;
+        }
+        let acked = self.written.saturating_sub(unacked);
+        if acked > self.acked {
+            self.arrived(acked, now);
+            self.ack_pause_ns = ACK_PAUSE_MIN_NS;
+        } else if now.mono_ns >= self.ack_check_ns {
+            self.ack_pause_ns = (2 * self.ack_pause_ns).min(ACK_PAUSE_MAX_NS);
+        }
+        self.ack_check_ns = now.mono_ns + self.ack_pause_ns;
+    }
+
+    /// The connection ended. Harmless when the sender knows already.
+    pub fn on_closed(&mut self, why: CloseReason, now: Now) {
+        match self.phase {
+            Phase::Up { .. } => self.lost(why, now),
+            Phase::Connecting { .. } => self.failed(Failure::ConnectFailed, now),
+            Phase::Down { .. } | Phase::Stopped => {}
+        }
+    }
+
+    /// From now on: send what waits until `deadline_ns` (monotonic), then close. [`Self::stopped`] tells when it
+    /// is done; then call [`Self::finish_stop`]. Nothing should be appended to the queue any more.
+    pub fn begin_stop(&mut self, deadline_ns: u64) {
+        self.stop_ns = Some(deadline_ns);
+    }
+
+    /// True when the sender will do nothing any more.
+    pub fn stopped(&self) -> bool {
+        self.phase == Phase::Stopped
+    }
+
+    /// Ends it now: whatever waits or is not known to have arrived is shed (`stopped`).
+    pub fn finish_stop(&mut self, queue: &mut MemoryQueue, now: Now) {
+        self.hand_back(queue);
+        queue.shed_all(Shed::Stopped);
+        self.phase = Phase::Stopped;
+        self.health.stop(now);
+        debug_assert!(self.held_copies == 0 && queue.copies() == 0, "nothing waits after a stop");
+    }
+
+    /// When to poll next although nothing happened; also while a `Write` waits for the socket.
+    pub fn wake_ns(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Down { retry_ns } => Some(earliest(retry_ns, [self.stop_ns])),
+            Phase::Connecting { deadline_ns } => Some(earliest(deadline_ns, [self.stop_ns])),
+            Phase::Up { .. } if self.held.is_empty() => self.stop_ns,
+            Phase::Up { .. } => {
+                let check_ns = (self.acks && self.in_flight_bytes() > 0).then_some(self.ack_check_ns);
+                Some(earliest(self.timeout_ns(), [check_ns, self.stop_ns]))
+            }
+            Phase::Stopped => None,
+        }
+    }
+
+    /// Bytes written to this connection that are not known to have arrived. Above 0: ask for acknowledgements.
+    pub fn in_flight_bytes(&self) -> u64 {
+        if matches!(self.phase, Phase::Up { .. }) { self.written - self.acked } else { 0 }
+    }
+
+    /// Copies that the sender holds: on the way, or written in part.
+    pub fn waiting_copies(&self) -> u64 {
+        self.held_copies
+    }
+
+    /// Memory that the sender holds.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// When the oldest block that the sender holds was made. Older than anything in the queue.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        self.held.front().map(|held| held.entry.block().at_ns)
+    }
+
+    /// What is known about the endpoint.
+    pub fn state(&self) -> EndpointState {
+        self.health.state()
+    }
+
+    /// The next change of state that has not been logged. Take them after each poll and report.
+    pub fn take_news(&mut self) -> Option<News> {
+        self.health.take_news()
+    }
+
+    /// What of the last block is not written yet.
+    fn unwritten(&self) -> &[u8] {
+        match self.held.back() {
+            Some(held) => &held.entry.block().bytes[held.written..],
+            None => &[],
+        }
+    }
+
+    /// Takes the next block that has bytes, if the bound on what is on the way allows it.
+    fn take_next(&mut self, queue: &mut MemoryQueue, now: Now) {
+        let bytes_max = IN_FLIGHT_BYTES_MAX.min(queue.limits().bytes_max / 2);
+        while let Some(next_bytes) = queue.front_memory_bytes() {
+            if self.held_bytes > 0 && self.held_bytes.saturating_add(next_bytes) > bytes_max {
+                return;
+            }
+            let Some(entry) = queue.pop(now) else { return };
+            if entry.settled >= entry.block().bytes.len() {
+                entry.settle(CopyOutcome::Delivered);
+                continue;
+            }
+            if self.held.is_empty() {
+                self.progress_ns = now.mono_ns;
+            }
+            self.held_bytes += entry.memory_bytes();
+            self.held_copies += entry.copies();
+            let written = entry.settled;
+            self.held.push_back(Held { starts_at: self.written as i64 - written as i64, written, entry });
+            return;
+        }
+    }
+
+    /// The first `acked` bytes of this connection are with the peer.
+    fn arrived(&mut self, acked: u64, now: Now) {
+        debug_assert!(
+            acked > self.acked && acked <= self.written,
+            "{} < {acked} <= {}",
+            self.acked,
+            self.written
+        );
+        self.acked = acked;
+        self.progress_ns = now.mono_ns;
+        self.health.good(self.backlog_copies, now);
+        while let Some(front) = self.held.front_mut() {
+            let len = front.entry.block().bytes.len();
+            let arrived = usize::try_from(acked as i64 - front.starts_at).unwrap_or(0).min(len);
+            debug_assert!(arrived <= front.written, "only what was written can arrive");
+            if arrived <= front.entry.settled {
+                return;
+            }
+            self.held_copies -= u64::from(front.entry.delivered_up_to(arrived));
+            if arrived < len {
+                return;
+            }
+            self.held_bytes -= front.entry.memory_bytes();
+            self.held.pop_front();
+        }
+    }
+
+    /// The connection is gone: notes what may have to be sent a second time.
+    fn lost(&mut self, why: CloseReason, now: Now) {
+        let Phase::Up { since_ns } = self.phase else { return };
+        let failure = match why {
+            CloseReason::Peer => Failure::ClosedByPeer,
+            CloseReason::Broken | CloseReason::Stopped => Failure::Broken,
+            CloseReason::ConnectTimeout => Failure::ConnectTimeout,
+            CloseReason::WriteTimeout => Failure::WriteTimeout,
+        };
+        // A peer that takes connections and nothing else must not be courted at the shortest pause for ever.
+        if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && failure != Failure::WriteTimeout {
+            self.backoff.reset();
+        }
+        for held in &mut self.held {
+            held.entry.written_before = held.entry.written_before.max(held.written);
+        }
+        if self.held.is_empty() && failure != Failure::WriteTimeout {
+            self.health.idle(now);
+            self.phase = Phase::Down { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
+        } else {
+            self.failed(failure, now);
+        }
+        self.written = 0;
+        self.acked = 0;
+    }
+
+    fn failed(&mut self, failure: Failure, now: Now) {
+        self.account.errors.fetch_add(1, Relaxed);
+        self.health.fail(failure, now);
+        self.phase = Phase::Down { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
+    }
+
+    /// Gives what is held back to the queue, oldest in front. Its settled front stays settled.
+    fn hand_back(&mut self, queue: &mut MemoryQueue) {
+        while let Some(held) = self.held.pop_back() {
+            queue.put_back(held.entry);
+        }
+        self.held_bytes = 0;
+        self.held_copies = 0;
+    }
+
+    fn close_stopped(&mut self, now: Now) -> Action<'static> {
+        self.phase = Phase::Stopped;
+        self.health.stop(now);
+        Action::Close(CloseReason::Stopped)
+    }
+
+    fn timeout_ns(&self) -> u64 {
+        self.progress_ns.saturating_add(self.plan.write_timeout_ms.saturating_mul(MS_NS))
+    }
+}

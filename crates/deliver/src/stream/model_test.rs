@@ -1,0 +1,305 @@
+//! A sender against a simulated kernel and peer that record every byte, driven by random operations.
+//!
+//! Checked after every operation: the account's sum, the gauge, the bounds. Checked at the end: order, no record
+//! torn, none lost that is not counted as shed, none doubled that was not on the way when a connection ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::{QueueLimits, WhenFull};
+use crate::queue::{Appended, Block, BlockForm};
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// Records of a new block, and the length of each.
+    Append(usize, usize),
+    /// Poll; the socket takes at most so many bytes of a write.
+    Poll(usize),
+    ConnectOk,
+    ConnectFail,
+    /// So many more bytes reach the peer's kernel.
+    Arrive(usize),
+    /// The sender is told what is not acknowledged.
+    Report,
+    /// So many more bytes arrive without the sender knowing, then the connection ends.
+    Close(usize, bool),
+    Pass(u64),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        4 => (1..5_usize, 1..60_usize).prop_map(|(records, len)| Op::Append(records, len)),
+        6 => prop_oneof![0..8_usize, 0..400_usize].prop_map(Op::Poll),
+        3 => Just(Op::ConnectOk),
+        1 => Just(Op::ConnectFail),
+        3 => (0..200_usize).prop_map(Op::Arrive),
+        4 => Just(Op::Report),
+        1 => (0..200_usize, any::<bool>()).prop_map(|(bytes, orderly)| Op::Close(bytes, orderly)),
+        3 => prop_oneof![0..50_u64, 0..4000_u64].prop_map(Op::Pass),
+    ];
+    proptest::collection::vec(op, 0..150)
+}
+
+fn limits() -> impl Strategy<Value = QueueLimits> {
+    let when_full =
+        prop_oneof![Just(WhenFull::Block), Just(WhenFull::ShedOldest), Just(WhenFull::ShedNewest)];
+    (prop_oneof![1500..6000_u64, Just(1 << 30)], when_full, prop_oneof![3 => Just(0), 1 => 1..20_000_u64])
+        .prop_map(|(bytes_max, when_full, age_max_ms)| QueueLimits { bytes_max, when_full, age_max_ms })
+}
+
+/// One connection: what the kernel took, and how far it got.
+#[derive(Default)]
+struct Connection {
+    taken: Vec<u8>,
+    arrived: usize,
+    reported: usize,
+}
+
+/// Numbers of the whole records in `bytes`; checks that none is torn.
+fn records(bytes: &[u8]) -> Vec<u64> {
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |lf| lf + 1);
+    let record = |line: &[u8]| {
+        let text = std::str::from_utf8(line).expect("records are ASCII");
+        let number = text.trim_end_matches('x').strip_suffix(' ').expect("a record is `number xxx`");
+        assert!(text.ends_with('x'), "torn: {text:?}");
+        number.parse().expect("a record begins with its number")
+    };
+    bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(record).collect()
+}
+
+struct Sim {
+    account: Arc<OutputAccount>,
+    queue: MemoryQueue,
+    sender: StreamSender,
+    now: Now,
+    frames: bool,
+    connecting: bool,
+    connection: Option<Connection>,
+    /// Records with their copies that were routed.
+    routed: BTreeMap<u64, u64>,
+    next: u64,
+    arrived: Vec<u64>,
+    /// Records that the kernel took whole, with how often.
+    taken: BTreeMap<u64, u64>,
+    /// How often a record was on the way when a connection ended.
+    on_the_way: BTreeMap<u64, u64>,
+    trace: Vec<String>,
+}
+
+impl Sim {
+    fn new(limits: QueueLimits, frames: bool, acks: bool, seed: u64) -> Sim {
+        let account = Arc::new(OutputAccount::default());
+        let sender = StreamSender::new(SenderPlan::default(), Arc::clone(&account), seed);
+        Sim {
+            queue: MemoryQueue::new(limits, Arc::clone(&account)),
+            sender: if acks { sender } else { sender.without_acks() },
+            account,
+            now: Now::default().plus_ns(SECOND_NS),
+            frames,
+            connecting: false,
+            connection: None,
+            routed: BTreeMap::new(),
+            next: 0,
+            arrived: Vec::new(),
+            taken: BTreeMap::new(),
+            on_the_way: BTreeMap::new(),
+            trace: Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match op {
+            Op::Append(records, len) => self.append(*records, *len),
+            Op::Poll(take) => self.poll(*take),
+            Op::ConnectOk if self.connecting => {
+                self.connecting = false;
+                self.connection = Some(Connection::default());
+                self.sender.on_connected(self.now);
+            }
+            Op::ConnectFail if self.connecting => {
+                self.connecting = false;
+                self.sender.on_connect_failed(self.now);
+            }
+            Op::Arrive(bytes) => self.arrive(*bytes),
+            Op::Report => self.report(),
+            Op::Close(bytes, orderly) if self.connection.is_some() => {
+                self.arrive(*bytes);
+                self.close();
+                let why = if *orderly { CloseReason::Peer } else { CloseReason::Broken };
+                self.sender.on_closed(why, self.now);
+            }
+            Op::Pass(ms) => self.now = self.now.plus_ns(ms * 1_000_000),
+            Op::ConnectOk | Op::ConnectFail | Op::Close(..) => {}
+        }
+        self.check();
+    }
+
+    fn append(&mut self, records: usize, len: usize) {
+        let (mut bytes, mut ends, mut copies) = (Vec::new(), Vec::new(), Vec::new());
+        for number in self.next..self.next + records as u64 {
+            bytes.extend_from_slice(format!("{number} {}\n", "x".repeat(len)).as_bytes());
+            // A frame counts for several copies, a line for one.
+            let weight = if self.frames { 1 + number % 3 } else { 1 };
+            ends.push((bytes.len() as u32, weight as u32));
+            copies.push((number, weight));
+        }
+        self.next += records as u64;
+        let mut block = Block::frames(bytes, ends, self.now.mono_ns);
+        if !self.frames {
+            block.form = BlockForm::Lines;
+        }
+        match self.queue.append(block, self.now) {
+            Appended::Kept | Appended::Shed => self.routed.extend(copies),
+            Appended::Full(_) => {}
+        }
+    }
+
+    fn poll(&mut self, take: usize) {
+        let action = self.sender.poll(&mut self.queue, self.now);
+        self.trace.push(format!("{action:?}"));
+        match action {
+            Action::Connect => self.connecting = true,
+            Action::Write(bytes) => {
+                assert!(!bytes.is_empty());
+                let take = take.min(bytes.len());
+                let connection = self.connection.as_mut().expect("writes need a connection");
+                connection.taken.extend_from_slice(&bytes[..take]);
+                self.sender.on_written(take, self.now);
+            }
+            Action::Close(CloseReason::ConnectTimeout) => self.connecting = false,
+            Action::Close(_) => self.close(),
+            Action::WaitUntil(at_ns) => assert!(at_ns > self.now.mono_ns, "a wait ends later than now"),
+            Action::Idle => {}
+        }
+    }
+
+    fn arrive(&mut self, bytes: usize) {
+        if let Some(connection) = &mut self.connection {
+            connection.arrived = connection.arrived.saturating_add(bytes).min(connection.taken.len());
+        }
+    }
+
+    fn report(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.reported = connection.arrived;
+            self.sender.on_acked((connection.taken.len() - connection.arrived) as u64, self.now);
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        self.arrived.extend(records(&connection.taken[..connection.arrived]));
+        let taken = records(&connection.taken);
+        for number in &taken[records(&connection.taken[..connection.reported]).len()..] {
+            *self.on_the_way.entry(*number).or_default() += 1;
+        }
+        for number in taken {
+            *self.taken.entry(number).or_default() += 1;
+        }
+    }
+
+    fn check(&self) {
+        let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
+        assert!(sum.holds(), "{sum:?}");
+        let bytes = self.account.bytes_waiting.load(Relaxed);
+        assert_eq!(bytes, self.queue.bytes() + self.sender.waiting_bytes());
+        assert!(bytes <= self.queue.limits().bytes_max);
+        assert!(self.sender.waiting_bytes() <= IN_FLIGHT_BYTES_MAX);
+    }
+
+    /// A good peer from now on, until nothing waits.
+    fn drain(&mut self) {
+        for _ in 0..10_000 {
+            for op in [Op::Poll(usize::MAX), Op::ConnectOk, Op::Arrive(usize::MAX), Op::Report, Op::Pass(200)]
+            {
+                self.apply(&op);
+            }
+            if self.queue.copies() + self.sender.waiting_copies() == 0 {
+                self.close();
+                return;
+            }
+        }
+        panic!("a good peer and enough time, and still something waits");
+    }
+
+    fn check_end(&self, acks: bool) {
+        let sum = self.account.sum(0);
+        assert!(sum.holds() && sum.copies == self.routed.values().sum::<u64>(), "{sum:?}");
+        let (mut seen, mut last, mut counts) = (BTreeSet::new(), None, BTreeMap::<u64, u64>::new());
+        for number in &self.arrived {
+            *counts.entry(*number).or_default() += 1;
+            if seen.insert(*number) {
+                assert!(last < Some(*number), "{number} came first after {last:?}");
+                last = Some(*number);
+            }
+        }
+        for (number, count) in counts {
+            let on_the_way = self.on_the_way.get(&number).copied().unwrap_or(0);
+            assert!(
+                count <= 1 + on_the_way,
+                "{number} arrived {count} times, was on the way {on_the_way} times"
+            );
+        }
+        let copies_of = |numbers: &BTreeSet<u64>| numbers.iter().map(|n| self.routed[n]).sum::<u64>();
+        if acks {
+            let missing = self.routed.keys().copied().filter(|number| !seen.contains(number)).collect();
+            assert!(copies_of(&missing) <= sum.shed, "{missing:?} are missing, {} shed", sum.shed);
+            assert!(sum.delivered <= copies_of(&seen), "what counts as delivered has arrived");
+        }
+        let again = self.taken.iter().map(|(number, count)| (count - 1) * self.routed[number]).sum::<u64>();
+        let resent = self.account.resent.load(Relaxed);
+        assert_eq!(resent, again, "whole records written a second time");
+        assert_eq!(self.account.bytes_waiting.load(Relaxed), 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn nothing_is_lost_torn_or_out_of_order(
+        ops in ops(), limits in limits(), frames: bool, acks in prop::bool::weighted(0.8), seed: u64,
+    ) {
+        let mut sim = Sim::new(limits, frames, acks, seed);
+        for op in &ops {
+            sim.apply(op);
+        }
+        sim.drain();
+        sim.check_end(acks);
+    }
+
+    #[test]
+    fn a_stop_at_any_moment_leaves_no_copy_without_outcome(ops in ops(), limits in limits(), stop_ms in 0..3000_u64) {
+        let mut sim = Sim::new(limits, false, true, 1);
+        for op in &ops {
+            sim.apply(op);
+        }
+        let deadline_ns = sim.now.mono_ns + stop_ms * 1_000_000;
+        sim.sender.begin_stop(deadline_ns);
+        while !sim.sender.stopped() {
+            prop_assert!(sim.now.mono_ns <= deadline_ns);
+            for op in [Op::Poll(3), Op::Arrive(1), Op::Report, Op::Pass(50)] {
+                if !sim.sender.stopped() {
+                    sim.now.mono_ns = sim.now.mono_ns.min(deadline_ns);
+                    sim.apply(&op);
+                }
+            }
+            sim.now.mono_ns = sim.now.mono_ns.min(deadline_ns);
+        }
+        sim.sender.finish_stop(&mut sim.queue, sim.now);
+        prop_assert!(sim.account.sum(0).holds());
+        prop_assert_eq!(sim.account.bytes_waiting.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn the_same_seed_and_operations_give_the_same_actions(ops in ops(), limits in limits(), seed: u64) {
+        let run = || {
+            let mut sim = Sim::new(limits, false, true, seed);
+            ops.iter().for_each(|op| sim.apply(op));
+            sim.trace
+        };
+        prop_assert_eq!(run(), run());
+    }
+}

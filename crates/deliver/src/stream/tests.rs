@@ -1,0 +1,507 @@
+//! One sender's transitions, one table or story each.
+
+use super::*;
+use crate::endpoint::Status;
+use crate::plan::QueueLimits;
+use crate::queue::{Appended, Block};
+
+pub(super) const MS: u64 = 1_000_000;
+
+pub(super) struct World {
+    pub(super) account: Arc<OutputAccount>,
+    pub(super) queue: MemoryQueue,
+    pub(super) sender: StreamSender,
+    pub(super) now: Now,
+}
+
+impl World {
+    pub(super) fn new() -> World {
+        World::with(QueueLimits::default())
+    }
+
+    pub(super) fn with(limits: QueueLimits) -> World {
+        let account = Arc::new(OutputAccount::default());
+        let queue = MemoryQueue::new(limits, Arc::clone(&account));
+        let sender = StreamSender::new(SenderPlan::default(), Arc::clone(&account), 1);
+        World { account, queue, sender, now: Now::default().plus_ns(SECOND_NS) }
+    }
+
+    fn connected() -> World {
+        let mut world = World::new();
+        assert_eq!(world.poll(), Action::Connect);
+        world.sender.on_connected(world.now);
+        assert_eq!(world.poll(), Action::Idle);
+        assert_eq!(world.sender.take_news(), Some(News::Up));
+        world
+    }
+
+    pub(super) fn append(&mut self, text: &str) {
+        let copies = text.matches('\n').count() as u32;
+        let block = Block::lines(text.as_bytes().to_vec(), copies, self.now.mono_ns);
+        assert_eq!(self.queue.append(block, self.now), Appended::Kept);
+    }
+
+    pub(super) fn poll(&mut self) -> Action<'_> {
+        self.sender.poll(&mut self.queue, self.now)
+    }
+
+    pub(super) fn pass(&mut self, ms: u64) {
+        self.now = self.now.plus_ns(ms * MS);
+    }
+
+    /// Lets time pass until the sender wants to connect. Milliseconds that took.
+    fn pass_until_connect(&mut self) -> u64 {
+        let mut waited_ms = 0;
+        while self.poll() != Action::Connect {
+            self.pass(10);
+            waited_ms += 10;
+        }
+        waited_ms
+    }
+
+    fn delivered(&self) -> u64 {
+        let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
+        assert!(sum.holds(), "{sum:?}");
+        sum.delivered
+    }
+
+    fn resent(&self) -> u64 {
+        self.account.resent.load(Relaxed)
+    }
+}
+
+#[test]
+fn lines_are_settled_when_the_peer_has_acknowledged_them_whole() {
+    let mut world = World::connected();
+    world.append("a 1\nb 2\nc 3\n");
+    assert_eq!(world.poll(), Action::Write(b"a 1\nb 2\nc 3\n"));
+    world.sender.on_written(6, world.now);
+    assert_eq!(world.poll(), Action::Write(b"2\nc 3\n"));
+    for (unacked, delivered) in [(6, 0), (3, 0), (2, 1), (1, 1), (0, 1)] {
+        world.sender.on_acked(unacked, world.now);
+        assert_eq!(world.delivered(), delivered, "{unacked} bytes not acknowledged");
+    }
+    world.sender.on_written(6, world.now);
+    world.sender.on_acked(0, world.now);
+    assert_eq!((world.delivered(), world.sender.waiting_bytes(), world.resent()), (3, 0, 0));
+    assert_eq!(world.poll(), Action::Idle);
+}
+
+#[test]
+fn a_frame_is_settled_as_a_whole() {
+    let mut world = World::connected();
+    let block = Block::frames(b"abcdefgh".to_vec(), vec![(5, 10), (8, 7)], 0);
+    assert_eq!(world.queue.append(block, world.now), Appended::Kept);
+    assert_eq!(world.poll(), Action::Write(b"abcdefgh"));
+    world.sender.on_written(8, world.now);
+    for (unacked, delivered) in [(8, 0), (4, 0), (3, 10), (1, 10), (0, 17)] {
+        world.sender.on_acked(unacked, world.now);
+        assert_eq!(world.delivered(), delivered, "{unacked} bytes not acknowledged");
+    }
+}
+
+#[test]
+fn a_close_rewinds_to_the_first_line_not_known_to_have_arrived() {
+    // (bytes written, of which not acknowledged, delivered before, sent again, resent)
+    let whole: &[u8] = b"aa\nbb\ncc\n";
+    let table: [(usize, u64, u64, &[u8], u64); 8] = [
+        (0, 0, 0, whole, 0),
+        (1, 0, 0, whole, 0),
+        (3, 3, 0, whole, 1),
+        (3, 0, 1, b"bb\ncc\n", 0),
+        (5, 1, 1, b"bb\ncc\n", 0),
+        (8, 3, 1, b"bb\ncc\n", 1),
+        (9, 3, 2, b"cc\n", 1),
+        (9, 1, 2, b"cc\n", 1),
+    ];
+    for (written, unacked, delivered, again, resent) in table {
+        let mut world = World::connected();
+        world.append("aa\nbb\ncc\n");
+        assert_eq!(world.poll(), Action::Write(whole));
+        world.sender.on_written(written, world.now);
+        world.sender.on_acked(unacked, world.now);
+        assert_eq!(world.delivered(), delivered, "{written} written, {unacked} not acknowledged");
+        world.sender.on_closed(CloseReason::Broken, world.now);
+        assert_eq!(world.sender.in_flight_bytes(), 0);
+        assert!(matches!(world.poll(), Action::WaitUntil(_)));
+        assert_eq!(world.sender.waiting_copies(), 0, "what was on the way is in the queue again");
+        world.pass(250);
+        assert_eq!(world.poll(), Action::Connect);
+        world.sender.on_connected(world.now);
+        assert_eq!(world.poll(), Action::Write(again), "{written} written, {unacked} not acknowledged");
+        world.sender.on_written(again.len(), world.now);
+        world.sender.on_acked(0, world.now);
+        assert_eq!((world.delivered(), world.resent()), (3, resent), "{written}, {unacked}");
+    }
+}
+
+#[test]
+fn attempts_are_jittered_and_end_in_one_line_of_news_each() {
+    let mut world = World::new();
+    world.append("a 1\n");
+    for step_ms in [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
+        assert_eq!(world.poll(), Action::Connect);
+        world.sender.on_connect_failed(world.now);
+        let Action::WaitUntil(at_ns) = world.poll() else { panic!("a pause after a failure") };
+        let pause_ns = at_ns - world.now.mono_ns;
+        assert!(pause_ns >= step_ms * MS / 2 && pause_ns <= step_ms * MS, "{pause_ns} ns of {step_ms} ms");
+        assert_eq!(world.sender.wake_ns(), Some(at_ns));
+        world.now = world.now.plus_ns(pause_ns - 1);
+        assert_eq!(world.poll(), Action::WaitUntil(at_ns));
+        world.now = world.now.plus_ns(1);
+    }
+    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
+    assert_eq!((world.sender.take_news(), world.sender.state().attempts), (None, 8));
+    assert_eq!(world.account.errors.load(Relaxed), 8);
+    assert_eq!(world.poll(), Action::Connect);
+    world.sender.on_connected(world.now);
+    assert_eq!(world.poll(), Action::Write(b"a 1\n"));
+    assert_eq!(world.sender.state().status, Status::Down, "a connection alone proves nothing");
+    world.sender.on_written(4, world.now);
+    world.sender.on_acked(0, world.now);
+    let news = world.sender.take_news();
+    assert!(matches!(news, Some(News::Back { attempts: 8, waiting_copies: 1, .. })), "{news:?}");
+    assert_eq!(world.sender.state().status, Status::Up);
+}
+
+#[test]
+fn an_attempt_that_takes_too_long_has_failed() {
+    let mut world = World::new();
+    assert_eq!(world.poll(), Action::Connect);
+    let deadline_ns = world.now.mono_ns + 5000 * MS;
+    assert_eq!(world.poll(), Action::WaitUntil(deadline_ns));
+    world.pass(4999);
+    assert_eq!(world.poll(), Action::WaitUntil(deadline_ns));
+    world.pass(1);
+    assert_eq!(world.poll(), Action::Close(CloseReason::ConnectTimeout));
+    assert!(matches!(world.poll(), Action::WaitUntil(_)));
+    world.sender.on_connected(world.now);
+    assert!(matches!(world.poll(), Action::WaitUntil(_)), "too late is too late");
+    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::ConnectTimeout }));
+}
+
+#[test]
+fn a_peer_that_acknowledges_nothing_is_left_after_the_write_timeout() {
+    // Written at 0 and again at 6 s: only acknowledgements restart the clock, writes do not.
+    for (acked_at_ms, closed_at_ms) in [(None, 10_000), (Some(4000), 14_000), (Some(9999), 19_999)] {
+        let mut world = World::connected();
+        let start_ns = world.now.mono_ns;
+        world.append("aa\nbb\n");
+        world.poll();
+        world.sender.on_written(6, world.now);
+        let mut ms = 0;
+        loop {
+            if ms == 6000 {
+                world.append("cc\n");
+            }
+            if Some(ms) == acked_at_ms {
+                world.sender.on_acked(world.sender.in_flight_bytes() - 1, world.now);
+            }
+            match world.poll() {
+                Action::Write(b"cc\n") => world.sender.on_written(3, world.now),
+                Action::Close(CloseReason::WriteTimeout) => break,
+                _ => {}
+            }
+            world.pass(1);
+            ms += 1;
+        }
+        assert_eq!(world.now.mono_ns - start_ns, closed_at_ms * MS, "acknowledged at {acked_at_ms:?}");
+        assert_eq!(world.sender.state().last_failure.map(|failure| failure.0), Some(Failure::WriteTimeout));
+        world.delivered();
+    }
+}
+
+#[test]
+fn a_socket_that_takes_nothing_is_left_after_the_write_timeout() {
+    let mut world = World::connected();
+    world.pass(60_000);
+    world.append("aa\n");
+    assert_eq!(world.poll(), Action::Write(b"aa\n"));
+    assert_eq!(world.sender.wake_ns(), Some(world.now.mono_ns + 10_000 * MS));
+    world.pass(9999);
+    assert_eq!(world.poll(), Action::Write(b"aa\n"));
+    world.pass(1);
+    assert_eq!(world.poll(), Action::Close(CloseReason::WriteTimeout));
+}
+
+#[test]
+fn a_connection_may_be_idle_for_ever_and_closed_without_alarm() {
+    let mut world = World::connected();
+    world.pass(3_600_000);
+    assert_eq!(world.poll(), Action::Idle);
+    assert_eq!(world.sender.wake_ns(), None);
+    world.sender.on_closed(CloseReason::Peer, world.now);
+    assert_eq!(world.sender.state().status, Status::Idle);
+    assert_eq!(world.account.errors.load(Relaxed), 0);
+    world.pass(60_000);
+    assert_eq!(world.poll(), Action::Idle, "nothing to send: no need to connect");
+    world.append("a\n");
+    assert_eq!(world.poll(), Action::Connect);
+    world.sender.on_connected(world.now);
+    world.poll();
+    world.sender.on_written(2, world.now);
+    world.sender.on_acked(0, world.now);
+    assert_eq!((world.sender.state().status, world.sender.take_news()), (Status::Up, None));
+}
+
+#[test]
+fn a_peer_that_closes_at_once_is_tried_ever_more_rarely() {
+    for acked in [0, 1] {
+        let mut world = World::new();
+        world.append(&"a\n".repeat(1000));
+        let mut pause_ms = 0;
+        for _ in 0..10 {
+            world.sender.poll(&mut world.queue, world.now);
+            world.sender.on_connected(world.now);
+            world.poll();
+            world.sender.on_written(10, world.now);
+            world.sender.on_acked(10 - acked, world.now);
+            world.sender.on_closed(CloseReason::Peer, world.now);
+            pause_ms = world.pass_until_connect();
+        }
+        assert!(pause_ms >= 7500, "{pause_ms} ms with {acked} bytes acknowledged");
+    }
+}
+
+#[test]
+fn a_connection_that_lived_makes_the_next_pause_short_again() {
+    for (lived_ms, short) in [(4999, false), (5000, true)] {
+        let mut world = World::new();
+        world.append("a\nb\n");
+        for _ in 0..6 {
+            world.pass_until_connect();
+            world.sender.on_connect_failed(world.now);
+        }
+        world.pass_until_connect();
+        world.sender.on_connected(world.now);
+        world.poll();
+        world.sender.on_written(2, world.now);
+        world.pass(lived_ms);
+        world.sender.on_closed(CloseReason::Broken, world.now);
+        let Action::WaitUntil(at_ns) = world.poll() else { panic!("a pause") };
+        assert_eq!(at_ns - world.now.mono_ns <= 250 * MS, short, "lived {lived_ms} ms");
+    }
+}
+
+#[test]
+fn what_is_on_the_way_is_bounded() {
+    let limits = QueueLimits { bytes_max: 8000, ..QueueLimits::default() };
+    let mut world = World::with(limits);
+    world.poll();
+    world.sender.on_connected(world.now);
+    let text = "x".repeat(999) + "\n";
+    for _ in 0..6 {
+        world.append(&text);
+    }
+    let mut blocks = 0;
+    while let Action::Write(bytes) = world.poll() {
+        let written = bytes.len();
+        world.sender.on_written(written, world.now);
+        blocks += 1;
+        assert!(world.sender.waiting_bytes() <= limits.bytes_max / 2);
+    }
+    assert_eq!((blocks, world.queue.blocks()), (3, 3), "half of the bound");
+    world.sender.on_acked(2001, world.now);
+    assert_eq!(world.delivered(), 0);
+    world.sender.on_acked(2000, world.now);
+    assert!(matches!(world.poll(), Action::Write(_)), "the first block arrived and makes room");
+}
+
+#[test]
+fn one_block_may_be_on_the_way_however_large() {
+    let mut world = World::with(QueueLimits { bytes_max: 2000, ..QueueLimits::default() });
+    world.poll();
+    world.sender.on_connected(world.now);
+    world.append(&("x".repeat(1500) + "\n"));
+    assert!(matches!(world.poll(), Action::Write(_)));
+}
+
+#[test]
+fn acknowledgements_are_asked_for_often_at_first_and_then_more_rarely() {
+    let mut world = World::connected();
+    world.append("aa\nbb\n");
+    world.poll();
+    world.sender.on_written(6, world.now);
+    let mut pauses_ms = Vec::new();
+    for _ in 0..8 {
+        let Action::WaitUntil(at_ns) = world.poll() else { panic!("bytes are on the way") };
+        pauses_ms.push((at_ns - world.now.mono_ns) / MS);
+        world.now = world.now.plus_ns(at_ns - world.now.mono_ns);
+        world.sender.on_acked(6, world.now);
+    }
+    assert_eq!(pauses_ms, [10, 20, 40, 80, 160, 320, 500, 500]);
+    world.sender.on_acked(3, world.now);
+    let check_ns = world.now.mono_ns + 10 * MS;
+    assert_eq!(world.poll(), Action::WaitUntil(check_ns));
+}
+
+#[test]
+fn without_acknowledgements_what_is_written_is_delivered() {
+    let mut world = World::new();
+    world.sender = StreamSender::new(SenderPlan::default(), Arc::clone(&world.account), 1).without_acks();
+    world.poll();
+    world.sender.on_connected(world.now);
+    world.append("aa\nbb\n");
+    world.poll();
+    for (written, delivered) in [(2, 0), (1, 1), (2, 1)] {
+        world.sender.on_written(written, world.now);
+        assert_eq!((world.delivered(), world.sender.in_flight_bytes()), (delivered, 0));
+    }
+    world.sender.on_closed(CloseReason::Peer, world.now);
+    world.pass(250);
+    assert_eq!(world.poll(), Action::Connect);
+    world.sender.on_connected(world.now);
+    assert_eq!(world.poll(), Action::Write(b"bb\n"), "a torn line begins anew");
+    world.sender.on_written(3, world.now);
+    assert_eq!((world.delivered(), world.resent()), (2, 0));
+}
+
+#[test]
+fn a_stop_sends_what_waits_and_closes() {
+    let mut world = World::connected();
+    world.append("aa\n");
+    world.sender.begin_stop(world.now.mono_ns + 1000 * MS);
+    assert_eq!(world.poll(), Action::Write(b"aa\n"));
+    world.sender.on_written(3, world.now);
+    assert!(matches!(world.poll(), Action::WaitUntil(_)), "not acknowledged yet");
+    world.sender.on_acked(0, world.now);
+    assert_eq!(world.poll(), Action::Close(CloseReason::Stopped));
+    assert!(world.sender.stopped() && world.poll() == Action::Idle);
+    world.sender.finish_stop(&mut world.queue, world.now);
+    assert_eq!((world.delivered(), world.account.shed(Shed::Stopped)), (1, 0));
+    assert_eq!(world.sender.state().status, Status::Stopped);
+}
+
+#[test]
+fn a_stop_ends_at_its_deadline_whatever_the_phase() {
+    type Bring = fn(&mut World);
+    let steps: [(&str, Bring); 4] = [
+        ("down", |world| {
+            world.poll();
+            world.sender.on_connect_failed(world.now);
+        }),
+        ("connecting", |world| assert_eq!(world.poll(), Action::Connect)),
+        ("unwritten", |world| {
+            world.poll();
+            world.sender.on_connected(world.now);
+            world.poll();
+        }),
+        ("unacknowledged", |world| {
+            world.poll();
+            world.sender.on_connected(world.now);
+            world.poll();
+            world.sender.on_written(4, world.now);
+        }),
+    ];
+    for (name, bring) in steps {
+        let mut world = World::new();
+        world.append("aa\nbb\n");
+        bring(&mut world);
+        let deadline_ns = world.now.mono_ns + 100 * MS;
+        world.sender.begin_stop(deadline_ns);
+        assert!(world.sender.wake_ns().is_some_and(|at_ns| at_ns <= deadline_ns), "{name}");
+        world.poll();
+        assert!(!world.sender.stopped(), "{name}");
+        world.pass(100);
+        let end = world.poll();
+        assert!(matches!(end, Action::Idle | Action::Close(CloseReason::Stopped)), "{name}: {end:?}");
+        assert!(world.sender.stopped(), "{name}");
+        world.delivered();
+        world.sender.finish_stop(&mut world.queue, world.now);
+        assert_eq!((world.delivered(), world.account.shed(Shed::Stopped)), (0, 2), "{name}");
+        assert_eq!(world.account.bytes_waiting.load(Relaxed), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_stop_with_nothing_to_send_is_at_once() {
+    let mut world = World::new();
+    world.sender.begin_stop(world.now.mono_ns + 1000 * MS);
+    assert_eq!(world.poll(), Action::Idle);
+    assert!(world.sender.stopped());
+}
+
+#[test]
+fn what_came_back_from_a_connection_may_be_shed_as_the_oldest() {
+    let mut world = World::with(QueueLimits { bytes_max: 3000, ..QueueLimits::default() });
+    world.poll();
+    world.sender.on_connected(world.now);
+    let line = |name: &str| name.to_string() + &"x".repeat(998) + "\n";
+    world.append(&line("a"));
+    world.poll();
+    world.sender.on_written(1000, world.now);
+    world.append(&line("b"));
+    world.sender.on_closed(CloseReason::Broken, world.now);
+    world.poll();
+    world.append(&line("c"));
+    assert_eq!((world.delivered(), world.account.shed(Shed::QueueFull)), (0, 1));
+    world.pass(250);
+    world.poll();
+    world.sender.on_connected(world.now);
+    assert_eq!(world.poll(), Action::Write(line("b").as_bytes()));
+}
+
+#[test]
+fn too_many_acknowledged_or_unknown_bytes_do_no_harm() {
+    let mut world = World::connected();
+    world.append("aa\n");
+    world.poll();
+    world.sender.on_acked(0, world.now);
+    world.sender.on_acked(u64::MAX, world.now);
+    world.sender.on_written(3, world.now);
+    world.sender.on_acked(u64::MAX, world.now);
+    assert_eq!(world.delivered(), 0);
+    world.sender.on_acked(0, world.now);
+    world.sender.on_acked(2, world.now);
+    assert_eq!(world.delivered(), 1, "what has arrived stays so");
+}
+
+#[test]
+fn a_block_whose_maker_miscounted_still_adds_up() {
+    for copies in [0, 1, 2, 3, 9] {
+        let mut world = World::connected();
+        let block = Block::lines(b"aa\nbb\ncc".to_vec(), copies, world.now.mono_ns);
+        assert_eq!(world.queue.append(block, world.now), Appended::Kept);
+        world.poll();
+        world.sender.on_written(8, world.now);
+        for unacked in (0..8).rev() {
+            world.sender.on_acked(unacked, world.now);
+            world.delivered();
+        }
+        assert_eq!((world.delivered(), world.sender.waiting_copies()), (u64::from(copies), 0));
+    }
+}
+
+#[test]
+fn a_reload_changes_pauses_and_time_outs_and_nothing_else() {
+    let mut world = World::connected();
+    world.append("aa\n");
+    world.poll();
+    world.sender.on_written(3, world.now);
+    world.sender.set_plan(SenderPlan {
+        retry_min_ms: 4,
+        retry_max_ms: 4,
+        write_timeout_ms: 7,
+        ..SenderPlan::default()
+    });
+    assert_eq!(world.sender.wake_ns(), Some(world.now.mono_ns + 7 * MS));
+    world.pass(7);
+    assert_eq!(world.poll(), Action::Close(CloseReason::WriteTimeout));
+    let latest_ns = world.now.mono_ns + 4 * MS;
+    assert!(matches!(world.poll(), Action::WaitUntil(at_ns) if at_ns <= latest_ns));
+    assert_eq!(world.queue.copies(), 1);
+}
+
+#[test]
+fn a_caller_that_reports_no_acknowledgements_does_not_spin() {
+    let mut world = World::connected();
+    world.append("aa\nbb\n");
+    world.poll();
+    world.sender.on_written(3, world.now);
+    for _ in 0..50 {
+        let (now_ns, wake_ns) = (world.now.mono_ns, world.sender.wake_ns().expect("bytes are on the way"));
+        assert!(wake_ns > now_ns);
+        world.now.mono_ns = wake_ns;
+        assert_eq!(world.poll(), Action::Write(b"bb\n"));
+    }
+}

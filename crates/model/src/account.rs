@@ -1,0 +1,333 @@
+//! The account: what came in, how it ended, and the two sums that must always hold (design §5).
+//!
+//! One account per source and one per output, written by the threads that carry the records and read by the
+//! API. The counters are relaxed atomics, added to once per batch, never once per record; a reader may see a
+//! sum in mid-change, so the sums are asserted only while the writers rest.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use crate::{CopyOutcome, Internal, Outcome, Refused, Reject, Shed};
+
+/// Counts of one source. Unit: records, unless a field says packets or bytes.
+#[derive(Debug)]
+pub struct SourceAccount {
+    received: AtomicU64,
+    rejected: [AtomicU64; Reject::COUNT],
+    shed: [AtomicU64; Shed::COUNT],
+    duplicate: AtomicU64,
+    filtered: AtomicU64,
+    aggregated: AtomicU64,
+    routed: AtomicU64,
+    internal: [AtomicU64; Internal::COUNT],
+    /// Reasons that a line was quoted for already.
+    complained: [AtomicBool; Reject::COUNT],
+    /// Datagrams, or reads that gave at least one whole line.
+    pub packets: AtomicU64,
+    /// Bytes read.
+    pub bytes: AtomicU64,
+    /// Lines read, good or bad.
+    pub lines: AtomicU64,
+    /// Datagrams of no byte.
+    pub packets_empty: AtomicU64,
+    /// Datagrams that were longer than the buffer; what was read of them still counts.
+    pub packets_truncated: AtomicU64,
+    /// Datagrams that the kernel dropped because the receive buffer was full.
+    pub kernel_dropped: AtomicU64,
+    /// Connections that were accepted.
+    pub connections_accepted: AtomicU64,
+    /// Connections that were turned away at `connections_max`.
+    pub connections_refused: AtomicU64,
+    /// Connections that ended in an error (reset, time-out).
+    pub connections_broken: AtomicU64,
+    /// Connections open now.
+    pub connections_open: AtomicU64,
+    /// Samples whose last tag looks like a DogStatsD field that was glued to it (`etsy` only).
+    pub glued_tag_fields: AtomicU64,
+    /// Optional fields of events and checks that were not understood.
+    pub event_fields_ignored: AtomicU64,
+    /// Unix seconds at which the last packet came; 0 before the first.
+    pub last_packet_s: AtomicU64,
+}
+
+/// Counts of one output, in copies: records that were routed to it.
+#[derive(Debug)]
+pub struct OutputAccount {
+    copies: AtomicU64,
+    delivered: AtomicU64,
+    shed: [AtomicU64; Shed::COUNT],
+    refused: [AtomicU64; Refused::COUNT],
+    expired: AtomicU64,
+    internal: [AtomicU64; Internal::COUNT],
+    /// Bytes delivered.
+    pub bytes_delivered: AtomicU64,
+    /// Bytes waiting in the queue or in flight.
+    pub bytes_waiting: AtomicU64,
+    /// Largest `bytes_waiting` so far.
+    pub bytes_waiting_high: AtomicU64,
+    /// Times that a connection was made.
+    pub connects: AtomicU64,
+    /// Times that connecting or sending failed.
+    pub errors: AtomicU64,
+    /// Copies sent a second time because the first may not have arrived.
+    pub resent: AtomicU64,
+    /// Unix seconds of the last failure; 0 for none.
+    pub last_error_s: AtomicU64,
+}
+
+/// The sum of one source at one moment: `received` equals the sum of all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceSum {
+    /// Records received, good or bad.
+    pub received: u64,
+    /// Refused at intake, all reasons.
+    pub rejected: u64,
+    /// Lost at a limit, all reasons.
+    pub shed: u64,
+    /// Copies merged.
+    pub duplicate: u64,
+    /// Wanted by no route.
+    pub filtered: u64,
+    /// Became part of an aggregate.
+    pub aggregated: u64,
+    /// Sent on as they are.
+    pub routed: u64,
+    /// Lost by a bug of ours.
+    pub internal: u64,
+    /// Between intake and shard.
+    pub in_flight: u64,
+}
+
+impl SourceSum {
+    /// True when every received record has exactly one outcome.
+    pub fn holds(&self) -> bool {
+        self.received
+            == self.rejected
+                + self.shed
+                + self.duplicate
+                + self.filtered
+                + self.aggregated
+                + self.routed
+                + self.internal
+                + self.in_flight
+    }
+}
+
+/// The sum of one output at one moment: `copies` equals the sum of all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputSum {
+    /// Copies routed to the output.
+    pub copies: u64,
+    /// The endpoint has them.
+    pub delivered: u64,
+    /// Lost at a limit, all reasons.
+    pub shed: u64,
+    /// Not taken by the endpoint.
+    pub refused: u64,
+    /// Time ran out.
+    pub expired: u64,
+    /// Lost by a bug of ours.
+    pub internal: u64,
+    /// In the queue or on the way.
+    pub waiting: u64,
+}
+
+impl OutputSum {
+    /// True when every copy has exactly one outcome or still waits.
+    pub fn holds(&self) -> bool {
+        self.copies == self.delivered + self.shed + self.refused + self.expired + self.internal + self.waiting
+    }
+}
+
+/// One reason with its count, for reports: (family such as `shed`, word such as `series_max`, count).
+pub type Losses = Vec<(&'static str, &'static str, u64)>;
+
+fn zeros<const N: usize>() -> [AtomicU64; N] {
+    std::array::from_fn(|_| AtomicU64::new(0))
+}
+
+fn total(counts: &[AtomicU64]) -> u64 {
+    counts.iter().map(|count| count.load(Relaxed)).sum()
+}
+
+impl Default for SourceAccount {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        SourceAccount {
+            received: zero(),
+            rejected: zeros(),
+            shed: zeros(),
+            duplicate: zero(),
+            filtered: zero(),
+            aggregated: zero(),
+            routed: zero(),
+            internal: zeros(),
+            complained: std::array::from_fn(|_| AtomicBool::new(false)),
+            packets: zero(),
+            bytes: zero(),
+            lines: zero(),
+            packets_empty: zero(),
+            packets_truncated: zero(),
+            kernel_dropped: zero(),
+            connections_accepted: zero(),
+            connections_refused: zero(),
+            connections_broken: zero(),
+            connections_open: zero(),
+            glued_tag_fields: zero(),
+            event_fields_ignored: zero(),
+            last_packet_s: zero(),
+        }
+    }
+}
+
+impl SourceAccount {
+    /// Counts `records` as received. Each of them must be settled later, by [`Self::settle`] or a receipt.
+    pub fn receive(&self, records: u64) {
+        self.received.fetch_add(records, Relaxed);
+    }
+
+    /// Gives `records` received records their outcome.
+    pub fn settle(&self, outcome: Outcome, records: u64) {
+        let counter = match outcome {
+            Outcome::Rejected(reason) => &self.rejected[reason.index()],
+            Outcome::Shed(reason) => &self.shed[reason.index()],
+            Outcome::Duplicate => &self.duplicate,
+            Outcome::Filtered => &self.filtered,
+            Outcome::Aggregated => &self.aggregated,
+            Outcome::Routed => &self.routed,
+            Outcome::Internal(reason) => &self.internal[reason.index()],
+        };
+        counter.fetch_add(records, Relaxed);
+    }
+
+    /// True once for each reason: whoever gets it quotes the line, later ones are only counted. The account outlives
+    /// sockets, connections and reloads, so none of them begins anew.
+    pub fn first_complaint(&self, reason: Reject) -> bool {
+        !self.complained[reason.index()].swap(true, Relaxed)
+    }
+
+    /// Records refused for one reason.
+    pub fn rejected(&self, reason: Reject) -> u64 {
+        self.rejected[reason.index()].load(Relaxed)
+    }
+
+    /// Records shed for one reason.
+    pub fn shed(&self, reason: Shed) -> u64 {
+        self.shed[reason.index()].load(Relaxed)
+    }
+
+    /// The sum now. `in_flight` is what the exchanges hold, counted by them.
+    pub fn sum(&self, in_flight: u64) -> SourceSum {
+        SourceSum {
+            received: self.received.load(Relaxed),
+            rejected: total(&self.rejected),
+            shed: total(&self.shed),
+            duplicate: self.duplicate.load(Relaxed),
+            filtered: self.filtered.load(Relaxed),
+            aggregated: self.aggregated.load(Relaxed),
+            routed: self.routed.load(Relaxed),
+            internal: total(&self.internal),
+            in_flight,
+        }
+    }
+
+    /// Every reason with its count, those at 0 included.
+    pub fn losses(&self) -> Losses {
+        let mut losses = Losses::new();
+        losses.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), self.rejected(*r))));
+        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), self.shed(*r))));
+        losses.extend(
+            Internal::ALL.iter().map(|r| ("internal", r.word(), self.internal[r.index()].load(Relaxed))),
+        );
+        losses
+    }
+}
+
+impl Default for OutputAccount {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        OutputAccount {
+            copies: zero(),
+            delivered: zero(),
+            shed: zeros(),
+            refused: zeros(),
+            expired: zero(),
+            internal: zeros(),
+            bytes_delivered: zero(),
+            bytes_waiting: zero(),
+            bytes_waiting_high: zero(),
+            connects: zero(),
+            errors: zero(),
+            resent: zero(),
+            last_error_s: zero(),
+        }
+    }
+}
+
+impl OutputAccount {
+    /// Counts `copies` as routed to the output. Each of them must be settled later.
+    pub fn route(&self, copies: u64) {
+        self.copies.fetch_add(copies, Relaxed);
+    }
+
+    /// Gives `copies` routed copies their outcome.
+    pub fn settle(&self, outcome: CopyOutcome, copies: u64) {
+        let counter = match outcome {
+            CopyOutcome::Delivered => &self.delivered,
+            CopyOutcome::Shed(reason) => &self.shed[reason.index()],
+            CopyOutcome::Refused(reason) => &self.refused[reason.index()],
+            CopyOutcome::Expired => &self.expired,
+            CopyOutcome::Internal(reason) => &self.internal[reason.index()],
+        };
+        counter.fetch_add(copies, Relaxed);
+    }
+
+    /// Copies shed for one reason.
+    pub fn shed(&self, reason: Shed) -> u64 {
+        self.shed[reason.index()].load(Relaxed)
+    }
+
+    /// The sum now. `waiting` is what the queue and its sender hold, counted by them.
+    pub fn sum(&self, waiting: u64) -> OutputSum {
+        OutputSum {
+            copies: self.copies.load(Relaxed),
+            delivered: self.delivered.load(Relaxed),
+            shed: total(&self.shed),
+            refused: total(&self.refused),
+            expired: self.expired.load(Relaxed),
+            internal: total(&self.internal),
+            waiting,
+        }
+    }
+
+    /// Every reason with its count, those at 0 included.
+    pub fn losses(&self) -> Losses {
+        let mut losses = Losses::new();
+        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), self.shed(*r))));
+        losses.extend(
+            Refused::ALL.iter().map(|r| ("refused", r.word(), self.refused[r.index()].load(Relaxed))),
+        );
+        losses.extend(
+            Internal::ALL.iter().map(|r| ("internal", r.word(), self.internal[r.index()].load(Relaxed))),
+        );
+        losses
+    }
+}
+
+#[test]
+fn a_sum_holds_only_when_every_record_has_one_outcome() {
+    let account = SourceAccount::default();
+    account.receive(10);
+    account.settle(Outcome::Aggregated, 6);
+    account.settle(Outcome::Rejected(Reject::BadValue), 1);
+    assert!(!account.sum(0).holds());
+    assert!(account.sum(3).holds());
+    account.settle(Outcome::Shed(Shed::SeriesMax), 3);
+    assert!(account.sum(0).holds());
+    let losses: Vec<_> = account.losses().into_iter().filter(|loss| loss.2 > 0).collect();
+    assert_eq!(losses, [("rejected", "bad_value", 1), ("shed", "series_max", 3)]);
+
+    let account = OutputAccount::default();
+    account.route(5);
+    account.settle(CopyOutcome::Delivered, 2);
+    assert!(account.sum(3).holds() && !account.sum(2).holds());
+}

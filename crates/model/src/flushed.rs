@@ -1,0 +1,70 @@
+//! What an aggregation gives at the end of a window, borrowed from its state.
+
+use crate::SeriesRef;
+
+/// Name of one timer aggregate, such as `upper_90` or `histogram.bin_10`.
+pub type Label = Box<str>;
+
+/// One window, the same for all its series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlushInfo {
+    /// Unix seconds that label the window's points.
+    pub time_s: u64,
+    /// Nominal length in seconds: the divisor of rates.
+    pub window_s: f64,
+    /// True length on the monotonic clock, in seconds. Longer than `window_s` when a slot was skipped.
+    pub elapsed_s: f64,
+}
+
+/// One series at the end of a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Flushed<'a> {
+    /// A counter: the sum of the window and the sum per second.
+    Counter {
+        /// Which one.
+        series: SeriesRef<'a>,
+        /// Sum of the window.
+        count: f64,
+        /// `count` per second of the window.
+        rate: f64,
+    },
+    /// A timer: its aggregates, in the order of spec statsd §7.3.
+    Timer {
+        /// Which one.
+        series: SeriesRef<'a>,
+        /// All labels of the plan; `aggregates` points into it.
+        labels: &'a [Label],
+        /// (place in `labels`, value), only those that apply.
+        aggregates: &'a [(u16, f64)],
+        /// The window's values, ascending.
+        values: &'a [f64],
+    },
+    /// A gauge: its last value.
+    Gauge {
+        /// Which one.
+        series: SeriesRef<'a>,
+        /// Last value.
+        value: f64,
+    },
+    /// A set: how many distinct members it saw.
+    Set {
+        /// Which one.
+        series: SeriesRef<'a>,
+        /// Distinct members; an estimate once the set has grown past its exact limit.
+        count: u64,
+        /// Members joined with LF in an order that depends on the seed, when the plan keeps them exactly;
+        /// empty otherwise.
+        members: &'a [u8],
+    },
+    /// A sample that bypassed aggregation because the client gave it a time.
+    Timestamped {
+        /// Which one.
+        series: SeriesRef<'a>,
+        /// Counter or gauge.
+        kind: crate::Kind,
+        /// Its value, weight included.
+        value: f64,
+        /// Unix seconds by the client.
+        time_s: u64,
+    },
+}

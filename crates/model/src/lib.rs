@@ -1,0 +1,28 @@
+//! The field's words as types: what every other crate may name, and nothing that does work.
+//!
+//! Path of a packet: the types here are what travels between the steps.
+//! Not here: parsing (`wire`), computing (`process`), keeping (`deliver`), I/O (`staunch`).
+//! No dependency at all, no I/O, no clock: time comes in as [`Now`].
+
+pub mod account;
+pub mod batch;
+pub mod event;
+pub mod flushed;
+pub mod id;
+pub mod limits;
+pub mod now;
+pub mod outcome;
+pub mod receipt;
+pub mod sample;
+pub mod series;
+
+pub use account::{Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
+pub use batch::{PacketBatch, SampleBatch, SampleView, Tally};
+pub use event::{Event, EventKind, EventState};
+pub use flushed::{FlushInfo, Flushed, Label};
+pub use id::{OutputId, SourceId, TransformId};
+pub use now::{Now, SECOND_NS};
+pub use outcome::{CopyOutcome, Internal, Outcome, Refused, Reject, Shed};
+pub use receipt::Receipt;
+pub use sample::{Extra, GaugeOp, Kind, Sample, Value};
+pub use series::{Canonical, RawKey, SeriesRef, Span};

@@ -1,0 +1,25 @@
+//! Bounds on what the outside can make us hold. Each is a default of an option or a constant of a protocol.
+
+/// Largest datagram that any socket can carry: what a UDP or unix datagram reader makes room for.
+pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Longest line on a stream, LF excluded; longer ones are discarded up to their LF as `line_too_long`.
+pub const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest series name with its tags, in the dialects that limit it.
+pub const KEY_BYTES_MAX: usize = 4 * 1024;
+
+/// Most tags on one sample, in the dialects that limit them.
+pub const TAGS_MAX: usize = 256;
+
+/// Most distinct series of one source before new ones are shed as `series_max`.
+pub const SERIES_MAX: u32 = 2_000_000;
+
+/// Members that a set keeps exactly before it turns into an estimate.
+pub const SET_EXACT_MAX: usize = 4096;
+
+/// Values that one timer keeps in a window before further ones are shed as `timer_values_max`.
+pub const TIMER_VALUES_MAX: usize = 1_000_000;
+
+/// Most connections that one stream listener serves at once.
+pub const CONNECTIONS_MAX: usize = 10_000;

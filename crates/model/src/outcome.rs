@@ -1,0 +1,143 @@
+//! How records end. Closed, `Copy`, and at the same time the labels of the self-metrics.
+//!
+//! Each word is an interface: dashboards name it, `docs/outcomes.md` explains it, `/api/v1/accounts` shows it.
+//! The macro's excuse: word, explanation, list and index of a reason stand in one row and cannot disagree.
+
+macro_rules! reasons {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal $why:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $(#[doc = $why] $variant,)+ }
+
+        impl $name {
+            /// Every reason, in the order of their indexes.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
+            /// Number of reasons.
+            pub const COUNT: usize = $name::ALL.len();
+
+            /// The word that names it in self-metrics, the API and the docs.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word,)+ }
+            }
+
+            /// One sentence for the person who wonders where the record went.
+            pub fn why(self) -> &'static str {
+                match self { $($name::$variant => $why,)+ }
+            }
+
+            /// Place in [`Self::ALL`].
+            pub fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a record was refused at intake. The sender is at fault.
+    Reject {
+        NoName "no_name" "The line has no name before the first colon.",
+        NoType "no_type" "The value is not followed by a `|` and a type.",
+        BadType "bad_type" "The type is none that the dialect knows.",
+        BadValue "bad_value" "The value is not a number.",
+        BadRate "bad_rate" "The sample rate is not a number above 0 and up to 1.",
+        NegativeTimer "negative_timer" "A timer value is below 0.",
+        NonFinite "non_finite" "The value, or the sum with it, is not a finite number.",
+        LineTooLong "line_too_long" "The line is longer than the limit of its stream.",
+        KeyTooLong "key_too_long" "The name with its tags is longer than `key_bytes_max`.",
+        TooManyTags "too_many_tags" "The line has more than `tags_max` tags.",
+        BadTag "bad_tag" "The tags of the line are of two styles, or cannot be read.",
+        BadEvent "bad_event" "A DogStatsD event's lengths do not fit its text.",
+        BadCheck "bad_check" "A service check has no name or no status of 0 to 3.",
+        BadTimestamp "bad_timestamp" "The `T` field is not a whole number above 0.",
+        TimestampUnsupported "timestamp_unsupported" "A `T` field on a type that cannot carry one.",
+        BadFrame "bad_frame" "A length-prefixed frame is longer than the limit; the connection was closed.",
+        PacketTruncated "packet_truncated" "The packet was longer than any that is read whole, and this line lost its end.",
+        TailLost "tail_lost" "The connection broke in the middle of a line.",
+        EmptyLine "empty_line" "An empty line between two others, which the `perl` dialect counts as bad.",
+    }
+}
+
+reasons! {
+    /// Why a good record was lost at a limit of ours.
+    Shed {
+        SeriesMax "series_max" "A new series came when the source already had `series_max` of them.",
+        TimerValuesMax "timer_values_max" "A timer had `timer_values_max` values in one window already.",
+        EventsMax "events_max" "More events arrived in one tick than `events_max`.",
+        ExchangeFull "exchange_full" "The exchange to the shard was full and the source cannot wait.",
+        QueueFull "queue_full" "The output's queue was full and `when_full` says to shed.",
+        TooOld "too_old" "The record waited in the output's queue longer than `age_max`.",
+        TooBig "too_big" "The record is larger than the endpoint's datagrams may be.",
+        Stopped "stopped" "The daemon stopped before the endpoint took the record.",
+        NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",
+        UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
+    }
+}
+
+reasons! {
+    /// Why an endpoint did not take a copy although we sent it.
+    Refused {
+        ByPeer "by_peer" "The endpoint answered that it does not accept the record.",
+        SendError "send_error" "The system refused to send the record.",
+    }
+}
+
+reasons! {
+    /// Our own bugs. Any count above 0 is worth a report.
+    Internal {
+        ReceiptDropped "receipt_dropped" "A record's receipt was dropped unsettled.",
+        ShardGone "shard_gone" "The thread that owned the record's state has ended.",
+    }
+}
+
+/// How a received record ended, from its source's point of view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Refused at intake.
+    Rejected(Reject),
+    /// Lost at a limit.
+    Shed(Shed),
+    /// A copy of a record that was already taken.
+    Duplicate,
+    /// No route wanted it.
+    Filtered,
+    /// Became part of an aggregate.
+    Aggregated,
+    /// Went to its outputs as it is.
+    Routed,
+    /// Lost by a bug of ours.
+    Internal(Internal),
+}
+
+/// How a copy for one output ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CopyOutcome {
+    /// The endpoint has it, as far as its protocol tells.
+    Delivered,
+    /// Lost at a limit.
+    Shed(Shed),
+    /// The endpoint did not take it.
+    Refused(Refused),
+    /// Its time ran out in the queue.
+    Expired,
+    /// Lost by a bug of ours.
+    Internal(Internal),
+}
+
+#[test]
+fn words_are_distinct_within_their_enum() {
+    fn distinct(words: Vec<&str>) {
+        let mut sorted = words.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), words.len(), "{words:?}");
+    }
+    distinct(Reject::ALL.iter().map(|r| r.word()).collect());
+    distinct(Shed::ALL.iter().map(|r| r.word()).collect());
+    distinct(Refused::ALL.iter().map(|r| r.word()).collect());
+    distinct(Internal::ALL.iter().map(|r| r.word()).collect());
+    for (at, reject) in Reject::ALL.iter().enumerate() {
+        assert_eq!(reject.index(), at);
+    }
+}

@@ -1,0 +1,56 @@
+//! One account for each source and output of the plan, kept over a reload.
+
+use std::sync::Arc;
+
+use config::plan::Plan;
+use model::{OutputAccount, OutputId, SourceAccount, SourceId};
+
+/// The accounts of a plan's sources and outputs, in the plan's order.
+#[derive(Clone, Debug, Default)]
+pub struct Accounts {
+    sources: Vec<(String, Arc<SourceAccount>)>,
+    outputs: Vec<(String, Arc<OutputAccount>)>,
+}
+
+impl Accounts {
+    /// Accounts for `plan`, whose ids mean what they meant (see [`crate::laid_over`]): those of `self` go on, the
+    /// others start at 0. An output that has become another one has a new id and so an account of its own.
+    #[must_use]
+    pub fn carried_to(&self, plan: &Plan) -> Accounts {
+        let sources = plan.sources.iter().enumerate().map(|(at, source)| {
+            let known = self.sources.get(at).map(|(_, account)| Arc::clone(account));
+            (source.name.clone(), known.unwrap_or_default())
+        });
+        let outputs = plan.outputs.iter().enumerate().map(|(at, output)| {
+            let known = self.outputs.get(at).map(|(_, account)| Arc::clone(account));
+            (output.name.clone(), known.unwrap_or_default())
+        });
+        Accounts { sources: sources.collect(), outputs: outputs.collect() }
+    }
+
+    /// The account of a source.
+    pub fn source(&self, id: SourceId) -> &Arc<SourceAccount> {
+        &self.sources[id.index()].1
+    }
+
+    /// The account of an output.
+    pub fn output(&self, id: OutputId) -> &Arc<OutputAccount> {
+        &self.outputs[id.index()].1
+    }
+
+    /// Sources by name, in the plan's order.
+    pub fn sources(&self) -> impl Iterator<Item = (SourceId, &str, &Arc<SourceAccount>)> {
+        self.sources
+            .iter()
+            .enumerate()
+            .map(|(at, (name, account))| (SourceId(at as u16), name.as_str(), account))
+    }
+
+    /// Outputs by name, in the plan's order.
+    pub fn outputs(&self) -> impl Iterator<Item = (OutputId, &str, &Arc<OutputAccount>)> {
+        self.outputs
+            .iter()
+            .enumerate()
+            .map(|(at, (name, account))| (OutputId(at as u16), name.as_str(), account))
+    }
+}

@@ -1,0 +1,49 @@
+//! What an intake hands on: borrowed on the same thread, owned across a border.
+
+use model::{Event, Receipt, SampleBatch, SampleView, Span, Tally};
+
+/// The records of some packets of one source, with the promise to settle them.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// The samples and the arena that all spans point into.
+    pub view: SampleView<'a>,
+    /// The packets as they came, for raw routes.
+    pub packets: &'a [Span],
+    /// Name of each line, when the plan counts names (`keyFlush`).
+    pub names: &'a [Span],
+    /// Events of the same packets.
+    pub events: Vec<Event>,
+    /// What the packets held, the refused lines included.
+    pub tally: Tally,
+    /// Stands for the samples and events, or for the packets of a source that only raw routes use.
+    pub receipt: Receipt,
+}
+
+impl Batch<'_> {
+    /// A copy of its own memory, to cross a thread border.
+    pub fn into_owned(self) -> SampleBatch {
+        SampleBatch {
+            source: self.view.source,
+            bytes: self.view.bytes.to_vec(),
+            packets: self.packets.to_vec(),
+            names: self.names.to_vec(),
+            tally: self.tally,
+            samples: self.view.samples.to_vec(),
+            extras: self.view.extras.to_vec(),
+            events: self.events,
+            receipt: self.receipt,
+        }
+    }
+
+    /// True when there is nothing in it to hand on.
+    pub fn is_empty(&self) -> bool {
+        self.tally == Tally::default() && self.receipt.records() == 0
+    }
+}
+
+/// Runs `with` on an owned batch as if it had just come from an intake of this thread.
+pub(crate) fn borrowed<R>(batch: SampleBatch, with: impl FnOnce(Batch<'_>) -> R) -> R {
+    let SampleBatch { source, bytes, packets, names, tally, samples, extras, events, receipt } = batch;
+    let view = SampleView { source, bytes: &bytes, samples: &samples, extras: &extras };
+    with(Batch { view, packets: &packets, names: &names, events, tally, receipt })
+}

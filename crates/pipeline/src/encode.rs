@@ -1,0 +1,326 @@
+//! From aggregates, packets and events to the bytes of one output, collected in blocks.
+//!
+//! A block is closed when it has [`BLOCK_BYTES`] or when its flush ends, and is then appended to the output's
+//! queue by the caller. One encoder per output: outputs differ in their names and forms, and the aggregation
+//! knows nothing of them.
+
+use std::sync::Arc;
+
+use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan, TransformKind};
+use deliver::queue::{Block, BlockForm};
+use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Shed, Span};
+use process::aggregate::FlushEnd;
+use std::sync::atomic::Ordering::Relaxed;
+use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
+use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
+
+use crate::Accounts;
+use crate::shard::shed_points;
+
+/// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block is nothing.
+pub const BLOCK_BYTES: usize = 64 * 1024;
+
+/// Closed blocks on their way to the outputs' queues.
+#[derive(Debug, Default)]
+pub struct Routed {
+    /// In order; blocks of one output stay in order among themselves.
+    pub blocks: Vec<(OutputId, Block)>,
+}
+
+/// Encoder of one output with its open block.
+#[derive(Debug)]
+pub(crate) struct OutputEncoder {
+    id: OutputId,
+    account: Arc<OutputAccount>,
+    form: Form,
+    open: OpenBlock,
+    graphite: GraphiteFigures,
+    made_of: MadeOf,
+}
+
+/// What decides how an output is encoded: its kind, and the thresholds that a console shows.
+type MadeOf = (OutputKind, Vec<f64>);
+
+fn made_of(plan: &Plan, id: OutputId) -> MadeOf {
+    (plan.outputs[id.index()].kind.clone(), percentiles(plan, id))
+}
+
+#[derive(Debug)]
+enum Form {
+    Lines(Encoder),
+    Pickle { encoder: Encoder, points: Vec<u8>, count: u32 },
+    Console { console: Console, begun: bool },
+    PerlFile(PerlFile),
+    Packets,
+    PacketLines,
+    Events,
+}
+
+#[derive(Debug, Default)]
+struct OpenBlock {
+    bytes: Vec<u8>,
+    copies: u32,
+    frames: Vec<(u32, u32)>,
+    packets: Vec<Span>,
+}
+
+/// What the graphiteStats lines tell of the flush before (spec statsd §8.5).
+#[derive(Debug, Default)]
+struct GraphiteFigures {
+    last_flush_s: u64,
+    flush_ms: u64,
+    flush_length: u64,
+    /// Payload bytes of the flush under way.
+    length: u64,
+}
+
+/// What an output's flushes were like, for the management port's `stats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputFigures {
+    /// Which output.
+    pub output: OutputId,
+    /// Unix seconds of the last flush; at first those of the start.
+    pub last_flush_s: u64,
+    /// Milliseconds that it took.
+    pub flush_ms: u64,
+    /// Bytes that it gave.
+    pub flush_length: u64,
+}
+
+impl OutputEncoder {
+    pub(crate) fn figures(&self) -> OutputFigures {
+        let GraphiteFigures { last_flush_s, flush_ms, flush_length, .. } = self.graphite;
+        OutputFigures { output: self.id, last_flush_s, flush_ms, flush_length }
+    }
+
+    pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, now: Now) -> OutputEncoder {
+        let form = match &plan.outputs[id.index()].kind {
+            OutputKind::Graphite { form: GraphiteForm::Lines, namespace, .. }
+            | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
+            OutputKind::Graphite { form: GraphiteForm::Pickle, namespace, .. } => {
+                Form::Pickle { encoder: Encoder::new(namespace.clone()), points: Vec::new(), count: 0 }
+            }
+            OutputKind::Console { form, pretty } => {
+                let form = match form {
+                    ConsoleForm::Node => report::ConsoleForm::Node { pretty: *pretty },
+                    ConsoleForm::Perl => report::ConsoleForm::Perl,
+                };
+                let console = Console::new(form, &percentiles(plan, id), DOCUMENT_BYTES_MAX);
+                Form::Console { console, begun: false }
+            }
+            OutputKind::PerlFile { stats_prefix, .. } => {
+                Form::PerlFile(PerlFile::new(stats_prefix, DOCUMENT_BYTES_MAX))
+            }
+            OutputKind::Udp { .. } => Form::Packets,
+            OutputKind::Tcp { .. } => Form::PacketLines,
+            OutputKind::EventFile { .. } => Form::Events,
+        };
+        let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
+        OutputEncoder {
+            id,
+            account: Arc::clone(accounts.output(id)),
+            form,
+            open: OpenBlock::default(),
+            graphite,
+            made_of: made_of(plan, id),
+        }
+    }
+
+    /// One series of a flush.
+    #[inline]
+    pub(crate) fn flushed(&mut self, info: &FlushInfo, flushed: &Flushed<'_>, now: Now, out: &mut Routed) {
+        match &mut self.form {
+            Form::Lines(encoder) => {
+                let encoded = encoder.lines(info, flushed, &mut self.open.bytes);
+                self.count(encoded);
+            }
+            Form::Pickle { encoder, points, count } => {
+                let encoded = encoder.pickle_points(info, flushed, points);
+                *count += encoded.points;
+                let full = points.len() >= BLOCK_BYTES;
+                self.count_lost(encoded);
+                if full {
+                    self.close_frame();
+                }
+            }
+            Form::Console { console, begun } => {
+                if !std::mem::replace(begun, true) {
+                    console.begin(info);
+                }
+                console.add(flushed);
+            }
+            Form::PerlFile(file) => file.add(flushed),
+            Form::Packets | Form::PacketLines | Form::Events => {
+                debug_assert!(false, "routes lead no aggregates to `{}`", self.id.0);
+            }
+        }
+        if self.open.bytes.len() >= BLOCK_BYTES {
+            self.close(now, out);
+        }
+    }
+
+    /// The end of a flush: our own figures, and the document or frame is closed.
+    pub(crate) fn end_flush(&mut self, end: &FlushEnd, now: Now, out: &mut Routed) {
+        let own = self.own_figures(end, now);
+        match &mut self.form {
+            Form::Lines(encoder) => {
+                let encoded = encoder.own_lines(&own, &mut self.open.bytes);
+                self.count(encoded);
+            }
+            Form::Pickle { encoder, points, count } => {
+                let encoded = encoder.own_pickle_points(&own, points);
+                *count += encoded.points;
+                self.count_lost(encoded);
+                self.close_frame();
+            }
+            Form::Console { console, begun } => {
+                if !std::mem::take(begun) {
+                    console.begin(&end.info);
+                }
+                let documented = console.finish(&mut self.open.bytes);
+                self.document(documented);
+            }
+            Form::PerlFile(file) => {
+                let documented = file.finish(&mut self.open.bytes);
+                self.document(documented);
+            }
+            Form::Packets | Form::PacketLines | Form::Events => {}
+        }
+        self.close(now, out);
+        let figures = &mut self.graphite;
+        figures.flush_length = std::mem::take(&mut figures.length);
+        figures.flush_ms = (now.mono_ns - end.started.mono_ns) / 1_000_000;
+        figures.last_flush_s = now.wall_seconds();
+    }
+
+    fn own_figures(&self, end: &FlushEnd, now: Now) -> OwnFigures {
+        let taken_ms = (now.mono_ns - end.started.mono_ns) / 1_000_000;
+        OwnFigures {
+            time_s: end.info.time_s,
+            connect_time_s: end.info.time_s.max(now.wall_seconds()),
+            num_stats: end.series,
+            calculation_ms: taken_ms,
+            processing_ms: taken_ms,
+            last_exception_s: self.account.last_error_s.load(Relaxed),
+            last_flush_s: self.graphite.last_flush_s,
+            flush_ms: self.graphite.flush_ms,
+            flush_length: self.graphite.flush_length,
+        }
+    }
+
+    /// Packets as they came.
+    pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
+        for packet in packets {
+            let packet = packet.of(bytes);
+            match self.form {
+                Form::Packets => {
+                    self.open.packets.push(Span::new(self.open.bytes.len(), packet.len()));
+                    self.open.bytes.extend_from_slice(packet);
+                    self.open.copies += 1;
+                }
+                Form::PacketLines => {
+                    self.open.bytes.extend_from_slice(packet);
+                    if packet.last() != Some(&b'\n') {
+                        self.open.bytes.push(b'\n');
+                    }
+                    self.open.end_frame(1);
+                }
+                _ => debug_assert!(false, "routes lead no packets to output {}", self.id.0),
+            }
+        }
+        // Packets are sent on at once: whoever repeats wants the copy now.
+        self.close(now, out);
+    }
+
+    /// One event.
+    pub(crate) fn event(&mut self, event: &Event, now: Now, out: &mut Routed) {
+        event_json_line(event, &mut self.open.bytes);
+        self.open.copies += 1;
+        if self.open.bytes.len() >= BLOCK_BYTES {
+            self.close(now, out);
+        }
+    }
+
+    /// True when an encoder made for the output `id` of `plan` would do the same as this one.
+    pub(crate) fn fits(&self, plan: &Plan, id: OutputId) -> bool {
+        self.made_of == made_of(plan, id)
+    }
+
+    /// Ends what is under way in the middle of a flush: for an encoder that another one replaces.
+    pub(crate) fn finish(&mut self, now: Now, out: &mut Routed) {
+        let documented = match &mut self.form {
+            Form::Console { console, begun: true } => Some(console.finish(&mut self.open.bytes)),
+            Form::PerlFile(file) => Some(file.finish(&mut self.open.bytes)),
+            _ => None,
+        };
+        if let Some(documented) = documented {
+            self.document(documented);
+        }
+        self.close(now, out);
+    }
+
+    /// Closes the open block, if it holds anything.
+    pub(crate) fn close(&mut self, now: Now, out: &mut Routed) {
+        self.close_frame();
+        if self.open.copies == 0 {
+            self.open.bytes.clear();
+            return;
+        }
+        let OpenBlock { bytes, copies, frames, packets } = std::mem::take(&mut self.open);
+        self.graphite.length += bytes.len() as u64;
+        let form = match self.form {
+            Form::Lines(_) | Form::Events => BlockForm::Lines,
+            Form::Packets => BlockForm::Packets(packets),
+            Form::Pickle { .. } | Form::Console { .. } | Form::PerlFile(_) | Form::PacketLines => {
+                BlockForm::Frames(frames)
+            }
+        };
+        out.blocks.push((self.id, Block { bytes, copies, form, at_ns: now.mono_ns }));
+    }
+
+    /// A document's series are its copies; a document of no series still goes out as one.
+    fn document(&mut self, documented: Documented) {
+        if !self.open.bytes.is_empty() {
+            self.open.end_frame(u32::try_from(documented.series).unwrap_or(u32::MAX).max(1));
+        }
+        shed_points(&self.account, Shed::TooBig, documented.left_out);
+    }
+
+    fn close_frame(&mut self) {
+        let Form::Pickle { points, count, .. } = &mut self.form else { return };
+        if *count > 0 {
+            pickle_frame(points, &mut self.open.bytes);
+            points.clear();
+            let copies = std::mem::take(count);
+            self.open.end_frame(copies);
+        }
+    }
+
+    fn count(&mut self, encoded: Encoded) {
+        self.open.copies += encoded.points;
+        self.count_lost(encoded);
+    }
+
+    fn count_lost(&self, encoded: Encoded) {
+        shed_points(&self.account, Shed::NonFinitePoint, u64::from(encoded.non_finite));
+        shed_points(&self.account, Shed::UnsafeName, u64::from(encoded.unsafe_names));
+    }
+}
+
+impl OpenBlock {
+    fn end_frame(&mut self, copies: u32) {
+        self.copies += copies;
+        self.frames.push((self.bytes.len() as u32, copies));
+    }
+}
+
+/// Thresholds of the first aggregation that feeds the output, for a console's `pctThreshold`.
+fn percentiles(plan: &Plan, id: OutputId) -> Vec<f64> {
+    let fed_by = plan.outputs[id.index()].from.iter().find_map(|feed| match feed {
+        Feed::Transform(transform) => Some(*transform),
+        Feed::Source(_) => None,
+    });
+    let Some(transform) = fed_by else { return Vec::new() };
+    let TransformKind::Aggregate(aggregate) = &plan.transforms[transform.index()].kind;
+    aggregate.plan.percentiles.iter().map(|(threshold, _)| *threshold).collect()
+}

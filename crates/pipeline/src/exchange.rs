@@ -1,0 +1,135 @@
+//! The way from connections to the shard's thread: batches in order, bounded in bytes.
+//!
+//! A UDP reader that runs the shard itself does not come through here. Senders never wait inside: they are
+//! told that it is full and stop reading from their peer until there is room.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use model::{SampleBatch, SourceId};
+
+/// A bounded queue of batches between threads.
+#[derive(Debug)]
+pub struct Exchange {
+    lane: Mutex<Lane>,
+    bytes_max: usize,
+    /// Records inside, per source.
+    in_flight: Vec<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    batches: VecDeque<SampleBatch>,
+    bytes: usize,
+    closed: bool,
+}
+
+impl Exchange {
+    /// An empty exchange for so many sources. A single batch is taken even if it is larger than `bytes_max`.
+    pub fn new(bytes_max: usize, sources: usize) -> Exchange {
+        let in_flight = (0..sources).map(|_| AtomicU64::new(0)).collect();
+        Exchange { lane: Mutex::default(), bytes_max, in_flight }
+    }
+
+    /// Puts `batch` at the end, or gives it back when there is no room for it.
+    ///
+    /// # Errors
+    /// The batch itself: the caller keeps it and stops reading until [`Self::has_room`].
+    #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
+    pub fn try_send(&self, batch: SampleBatch) -> Result<(), SampleBatch> {
+        let bytes = batch.memory_bytes();
+        let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
+        if lane.closed || (lane.bytes > 0 && lane.bytes + bytes > self.bytes_max) {
+            return Err(batch);
+        }
+        self.in_flight[batch.source.index()].fetch_add(batch.receipt.records(), Relaxed);
+        lane.bytes += bytes;
+        lane.batches.push_back(batch);
+        Ok(())
+    }
+
+    /// Moves all batches to `into`, oldest first. Their records stop being in flight.
+    pub fn take_all(&self, into: &mut Vec<SampleBatch>) {
+        let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
+        lane.bytes = 0;
+        for batch in lane.batches.drain(..) {
+            self.in_flight[batch.source.index()].fetch_sub(batch.receipt.records(), Relaxed);
+            into.push(batch);
+        }
+    }
+
+    /// Takes no more batches: nobody will come for them. What is inside stays for [`Self::take_all`].
+    pub fn close(&self) {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+    }
+
+    /// True once nothing is taken any more.
+    pub fn is_closed(&self) -> bool {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner).closed
+    }
+
+    /// True when another batch of ordinary size would be taken.
+    pub fn has_room(&self) -> bool {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner).bytes < self.bytes_max
+    }
+
+    /// True when nothing is inside.
+    pub fn is_empty(&self) -> bool {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner).batches.is_empty()
+    }
+
+    /// Records of `source` that are inside.
+    pub fn in_flight(&self, source: SourceId) -> u64 {
+        self.in_flight.get(source.index()).map_or(0, |records| records.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::{Outcome, Receipt, SourceAccount, Tally};
+
+    use super::*;
+
+    fn batch(account: &Arc<SourceAccount>, bytes: usize) -> SampleBatch {
+        SampleBatch {
+            source: SourceId(0),
+            bytes: vec![0; bytes],
+            packets: Vec::new(),
+            names: Vec::new(),
+            tally: Tally::default(),
+            samples: Vec::new(),
+            extras: Vec::new(),
+            events: Vec::new(),
+            receipt: Receipt::receive(account, 1),
+        }
+    }
+
+    #[test]
+    fn a_full_exchange_gives_the_batch_back() {
+        let account = Arc::new(SourceAccount::default());
+        let exchange = Exchange::new(100, 1);
+        assert!(exchange.try_send(batch(&account, 60)).is_ok());
+        assert!(exchange.try_send(batch(&account, 40)).is_ok(), "exactly at the bound");
+        assert!(!exchange.has_room());
+        let back = exchange.try_send(batch(&account, 1)).expect_err("one byte past the bound");
+        back.receipt.settle(Outcome::Filtered);
+        assert_eq!(exchange.in_flight(SourceId(0)), 2);
+
+        let mut taken = Vec::new();
+        exchange.take_all(&mut taken);
+        assert_eq!(taken.iter().map(|batch| batch.bytes.len()).collect::<Vec<_>>(), [60, 40]);
+        assert_eq!(exchange.in_flight(SourceId(0)), 0);
+        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        assert!(exchange.try_send(batch(&account, 101)).is_ok(), "alone, a batch of any size is taken");
+        exchange.take_all(&mut taken);
+        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        exchange.close();
+        assert!(exchange.is_closed() && exchange.is_empty());
+        let back = exchange.try_send(batch(&account, 1)).expect_err("nobody will come for it");
+        back.receipt.settle(Outcome::Shed(model::Shed::Stopped));
+        assert!(account.sum(0).holds());
+    }
+}

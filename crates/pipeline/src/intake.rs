@@ -1,0 +1,360 @@
+//! One intake per socket or connection: bytes in, batches of records out.
+//!
+//! Path of a packet: a reader of `staunch` calls [`Intake::datagrams`] or [`Intake::stream`] with what the socket
+//! gave; `wire` frames and parses it; refused lines are settled here, the others leave in a [`Batch`].
+//! Not here: sockets, and the decision when a peer must wait (`Exchange`).
+//! Invariant: a line is counted as received exactly once, and is either rejected here or in the batch's receipt.
+
+use std::sync::Arc;
+
+use config::plan::{SourceKind, SourcePlan};
+use model::{Now, Outcome, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
+use std::sync::atomic::Ordering::Relaxed;
+use wire::frame::{LengthFramer, LineFramer};
+use wire::statsd::{Parsed, Parser};
+
+use crate::Batch;
+
+/// Longest piece of a bad line that a complaint quotes, in bytes.
+const QUOTED_BYTES_MAX: usize = 200;
+
+/// Reader of one socket or connection.
+pub struct Intake {
+    source: SourceId,
+    name: String,
+    account: Arc<SourceAccount>,
+    parser: Arc<Parser>,
+    /// False when only raw routes use the source: nothing is looked at.
+    parses: bool,
+    tail_counts: bool,
+    framing: Framing,
+    parsed: Parsed,
+    /// Frames of one read, and their places.
+    arena: Vec<u8>,
+    packets: Vec<Span>,
+    complaints: Vec<Complaint>,
+    /// A frame could not be followed.
+    broken: bool,
+}
+
+impl std::fmt::Debug for Intake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Intake").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for IntakeMaker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IntakeMaker").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+enum Framing {
+    Lines(LineFramer),
+    Frames(LengthFramer),
+}
+
+/// Makes the intakes of one source: one for each socket and connection.
+#[derive(Clone)]
+pub struct IntakeMaker {
+    pub(crate) source: SourceId,
+    pub(crate) plan: Arc<SourcePlan>,
+    pub(crate) account: Arc<SourceAccount>,
+    pub(crate) parser: Arc<Parser>,
+    pub(crate) parses: bool,
+}
+
+impl IntakeMaker {
+    /// An intake for a datagram socket or a connection of lines.
+    pub fn make(&self) -> Intake {
+        Intake::new(self.source, &self.plan, &self.account, &self.parser, self.parses)
+    }
+
+    /// An intake for a connection of length-prefixed packets.
+    pub fn make_framed(&self) -> Intake {
+        self.make().framed(self.plan.line_bytes_max)
+    }
+}
+
+/// The first bad line of a kind, for one message; later ones are only counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// Name of the source.
+    pub source: String,
+    /// Why it was refused.
+    pub reason: Reject,
+    /// The line, or its beginning, with everything unprintable escaped.
+    pub line: String,
+}
+
+impl Intake {
+    fn new(
+        source: SourceId,
+        plan: &SourcePlan,
+        account: &Arc<SourceAccount>,
+        parser: &Arc<Parser>,
+        parses: bool,
+    ) -> Intake {
+        let SourceKind::Statsd(_) = plan.kind;
+        Intake {
+            source,
+            name: plan.name.clone(),
+            account: Arc::clone(account),
+            parser: Arc::clone(parser),
+            parses,
+            tail_counts: plan.tail_counts,
+            framing: Framing::Lines(LineFramer::new(plan.line_bytes_max)),
+            parsed: Parsed::default(),
+            arena: Vec::new(),
+            packets: Vec::new(),
+            complaints: Vec::new(),
+            broken: false,
+        }
+    }
+
+    fn framed(mut self, frame_bytes_max: usize) -> Intake {
+        self.framing = Framing::Frames(LengthFramer::new(frame_bytes_max));
+        self
+    }
+
+    /// Takes datagrams that lie in `bytes` at `packets`.
+    pub fn datagrams<'a>(&'a mut self, bytes: &'a [u8], packets: &'a [Span], now: Now) -> Batch<'a> {
+        let Intake { source, name, account, parser, parses, parsed, complaints, .. } = self;
+        parsed.clear();
+        if *parses {
+            for packet in packets {
+                parser.packet(bytes, *packet, now.wall_seconds(), parsed);
+            }
+        }
+        note_complaint(name, bytes, parsed, account, complaints);
+        account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
+        batch(*source, account, *parses, now, bytes, packets, parsed)
+    }
+
+    /// Takes what a connection gave. An unfinished line or frame stays for the next call.
+    ///
+    /// When a length prefix is past the limit the connection cannot be followed any further: that is counted as
+    /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
+    /// is in the batch.
+    pub fn stream(&mut self, bytes: &[u8], now: Now) -> Batch<'_> {
+        let Intake {
+            source,
+            name,
+            account,
+            parser,
+            parses,
+            framing,
+            parsed,
+            arena,
+            packets,
+            complaints,
+            broken,
+            ..
+        } = self;
+        account.bytes.fetch_add(bytes.len() as u64, Relaxed);
+        parsed.clear();
+        packets.clear();
+        let whole = match framing {
+            Framing::Lines(framer) => {
+                let whole = framer.push(bytes);
+                if !whole.is_empty() {
+                    packets.push(Span::new(0, whole.len()));
+                }
+                whole
+            }
+            Framing::Frames(framer) => {
+                arena.clear();
+                let framed = framer.push(bytes, |frame| {
+                    packets.push(Span::new(arena.len(), frame.len()));
+                    arena.extend_from_slice(frame);
+                });
+                if let Err(reason) = framed
+                    && !std::mem::replace(broken, true)
+                {
+                    account.receive(1);
+                    account.settle(Outcome::Rejected(reason), 1);
+                    let line = "a frame of more than `line_bytes_max` bytes";
+                    complain(name, account, reason, complaints, || line.into());
+                }
+                arena
+            }
+        };
+        if *parses {
+            for packet in &*packets {
+                parser.packet(whole, *packet, now.wall_seconds(), parsed);
+            }
+        }
+        note_complaint(name, whole, parsed, account, complaints);
+        batch(*source, account, *parses, now, whole, packets, parsed)
+    }
+
+    /// True when a frame could not be followed: the connection must be closed.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`].
+    pub fn settle_too_long(&mut self) {
+        let Framing::Lines(framer) = &mut self.framing else { return };
+        let lines = framer.take_too_long();
+        if lines > 0 {
+            self.reject_lines(Reject::LineTooLong, lines, "a line of more than `line_bytes_max` bytes");
+        }
+    }
+
+    /// The end of a connection. An orderly one may leave a last line without LF behind.
+    pub fn close(&mut self, orderly: bool, now: Now) -> Batch<'_> {
+        let (tail, counts) = match &mut self.framing {
+            Framing::Lines(framer) => (framer.finish(), self.tail_counts && orderly),
+            Framing::Frames(framer) => {
+                self.arena.clear();
+                (if framer.held() > 0 { &b"frame"[..] } else { &[] }, false)
+            }
+        };
+        self.parsed.clear();
+        self.packets.clear();
+        self.arena.clear();
+        if !tail.is_empty() && counts {
+            self.arena.extend_from_slice(tail);
+            self.packets.push(Span::new(0, self.arena.len()));
+        } else if !tail.is_empty() {
+            self.reject_lines(Reject::TailLost, 1, "the last line had no end when the connection closed");
+        }
+        let Intake { source, name, account, parser, parses, parsed, arena, packets, complaints, .. } = self;
+        if *parses {
+            for packet in &*packets {
+                parser.packet(arena, *packet, now.wall_seconds(), parsed);
+            }
+        }
+        note_complaint(name, arena, parsed, account, complaints);
+        batch(*source, account, *parses, now, arena, packets, parsed)
+    }
+
+    /// The first bad line of a kind that no complaint was made of yet. Take them after each call.
+    pub fn take_complaint(&mut self) -> Option<Complaint> {
+        self.complaints.pop()
+    }
+
+    /// What is whole of a packet that lost its end: the lines up to its last LF. The line that was cut is rejected as
+    /// `packet_truncated`: read as it is, it might pass for another value. A source that nobody looks into keeps all.
+    pub fn whole_lines(&mut self, bytes: &[u8], packet: Span) -> Span {
+        if !self.parses {
+            return packet;
+        }
+        self.reject_lines(Reject::PacketTruncated, 1, "the last line of a packet of more than 65535 bytes");
+        let lines = memchr::memrchr(b'\n', packet.of(bytes)).map_or(0, |last| last + 1);
+        Span::new(packet.at as usize, lines)
+    }
+
+    fn reject_lines(&mut self, reason: Reject, lines: u64, what: &str) {
+        self.account.receive(lines);
+        self.account.lines.fetch_add(lines, Relaxed);
+        self.account.settle(Outcome::Rejected(reason), lines);
+        complain(&self.name, &self.account, reason, &mut self.complaints, || what.into());
+    }
+}
+
+/// Settles what was refused, and makes a batch of the rest.
+fn batch<'a>(
+    source: SourceId,
+    account: &Arc<SourceAccount>,
+    parses: bool,
+    now: Now,
+    bytes: &'a [u8],
+    packets: &'a [Span],
+    parsed: &'a mut Parsed,
+) -> Batch<'a> {
+    let bad = parsed.rejected();
+    if bad > 0 {
+        account.receive(bad);
+        for reason in Reject::ALL {
+            let records = parsed.rejects[reason.index()];
+            if records > 0 {
+                account.settle(Outcome::Rejected(*reason), records);
+            }
+        }
+    }
+    if parsed.glued_tag_fields > 0 {
+        account.glued_tag_fields.fetch_add(parsed.glued_tag_fields, Relaxed);
+    }
+    if parsed.event_fields_ignored > 0 {
+        account.event_fields_ignored.fetch_add(parsed.event_fields_ignored, Relaxed);
+    }
+    let empty = packets.iter().filter(|packet| packet.is_empty()).count() as u64;
+    if empty > 0 {
+        account.packets_empty.fetch_add(empty, Relaxed);
+    }
+    if !packets.is_empty() {
+        account.packets.fetch_add(packets.len() as u64, Relaxed);
+        account.last_packet_s.store(now.wall_seconds(), Relaxed);
+    }
+    account.lines.fetch_add(parsed.lines, Relaxed);
+    let events = std::mem::take(&mut parsed.events);
+    let records = if parses { parsed.samples.len() + events.len() } else { packets.len() };
+    Batch {
+        view: SampleView { source, bytes, samples: &parsed.samples, extras: &parsed.extras },
+        packets,
+        names: &parsed.names,
+        events,
+        tally: Tally { packets: packets.len() as u64, lines: parsed.lines, bad },
+        receipt: Receipt::receive(account, records as u64),
+    }
+}
+
+fn note_complaint(
+    name: &str,
+    bytes: &[u8],
+    parsed: &Parsed,
+    account: &SourceAccount,
+    complaints: &mut Vec<Complaint>,
+) {
+    let Some((reason, line)) = parsed.first_reject else { return };
+    complain(name, account, reason, complaints, || {
+        let line = line.of(bytes);
+        line[..line.len().min(QUOTED_BYTES_MAX)].escape_ascii().to_string()
+    });
+}
+
+/// Notes a complaint, if it is the source's first for this reason: at most one for each, so few wait at any time.
+fn complain(
+    source: &str,
+    account: &SourceAccount,
+    reason: Reject,
+    complaints: &mut Vec<Complaint>,
+    line: impl FnOnce() -> String,
+) {
+    if account.first_complaint(reason) {
+        complaints.push(Complaint { source: source.to_owned(), reason, line: line() });
+    }
+}
+
+#[test]
+fn frames_are_bounded_by_the_sources_own_limit() {
+    let text = "
+        data_dir = \"data\"
+        [sources.s]
+        type = \"statsd\"
+        listen = [\"unix-frames://@x\"]
+        line_bytes_max = \"64B\"
+        [transforms.t]
+        type = \"aggregate\"
+        from = [\"s\"]
+        [outputs.o]
+        type = \"console\"
+        from = [\"t\"]
+    ";
+    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, config::Format::Toml);
+    let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));
+    let accounts = crate::Accounts::default().carried_to(&plan);
+    let now = Now { mono_ns: 0, wall_ns: 0 };
+    let maker = crate::Shard::new(&plan, &accounts, 1, now).intakes(&plan, SourceId(0), &accounts);
+    for (bytes, broken) in [(64_u32, false), (65, true)] {
+        let mut intake = maker.make_framed();
+        let mut frame = bytes.to_le_bytes().to_vec();
+        frame.resize(4 + bytes as usize, b'x');
+        intake.stream(&frame, now).receipt.settle(Outcome::Filtered);
+        assert_eq!(intake.is_broken(), broken, "a frame of {bytes} bytes");
+    }
+    assert_eq!(accounts.source(SourceId(0)).rejected(Reject::BadFrame), 1);
+}

@@ -1,0 +1,26 @@
+//! Intake, shard and wiring, from a checked plan. No I/O, no clock.
+//!
+//! Path of a packet: [`Intake`] frames and parses it into a [`Batch`]; [`Shard::push`] aggregates the batch or
+//! routes it raw; at a window's end [`Shard::tick`] encodes what the aggregation gives into [`Routed`] blocks,
+//! which the caller appends to the outputs' queues.
+//! Not here: sockets, threads and timers (`staunch`), queues and retries (`deliver`).
+//! Invariant: a record that enters an intake leaves the shard with exactly one outcome in its source's account.
+
+mod accounts;
+mod batch;
+mod encode;
+mod exchange;
+mod inspect;
+mod intake;
+mod reload;
+mod routes;
+mod shard;
+
+pub use accounts::Accounts;
+pub use batch::Batch;
+pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
+pub use exchange::Exchange;
+pub use inspect::{SeriesPage, SeriesRow};
+pub use intake::{Complaint, Intake, IntakeMaker};
+pub use reload::laid_over;
+pub use shard::{BusyNames, Shard, ShardFigures};

@@ -1,0 +1,50 @@
+//! A new plan over the one in force: ids keep their meaning, and so do accounts and queues.
+//!
+//! What both plans have keeps its place; what is gone stays as a row that nothing feeds, so that its account still
+//! adds up; what is new follows behind.
+
+use config::plan::{Feed, OutputPlan, Plan, SourcePlan};
+use model::SourceId;
+
+/// `new` with the ids of `old`: a [`SourceId`] or [`model::OutputId`] means the same under both.
+pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
+    let mut plan = new.clone();
+    plan.sources = laid(
+        &old.sources,
+        &new.sources,
+        |a, b| a.name == b.name,
+        |gone| SourcePlan { listen: Vec::new(), ..gone.clone() },
+    );
+    let moved = |id: SourceId| {
+        let name = &new.sources[id.index()].name;
+        let at = plan.sources.iter().position(|source| source.name == *name);
+        SourceId(at.expect("every source of the new plan was laid over or added") as u16)
+    };
+    for transform in &mut plan.transforms {
+        transform.from.iter_mut().for_each(|id| *id = moved(*id));
+    }
+    let with_moved_feeds = |output: &OutputPlan| {
+        let mut output = output.clone();
+        for feed in &mut output.from {
+            if let Feed::Source(id) = feed {
+                *id = moved(*id);
+            }
+        }
+        output
+    };
+    let new_outputs: Vec<OutputPlan> = new.outputs.iter().map(with_moved_feeds).collect();
+    // An output that has become another one gets a place of its own: its queue holds what was made for the old one.
+    let same = |known: &OutputPlan, output: &OutputPlan| {
+        known.name == output.name && known.kind == output.kind && !known.from.is_empty()
+    };
+    plan.outputs =
+        laid(&old.outputs, &new_outputs, same, |gone| OutputPlan { from: Vec::new(), ..gone.clone() });
+    plan
+}
+
+fn laid<T: Clone>(old: &[T], new: &[T], same: impl Fn(&T, &T) -> bool, gone: impl Fn(&T) -> T) -> Vec<T> {
+    let kept = |known: &T| new.iter().find(|new| same(known, new)).cloned().unwrap_or_else(|| gone(known));
+    let mut rows: Vec<T> = old.iter().map(kept).collect();
+    rows.extend(new.iter().filter(|new| old.iter().all(|known| !same(known, new))).cloned());
+    rows
+}

@@ -1,0 +1,405 @@
+//! The shard: owns aggregates and open blocks, and nothing else touches them.
+//!
+//! Path of a packet: `Intake` -> [`Shard::push`] -> `process::aggregate` (or a raw block). At a window's end
+//! [`Shard::tick`] sweeps the series in slices and `encode` turns them into blocks of [`Routed`].
+//! Not here: threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
+//! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
+
+use std::sync::Arc;
+
+use config::plan::{AggregateTransform, Plan, SelfCounters, SourceKind, TransformKind};
+use model::{
+    CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject, SampleBatch, Shed,
+    SourceId, Tally, TransformId,
+};
+use process::aggregate::{Added, Aggregator, Figures, FlushAlign, FlushEnd, Tick};
+use wire::statsd::{Options, Parser};
+
+use crate::batch::borrowed;
+use crate::encode::{OutputEncoder, OutputFigures, Routed};
+use crate::routes::{self, SourceRoutes};
+use crate::{Accounts, Batch, IntakeMaker};
+
+/// Most events of one batch; further ones are shed as `events_max`.
+const EVENTS_MAX: usize = 10_000;
+
+/// State of one worker: every series, every open block.
+pub struct Shard {
+    pub(crate) transforms: Vec<Aggregation>,
+    sources: Vec<SourceState>,
+    outputs: Vec<OutputEncoder>,
+    /// Seed of the hashes of outside keys.
+    seed: u64,
+}
+
+/// One aggregation and what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Aggregation {
+    pub(crate) name: String,
+    pub(crate) aggregator: Aggregator,
+    /// Places of its outputs in `Shard::outputs`.
+    outputs: Vec<usize>,
+    names: SelfNames,
+    /// Label of the flush before, for `timestamp_lag`.
+    flushed_at_s: Option<u64>,
+    last_flush: Option<FlushEnd>,
+    key_flush: bool,
+}
+
+/// Names of the self counters, made once.
+#[derive(Debug)]
+struct SelfNames {
+    packets_received: Option<String>,
+    metrics_received: Option<String>,
+    bad_lines_seen: Option<String>,
+    timestamp_lag: Option<String>,
+}
+
+struct SourceState {
+    routes: SourceRoutes,
+    parser: Arc<Parser>,
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard").field("transforms", &self.transforms.len()).finish_non_exhaustive()
+    }
+}
+
+/// Names with their line counts, most first.
+pub type BusyNames = Vec<(Vec<u8>, u64)>;
+
+/// Figures of one aggregation, for self-metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShardFigures {
+    /// Name of the transform.
+    pub transform: String,
+    /// What it holds and has seen.
+    pub figures: Figures,
+    /// The last finished flush.
+    pub last_flush: Option<FlushEnd>,
+}
+
+impl SelfNames {
+    fn of(plan: &AggregateTransform) -> SelfNames {
+        let name = |exists: bool, what: &str| {
+            (exists && !plan.stats_prefix.is_empty()).then(|| format!("{}.{what}", plan.stats_prefix))
+        };
+        let any = plan.self_counters != SelfCounters::None;
+        let node = plan.self_counters == SelfCounters::Node;
+        SelfNames {
+            packets_received: name(any, "packets_received"),
+            metrics_received: name(node, "metrics_received"),
+            bad_lines_seen: name(any, "bad_lines_seen"),
+            timestamp_lag: name(node, "timestamp_lag"),
+        }
+    }
+}
+
+impl Shard {
+    /// A shard for `plan` that starts at `now`. `seed` seeds the hash of outside keys.
+    pub fn new(plan: &Plan, accounts: &Accounts, seed: u64, now: Now) -> Shard {
+        let mut shard = Shard { transforms: Vec::new(), sources: Vec::new(), outputs: Vec::new(), seed };
+        shard.wire(plan, accounts, now, &mut Routed::default());
+        shard
+    }
+
+    /// Takes a new plan: aggregations that keep their name keep their state, the others have their last flush, and
+    /// open blocks are closed.
+    pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
+        let Shard { transforms, outputs, .. } = self;
+        let is_gone = |state: &&mut Aggregation| plan.transforms.iter().all(|kept| kept.name != state.name);
+        for state in transforms.iter_mut().filter(is_gone) {
+            state.flush_all(outputs, now, out);
+        }
+        self.wire(plan, accounts, now, out);
+        self.close_blocks(now, out);
+    }
+
+    fn wire(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
+        let seed = self.seed;
+        let read_before: Vec<Options> = self.sources.iter().map(|source| *source.parser.options()).collect();
+        self.sources = (0..plan.sources.len())
+            .map(|at| {
+                let SourceKind::Statsd(options) = &plan.sources[at].kind;
+                SourceState {
+                    routes: routes::of_source(plan, SourceId(at as u16)),
+                    parser: Arc::new(Parser::new(*options, seed)),
+                }
+            })
+            .collect();
+        let mut encoders = std::mem::take(&mut self.outputs).into_iter();
+        self.outputs = (0..plan.outputs.len())
+            .map(|at| {
+                let id = OutputId(at as u16);
+                match encoders.next() {
+                    // A flush may be under way: its document or frame goes on.
+                    Some(kept) if kept.fits(plan, id) => kept,
+                    Some(mut replaced) => {
+                        replaced.finish(now, out);
+                        OutputEncoder::new(plan, id, accounts, now)
+                    }
+                    None => OutputEncoder::new(plan, id, accounts, now),
+                }
+            })
+            .collect();
+        let mut before = std::mem::take(&mut self.transforms);
+        for (at, transform) in plan.transforms.iter().enumerate() {
+            let TransformKind::Aggregate(aggregate) = &transform.kind;
+            let known = before.iter().position(|known| known.name == transform.name);
+            let mut state = match known {
+                Some(known) => before.swap_remove(known),
+                None => Aggregation::new(&transform.name, aggregate, now),
+            };
+            if known.is_some() {
+                state.aggregator.reconfigure(aggregate.plan.clone(), now);
+                let options = |id: &SourceId| *self.sources[id.index()].parser.options();
+                if transform.from.iter().any(|id| read_before.get(id.index()) != Some(&options(id))) {
+                    state.aggregator.forget_spellings();
+                }
+                state.names = SelfNames::of(aggregate);
+                state.key_flush = aggregate.plan.key_flush.is_some();
+            }
+            let outputs = routes::of_transform(plan, TransformId(at as u16));
+            state.outputs = outputs.iter().map(|id| id.index()).collect();
+            self.transforms.push(state);
+        }
+    }
+
+    /// What makes the intakes of the source `id`.
+    pub fn intakes(&self, plan: &Plan, id: SourceId, accounts: &Accounts) -> IntakeMaker {
+        let source = &self.sources[id.index()];
+        IntakeMaker {
+            source: id,
+            plan: Arc::new(plan.sources[id.index()].clone()),
+            account: Arc::clone(accounts.source(id)),
+            parser: Arc::clone(&source.parser),
+            parses: source.routes.parses(),
+        }
+    }
+
+    /// Takes a batch and settles its receipt.
+    pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
+        let Batch { view, packets, names, events, tally, mut receipt } = batch;
+        let Shard { transforms, sources, outputs, .. } = self;
+        let source = &sources[view.source.index()];
+        for id in &source.routes.raw {
+            outputs[id.index()].packets(view.bytes, packets, now, out);
+        }
+        if !source.routes.parses() {
+            receipt.settle(Outcome::Routed);
+            return;
+        }
+        settle_events(&source.routes, outputs, events, &mut receipt, now, out);
+        let mut first = true;
+        for id in &source.routes.transforms {
+            let state = &mut transforms[id.index()];
+            if state.key_flush {
+                names.iter().for_each(|name| state.aggregator.count_name(name.of(view.bytes)));
+            }
+            let Aggregation { aggregator, outputs: fed, names: own, .. } = state;
+            let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
+                fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+            };
+            add_tally(aggregator, own, tally, &mut emit);
+            let parser = &source.parser;
+            let canonical =
+                |kind, key: model::RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
+            let added = aggregator.add(view, now, canonical, &mut emit);
+            // A record has one outcome; with several aggregations the first one speaks for it.
+            if std::mem::take(&mut first) {
+                settle_added(&mut receipt, added);
+            }
+        }
+        // What is left had no aggregation to go to.
+        receipt.settle(Outcome::Filtered);
+    }
+
+    /// Takes a batch that crossed a thread border.
+    pub fn push_owned(&mut self, batch: SampleBatch, now: Now, out: &mut Routed) {
+        borrowed(batch, |batch| self.push(batch, now, out));
+    }
+
+    /// Closes windows that are due and sweeps at most `budget` series of each aggregation.
+    /// Returns the monotonic nanosecond at which there is something to do again.
+    pub fn tick(&mut self, now: Now, budget: usize, out: &mut Routed) -> u64 {
+        let Shard { transforms, outputs, .. } = self;
+        let mut due_ns = u64::MAX;
+        for state in transforms.iter_mut() {
+            if state.aggregator.due_ns() <= now.mono_ns {
+                state.tick(outputs, now, budget, out);
+            }
+            due_ns = due_ns.min(state.aggregator.due_ns());
+        }
+        due_ns
+    }
+
+    /// Closes every block that holds something, so that nothing waits for more to come.
+    pub fn close_blocks(&mut self, now: Now, out: &mut Routed) {
+        for output in &mut self.outputs {
+            output.close(now, out);
+        }
+    }
+
+    /// The last flush: every open window is closed and swept at once.
+    pub fn stop(&mut self, now: Now, out: &mut Routed) {
+        let Shard { transforms, outputs, .. } = self;
+        transforms.iter_mut().for_each(|state| state.flush_all(outputs, now, out));
+        self.close_blocks(now, out);
+    }
+
+    /// Name and last label (Unix seconds) of every aggregation that has flushed and whose windows hang on the wall
+    /// clock, for the instance that follows.
+    pub fn last_labels(&self) -> impl Iterator<Item = (&str, u64)> {
+        let on_the_wall = |state: &&Aggregation| state.aggregator.plan().align == FlushAlign::Wall;
+        let states = self.transforms.iter().filter(on_the_wall);
+        states.filter_map(|state| Some((state.name.as_str(), state.last_flush?.info.time_s)))
+    }
+
+    /// Takes up what the instance before has told of the aggregation `name`, see [`Aggregator::resume_after`].
+    pub fn resume_after(&mut self, name: &str, label_s: u64, now: Now) {
+        for state in self.transforms.iter_mut().filter(|state| state.name == name) {
+            state.aggregator.resume_after(label_s, now);
+        }
+    }
+
+    /// Reports of busy names that are due (`keyFlush`).
+    pub fn key_flush(&mut self, now: Now) -> Vec<(TransformId, BusyNames)> {
+        let mut reports = Vec::new();
+        for (at, state) in self.transforms.iter_mut().enumerate() {
+            if let Some(report) = state.aggregator.key_flush(now) {
+                reports.push((TransformId(at as u16), report));
+            }
+        }
+        reports
+    }
+
+    /// What the last flushes of every output were like.
+    pub fn output_figures(&self) -> Vec<OutputFigures> {
+        self.outputs.iter().map(OutputEncoder::figures).collect()
+    }
+
+    /// Figures of every aggregation.
+    pub fn figures(&self) -> Vec<ShardFigures> {
+        let figures = |state: &Aggregation| ShardFigures {
+            transform: state.name.clone(),
+            figures: state.aggregator.figures(),
+            last_flush: state.last_flush,
+        };
+        self.transforms.iter().map(figures).collect()
+    }
+}
+
+impl Aggregation {
+    fn new(name: &str, plan: &AggregateTransform, now: Now) -> Aggregation {
+        let mut aggregator = Aggregator::new(plan.plan.clone(), now);
+        let names = SelfNames::of(plan);
+        // The self counters are there from the first flush on, at 0.
+        add_tally(&mut aggregator, &names, Tally::default(), &mut |_, _| {});
+        Aggregation {
+            name: name.to_owned(),
+            aggregator,
+            outputs: Vec::new(),
+            names,
+            flushed_at_s: None,
+            last_flush: None,
+            key_flush: plan.plan.key_flush.is_some(),
+        }
+    }
+
+    fn tick(&mut self, outputs: &mut [OutputEncoder], now: Now, budget: usize, out: &mut Routed) {
+        let fed = &self.outputs;
+        let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
+            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+        };
+        let tick = self.aggregator.tick(now, budget, &mut emit);
+        match tick {
+            Tick::Started(info) => {
+                // `timestamp_lag`: how far this flush is off the one before and a window (spec statsd §15).
+                let before = self.flushed_at_s.replace(info.time_s);
+                if let (Some(name), Some(before)) = (&self.names.timestamp_lag, before) {
+                    let lag = info.time_s as f64 - before as f64 - info.window_s;
+                    self.aggregator.add_own_closing(name, lag, &mut emit);
+                }
+            }
+            Tick::Ended(end) => self.end_flush(end, outputs, now, out),
+            Tick::Idle | Tick::Sweeping => {}
+        }
+    }
+
+    fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        let fed = &self.outputs;
+        let end = self.aggregator.flush_all(now, |info, flushed| {
+            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+        });
+        self.end_flush(end, outputs, now, out);
+    }
+
+    fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        self.last_flush = Some(end);
+        for at in &self.outputs {
+            outputs[*at].end_flush(&end, now, out);
+        }
+    }
+}
+
+fn add_tally(
+    aggregator: &mut Aggregator,
+    names: &SelfNames,
+    tally: Tally,
+    emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
+) {
+    let counters = [
+        (&names.bad_lines_seen, tally.bad),
+        (&names.packets_received, tally.packets),
+        (&names.metrics_received, tally.lines),
+    ];
+    for (name, count) in counters {
+        if let Some(name) = name {
+            aggregator.add_own(Kind::Counter, name, count as f64, &mut *emit);
+        }
+    }
+}
+
+fn settle_events(
+    routes: &SourceRoutes,
+    outputs: &mut [OutputEncoder],
+    events: Vec<Event>,
+    receipt: &mut Receipt,
+    now: Now,
+    out: &mut Routed,
+) {
+    if events.is_empty() {
+        return;
+    }
+    let taken = events.len().min(EVENTS_MAX);
+    receipt.split((events.len() - taken) as u64).settle(Outcome::Shed(Shed::EventsMax));
+    let outcome = if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed };
+    for event in &events[..taken] {
+        routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
+    }
+    receipt.split(taken as u64).settle(outcome);
+}
+
+fn settle_added(receipt: &mut Receipt, added: Added) {
+    let parts = [
+        (Outcome::Aggregated, added.aggregated),
+        (Outcome::Routed, added.routed),
+        (Outcome::Shed(Shed::SeriesMax), added.shed_series_max),
+        (Outcome::Shed(Shed::TimerValuesMax), added.shed_timer_values),
+        (Outcome::Rejected(Reject::NonFinite), added.rejected_non_finite),
+    ];
+    for (outcome, records) in parts {
+        if records > 0 {
+            receipt.split(records).settle(outcome);
+        }
+    }
+}
+
+/// Counts points that were never written: they are copies that were routed and shed at once.
+pub(crate) fn shed_points(account: &model::OutputAccount, reason: Shed, points: u64) {
+    if points > 0 {
+        account.route(points);
+        account.settle(CopyOutcome::Shed(reason), points);
+    }
+}

@@ -1,0 +1,89 @@
+//! What a reload keeps and what it ends, at the border of the pipeline.
+
+use config::diagnostic::Source;
+use config::plan::Plan;
+use model::{Now, SECOND_NS, SourceId, Span};
+use pipeline::{Accounts, Routed, Shard};
+
+const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
+
+fn plan(dialect: &str, transform: &str) -> Plan {
+    let text = format!(
+        "[sources.s]\ntype = \"statsd\"\ndialect = \"{dialect}\"\n\
+         [transforms.{transform}]\ntype = \"aggregate\"\nfrom = [\"s\"]\nstats_prefix = \"\"\n\
+         [outputs.o]\ntype = \"graphite\"\nfrom = [\"{transform}\"]\nto = [\"tcp://127.0.0.1:2003\"]\n"
+    );
+    let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
+    plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
+}
+
+struct World {
+    plan: Plan,
+    accounts: Accounts,
+    shard: Shard,
+    routed: Routed,
+}
+
+impl World {
+    fn new(plan: Plan) -> World {
+        let accounts = Accounts::default().carried_to(&plan);
+        let shard = Shard::new(&plan, &accounts, 7, START);
+        World { plan, accounts, shard, routed: Routed::default() }
+    }
+
+    fn send(&mut self, packet: &str) {
+        let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
+        let spans = [Span::new(0, packet.len())];
+        self.shard.push(intake.datagrams(packet.as_bytes(), &spans, START), START, &mut self.routed);
+    }
+
+    fn reload(&mut self, plan: Plan) {
+        self.accounts = self.accounts.carried_to(&plan);
+        self.shard.reconfigure(&plan, &self.accounts, START, &mut self.routed);
+        self.plan = plan;
+    }
+
+    /// Lines that have left so far, without time and without our own figures.
+    fn lines(&mut self) -> Vec<String> {
+        let blocks = self.routed.blocks.drain(..);
+        let text: String =
+            blocks.map(|(_, block)| String::from_utf8_lossy(&block.bytes).into_owned()).collect();
+        let kept = text.lines().filter(|line| line.starts_with("stats_counts."));
+        kept.filter_map(|line| line.rsplit_once(' ')).map(|(line, _time)| line.to_owned()).collect()
+    }
+}
+
+#[test]
+fn names_are_read_by_the_new_dialect_at_once() {
+    let mut world = World::new(plan("etsy", "t"));
+    world.send("a b:1|c");
+    world.reload(plan("perl", "t"));
+    world.send("a b:1|c");
+    world.shard.stop(START, &mut world.routed);
+    let mut lines = world.lines();
+    lines.sort();
+    assert_eq!(lines, ["stats_counts.a-b 1", "stats_counts.a_b 1"]);
+    assert!(world.accounts.source(SourceId(0)).sum(0).holds());
+}
+
+#[test]
+fn an_aggregation_that_is_gone_has_its_last_flush() {
+    let mut world = World::new(plan("union", "old"));
+    world.send("hits:3|c");
+    world.reload(plan("union", "new"));
+    assert_eq!(world.lines(), ["stats_counts.hits 3"]);
+    world.send("hits:4|c");
+    world.shard.stop(START, &mut world.routed);
+    assert_eq!(world.lines(), ["stats_counts.hits 4"]);
+}
+
+#[test]
+fn an_aggregation_that_stays_keeps_its_window() {
+    let mut world = World::new(plan("union", "t"));
+    world.send("hits:3|c");
+    world.reload(plan("union", "t"));
+    assert_eq!(world.lines(), [""; 0]);
+    world.send("hits:4|c");
+    world.shard.stop(START, &mut world.routed);
+    assert_eq!(world.lines(), ["stats_counts.hits 7"]);
+}

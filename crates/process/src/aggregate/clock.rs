@@ -1,0 +1,299 @@
+//! When windows end, and the second that labels each (spec statsd §7.1).
+//!
+//! `Wall` and `Start` share a grid: slot k lies at `anchor + k * window` on the wall clock, and its second is
+//! the label of the window that ends there. Waiting is counted on the monotonic clock. A step of the wall
+//! clock therefore moves no end that is already set; it counts when the next one is chosen:
+//!
+//! - forward: slots that the clock jumped over never existed, the next one ahead is taken;
+//! - backward: the next slot is still the one after the last (labels strictly increase), and the window is
+//!   longer by up to half. After a greater step labels run ahead of the clock; each window then takes a tenth
+//!   longer than nominal until the clock has caught up.
+
+use model::{FlushInfo, Now, SECOND_NS};
+
+use super::plan::FlushAlign;
+
+/// Each early end within one slot, as restarts make them, takes a label of its own, a window ahead of the one before.
+/// A label further ahead than so many windows is a clock that was set, not a daemon that was restarted.
+const RESUME_WINDOWS_MAX: i128 = 16;
+
+/// The flush clock of one aggregation.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    align: FlushAlign,
+    window_ns: i128,
+    /// Slot 0 on the wall clock.
+    anchor_ns: i128,
+    /// Slot at which the current window ends.
+    slot: i128,
+    due_ns: u64,
+    opened_ns: u64,
+    /// Label of the last window.
+    labelled_s: Option<u64>,
+}
+
+impl Clock {
+    pub(super) fn new(align: FlushAlign, window_ms: u64, start: Now) -> Clock {
+        let anchor_ns = match align {
+            FlushAlign::Start => i128::from(start.wall_seconds_rounded()) * i128::from(SECOND_NS),
+            FlushAlign::Wall | FlushAlign::Interval => 0,
+        };
+        let window_ns = i128::from(window_ms.max(1)) * 1_000_000;
+        let mut clock = Clock {
+            align,
+            window_ns,
+            anchor_ns,
+            slot: 0,
+            due_ns: 0,
+            opened_ns: start.mono_ns,
+            labelled_s: None,
+        };
+        clock.set_due(start, None);
+        clock
+    }
+
+    /// Takes over another grid; the window that is open goes on until the new grid's next slot.
+    pub(super) fn follow(&mut self, align: FlushAlign, window_ms: u64, now: Now) {
+        if align == self.align && i128::from(window_ms.max(1)) * 1_000_000 == self.window_ns {
+            return;
+        }
+        let mut next = Clock::new(align, window_ms, now);
+        if align == FlushAlign::Start && self.align == FlushAlign::Start {
+            next.anchor_ns = self.anchor_ns;
+        }
+        next.opened_ns = self.opened_ns;
+        next.labelled_s = self.labelled_s;
+        let after = self.labelled_s.map(|second| {
+            let reached =
+                i128::from(second) * i128::from(SECOND_NS) + i128::from(SECOND_NS / 2) - next.anchor_ns;
+            reached.div_euclid(next.window_ns)
+        });
+        next.set_due(now, after);
+        *self = next;
+    }
+
+    /// An instance before this one labelled a window with `label_s`: on a `Wall` grid the first window here ends
+    /// at a later slot, so that no slot is told twice. A label that lies far ahead is not believed.
+    pub(super) fn resume(&mut self, label_s: u64, now: Now) {
+        let label_ns = i128::from(label_s) * i128::from(SECOND_NS);
+        let ahead_ns = label_ns - i128::from(now.wall_ns);
+        if self.align != FlushAlign::Wall || ahead_ns > RESUME_WINDOWS_MAX * self.window_ns {
+            return;
+        }
+        self.labelled_s = Some(label_s);
+        self.set_due(now, Some((label_ns - self.anchor_ns).div_euclid(self.window_ns)));
+    }
+
+    /// Monotonic nanoseconds at which the window ends.
+    pub(super) fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    /// Ends the window, late or early, and opens the next.
+    pub(super) fn close(&mut self, now: Now) -> FlushInfo {
+        let late_ns = i128::from(now.mono_ns) - i128::from(self.due_ns);
+        let time_s = match self.align {
+            FlushAlign::Interval => self.label_interval(now, late_ns.max(0)),
+            FlushAlign::Wall | FlushAlign::Start => {
+                self.slot += (late_ns / self.window_ns).max(0);
+                round_seconds(self.anchor_ns + self.slot * self.window_ns)
+            }
+        };
+        let info = FlushInfo {
+            time_s,
+            window_s: self.window_ns as f64 / 1e9,
+            elapsed_s: now.mono_ns.saturating_sub(self.opened_ns) as f64 / 1e9,
+        };
+        self.labelled_s = Some(time_s);
+        self.opened_ns = now.mono_ns;
+        match self.align {
+            FlushAlign::Interval if late_ns >= 0 => {
+                let slots = late_ns / self.window_ns + 1;
+                self.due_ns = (i128::from(self.due_ns) + slots * self.window_ns) as u64;
+            }
+            _ => self.set_due(now, Some(self.slot)),
+        }
+        info
+    }
+
+    /// The wall clock's second when the window was due, or now when it ends early.
+    fn label_interval(&self, now: Now, late_ns: i128) -> u64 {
+        let second = (i128::from(now.wall_ns) - late_ns).max(0) / i128::from(SECOND_NS);
+        let whole_seconds = self.window_ns >= i128::from(SECOND_NS);
+        let least = self.labelled_s.map_or(0, |last| last + u64::from(whole_seconds));
+        (second as u64).max(least)
+    }
+
+    /// Chooses the slot at which the window that opens at `now` ends: one after `after`.
+    fn set_due(&mut self, now: Now, after: Option<i128>) {
+        if self.align == FlushAlign::Interval {
+            self.due_ns = now.mono_ns + self.window_ns as u64;
+            return;
+        }
+        let past_ns = i128::from(now.wall_ns) - self.anchor_ns;
+        let next = match self.align {
+            // Half up, as JavaScript rounds.
+            FlushAlign::Start => (2 * past_ns + self.window_ns).div_euclid(2 * self.window_ns) + 1,
+            _ => past_ns.div_euclid(self.window_ns) + 1,
+        };
+        self.slot = after.map_or(next, |after| next.max(after + 1));
+        let wait = self.anchor_ns + self.slot * self.window_ns - i128::from(now.wall_ns);
+        // Half a window longer is how a slot is skipped or a small step back taken; more is a great step back.
+        let wait = if 2 * wait > 3 * self.window_ns { self.window_ns + self.window_ns / 10 } else { wait };
+        self.due_ns = now.mono_ns + wait.max(1) as u64;
+    }
+}
+
+fn round_seconds(ns: i128) -> u64 {
+    (ns + i128::from(SECOND_NS / 2)).div_euclid(i128::from(SECOND_NS)).max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(mono_ms: u64, wall_ms: u64) -> Now {
+        Now { mono_ns: mono_ms * MS, wall_ns: wall_ms * MS }
+    }
+
+    /// Runs `windows` windows without a step and without lateness: (due in ms since the start, label, elapsed).
+    fn run(align: FlushAlign, window_ms: u64, wall_ms: u64, windows: usize) -> Vec<(u64, u64, f64)> {
+        let start = at(5_000, wall_ms);
+        let mut clock = Clock::new(align, window_ms, start);
+        (0..windows)
+            .map(|_| {
+                let due = clock.due_ns();
+                let info = clock.close(start.plus_ns(due - start.mono_ns));
+                ((due - start.mono_ns) / MS, info.time_s, info.elapsed_s)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn grids_hang_where_the_spec_says() {
+        use FlushAlign::{Interval, Start, Wall};
+        // The start second is rounded: 1003.4 s to 1003, 1003.6 s to 1004.
+        assert_eq!(run(Start, 10_000, 1_003_400, 2), [(9_600, 1013, 9.6), (19_600, 1023, 10.0)]);
+        assert_eq!(run(Start, 10_000, 1_003_600, 2), [(10_400, 1014, 10.4), (20_400, 1024, 10.0)]);
+        assert_eq!(run(Wall, 10_000, 1_003_400, 2), [(6_600, 1010, 6.6), (16_600, 1020, 10.0)]);
+        assert_eq!(run(Wall, 10_000, 1_010_000, 1), [(10_000, 1020, 10.0)]);
+        assert_eq!(run(Interval, 10_000, 1_003_900, 2), [(10_000, 1013, 10.0), (20_000, 1023, 10.0)]);
+        // Several flushes share a second when the window is shorter; halves round up.
+        let labels: Vec<u64> = run(Start, 500, 7_000, 4).iter().map(|window| window.1).collect();
+        assert_eq!(labels, [8, 8, 9, 9]);
+    }
+
+    #[test]
+    fn a_restart_neither_doubles_nor_skips_a_slot() {
+        // Stopped in the slot of 1070. (started at, label of the instance before) -> first label here.
+        for (start_ms, before, first) in [
+            (1_069_200, 1070, 1080),
+            (1_071_000, 1070, 1080),
+            (1_085_000, 1070, 1090),
+            (1_069_200, 1060, 1070),
+            (1_069_200, 9_999, 1070),
+        ] {
+            let mut clock = Clock::new(FlushAlign::Wall, 10_000, at(0, start_ms));
+            clock.resume(before, at(0, start_ms));
+            let due_ms = clock.due_ns() / MS;
+            assert_eq!(clock.close(at(due_ms, start_ms + due_ms)).time_s, first, "{start_ms} {before}");
+            assert_eq!(due_ms + start_ms, first * 1000, "{start_ms} {before}");
+        }
+    }
+
+    #[test]
+    fn a_late_flush_skips_slots_as_node_does() {
+        let start = at(0, 1_000_000);
+        for (align, late_ms, label, next_due_ms) in [
+            (FlushAlign::Start, 4_000, 1010, 20_000),
+            (FlushAlign::Start, 6_000, 1010, 30_000),
+            (FlushAlign::Start, 14_000, 1020, 30_000),
+            (FlushAlign::Wall, 6_000, 1010, 20_000),
+            (FlushAlign::Wall, 26_000, 1030, 40_000),
+            (FlushAlign::Interval, 6_000, 1010, 20_000),
+            (FlushAlign::Interval, 26_000, 1010, 40_000),
+        ] {
+            let mut clock = Clock::new(align, 10_000, start);
+            let info = clock.close(start.plus_ns((10_000 + late_ms) * MS));
+            assert_eq!((info.time_s, info.window_s), (label, 10.0), "{align:?} late by {late_ms}");
+            assert_eq!(clock.due_ns(), next_due_ms * MS, "{align:?} late by {late_ms}");
+        }
+    }
+
+    #[test]
+    fn steps_of_the_wall_clock_neither_double_nor_skip_a_slot() {
+        for (align, step_ms, next_label, next_wait_ms) in [
+            (FlushAlign::Wall, 300, 1020, 9_700),
+            (FlushAlign::Wall, -300, 1020, 10_300),
+            (FlushAlign::Wall, -4_000, 1020, 14_000),
+            (FlushAlign::Wall, 3_600_000, 4620, 10_000),
+            (FlushAlign::Wall, -3_600_000, 1020, 11_000),
+            (FlushAlign::Start, -300, 1020, 10_300),
+            (FlushAlign::Interval, -3_600_000, 1011, 10_000),
+        ] {
+            let mut clock = Clock::new(align, 10_000, at(0, 1_000_000));
+            let wall = |mono_ms: u64| (mono_ms + 1_000_000).saturating_add_signed(step_ms);
+            // The step falls into the first window: its label is that of the end set before.
+            let first = clock.close(at(10_000, wall(10_000)));
+            if align != FlushAlign::Interval {
+                assert_eq!(first.time_s, 1010, "{align:?} {step_ms}");
+                assert_eq!(clock.due_ns() / MS - 10_000, next_wait_ms, "{align:?} {step_ms}");
+                let due_ms = clock.due_ns() / MS;
+                assert_eq!(clock.close(at(due_ms, wall(due_ms))).time_s, next_label, "{align:?} {step_ms}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_early_end_takes_the_label_of_its_slot() {
+        let start = at(0, 1_000_000);
+        for (align, label, next_label) in [
+            (FlushAlign::Wall, 1010, 1020),
+            (FlushAlign::Start, 1010, 1020),
+            (FlushAlign::Interval, 1004, 1014),
+        ] {
+            let mut clock = Clock::new(align, 10_000, start);
+            let info = clock.close(start.plus_ns(4_000 * MS));
+            assert_eq!((info.time_s, info.elapsed_s), (label, 4.0), "{align:?}");
+            let due = clock.due_ns();
+            assert_eq!(clock.close(start.plus_ns(due)).time_s, next_label, "{align:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn labels_strictly_increase_whatever_the_clocks_do(
+            align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
+            window_ms in 1_000u64..30_000,
+            start_ms in 1_000_000_000u64..1_000_100_000,
+            moves in prop::collection::vec((0u64..40_000, -100_000i64..100_000, 0u8..4, 1_000u64..30_000), 1..60),
+        ) {
+            let mut now = at(77_000, start_ms);
+            let mut clock = Clock::new(align, window_ms, now);
+            let mut last = None;
+            for (late_ms, step_ms, what, other_ms) in moves {
+                let wait = clock.due_ns().saturating_sub(now.mono_ns);
+                match what {
+                    0 => now = now.plus_ns(wait),
+                    1 => now = now.plus_ns(wait + late_ms * MS),
+                    2 => now = now.plus_ns(wait / 2),
+                    _ => {
+                        now = now.plus_ns(wait / 3);
+                        clock.follow(align, other_ms, now);
+                        now = now.plus_ns(clock.due_ns() - now.mono_ns);
+                    }
+                }
+                let info = clock.close(now);
+                prop_assert!(last.is_none_or(|last| info.time_s > last), "{last:?} then {info:?}");
+                prop_assert!(clock.due_ns() > now.mono_ns);
+                last = Some(info.time_s);
+                now.wall_ns = now.wall_ns.saturating_add_signed(step_ms * 1_000_000);
+            }
+        }
+    }
+}

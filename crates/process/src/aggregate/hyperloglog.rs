@@ -1,0 +1,103 @@
+//! How many distinct members a set saw, estimated in 16 KiB (HyperLogLog with p = 14, error about 0.8 %).
+//!
+//! The estimator is Otmar Ertl's ("New cardinality estimation algorithms for HyperLogLog sketches", 2017): no
+//! correction tables, and no seam between small and large counts.
+
+/// Bits of the hash that choose a register.
+const P: u32 = 14;
+const REGISTERS: usize = 1 << P;
+/// Most that a register can hold: leading zeros of the other 50 bits, and one.
+const Q: usize = 64 - P as usize;
+
+/// An estimate in the making.
+#[derive(Clone, Debug)]
+pub(super) struct HyperLogLog {
+    registers: Box<[u8]>,
+}
+
+impl HyperLogLog {
+    pub(super) fn new() -> HyperLogLog {
+        HyperLogLog { registers: vec![0; REGISTERS].into_boxed_slice() }
+    }
+
+    /// Counts a member by its hash, all of whose bits must be good.
+    pub(super) fn add(&mut self, hash: u64) {
+        let register = &mut self.registers[(hash >> (64 - P)) as usize];
+        // The bit set at the end stops the count at Q + 1 zeros.
+        let rank = ((hash << P) | (1 << (P - 1))).leading_zeros() as u8 + 1;
+        *register = (*register).max(rank);
+    }
+
+    /// Distinct members so far.
+    pub(super) fn estimate(&self) -> u64 {
+        let mut counts = [0u32; Q + 2];
+        for register in &self.registers {
+            counts[usize::from(*register)] += 1;
+        }
+        let m = REGISTERS as f64;
+        let mut z = m * tau(1.0 - f64::from(counts[Q + 1]) / m);
+        for count in counts[1..=Q].iter().rev() {
+            z = 0.5 * (z + f64::from(*count));
+        }
+        z += m * sigma(f64::from(counts[0]) / m);
+        (m * m / (2.0 * std::f64::consts::LN_2 * z)).round() as u64
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.registers.len()
+    }
+}
+
+fn sigma(mut x: f64) -> f64 {
+    if x == 1.0 {
+        return f64::INFINITY;
+    }
+    let (mut y, mut z) = (1.0, x);
+    loop {
+        x *= x;
+        let before = z;
+        z += x * y;
+        y += y;
+        if z == before {
+            return z;
+        }
+    }
+}
+
+fn tau(mut x: f64) -> f64 {
+    if x == 0.0 || x == 1.0 {
+        return 0.0;
+    }
+    let (mut y, mut z) = (1.0, 1.0 - x);
+    loop {
+        x = x.sqrt();
+        let before = z;
+        y *= 0.5;
+        z -= (1.0 - x) * (1.0 - x) * y;
+        if z == before {
+            return z / 3.0;
+        }
+    }
+}
+
+#[test]
+fn estimates_stay_within_three_deviations() {
+    use std::hash::BuildHasher;
+    let hasher = foldhash::quality::FixedState::with_seed(42);
+    let mut sketch = HyperLogLog::new();
+    assert_eq!(sketch.estimate(), 0);
+    let mut next_check = 10u64;
+    for member in 1..=300_000u64 {
+        let hash = hasher.hash_one(member);
+        sketch.add(hash);
+        sketch.add(hash);
+        if member == next_check {
+            let error = sketch.estimate() as f64 / member as f64 - 1.0;
+            assert!(error.abs() < 0.0245, "{error} at {member}");
+            next_check = next_check * 3 / 2;
+        }
+    }
+    let mut full = HyperLogLog::new();
+    (0..REGISTERS as u64).for_each(|register| full.add(register << (64 - P)));
+    assert!(full.estimate() > 1 << 50, "registers at their most stay finite");
+}

@@ -1,0 +1,134 @@
+//! Which names get the most lines (`keyFlush`, spec statsd §7.9).
+
+use foldhash::quality::RandomState;
+use hashbrown::HashMap;
+use model::Now;
+
+use super::plan::KeyFlushPlan;
+
+/// Names that are counted between two reports; lines of further names go uncounted.
+pub const BUSY_NAMES_MAX: usize = 100_000;
+
+/// Lines per name since the last report.
+#[derive(Debug, Default)]
+pub(super) struct BusyNames {
+    plan: Option<KeyFlushPlan>,
+    // The order of the table never shows: reports are sorted by count and then by name.
+    lines: HashMap<Box<[u8]>, u64, RandomState>,
+    name_bytes: usize,
+    shed: u64,
+    due_ns: u64,
+}
+
+impl BusyNames {
+    pub(super) fn new(plan: Option<KeyFlushPlan>, now: Now) -> BusyNames {
+        let mut names = BusyNames::default();
+        names.follow(plan, now);
+        names
+    }
+
+    /// Takes over another plan. The counts stay unless the report is switched off.
+    pub(super) fn follow(&mut self, plan: Option<KeyFlushPlan>, now: Now) {
+        if self.plan.map(|plan| plan.interval_ms) != plan.map(|plan| plan.interval_ms) {
+            self.due_ns = plan.map_or(0, |plan| now.mono_ns + interval_ns(plan));
+        }
+        self.plan = plan;
+        if self.plan.is_none() {
+            self.clear();
+        }
+    }
+
+    /// Counts one line.
+    pub(super) fn count(&mut self, name: &[u8]) {
+        if self.plan.is_none() {
+            return;
+        }
+        if let Some(lines) = self.lines.get_mut(name) {
+            *lines += 1;
+        } else if self.lines.len() < BUSY_NAMES_MAX {
+            self.lines.insert(name.into(), 1);
+            self.name_bytes += name.len();
+        } else {
+            self.shed += 1;
+        }
+    }
+
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.plan.map(|_| self.due_ns)
+    }
+
+    /// The report when it is due: names with their lines, the busiest first. Starts counting anew.
+    pub(super) fn report(&mut self, now: Now) -> Option<Vec<(Vec<u8>, u64)>> {
+        let plan = self.plan.filter(|_| now.mono_ns >= self.due_ns)?;
+        let missed = (now.mono_ns - self.due_ns) / interval_ns(plan);
+        self.due_ns += (missed + 1) * interval_ns(plan);
+        let mut report: Vec<(Vec<u8>, u64)> =
+            self.lines.drain().map(|(name, lines)| (name.into_vec(), lines)).collect();
+        self.clear();
+        report.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let share = report.len() as f64 * plan.percent / 100.0;
+        let shown = if plan.round_up { share.ceil() } else { share.floor() };
+        report.truncate(shown as usize);
+        Some(report)
+    }
+
+    fn clear(&mut self) {
+        self.name_bytes = 0;
+        self.lines.clear();
+        self.lines.shrink_to(1024);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    pub(super) fn shed(&self) -> u64 {
+        self.shed
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.lines.allocation_size() + self.name_bytes
+    }
+}
+
+fn interval_ns(plan: KeyFlushPlan) -> u64 {
+    plan.interval_ms.max(1).saturating_mul(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(percent: f64, round_up: bool) -> Option<KeyFlushPlan> {
+        Some(KeyFlushPlan { interval_ms: 10_000, percent, round_up })
+    }
+
+    #[test]
+    fn the_busiest_share_is_reported_and_counting_starts_anew() {
+        for (percent, round_up, want) in
+            [(100.0, true, "a3 c2 b1 d1"), (30.0, true, "a3 c2"), (30.0, false, "a3"), (1.0, false, "")]
+        {
+            let mut names = BusyNames::new(plan(percent, round_up), Now::default());
+            b"abcaadc".iter().for_each(|name| names.count(&[*name]));
+            assert_eq!(names.report(Now { mono_ns: 9_999_999_999, wall_ns: 0 }), None);
+            let report = names.report(Now { mono_ns: 10_000_000_000, wall_ns: 0 }).expect("due");
+            let text: Vec<String> =
+                report.iter().map(|(name, lines)| format!("{}{lines}", name.escape_ascii())).collect();
+            assert_eq!(text.join(" "), want);
+            assert_eq!((names.len(), names.due_ns()), (0, Some(20_000_000_000)));
+        }
+    }
+
+    #[test]
+    fn the_table_is_bounded() {
+        let mut names = BusyNames::new(plan(100.0, true), Now::default());
+        for name in 0..BUSY_NAMES_MAX as u32 + 5 {
+            names.count(&name.to_le_bytes());
+        }
+        names.count(&0u32.to_le_bytes());
+        assert_eq!((names.len(), names.shed()), (BUSY_NAMES_MAX, 5));
+        names.follow(None, Now::default());
+        names.count(b"x");
+        assert_eq!((names.len(), names.due_ns()), (0, None));
+    }
+}

@@ -1,0 +1,207 @@
+//! Aggregation of samples by window: the state of all series, and what a window gives.
+//!
+//! Path of a sample: `pipeline Shard::push` -> **`Aggregator::add`** -> `Index::probe` (by the parser's hash) ->
+//! `Keys::confirm` (the key's bytes) -> `Counter::add` and its like. At the window's end: `tick` ->
+//! `Clock::close` -> `table::flush` per series -> the caller's `emit`.
+//!
+//! Closing a window only turns the parity. A sweep then flushes all series in slices, and a sample for a
+//! series that the sweep has not reached flushes it first. So no sample waits for a flush, and no value of
+//! the old window mixes with the new one.
+//!
+//! Not here: names in outputs (`wire`), where flushed values go (`pipeline`). No I/O, no clock.
+//! Invariants: every sample given to `add` is counted once in [`Added`]; every series of a closed window is
+//! emitted or expires exactly once; when no sweep is under way all entries have the current parity.
+
+mod add;
+mod arena;
+mod birth;
+mod cells;
+mod clock;
+mod counters;
+mod desk;
+mod figures;
+mod gauges;
+mod hyperloglog;
+mod index;
+mod key_flush;
+mod keys;
+mod labels;
+mod manage;
+mod own;
+mod plan;
+mod sets;
+mod sketch;
+mod slab;
+mod sweep;
+mod table;
+#[cfg(test)]
+mod tests;
+mod timer_maths;
+mod timers;
+
+pub use figures::Figures;
+pub use key_flush::BUSY_NAMES_MAX;
+pub use manage::Current;
+pub use plan::{AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel};
+pub use sweep::{FlushEnd, Tick};
+
+use model::{Kind, Now};
+
+use clock::Clock;
+use desk::Desk;
+use key_flush::BusyNames;
+use keys::Keys;
+use own::OwnSeries;
+use sweep::Cursor;
+use table::{Closing, Tables};
+
+/// How the samples of one [`Aggregator::add`] ended. The first five add up to their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Became part of an aggregate.
+    pub aggregated: u64,
+    /// Had a client's time and were emitted at once.
+    pub routed: u64,
+    /// Would have made a new series past `series_max`.
+    pub shed_series_max: u64,
+    /// Came to a timer that had all the values it may have.
+    pub shed_timer_values: u64,
+    /// Would have made a sum that is not finite.
+    pub rejected_non_finite: u64,
+    /// New series whose name exists under another kind; their samples are counted above.
+    pub conflicts: u64,
+}
+
+/// All series of one aggregation, owned by one thread.
+#[derive(Debug)]
+pub struct Aggregator {
+    plan: AggregatePlan,
+    clock: Clock,
+    keys: Keys,
+    tables: Tables,
+    desk: Desk,
+    own: OwnSeries,
+    /// The closed window whose series are still being emitted.
+    closing: Option<Closing>,
+    cursor: Cursor,
+    /// Of the current window; see [`table::PARITY`].
+    parity: u32,
+    /// Now, as far as samples have told.
+    beat: u32,
+    busy: BusyNames,
+    totals: Totals,
+    /// Room for canonical keys.
+    canonical: Vec<u8>,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    created: u64,
+    expired: u64,
+    deleted: u64,
+    aliases_refused: u64,
+    conflicts: u64,
+}
+
+impl Aggregator {
+    /// An aggregation without series; its first window begins at `start`.
+    pub fn new(plan: AggregatePlan, start: Now) -> Aggregator {
+        Aggregator {
+            clock: Clock::new(plan.align, plan.window_ms, start),
+            keys: Keys::new(),
+            tables: Tables::new(),
+            desk: Desk::new(&plan),
+            own: OwnSeries::default(),
+            closing: None,
+            cursor: Cursor::default(),
+            parity: 0,
+            beat: table::beat(start),
+            busy: BusyNames::new(plan.key_flush, start),
+            totals: Totals::default(),
+            canonical: Vec::new(),
+            plan,
+        }
+    }
+
+    /// The plan that is followed now.
+    pub fn plan(&self) -> &AggregatePlan {
+        &self.plan
+    }
+
+    /// Follows another plan from now on and keeps all state. A window that is open ends on the new grid; its
+    /// samples stay.
+    pub fn reconfigure(&mut self, plan: AggregatePlan, now: Now) {
+        self.clock.follow(plan.align, plan.window_ms, now);
+        self.desk.follow(&plan);
+        self.busy.follow(plan.key_flush, now);
+        let keeps_change = plan.keep_contains != self.plan.keep_contains;
+        self.plan = plan;
+        if keeps_change {
+            self.renew_exemptions();
+        }
+    }
+
+    /// Goes on after an instance that labelled its last window with `label_s` (Unix seconds): with windows on the
+    /// wall clock's grid no label is told twice and none is left out. Call it before the first record.
+    pub fn resume_after(&mut self, label_s: u64, now: Now) {
+        self.clock.resume(label_s, now);
+    }
+
+    /// The sources read names by other rules from now on: what was learnt about spellings is forgotten, the series
+    /// and their values stay.
+    pub fn forget_spellings(&mut self) {
+        self.keys.forget_aliases();
+    }
+
+    /// Series of one kind that exist now.
+    pub fn len(&self, kind: Kind) -> usize {
+        self.tables.len(kind)
+    }
+
+    /// True when there is no series of any kind.
+    pub fn is_empty(&self) -> bool {
+        Kind::ALL.iter().all(|kind| self.tables.len(*kind) == 0)
+    }
+
+    /// Counts one line for the `keyFlush` report; nothing without a `key_flush` plan.
+    pub fn count_name(&mut self, name: &[u8]) {
+        self.busy.count(name);
+    }
+
+    /// The `keyFlush` report when it is due: (name, lines), the busiest first, as many as the plan shows. At
+    /// most [`BUSY_NAMES_MAX`] names are counted between two reports.
+    pub fn key_flush(&mut self, now: Now) -> Option<Vec<(Vec<u8>, u64)>> {
+        self.busy.report(now)
+    }
+
+    /// Monotonic nanoseconds at which the next `keyFlush` report is due; None without a plan for it.
+    pub fn key_flush_due_ns(&self) -> Option<u64> {
+        self.busy.due_ns()
+    }
+
+    /// The state in numbers. Cheap, but not free: once per flush or request, not per batch.
+    pub fn figures(&self) -> Figures {
+        let mut series = [0; Kind::ALL.len()];
+        for kind in Kind::ALL {
+            series[kind as usize] = self.tables.len(kind) as u64;
+        }
+        let tally = &self.desk.tally;
+        let memory = self.keys.memory_bytes() + self.tables.memory_bytes() + self.busy.memory_bytes();
+        Figures {
+            series,
+            created: self.totals.created,
+            expired: self.totals.expired,
+            deleted: self.totals.deleted,
+            aliases: u64::from(self.keys.aliases()),
+            aliases_refused: self.totals.aliases_refused,
+            conflicts: self.totals.conflicts,
+            timer_values: tally.timer_values,
+            timer_sketches: tally.timer_sketches,
+            set_estimates: tally.set_estimates,
+            busy_names: self.busy.len() as u64,
+            busy_names_shed: self.busy.shed(),
+            memory_bytes: memory as u64 + tally.heap_bytes,
+        }
+    }
+}

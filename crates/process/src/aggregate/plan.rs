@@ -1,0 +1,138 @@
+//! What an aggregation is told to do. Made by `config`, checked there.
+
+/// Which grid the flushes hang on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushAlign {
+    /// Multiples of the window since the Unix epoch; points are labelled with the start of their window's end slot.
+    Wall,
+    /// The second in which the daemon started, as node does (spec statsd §7.1).
+    Start,
+    /// One window after the start and then every window, as Net::Statsd::Server does.
+    Interval,
+}
+
+/// What becomes of a series that saw nothing in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Kept and sent for ever: zeros, or a gauge's last value.
+    Keep,
+    /// Removed at once, or for gauges after `ttl_windows` (node's delete switches and `gaugesMaxTTL`).
+    Delete {
+        /// Flushes that a gauge survives after its last update; 1 for the other kinds.
+        ttl_windows: u32,
+    },
+    /// Sent as in `Keep` until so many seconds have passed since the last sample, then removed.
+    After {
+        /// Seconds.
+        seconds: u64,
+    },
+}
+
+/// What becomes of idle series, per kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdlePlan {
+    /// Counters.
+    pub counters: Idle,
+    /// Gauges.
+    pub gauges: Idle,
+    /// Timers.
+    pub timers: Idle,
+    /// Sets.
+    pub sets: Idle,
+}
+
+/// One entry of node's `histogram` list (spec statsd §7.5).
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistogramPlan {
+    /// Applies to timers whose name contains this text; the first entry that applies wins.
+    pub name_contains: String,
+    /// Upper limits, ascending, with their label text; `f64::INFINITY` for `inf`. Empty: no histogram.
+    pub bins: Vec<(f64, String)>,
+}
+
+/// `keyFlush`: which names got the most lines (spec statsd §7.9). Where the report goes is the output's matter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeyFlushPlan {
+    /// Milliseconds between reports.
+    pub interval_ms: u64,
+    /// Share of names that a report shows: `0 < percent <= 100`.
+    pub percent: f64,
+    /// Round the number of names up (node) or down (Perl).
+    pub round_up: bool,
+}
+
+/// How percentile labels are made from a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PercentLabel {
+    /// The first `.` becomes `_`, the first `-` becomes `top` (node).
+    First,
+    /// Every `.` becomes `_` and every `-` becomes `top` (Perl).
+    Every,
+}
+
+/// An aggregation, whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregatePlan {
+    /// Length of a window in milliseconds: at least 1.
+    pub window_ms: u64,
+    /// Grid of the flushes.
+    pub align: FlushAlign,
+    /// Divide rates by the elapsed time instead of the window.
+    pub measured_rates: bool,
+    /// Thresholds in configured order with the decimal text they were written as; `-100 <= p <= 100`.
+    pub percentiles: Vec<(f64, String)>,
+    /// How their labels are made.
+    pub percent_label: PercentLabel,
+    /// Histograms, first match wins.
+    pub histograms: Vec<HistogramPlan>,
+    /// Only these timer aggregates (`calculatedTimerMetrics`, spec statsd §7.7); empty for all.
+    pub timer_aggregates: Vec<String>,
+    /// Weigh sampled timer values in sums and percentiles (`union`); otherwise only `count` is scaled (node).
+    pub timer_weights: bool,
+    /// Ignore the sample rate of timers altogether (`perl`).
+    pub timer_rate_ignored: bool,
+    /// Values that a timer keeps exactly in one window; past it a sketch of 1 % relative error. 0: always exact.
+    pub timer_exact_max: usize,
+    /// Members that a set keeps exactly; past it an estimate (HyperLogLog, p = 14). 0: always exact.
+    pub set_exact_max: usize,
+    /// Hand the members of sets to the outputs.
+    pub set_members: bool,
+    /// What becomes of idle series.
+    pub idle: IdlePlan,
+    /// Most series; new ones past it are shed as `series_max`.
+    pub series_max: u32,
+    /// Names of self counters that survive deletion: keys that contain one of these texts.
+    pub keep_contains: Vec<String>,
+    /// Let counters become infinite or NaN (`compat_quirks`).
+    pub allow_non_finite: bool,
+    /// Report of busy names; none when absent.
+    pub key_flush: Option<KeyFlushPlan>,
+}
+
+impl Default for AggregatePlan {
+    /// The native defaults (dialect `union`).
+    fn default() -> Self {
+        let idle = Idle::After { seconds: 300 };
+        AggregatePlan {
+            window_ms: 10_000,
+            align: FlushAlign::Wall,
+            measured_rates: false,
+            percentiles: vec![(90.0, "90".into())],
+            percent_label: PercentLabel::First,
+            histograms: Vec::new(),
+            timer_aggregates: Vec::new(),
+            timer_weights: true,
+            timer_rate_ignored: false,
+            timer_exact_max: 65_536,
+            set_exact_max: model::limits::SET_EXACT_MAX,
+            set_members: false,
+            idle: IdlePlan { counters: idle, gauges: idle, timers: idle, sets: idle },
+            series_max: model::limits::SERIES_MAX,
+            keep_contains: ["packets_received", "metrics_received", "bad_lines_seen"]
+                .map(String::from)
+                .into(),
+            allow_non_finite: false,
+            key_flush: None,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Sets: distinct members of a window, exact up to a limit and then estimated (spec statsd §7.6).
+
+use std::hash::BuildHasher;
+
+use foldhash::quality::FixedState;
+use hashbrown::HashTable;
+use model::{FlushInfo, Flushed, Kind, SeriesRef};
+
+use super::desk::{Desk, Tally};
+use super::hyperloglog::HyperLogLog;
+use super::plan::{Idle, IdlePlan};
+use super::table::{Closing, State, Table, Tables};
+
+/// Bytes that members may have on average before a set is estimated although it has few of them.
+pub(super) const MEMBER_BYTES_MAX: usize = 256;
+/// Bytes of members past which even a set without `set_exact_max` is estimated: offsets are 32 bits wide.
+pub(super) const SET_BYTES_MAX: usize = 1 << 30;
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    hash: u32,
+    at: u32,
+    len: u32,
+}
+
+/// Members, each once.
+#[derive(Debug, Default)]
+struct Exact {
+    /// All members in order of arrival, joined with LF. No member contains one: lines end there.
+    text: Vec<u8>,
+    members: HashTable<Member>,
+}
+
+#[derive(Debug, Default)]
+enum Members {
+    #[default]
+    None,
+    Exact(Box<Exact>),
+    Estimate(Box<HyperLogLog>),
+}
+
+/// The members of a window.
+#[derive(Debug, Default)]
+pub(super) struct Set(Members);
+
+impl Exact {
+    fn memory_bytes(&self) -> usize {
+        size_of::<Exact>() + self.text.capacity() + self.members.allocation_size()
+    }
+
+    fn of(&self, member: Member) -> &[u8] {
+        &self.text[member.at as usize..][..member.len as usize]
+    }
+
+    /// True when the member is new.
+    fn add(&mut self, member: &[u8], hash: u32) -> bool {
+        let text = &self.text;
+        let is =
+            |known: &Member| known.hash == hash && &text[known.at as usize..][..known.len as usize] == member;
+        if self.members.find(spread(hash), is).is_some() {
+            return false;
+        }
+        if self.members.is_empty() {
+            self.text.clear();
+        } else {
+            self.text.push(b'\n');
+        }
+        let known = Member { hash, at: self.text.len() as u32, len: member.len() as u32 };
+        self.text.extend_from_slice(member);
+        self.members.insert_unique(spread(hash), known, |known| spread(known.hash));
+        true
+    }
+
+    fn clear(&mut self) {
+        let used = self.text.len();
+        self.text.clear();
+        if self.text.capacity() > 256 && used < self.text.capacity() / 4 {
+            self.text.shrink_to(used * 2);
+        }
+        let used = self.members.len();
+        self.members.clear();
+        if self.members.capacity() > 64 && used < self.members.capacity() / 4 {
+            self.members.shrink_to(used * 2, |known| spread(known.hash));
+        }
+    }
+}
+
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
+}
+
+impl Set {
+    fn memory_bytes(&self) -> usize {
+        match &self.0 {
+            Members::None => 0,
+            Members::Exact(exact) => exact.memory_bytes(),
+            Members::Estimate(sketch) => size_of::<HyperLogLog>() + sketch.memory_bytes(),
+        }
+    }
+
+    /// Adds a member. `seed` must be the same for all members of a set, and unknown to senders.
+    pub(super) fn add(&mut self, member: &[u8], seed: u32, desk: &mut Desk) {
+        if member.is_ascii() {
+            return self.add_text(if member.is_empty() { b"0" } else { member }, seed, desk);
+        }
+        // Members are compared as text: two byte strings that decode to the same replacement characters are one.
+        self.add_text(String::from_utf8_lossy(member).as_bytes(), seed, desk);
+    }
+
+    fn add_text(&mut self, member: &[u8], seed: u32, desk: &mut Desk) {
+        let hasher = FixedState::with_seed(u64::from(seed));
+        let hash = hasher.hash_one(member);
+        let exact = match &mut self.0 {
+            Members::Estimate(sketch) => return sketch.add(hash),
+            Members::Exact(exact) => exact,
+            Members::None => {
+                desk.tally.heap(0, size_of::<Exact>());
+                self.0 = Members::Exact(Box::default());
+                let Members::Exact(exact) = &mut self.0 else { return };
+                exact
+            }
+        };
+        let before = exact.memory_bytes();
+        if !exact.add(member, (hash >> 32) as u32) {
+            return;
+        }
+        desk.tally.heap(before, exact.memory_bytes());
+        let bytes_max = match desk.set_exact_max {
+            0 => SET_BYTES_MAX,
+            members_max => members_max.saturating_mul(MEMBER_BYTES_MAX).min(SET_BYTES_MAX),
+        };
+        let members_max = if desk.set_exact_max == 0 { usize::MAX } else { desk.set_exact_max };
+        if exact.members.len() > members_max || exact.text.len() > bytes_max {
+            self.estimate(&hasher, &mut desk.tally);
+        }
+    }
+
+    #[cold]
+    fn estimate(&mut self, hasher: &FixedState, tally: &mut Tally) {
+        let before = self.memory_bytes();
+        let mut sketch = HyperLogLog::new();
+        if let Members::Exact(exact) = &self.0 {
+            exact.members.iter().for_each(|member| sketch.add(hasher.hash_one(exact.of(*member))));
+        }
+        self.0 = Members::Estimate(Box::new(sketch));
+        tally.heap(before, self.memory_bytes());
+        tally.set_estimates += 1;
+    }
+
+    /// Distinct members so far.
+    pub(super) fn count(&self) -> u64 {
+        match &self.0 {
+            Members::None => 0,
+            Members::Exact(exact) => exact.members.len() as u64,
+            Members::Estimate(sketch) => sketch.estimate(),
+        }
+    }
+
+    /// All members joined with LF; empty when there is none or they are estimated.
+    pub(super) fn text(&self) -> &[u8] {
+        match &self.0 {
+            Members::Exact(exact) => &exact.text,
+            Members::None | Members::Estimate(_) => b"",
+        }
+    }
+}
+
+impl State for Set {
+    const KIND: Kind = Kind::Set;
+
+    fn table(tables: &Tables) -> &Table<Set> {
+        &tables.sets
+    }
+
+    fn table_mut(tables: &mut Tables) -> &mut Table<Set> {
+        &mut tables.sets
+    }
+
+    fn idle(plan: &IdlePlan) -> Idle {
+        plan.sets
+    }
+
+    fn emit(
+        &mut self,
+        series: SeriesRef<'_>,
+        _active: bool,
+        closing: &Closing,
+        desk: &mut Desk,
+        emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
+    ) {
+        let members = if desk.set_members { self.text() } else { b"" };
+        emit(&closing.info, Flushed::Set { series, count: self.count(), members });
+    }
+
+    fn clear(&mut self, tally: &mut Tally) {
+        let before = self.memory_bytes();
+        match &mut self.0 {
+            Members::Exact(exact) => exact.clear(),
+            members => *members = Members::None,
+        }
+        tally.heap(before, self.memory_bytes());
+    }
+
+    fn forget(&mut self, tally: &mut Tally) {
+        tally.heap(self.memory_bytes(), 0);
+        self.0 = Members::None;
+    }
+
+    fn work(&self) -> usize {
+        match self.0 {
+            Members::Estimate(_) => 64,
+            _ => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggregate::AggregatePlan;
+
+    fn desk(set_exact_max: usize) -> Desk {
+        Desk::new(&AggregatePlan { set_exact_max, ..AggregatePlan::default() })
+    }
+
+    #[test]
+    fn members_are_texts() {
+        let table: [(&[u8], u64, &str); 4] = [
+            (b"7,8,7", 2, "7\n8"),
+            (b",0,00", 2, "0\n00"),
+            (b"\xff,\xfe,\xef\xbf\xbd", 1, "\u{fffd}"),
+            (b"__proto__,__proto__,a b", 2, "__proto__\na b"),
+        ];
+        for (members, count, text) in table {
+            let (mut set, mut desk) = (Set::default(), desk(4096));
+            members.split(|byte| *byte == b',').for_each(|member| set.add(member, 1, &mut desk));
+            assert_eq!((set.count(), set.text()), (count, text.as_bytes()));
+            set.clear(&mut desk.tally);
+            assert_eq!((set.count(), set.text()), (0, &b""[..]));
+        }
+    }
+
+    #[test]
+    fn past_the_limit_members_are_estimated_and_the_next_window_is_exact_again() {
+        let (mut set, mut desk) = (Set::default(), desk(4096));
+        let add = |set: &mut Set, desk: &mut Desk, upto: u32| {
+            (0..upto).for_each(|member| set.add(member.to_string().as_bytes(), 9, desk));
+        };
+        add(&mut set, &mut desk, 4096);
+        assert_eq!((set.count(), desk.tally.set_estimates), (4096, 0), "at the limit");
+        add(&mut set, &mut desk, 4097);
+        assert_eq!(desk.tally.set_estimates, 1, "past it");
+        assert!(set.count().abs_diff(4097) < 110, "{}", set.count());
+        add(&mut set, &mut desk, 100_000);
+        assert!(set.count().abs_diff(100_000) < 2_500, "{}", set.count());
+        assert_eq!(desk.tally.heap_bytes, set.memory_bytes() as u64);
+        set.clear(&mut desk.tally);
+        set.add(b"a", 9, &mut desk);
+        assert_eq!((set.count(), set.text()), (1, &b"a"[..]));
+        set.forget(&mut desk.tally);
+        assert_eq!(desk.tally.heap_bytes, 0);
+    }
+
+    #[test]
+    fn long_members_are_bounded_in_bytes() {
+        let (mut set, mut desk) = (Set::default(), desk(10));
+        for member in 0..4u8 {
+            set.add(&[b'a' + member; 1000], 1, &mut desk);
+        }
+        assert_eq!(desk.tally.set_estimates, 1);
+        assert_eq!(set.count(), 4);
+    }
+}

@@ -1,0 +1,174 @@
+//! The end of a window: closing it in an instant, and emitting its series in slices.
+
+use model::{FlushInfo, Flushed, Kind, Now};
+
+use super::Aggregator;
+use super::counters::Counter;
+use super::gauges::Gauge;
+use super::index::Place;
+use super::sets::Set;
+use super::table::{self, Closing, Fate, GHOST, INDEXED, OWN, PARITY, State};
+use super::timers::Timer;
+
+/// What a call of [`Aggregator::tick`] did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tick {
+    /// Nothing: no window is due and no sweep is under way.
+    Idle,
+    /// Closed the window. Nothing of it has been emitted yet.
+    Started(FlushInfo),
+    /// Emitted a slice of the closed window; there is more.
+    Sweeping,
+    /// Emitted the last slice.
+    Ended(FlushEnd),
+}
+
+/// A window whose series have all been emitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlushEnd {
+    /// The window.
+    pub info: FlushInfo,
+    /// Series that were emitted, all kinds (`numStats`).
+    pub series: u64,
+    /// When the window was closed.
+    pub started: Now,
+}
+
+/// Kinds in the order in which they are swept, then the aliases.
+const STAGES: usize = 5;
+
+/// How far a sweep has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cursor {
+    stage: usize,
+    /// First entry of the stage that has not been visited.
+    from: u32,
+}
+
+impl Cursor {
+    /// True while no entry of the kind has been visited.
+    pub(super) fn is_before<S: State>(self) -> bool {
+        let stage = Kind::ALL.iter().position(|kind| *kind == S::KIND);
+        stage.is_some_and(|stage| self.stage < stage || (self.stage == stage && self.from == 0))
+    }
+}
+
+impl Aggregator {
+    /// Monotonic nanoseconds at which `tick` next has something to do; 0, which is always past, while a sweep is
+    /// under way.
+    pub fn due_ns(&self) -> u64 {
+        if self.closing.is_some() { 0 } else { self.clock.due_ns() }
+    }
+
+    /// Closes the window when it is due, and otherwise sweeps at most `budget` series of the closed one. A large
+    /// timer counts for several. A window that falls due during a sweep is closed after it.
+    pub fn tick(&mut self, now: Now, budget: usize, mut emit: impl FnMut(&FlushInfo, Flushed<'_>)) -> Tick {
+        self.beat = table::beat(now);
+        if self.closing.is_some() {
+            return self.sweep(budget, &mut emit).map_or(Tick::Sweeping, Tick::Ended);
+        }
+        if now.mono_ns < self.clock.due_ns() {
+            return Tick::Idle;
+        }
+        Tick::Started(self.close(now))
+    }
+
+    /// Closes the window now, whatever the grid says, and emits all of it. What an unfinished sweep has left is
+    /// emitted first.
+    pub fn flush_all(&mut self, now: Now, mut emit: impl FnMut(&FlushInfo, Flushed<'_>)) -> FlushEnd {
+        while self.closing.is_some() {
+            self.sweep(usize::MAX, &mut emit);
+        }
+        self.beat = table::beat(now);
+        self.close(now);
+        loop {
+            if let Some(end) = self.sweep(usize::MAX, &mut emit) {
+                return end;
+            }
+        }
+    }
+
+    fn close(&mut self, now: Now) -> FlushInfo {
+        debug_assert!(self.closing.is_none());
+        let info = self.clock.close(now);
+        let measured = self.plan.measured_rates && info.elapsed_s > 0.0;
+        // As node divides: the interval in milliseconds by 1000.
+        let divisor = if measured { info.elapsed_s } else { self.plan.window_ms as f64 / 1000.0 };
+        self.closing = Some(Closing { info, divisor, started: now, beat: table::beat(now), emitted: 0 });
+        self.cursor = Cursor::default();
+        self.parity ^= PARITY;
+        info
+    }
+
+    /// Visits at most `budget` entries. Gives the end when all have been visited.
+    fn sweep(&mut self, budget: usize, emit: &mut impl FnMut(&FlushInfo, Flushed<'_>)) -> Option<FlushEnd> {
+        let mut budget = budget.max(1);
+        while self.cursor.stage < STAGES {
+            let next = match Kind::ALL.get(self.cursor.stage) {
+                Some(Kind::Counter) => self.sweep_kind::<Counter>(&mut budget, emit),
+                Some(Kind::Gauge) => self.sweep_kind::<Gauge>(&mut budget, emit),
+                Some(Kind::Timer) => self.sweep_kind::<Timer>(&mut budget, emit),
+                Some(Kind::Set) => self.sweep_kind::<Set>(&mut budget, emit),
+                None => self.keys.sweep_aliases(&self.tables, self.cursor.from, &mut budget),
+            };
+            match next {
+                Some(from) => {
+                    self.cursor.from = from;
+                    return None;
+                }
+                None => self.cursor = Cursor { stage: self.cursor.stage + 1, from: 0 },
+            }
+        }
+        let closing = self.closing.take()?;
+        Some(FlushEnd { info: closing.info, series: closing.emitted, started: closing.started })
+    }
+
+    /// Visits entries of one kind. Gives the place to go on at when the budget is used up.
+    fn sweep_kind<S: State>(
+        &mut self,
+        budget: &mut usize,
+        emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
+    ) -> Option<u32> {
+        let idle = S::idle(&self.plan.idle);
+        let mut from = self.cursor.from;
+        while *budget > 0 {
+            let table = S::table_mut(&mut self.tables);
+            let id = table.slab.next_taken(from)?;
+            let entry = table.slab.get_mut(id);
+            from = id + 1;
+            if entry.parity() == self.parity {
+                *budget -= 1;
+                continue;
+            }
+            *budget = budget.saturating_sub(entry.state.work());
+            let closing = self.closing.as_mut().expect("a sweep has a closed window");
+            match table::flush(entry, &self.keys.arena, idle, closing, &mut self.desk, emit) {
+                Fate::Stays => {}
+                Fate::Fades => table.ghosts += 1,
+                Fate::Goes => {
+                    self.remove::<S>(id);
+                    self.totals.expired += 1;
+                }
+            }
+        }
+        Some(from)
+    }
+
+    /// Ends an entry: its key, its slot in the index, its memory. Aliases of it are stale from now on.
+    pub(super) fn remove<S: State>(&mut self, id: u32) {
+        let table = S::table_mut(&mut self.tables);
+        let entry = table.slab.get_mut(id);
+        entry.state.forget(&mut self.desk.tally);
+        if entry.has(INDEXED) {
+            self.keys.index.remove(entry.hash, Place::series(S::KIND, id));
+        }
+        if entry.has(GHOST) {
+            table.ghosts -= 1;
+        }
+        if entry.has(OWN) {
+            self.own.forget(S::KIND, id);
+        }
+        self.keys.arena.give(entry.key.at);
+        table.slab.give(id);
+    }
+}

@@ -1,0 +1,100 @@
+//! What becomes of idle series: spec statsd §7.8 and §17 A4, all kinds, over four flushes.
+
+use super::rig::{Rig, idle, plan};
+use crate::aggregate::{AggregatePlan, Idle, IdlePlan};
+
+const LINES: &str = "c:1|c\ng:1|g\nt:1|ms\ns:1|s";
+
+/// Samples in the first window only; which kinds each of four flushes emits.
+fn kinds_emitted(idle: IdlePlan) -> [String; 4] {
+    let mut rig = Rig::new(AggregatePlan { idle, ..plan() });
+    rig.add(0, LINES);
+    [2000, 4000, 6000, 8000].map(|ms| {
+        let flushed = rig.flushed(ms);
+        flushed.split("; ").filter(|part| !part.is_empty()).map(|part| &part[..1]).collect()
+    })
+}
+
+const DELETE: Idle = Idle::Delete { ttl_windows: 1 };
+
+#[test]
+fn deletion_by_kind_over_four_flushes() {
+    let all = "cgst";
+    let keep = idle(Idle::Keep);
+    let delete = idle(DELETE);
+    let ttl = |ttl_windows| IdlePlan { gauges: Idle::Delete { ttl_windows }, ..delete };
+    let after = |seconds| idle(Idle::After { seconds });
+    let table: &[(&str, IdlePlan, [&str; 4])] = &[
+        ("default", keep, [all; 4]),
+        ("deleteIdleStats", delete, [all, "", "", ""]),
+        ("only counters", IdlePlan { counters: DELETE, ..keep }, [all, "gst", "gst", "gst"]),
+        ("only gauges", IdlePlan { gauges: DELETE, ..keep }, [all, "cst", "cst", "cst"]),
+        ("only timers", IdlePlan { timers: DELETE, ..keep }, [all, "cgs", "cgs", "cgs"]),
+        ("only sets", IdlePlan { sets: DELETE, ..keep }, [all, "cgt", "cgt", "cgt"]),
+        ("all but counters", IdlePlan { counters: Idle::Keep, ..delete }, [all, "c", "c", "c"]),
+        ("all but gauges", IdlePlan { gauges: Idle::Keep, ..delete }, [all, "g", "g", "g"]),
+        ("all but timers", IdlePlan { timers: Idle::Keep, ..delete }, [all, "t", "t", "t"]),
+        ("all but sets", IdlePlan { sets: Idle::Keep, ..delete }, [all, "s", "s", "s"]),
+        ("gaugesMaxTTL 0 is 1", ttl(0), [all, "", "", ""]),
+        ("gaugesMaxTTL 2", ttl(2), [all, "g", "", ""]),
+        ("gaugesMaxTTL 3", ttl(3), [all, "g", "g", ""]),
+        ("after 0 s", after(0), [all, "", "", ""]),
+        ("after 4 s", after(4), [all, "", "", ""]),
+        ("after 5 s", after(5), [all, all, "", ""]),
+        ("after 8 s", after(8), [all, all, all, ""]),
+        ("after 9 s", after(9), [all; 4]),
+        ("after for ever", after(u64::MAX), [all; 4]),
+    ];
+    for (what, idle, want) in table {
+        assert_eq!(kinds_emitted(*idle), *want, "{what}");
+    }
+}
+
+#[test]
+fn an_update_renews_a_gauges_ttl_and_a_delta_after_deletion_starts_from_0() {
+    let mut rig = Rig::new(AggregatePlan {
+        idle: IdlePlan { gauges: Idle::Delete { ttl_windows: 2 }, ..idle(DELETE) },
+        ..plan()
+    });
+    rig.add(0, "g:5|g");
+    assert_eq!(rig.flushed(2000), "g g 5.0");
+    rig.add(2500, "g:+1|g");
+    assert_eq!(rig.flushed(4000), "g g 6.0");
+    assert_eq!(rig.flushed(6000), "g g 6.0");
+    assert_eq!(rig.flushed(8000), "");
+    rig.add(8500, "g:+1|g");
+    assert_eq!(rig.flushed(10_000), "g g 1.0", "6 is forgotten");
+}
+
+#[test]
+fn counters_with_certain_names_survive() {
+    for policy in [DELETE, Idle::After { seconds: 1 }] {
+        let mut rig = Rig::new(AggregatePlan { idle: idle(policy), ..plan() });
+        rig.add(0, "my.packets_received.x:1|c\nplain:1|c\npackets_received:1|g");
+        assert_eq!(
+            rig.flushed(2000),
+            "c my.packets_received.x 1.0 0.5; c plain 1.0 0.5; g packets_received 1.0"
+        );
+        assert_eq!(rig.flushed(4000), "c my.packets_received.x 0.0 0.0", "{policy:?}");
+        // Another list takes effect for series that exist.
+        rig.aggregator.reconfigure(
+            AggregatePlan { idle: idle(policy), keep_contains: Vec::new(), ..plan() },
+            super::rig::at(4500),
+        );
+        rig.flushed(6000);
+        assert_eq!(rig.flushed(8000), "");
+    }
+}
+
+#[test]
+fn a_sample_for_an_expired_series_that_the_sweep_has_not_reached_begins_it_anew() {
+    let mut rig = Rig::new(AggregatePlan { idle: idle(Idle::After { seconds: 3 }), ..plan() });
+    rig.add(0, "g:5|g");
+    rig.flush(2000);
+    rig.take();
+    assert!(matches!(rig.tick(4000, 1), crate::aggregate::Tick::Started(_)));
+    rig.add(4000, "g:+1|g");
+    while !matches!(rig.tick(4000, 1), crate::aggregate::Tick::Ended(_)) {}
+    assert_eq!(rig.take(), "", "it had expired when the window closed");
+    assert_eq!(rig.flushed(6000), "g g 1.0");
+}

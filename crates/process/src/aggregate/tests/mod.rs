@@ -1,0 +1,8 @@
+//! Tests of the whole aggregation, through its public face. `rig` is what they share.
+
+mod examples;
+mod idle;
+mod limits;
+mod manage;
+mod model_check;
+mod rig;

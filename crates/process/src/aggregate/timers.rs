@@ -1,0 +1,227 @@
+//! Timers: all values of a window (spec statsd §7.3), or a sketch of them past the exact limit.
+
+use model::{FlushInfo, Flushed, Kind, SeriesRef, limits};
+
+use super::desk::{Desk, Tally};
+use super::plan::{Idle, IdlePlan};
+use super::sketch::Sketch;
+use super::table::{Closing, State, Table, Tables};
+use super::timer_maths::{self, Counted};
+
+/// What few timers need.
+#[derive(Debug, Default)]
+struct More {
+    /// Weight of each value; empty while all are 1.
+    weights: Vec<f64>,
+    /// Stands in for the values once there are too many.
+    sketch: Option<Box<Sketch>>,
+}
+
+/// The values of a window.
+#[derive(Debug, Default)]
+pub(super) struct Timer {
+    values: Vec<f64>,
+    /// Observations that the values stand for.
+    count: f64,
+    more: Option<Box<More>>,
+}
+
+/// How adding a value ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timed {
+    Added,
+    /// The count of observations would not be finite.
+    NonFinite,
+    /// The timer has as many values as it may.
+    Full,
+}
+
+impl Timed {
+    pub(super) fn finite(good: bool) -> Timed {
+        if good { Timed::Added } else { Timed::NonFinite }
+    }
+}
+
+impl Timer {
+    /// Adds a value that stands for `weight` observations.
+    #[inline]
+    pub(super) fn add(&mut self, value: f64, weight: f64, desk: &mut Desk) -> Timed {
+        let weight = if desk.timer_rate_ignored { 1.0 } else { weight };
+        let count = self.count + weight;
+        let simple = weight == 1.0 || !desk.timer_weights;
+        if count.is_finite()
+            && simple
+            && self.more.is_none()
+            && self.values.len() < self.values.capacity().min(exact_max(desk))
+        {
+            self.values.push(value);
+            self.count = count;
+            desk.tally.timer_values += 1;
+            return Timed::Added;
+        }
+        self.add_slowly(value, weight, desk)
+    }
+
+    #[inline(never)]
+    fn add_slowly(&mut self, value: f64, weight: f64, desk: &mut Desk) -> Timed {
+        let count = self.count + weight;
+        if !count.is_finite() && !desk.allow_non_finite {
+            return Timed::NonFinite;
+        }
+        let value_weight = if desk.timer_weights { weight } else { 1.0 };
+        let before = self.memory_bytes();
+        if self.sketch().is_none() && self.values.len() >= exact_max(desk) {
+            if desk.timer_exact_max == 0 {
+                return Timed::Full;
+            }
+            self.turn_to_sketch(&mut desk.tally);
+        }
+        if let Some(Some(sketch)) = self.more.as_mut().map(|more| more.sketch.as_mut()) {
+            sketch.add(value, value_weight);
+        } else {
+            self.keep(value, value_weight, exact_max(desk));
+            desk.tally.timer_values += 1;
+        }
+        self.count = count;
+        desk.tally.heap(before, self.memory_bytes());
+        Timed::Added
+    }
+
+    /// Keeps a value with its weight. Room grows twofold, but not past what may be kept.
+    fn keep(&mut self, value: f64, weight: f64, values_max: usize) {
+        let len = self.values.len();
+        if len == self.values.capacity() {
+            self.values.reserve_exact((len * 2).clamp(4, values_max.max(4)).max(len + 1) - len);
+        }
+        if weight != 1.0 || self.more.as_ref().is_some_and(|more| !more.weights.is_empty()) {
+            let weights = &mut self.more.get_or_insert_default().weights;
+            // Those before the first one that differs.
+            weights.resize(len, 1.0);
+            weights.push(weight);
+        }
+        self.values.push(value);
+    }
+
+    fn turn_to_sketch(&mut self, tally: &mut Tally) {
+        let mut sketch = Box::new(Sketch::new());
+        let more = self.more.get_or_insert_default();
+        for (at, value) in self.values.iter().enumerate() {
+            sketch.add(*value, more.weights.get(at).copied().unwrap_or(1.0));
+        }
+        more.sketch = Some(sketch);
+        more.weights = Vec::new();
+        tally.timer_values -= self.values.len() as u64;
+        tally.timer_sketches += 1;
+        self.values = Vec::new();
+    }
+
+    fn sketch(&self) -> Option<&Sketch> {
+        self.more.as_ref()?.sketch.as_deref()
+    }
+
+    /// The values in order of arrival; empty once they are in a sketch.
+    pub(super) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Observations that the values stand for.
+    pub(super) fn count(&self) -> f64 {
+        self.count
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let more = self.more.as_ref().map_or(0, |more| {
+            size_of::<More>()
+                + more.weights.capacity() * size_of::<f64>()
+                + more.sketch.as_ref().map_or(0, |sketch| sketch.memory_bytes())
+        });
+        self.values.capacity() * size_of::<f64>() + more
+    }
+
+    /// Computes all aggregates into `desk.scratch`, and sorts the values.
+    fn compute(&mut self, name: &[u8], divisor: f64, desk: &mut Desk) {
+        let counted = Counted { count: self.count, divisor };
+        let Desk { labels, scratch, timer_weights, .. } = desk;
+        if let Some(sketch) = self.sketch() {
+            return timer_maths::sketched(sketch, counted, name, labels, scratch);
+        }
+        if self.values.is_empty() {
+            return timer_maths::idle(labels, &mut scratch.aggregates);
+        }
+        let weights = self.more.as_ref().map_or(&[][..], |more| &more.weights);
+        if weights.is_empty() || !*timer_weights {
+            self.values.sort_unstable_by(f64::total_cmp);
+            return timer_maths::plain(&self.values, counted, name, labels, scratch);
+        }
+        scratch.pairs.clear();
+        scratch.pairs.extend(self.values.iter().copied().zip(weights.iter().copied()));
+        scratch.pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        for (value, pair) in self.values.iter_mut().zip(&scratch.pairs) {
+            *value = pair.0;
+        }
+        timer_maths::weighted(&self.values, counted, name, labels, scratch);
+    }
+}
+
+/// Values that are kept as they are.
+#[inline]
+fn exact_max(desk: &Desk) -> usize {
+    if desk.timer_exact_max == 0 { limits::TIMER_VALUES_MAX } else { desk.timer_exact_max }
+}
+
+impl State for Timer {
+    const KIND: Kind = Kind::Timer;
+
+    fn table(tables: &Tables) -> &Table<Timer> {
+        &tables.timers
+    }
+
+    fn table_mut(tables: &mut Tables) -> &mut Table<Timer> {
+        &mut tables.timers
+    }
+
+    fn idle(plan: &IdlePlan) -> Idle {
+        plan.timers
+    }
+
+    fn emit(
+        &mut self,
+        series: SeriesRef<'_>,
+        _active: bool,
+        closing: &Closing,
+        desk: &mut Desk,
+        emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
+    ) {
+        desk.scratch.aggregates.clear();
+        self.compute(series.name, closing.divisor, desk);
+        let (labels, aggregates) = (desk.names(), &desk.scratch.aggregates);
+        emit(&closing.info, Flushed::Timer { series, labels, aggregates, values: &self.values });
+    }
+
+    fn clear(&mut self, tally: &mut Tally) {
+        if self.values.is_empty() && self.more.is_none() {
+            self.count = 0.0;
+            return;
+        }
+        let before = self.memory_bytes();
+        let used = self.values.len();
+        tally.timer_values -= used as u64;
+        self.values.clear();
+        self.count = 0.0;
+        self.more = None;
+        if self.values.capacity() > 64 && used < self.values.capacity() / 4 {
+            self.values.shrink_to(used * 2);
+        }
+        tally.heap(before, self.memory_bytes());
+    }
+
+    fn forget(&mut self, tally: &mut Tally) {
+        tally.heap(self.memory_bytes(), 0);
+        tally.timer_values -= self.values.len() as u64;
+        *self = Timer::default();
+    }
+
+    fn work(&self) -> usize {
+        1 + self.values.len() / 16 + if self.sketch().is_some() { 64 } else { 0 }
+    }
+}

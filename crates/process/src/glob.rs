@@ -1,0 +1,325 @@
+//! Shell-style patterns on bytes, for filters in the API: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a
+//! byte that shall stand for itself.
+//!
+//! A pattern is compiled to a list of steps and run over a text by keeping the set of steps that are reached:
+//! time is at most steps × bytes, whatever the pattern. `*` and `?` match any byte, dots included.
+
+/// Longest pattern, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 1024;
+
+/// Why a text is not a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GlobError {
+    /// Longer than [`PATTERN_BYTES_MAX`].
+    TooLong,
+    /// A `[` without its `]`, at this byte.
+    OpenClass(usize),
+    /// A `{` without its `}`, at this byte.
+    OpenBrace(usize),
+    /// A range such as `z-a` that holds nothing, at this byte.
+    EmptyRange(usize),
+    /// A `\` with nothing behind it.
+    EndsInBackslash,
+}
+
+impl std::fmt::Display for GlobError {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GlobError::TooLong => write!(to, "the pattern is longer than {PATTERN_BYTES_MAX} bytes"),
+            GlobError::OpenClass(at) => write!(to, "the `[` at byte {at} of the pattern has no `]`"),
+            GlobError::OpenBrace(at) => write!(to, "the `{{` at byte {at} of the pattern has no `}}`"),
+            GlobError::EmptyRange(at) => write!(to, "the range at byte {at} of the pattern runs backwards"),
+            GlobError::EndsInBackslash => {
+                write!(to, "the pattern ends in `\\`: write `\\\\` for the byte itself")
+            }
+        }
+    }
+}
+
+impl std::error::Error for GlobError {}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Byte(u8),
+    Any,
+    /// 256 bits: bytes that match.
+    Class(Box<[u64; 4]>),
+    /// Go on at both places without reading a byte.
+    Fork(usize, usize),
+    /// Go on there.
+    Jump(usize),
+    Match,
+}
+
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    steps: Vec<Step>,
+}
+
+impl Glob {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// [`GlobError`] says what is wrong and where.
+    pub fn new(pattern: &[u8]) -> Result<Glob, GlobError> {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(GlobError::TooLong);
+        }
+        let mut compiler = Compiler { pattern, at: 0, steps: Vec::new(), open: Vec::new() };
+        compiler.run()?;
+        Ok(Glob { steps: compiler.steps })
+    }
+
+    /// True when the whole of `text` matches.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        let mut now = Reached::new(self.steps.len());
+        let mut next = Reached::new(self.steps.len());
+        self.reach(0, &mut now);
+        for byte in text {
+            if now.list.is_empty() {
+                return false;
+            }
+            for at in now.list.drain(..) {
+                let goes_on = match &self.steps[at] {
+                    Step::Byte(wanted) => wanted == byte,
+                    Step::Any => true,
+                    Step::Class(bits) => bits[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1,
+                    Step::Fork(..) | Step::Jump(_) | Step::Match => false,
+                };
+                if goes_on {
+                    self.reach(at + 1, &mut next);
+                }
+            }
+            now.seen.fill(false);
+            std::mem::swap(&mut now, &mut next);
+        }
+        now.list.iter().any(|at| matches!(self.steps[*at], Step::Match))
+    }
+
+    /// Adds a step and all that are reached from it without reading a byte.
+    fn reach(&self, at: usize, reached: &mut Reached) {
+        reached.todo.push(at);
+        while let Some(at) = reached.todo.pop() {
+            if std::mem::replace(&mut reached.seen[at], true) {
+                continue;
+            }
+            match self.steps[at] {
+                Step::Fork(one, other) => reached.todo.extend([other, one]),
+                Step::Jump(to) => reached.todo.push(to),
+                _ => reached.list.push(at),
+            }
+        }
+    }
+}
+
+/// Steps that are reached, each once.
+struct Reached {
+    list: Vec<usize>,
+    seen: Vec<bool>,
+    todo: Vec<usize>,
+}
+
+impl Reached {
+    fn new(steps: usize) -> Reached {
+        Reached { list: Vec::new(), seen: vec![false; steps], todo: Vec::new() }
+    }
+}
+
+/// A brace that is open: where it stands in the pattern, the fork before its current branch, and the jumps behind
+/// its finished branches.
+struct Brace {
+    at: usize,
+    fork: usize,
+    jumps: Vec<usize>,
+}
+
+struct Compiler<'a> {
+    pattern: &'a [u8],
+    at: usize,
+    steps: Vec<Step>,
+    open: Vec<Brace>,
+}
+
+impl Compiler<'_> {
+    fn run(&mut self) -> Result<(), GlobError> {
+        while let Some(byte) = self.pattern.get(self.at).copied() {
+            let at = self.at;
+            self.at += 1;
+            match byte {
+                b'*' => self.star(),
+                b'?' => self.steps.push(Step::Any),
+                b'[' => self.class(at)?,
+                b'{' => {
+                    self.open.push(Brace { at, fork: self.steps.len(), jumps: Vec::new() });
+                    self.steps.push(Step::Fork(self.steps.len() + 1, 0));
+                }
+                b',' if !self.open.is_empty() => self.branch(),
+                b'}' if !self.open.is_empty() => self.close(),
+                b'\\' => {
+                    let escaped = self.pattern.get(self.at).ok_or(GlobError::EndsInBackslash)?;
+                    self.steps.push(Step::Byte(*escaped));
+                    self.at += 1;
+                }
+                byte => self.steps.push(Step::Byte(byte)),
+            }
+        }
+        if let Some(brace) = self.open.first() {
+            return Err(GlobError::OpenBrace(brace.at));
+        }
+        self.steps.push(Step::Match);
+        Ok(())
+    }
+
+    fn star(&mut self) {
+        let fork = self.steps.len();
+        self.steps.extend([Step::Fork(fork + 1, fork + 3), Step::Any, Step::Jump(fork)]);
+    }
+
+    /// Ends a branch and begins the next, to which the fork before the ended one leads as well.
+    fn branch(&mut self) {
+        let end = self.steps.len();
+        let Some(brace) = self.open.last_mut() else { return };
+        brace.jumps.push(end);
+        self.steps.push(Step::Jump(0));
+        self.steps[brace.fork] = Step::Fork(brace.fork + 1, end + 1);
+        brace.fork = end + 1;
+        self.steps.push(Step::Fork(end + 2, 0));
+    }
+
+    fn close(&mut self) {
+        let end = self.steps.len();
+        let Some(brace) = self.open.pop() else { return };
+        // The last branch has no other after it.
+        self.steps[brace.fork] = Step::Jump(brace.fork + 1);
+        for jump in brace.jumps {
+            self.steps[jump] = Step::Jump(end);
+        }
+    }
+
+    /// `[abc]`, `[a-z]`, `[!a-z]` or `[^a-z]`; a `]` that comes first stands for itself.
+    fn class(&mut self, open: usize) -> Result<(), GlobError> {
+        let next = |at: usize| self.pattern.get(at).copied().ok_or(GlobError::OpenClass(open));
+        let negated = matches!(next(self.at)?, b'!' | b'^');
+        let first = self.at + usize::from(negated);
+        let (mut at, mut bits) = (first, [0u64; 4]);
+        loop {
+            let low = next(at)?;
+            if low == b']' && at > first {
+                break;
+            }
+            let is_range = next(at + 1)? == b'-' && next(at + 2)? != b']';
+            let high = if is_range { next(at + 2)? } else { low };
+            if high < low {
+                return Err(GlobError::EmptyRange(at));
+            }
+            (low..=high).for_each(|byte| bits[usize::from(byte >> 6)] |= 1 << (byte & 63));
+            at += if is_range { 3 } else { 1 };
+        }
+        if negated {
+            bits.iter_mut().for_each(|word| *word = !*word);
+        }
+        self.at = at + 1;
+        self.steps.push(Step::Class(Box::new(bits)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        let table = [
+            ("", "", "a"),
+            ("*", " a a.b.c", ""),
+            ("a?c", "abc a.c", "ac abbc"),
+            ("a*c", "ac abc a.b.c", "a acd"),
+            ("*a*b*", "ab xaxbx aabb", "ba a"),
+            ("[a-c]x", "ax bx cx", "dx x -x"),
+            ("[!a-c]x", "dx -x", "ax x"),
+            ("[^a]", "b ^", "a"),
+            ("[]x]", "] x", "a"),
+            ("[a-]", "a -", "b"),
+            ("{a,b}", "a b", "c ab"),
+            ("{a,bc,}.x", "a.x bc.x .x", "b.x"),
+            ("x{a,b{c,d*}}y", "xay xbcy xbdy xbdqqy", "xby xbdq"),
+            ("{,a}{,b}", " a b ab", "ba"),
+            (
+                "stats.{api,web}.*.req[0-9]",
+                "stats.api.h1.req7 stats.web..req0",
+                "stats.db.h.req1 stats.api.h.reqx",
+            ),
+            ("\\*\\{", "*{", "a{"),
+            ("a,b}", "a,b}", "a"),
+        ];
+        for (pattern, good, bad) in table {
+            let glob = Glob::new(pattern.as_bytes()).expect(pattern);
+            for text in good.split(' ') {
+                assert!(glob.matches(text.as_bytes()), "`{pattern}` should match `{text}`");
+            }
+            for text in bad.split(' ').filter(|text| !text.is_empty()) {
+                assert!(!glob.matches(text.as_bytes()), "`{pattern}` should not match `{text}`");
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (pattern, want) in [
+            ("a[b", GlobError::OpenClass(1)),
+            ("[", GlobError::OpenClass(0)),
+            ("[]", GlobError::OpenClass(0)),
+            ("a{b,{c}", GlobError::OpenBrace(1)),
+            ("[z-a]", GlobError::EmptyRange(1)),
+            ("a\\", GlobError::EndsInBackslash),
+        ] {
+            let error = Glob::new(pattern.as_bytes()).expect_err(pattern);
+            assert_eq!(error, want);
+            assert!(error.to_string().contains("pattern"));
+        }
+        assert!(Glob::new(&[b'a'; PATTERN_BYTES_MAX]).is_ok(), "at the bound");
+        assert_eq!(Glob::new(&[b'a'; PATTERN_BYTES_MAX + 1]).expect_err("past it"), GlobError::TooLong);
+    }
+
+    #[test]
+    fn no_pattern_makes_matching_explode() {
+        let glob = Glob::new("*a".repeat(200).as_bytes()).expect("a pattern");
+        assert!(!glob.matches(&[b'a'; 199]));
+        assert!(glob.matches(&[b'a'; 2000]));
+        assert!(Glob::new("{{a,a},{a,a}}*".repeat(60).as_bytes()).expect("a pattern").matches(&[b'a'; 300]));
+    }
+
+    /// The obvious matcher with backtracking, for patterns of `*`, `?` and plain bytes.
+    fn naive(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => text.is_empty(),
+            Some((b'*', rest)) => (0..=text.len()).any(|skip| naive(rest, &text[skip..])),
+            Some((b'?', rest)) => !text.is_empty() && naive(rest, &text[1..]),
+            Some((byte, rest)) => text.first() == Some(byte) && naive(rest, &text[1..]),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn stars_and_marks_agree_with_the_obvious_matcher(pattern in "[ab*?]{0,8}", text in "[ab]{0,8}") {
+            let glob = Glob::new(pattern.as_bytes()).expect("a pattern");
+            prop_assert_eq!(glob.matches(text.as_bytes()), naive(pattern.as_bytes(), text.as_bytes()));
+        }
+
+        #[test]
+        fn any_bytes_compile_or_say_why_not(
+            pattern in prop::collection::vec(prop_oneof![Just(b'{'), Just(b'}'), Just(b','), Just(b'['), Just(b']'),
+                Just(b'-'), Just(b'!'), Just(b'*'), Just(b'\\'), any::<u8>()], 0..40),
+            text in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            if let Ok(glob) = Glob::new(&pattern) {
+                let _ = glob.matches(&text);
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Computing on records: aggregation and routing. No I/O, no clock.
+
+pub mod aggregate;
+pub mod glob;

@@ -1,0 +1,109 @@
+//! The words of accounts, and the numbers behind them: what `outcomes` and `copies` can name.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use model::{OutputAccount, OutputSum, SourceAccount, SourceSum};
+
+/// One number of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) word: String,
+    pub(crate) number: u64,
+    /// It is an outcome: `exactly` says that it is 0 unless it is named.
+    pub(crate) outcome: bool,
+}
+
+fn line(word: impl Into<String>, number: u64, outcome: bool) -> Line {
+    Line { word: word.into(), number, outcome }
+}
+
+/// Everything that can be said of a source.
+pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
+    let mut lines = vec![line("received", sum.received, false)];
+    let families = [
+        ("rejected", sum.rejected),
+        ("shed", sum.shed),
+        ("duplicate", sum.duplicate),
+        ("filtered", sum.filtered),
+        ("aggregated", sum.aggregated),
+        ("routed", sum.routed),
+        ("internal", sum.internal),
+        ("in_flight", sum.in_flight),
+    ];
+    lines.extend(families.map(|(word, number)| line(word, number, true)));
+    lines.extend(
+        account
+            .losses()
+            .into_iter()
+            .map(|(family, word, number)| line(format!("{family}.{word}"), number, true)),
+    );
+    let read = |number: &AtomicU64| number.load(Relaxed);
+    let rest = [
+        ("packets", &account.packets),
+        ("packets_empty", &account.packets_empty),
+        ("packets_truncated", &account.packets_truncated),
+        ("bytes", &account.bytes),
+        ("lines", &account.lines),
+        ("connections_accepted", &account.connections_accepted),
+        ("connections_refused", &account.connections_refused),
+        ("connections_broken", &account.connections_broken),
+        ("connections_open", &account.connections_open),
+        ("glued_tag_fields", &account.glued_tag_fields),
+        ("event_fields_ignored", &account.event_fields_ignored),
+    ];
+    lines.extend(rest.map(|(word, number)| line(word, read(number), false)));
+    lines
+}
+
+/// Everything that can be said of an output.
+pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
+    let mut lines = vec![line("copies", sum.copies, false)];
+    let families = [
+        ("delivered", sum.delivered),
+        ("shed", sum.shed),
+        ("refused", sum.refused),
+        ("expired", sum.expired),
+        ("internal", sum.internal),
+        ("waiting", sum.waiting),
+    ];
+    lines.extend(families.map(|(word, number)| line(word, number, true)));
+    lines.extend(
+        account
+            .losses()
+            .into_iter()
+            .map(|(family, word, number)| line(format!("{family}.{word}"), number, true)),
+    );
+    let read = |number: &AtomicU64| number.load(Relaxed);
+    let rest = [
+        ("connects", &account.connects),
+        ("errors", &account.errors),
+        ("resent", &account.resent),
+        ("bytes_delivered", &account.bytes_delivered),
+    ];
+    lines.extend(rest.map(|(word, number)| line(word, read(number), false)));
+    lines
+}
+
+/// Words of sources, for the parser.
+pub(crate) fn source_words() -> Vec<String> {
+    words(of_source(&SourceAccount::default(), SourceSum::default()))
+}
+
+/// Words of outputs, for the parser.
+pub(crate) fn output_words() -> Vec<String> {
+    words(of_output(&OutputAccount::default(), OutputSum::default()))
+}
+
+fn words(lines: Vec<Line>) -> Vec<String> {
+    lines.into_iter().map(|line| line.word).collect()
+}
+
+#[test]
+fn words_are_distinct() {
+    for mut words in [source_words(), output_words()] {
+        let all = words.len();
+        words.sort();
+        words.dedup();
+        assert_eq!(words.len(), all);
+    }
+}

@@ -1,0 +1,126 @@
+//! From the configuration of a flow to a checked plan, or to what is wrong with it.
+
+use config::Format;
+use config::diagnostic::{Diagnostic, Place, Severity, Source, render};
+use config::import::javascript::Environment;
+use config::import::statsd;
+use config::plan::Plan;
+
+use super::Failure;
+use super::step::{Compat, Config, Form};
+
+/// What an original's file sees as the name of its host.
+const HOSTNAME: &str = "localhost";
+
+/// What a configuration in a flow file is called.
+const FLOW: &str = "the flow";
+
+/// Why a configuration gives no plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Mistakes {
+    /// What is said about it, and where.
+    pub(crate) failure: Failure,
+    /// Codes of all errors.
+    pub(crate) codes: Vec<&'static str>,
+}
+
+/// Reads and checks a configuration that stands at `line` of the flow file `flow`.
+pub(crate) fn plan(
+    config: &Config,
+    line: usize,
+    flow: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Plan, Mistakes> {
+    if let Some(Form::File(file) | Form::Statsd { file: Some(file), .. }) = &config.form {
+        let text = read(file).map_err(|error| {
+            let message = format!("cannot read `{file}`: {error}");
+            Mistakes { failure: Failure { line, message }, codes: Vec::new() }
+        })?;
+        let source = Source { name: file, text: &text };
+        let (plan, diagnostics) = checked(config, source);
+        return plan.ok_or_else(|| mistakes(source, line, &diagnostics));
+    }
+    let inside = Inside::new(config);
+    let (plan, mut diagnostics) = checked(config, Source { name: FLOW, text: &inside.text });
+    plan.ok_or_else(|| {
+        let starts = line_starts(flow);
+        for place in diagnostics.iter_mut().filter_map(|diagnostic| diagnostic.place.as_mut()) {
+            *place = Place::new(inside.in_flow(place.start, &starts), inside.in_flow(place.end, &starts));
+        }
+        let source = Source { name: FLOW, text: flow };
+        let first =
+            diagnostics.iter().filter(|diagnostic| is_error(diagnostic)).find_map(|error| error.place);
+        let line = first.map_or(line, |place| starts.partition_point(|start| *start <= place.start));
+        mistakes(source, line, &diagnostics)
+    })
+}
+
+fn checked(config: &Config, source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
+    match &config.form {
+        None | Some(Form::Toml) => config::check(source, Format::Toml),
+        Some(Form::Yaml) => config::check(source, Format::Yaml),
+        Some(Form::File(name)) => config::check(source, Format::of_name(name)),
+        Some(Form::Statsd { compat, .. }) => {
+            let vars = |name: &str| config.env.get(name).cloned();
+            let environment = Environment { vars: &vars, hostname: HOSTNAME.into() };
+            let compat = match compat {
+                Some(Compat::Node) => statsd::Compat::Node,
+                Some(Compat::Perl) => statsd::Compat::Perl,
+                None => statsd::detect(source.text),
+            };
+            statsd::statsd(source.text, &environment, compat, false)
+        }
+    }
+}
+
+/// A configuration that stands in the flow file, as a file of its own.
+///
+/// What names its place from the top (`config outputs.o = …`) comes before what stands in a table (`[outputs.o]`):
+/// TOML knows no way out of a table, and the reader of a flow need not know that.
+struct Inside {
+    text: String,
+    /// (first byte in `text`, line in the flow file) of each line.
+    lines: Vec<(usize, usize)>,
+}
+
+impl Inside {
+    fn new(config: &Config) -> Inside {
+        let begins_table = |(_, text): &(usize, String)| text.trim_start().starts_with('[');
+        let rank = |group: &Vec<(usize, String)>| {
+            let first = group.iter().find(|(_, text)| !text.trim().is_empty());
+            (first.is_some_and(begins_table), group.iter().any(begins_table))
+        };
+        let mut groups: Vec<&Vec<(usize, String)>> = config.groups.iter().collect();
+        groups.sort_by_key(|group| rank(group));
+        let mut inside = Inside { text: String::new(), lines: Vec::new() };
+        for (line, text) in groups.into_iter().flatten() {
+            inside.lines.push((inside.text.len(), *line));
+            inside.text.push_str(text);
+            inside.text.push('\n');
+        }
+        inside
+    }
+
+    /// The byte of the flow file that the byte `at` stands for.
+    fn in_flow(&self, at: usize, starts: &[usize]) -> usize {
+        let behind = self.lines.partition_point(|(start, _)| *start <= at);
+        let Some((start, line)) = behind.checked_sub(1).map(|before| self.lines[before]) else { return 0 };
+        starts.get(line - 1).map_or(0, |in_flow| in_flow + (at - start))
+    }
+}
+
+/// First byte of each line.
+fn line_starts(text: &str) -> Vec<usize> {
+    let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect()
+}
+
+fn is_error(diagnostic: &Diagnostic) -> bool {
+    diagnostic.severity == Severity::Error
+}
+
+fn mistakes(source: Source<'_>, line: usize, diagnostics: &[Diagnostic]) -> Mistakes {
+    let message = render(source, diagnostics, false).trim_end().to_owned();
+    let codes = diagnostics.iter().filter(|diagnostic| is_error(diagnostic)).map(|error| error.code.word());
+    Mistakes { failure: Failure { line, message }, codes: codes.collect() }
+}

@@ -1,0 +1,86 @@
+//! The pipelines of storms: one shape, with options by chance. Every reload is another one of them.
+
+use config::Format;
+use config::diagnostic::{Source, render};
+use config::plan::Plan;
+use deliver::plan::WhenFull;
+
+use crate::random::Random;
+
+/// What never changes: where it listens, what the ledger follows, and what no mishap touches.
+const FIXED: &str = r#"
+[sources.a]
+type = "statsd"
+listen = ["udp://127.0.0.1:8125", "tcp://127.0.0.1:8125"]
+line_bytes_max = "2KiB"
+
+[sources.f]
+type = "statsd"
+dialect = "dogstatsd"
+listen = ["unix-frames:///run/f.sock"]
+
+[outputs.calm]
+type = "graphite_file"
+from = ["t"]
+path = "calm"
+
+[outputs.calm_pickle]
+type = "graphite"
+form = "pickle"
+from = ["t"]
+to = ["tcp://127.0.0.1:2004"]
+"#;
+
+/// A plan by chance. No output is fed by two transforms: their own points would be the same, and a point that
+/// arrives twice could not be told from another one.
+pub(super) fn plan(random: &mut Random) -> Plan {
+    let mut text = FIXED.to_owned();
+    let dialect = *random.pick(&["union", "etsy", "perl"]);
+    text += &format!(
+        "[sources.b]\ntype = \"statsd\"\ndialect = \"{dialect}\"\nlisten = [\"tcp://127.0.0.1:8135\"]\ntail_counts = {}\n",
+        random.chance(50)
+    );
+    let window_s = *random.pick(&[2, 5, 10]);
+    text += &format!(
+        "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\nwindow = \"{window_s}s\"\nseries_max = {}\n\
+         idle = {{ counters = \"keep\", gauges = \"2 windows\", timers = \"delete\", sets = \"20s\" }}\n",
+        random.between(60, 120)
+    );
+    let align = *random.pick(&["wall", "start", "interval"]);
+    text += &format!(
+        "[transforms.u]\ntype = \"aggregate\"\nfrom = [\"b\"]\nflush_align = \"{align}\"\nidle = \"20s\"\n\
+         [transforms.v]\ntype = \"aggregate\"\nfrom = [\"f\"]\n"
+    );
+    text += "[outputs.lines]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"tcp://10.0.0.1:2003\"]\n";
+    text += "[outputs.pickle]\ntype = \"graphite\"\nform = \"pickle\"\nfrom = [\"u\"]\nto = [\"tcp://10.0.0.1:2004\"]\n";
+    text += "[outputs.dogs]\ntype = \"graphite\"\nfrom = [\"v\"]\nto = [\"tcp://10.0.0.5:2003\"]\n";
+    text += "[outputs.file]\ntype = \"graphite_file\"\nfrom = [\"t\"]\npath = \"file\"\nfile_bytes_max = \"8KiB\"\nfiles_max = 2\n";
+    text += "[outputs.events]\ntype = \"event_file\"\nfrom = [\"a\", \"f\"]\npath = \"events\"\nfile_bytes_max = \"4KiB\"\n";
+    text += "[outputs.udp]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://10.0.0.2:8125\"]\n";
+    if random.chance(70) {
+        text += "[outputs.tcp]\ntype = \"tcp\"\nfrom = [\"b\"]\nto = [\"tcp://10.0.0.3:8125\"]\n";
+    }
+    if random.chance(50) {
+        let namespace = *random.pick(&["legacy", "modern"]);
+        text += &format!(
+            "[outputs.more]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"tcp://10.0.0.4:2003\"]\nnamespace = \"{namespace}\"\n"
+        );
+    }
+    let source = Source { name: "storm.toml", text: &text };
+    let (plan, diagnostics) = config::check(source, Format::Toml);
+    let mut plan = plan.unwrap_or_else(|| panic!("{}", render(source, &diagnostics, false)));
+    shrink_queues(&mut plan, random);
+    plan
+}
+
+/// Far smaller queues than a file may ask for, so that they are full often.
+fn shrink_queues(plan: &mut Plan, random: &mut Random) {
+    for output in &mut plan.outputs {
+        if super::CALM.contains(&output.name.as_str()) {
+            continue;
+        }
+        output.queue.bytes_max = random.between(15_000, 60_000);
+        output.queue.when_full = *random.pick(&[WhenFull::ShedOldest, WhenFull::ShedNewest, WhenFull::Block]);
+        output.queue.age_max_ms = *random.pick(&[0, 0, 30_000]);
+    }
+}

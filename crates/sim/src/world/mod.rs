@@ -1,0 +1,405 @@
+//! A whole pipeline in one thread: real intakes, shard, queues and senders; simulated network, disk and clocks.
+//!
+//! Path of a packet: [`World::datagram`] or [`World::stream`] -> `source` (intake) -> shard -> `outlet` (queue,
+//! sender) -> `peer` (simulated endpoint) -> `arrivals` (what the endpoint read) -> the outlet's mailbox.
+//! Time moves only in [`World::advance`], from one thing that is due to the next, on both clocks at once; the wall
+//! clock alone moves in [`World::step_wall`].
+//! Not here: what should happen (`flow`, `storm`).
+//! Invariant: same plan, same seed, same calls: same bytes at every endpoint.
+
+pub(crate) mod arrivals;
+pub(crate) mod canary;
+pub(crate) mod outlet;
+pub(crate) mod peer;
+pub(crate) mod source;
+
+use std::sync::Arc;
+
+use config::plan::Plan;
+use deliver::queue::Block;
+use model::{Kind, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum, Span};
+use pipeline::{Accounts, Exchange, Routed, SeriesRow, Shard, laid_over};
+
+use self::canary::Canary;
+use self::outlet::Outlet;
+use self::source::{End, Source, Way};
+use crate::random::Digest;
+
+/// Wall clock at the start: 2001-09-10T00:00:00Z, a multiple of every window that divides a day.
+pub(crate) const START_S: u64 = 1_000_080_000;
+
+const _: () = assert!(START_S.is_multiple_of(86_400), "windows on the wall grid begin with the flow");
+
+/// Monotonic clock at the start. Not 0, so that nothing works by that accident.
+const START_MONO_NS: u64 = 1000 * SECOND_NS;
+
+/// Most sources over all reloads, as in the daemon.
+const SOURCES_MAX: usize = 1024;
+
+/// Turns without time passing after which the world is said to spin.
+const TURNS_MAX: usize = 100_000;
+
+/// The world's own knobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Knobs {
+    /// Seed of the hashes of outside keys and of the senders' jitter.
+    pub(crate) seed: u64,
+    /// Series that a sweep visits between two looks at the sources.
+    pub(crate) sweep_series: usize,
+    /// Bound of the exchange between connections and shard.
+    pub(crate) exchange_bytes_max: usize,
+    pub(crate) canary: Option<Canary>,
+}
+
+impl Knobs {
+    pub(crate) fn new(seed: u64) -> Knobs {
+        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None }
+    }
+}
+
+/// See the module's header.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) now: Now,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) outlets: Vec<Outlet>,
+    /// Copies of all blocks that were appended, when somebody wants them.
+    pub(crate) given: Option<Vec<(OutputId, Block)>>,
+    pub(crate) stopped: bool,
+    accounts: Accounts,
+    shard: Shard,
+    exchange: Exchange,
+    routed: Routed,
+    due_ns: u64,
+    knobs: Knobs,
+}
+
+/// The start with the wall clock off by so many milliseconds.
+pub(crate) fn start(step_ms: i64) -> Now {
+    let wall_ns = (START_S * SECOND_NS).saturating_add_signed(step_ms.saturating_mul(1_000_000));
+    Now { mono_ns: START_MONO_NS, wall_ns }
+}
+
+impl World {
+    /// A pipeline that starts at `now`; its senders have not connected yet.
+    pub(crate) fn new(plan: Plan, now: Now, knobs: Knobs) -> World {
+        let accounts = Accounts::default().carried_to(&plan);
+        let shard = Shard::new(&plan, &accounts, knobs.seed, now);
+        let mut world = World {
+            now,
+            sources: Vec::new(),
+            outlets: Vec::new(),
+            given: None,
+            stopped: false,
+            accounts,
+            shard,
+            exchange: Exchange::new(knobs.exchange_bytes_max, SOURCES_MAX),
+            routed: Routed::default(),
+            due_ns: 0,
+            knobs,
+            plan,
+        };
+        world.wire();
+        world
+    }
+
+    /// Sources and outlets as the plan says; those that are there go on.
+    fn wire(&mut self) {
+        for (at, plan) in self.plan.sources.iter().enumerate() {
+            let id = SourceId(at as u16);
+            let maker = self.shard.intakes(&self.plan, id, &self.accounts);
+            match self.sources.get_mut(at) {
+                Some(source) => source.reconfigure(plan, maker),
+                None => self.sources.push(Source::new(id, plan, self.accounts.source(id), maker)),
+            }
+        }
+        for (at, plan) in self.plan.outputs.iter().enumerate() {
+            match self.outlets.get_mut(at) {
+                Some(outlet) => outlet.queue.set_limits(plan.queue),
+                None => {
+                    let account = self.accounts.output(OutputId(at as u16));
+                    let seed = self.knobs.seed ^ at as u64;
+                    self.outlets.push(Outlet::new(plan, account, seed, self.knobs.canary));
+                }
+            }
+        }
+    }
+
+    /// A reload: what did not change goes on, state included.
+    ///
+    /// # Errors
+    /// When there would be too many sources; nothing has changed then.
+    pub(crate) fn reload(&mut self, new: &Plan) -> Result<(), String> {
+        let plan = laid_over(&self.plan, new);
+        if plan.sources.len() > SOURCES_MAX {
+            return Err(format!("more than {SOURCES_MAX} sources since the start"));
+        }
+        self.accounts = self.accounts.carried_to(&plan);
+        self.shard.reconfigure(&plan, &self.accounts, self.now, &mut self.routed);
+        self.plan = plan;
+        self.wire();
+        self.append_blocks();
+        self.due_ns = 0;
+        Ok(())
+    }
+
+    /// The source of this name.
+    pub(crate) fn source(&mut self, name: &str) -> Option<&mut Source> {
+        self.sources.iter_mut().find(|source| source.plan.name == name)
+    }
+
+    /// The outlet of this name; of several over reloads, the one that is fed.
+    pub(crate) fn outlet(&mut self, name: &str) -> Option<&mut Outlet> {
+        let at = self.outlet_at(name)?;
+        self.outlets.get_mut(at)
+    }
+
+    /// Its place.
+    pub(crate) fn outlet_at(&self, name: &str) -> Option<usize> {
+        let outputs = self.plan.outputs.iter().enumerate().filter(|(_, output)| output.name == name);
+        outputs.max_by_key(|(at, output)| (!output.from.is_empty(), *at)).map(|(at, _)| at)
+    }
+
+    /// One datagram to a source.
+    ///
+    /// # Errors
+    /// When it listens for none.
+    pub(crate) fn datagram(&mut self, source: &str, packet: &[u8]) -> Result<(), String> {
+        let now = self.now;
+        let source = self.sources.iter_mut().find(|known| known.plan.name == source);
+        let source = source.ok_or("no such source")?;
+        if !source.listens(Way::Datagrams) {
+            return Err(format!(
+                "source `{}` has no `udp://` or `unixgram://` to listen at",
+                source.plan.name
+            ));
+        }
+        let len = packet.len().min(model::limits::DATAGRAM_BYTES_MAX);
+        if len < packet.len() {
+            source.account.packets_truncated.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        let spans = [Span::new(0, len)];
+        let batch = source.datagrams.datagrams(&packet[..len], &spans, now);
+        self.shard.push(batch, now, &mut self.routed);
+        self.append_blocks();
+        Ok(())
+    }
+
+    /// Bytes on a connection to a source, which is made when it is not there.
+    ///
+    /// # Errors
+    /// When the source has no such way, turns the connection away, or knows it as one of the other kind.
+    pub(crate) fn stream(
+        &mut self,
+        source: &str,
+        connection: &str,
+        framed: bool,
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        let now = self.now;
+        let source = self.source(source).ok_or("no such source")?;
+        let known = source.connections().any(|known| known == connection);
+        let way = if framed { Way::Frames } else { Way::Lines };
+        if !known && !source.listens(way) {
+            let schemes = if framed { "`unix-frames://`" } else { "`tcp://` or `unix://`" };
+            return Err(format!("source `{}` has no {schemes} to listen at", source.plan.name));
+        }
+        source.send(connection, framed, bytes, now)
+    }
+
+    /// Lets connections be read, the shard work, and the senders do what they can, once each.
+    ///
+    /// # Errors
+    /// When a sender spins.
+    pub(crate) fn turn(&mut self) -> Result<(), String> {
+        self.turn_sources();
+        self.turn_shard();
+        self.turn_senders().map(|_wake_ns| ())
+    }
+
+    fn turn_sources(&mut self) {
+        for source in &mut self.sources {
+            source.read(&self.exchange, self.now);
+        }
+    }
+
+    fn turn_shard(&mut self) {
+        let mut taken = Vec::new();
+        self.exchange.take_all(&mut taken);
+        for batch in taken {
+            self.shard.push_owned(batch, self.now, &mut self.routed);
+        }
+        if self.now.mono_ns >= self.due_ns {
+            self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
+        }
+        if self.due_ns > self.now.mono_ns {
+            self.shard.close_blocks(self.now, &mut self.routed);
+        }
+        self.append_blocks();
+    }
+
+    fn turn_senders(&mut self) -> Result<u64, String> {
+        let mut wake_ns = u64::MAX;
+        for outlet in &mut self.outlets {
+            wake_ns = wake_ns.min(outlet.drive(self.now)?);
+        }
+        Ok(wake_ns)
+    }
+
+    fn append_blocks(&mut self) {
+        for (output, block) in self.routed.blocks.drain(..) {
+            if let Some(given) = &mut self.given {
+                given.push((output, block.clone()));
+            }
+            self.outlets[output.index()].append(block, self.now);
+        }
+    }
+
+    /// Goes on until nothing is left to do at this moment. Returns when there is something to do again.
+    ///
+    /// # Errors
+    /// When that never happens.
+    pub(crate) fn settle(&mut self) -> Result<u64, String> {
+        for _ in 0..TURNS_MAX {
+            self.turn_sources();
+            self.turn_shard();
+            let wake_ns = self.turn_senders()?;
+            let stalled = self.sources.iter().any(|source| source.stalled() > 0);
+            if self.due_ns > self.now.mono_ns && self.exchange.is_empty() && !stalled {
+                let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
+                return Ok(wake_ns.min(self.due_ns).min(idle_ns));
+            }
+        }
+        Err("the shard never comes to rest".into())
+    }
+
+    /// Lets time pass on both clocks, from one thing that is due to the next.
+    ///
+    /// # Errors
+    /// When something never comes to rest.
+    pub(crate) fn advance(&mut self, ns: u64) -> Result<(), String> {
+        let end_ns = self.now.mono_ns.saturating_add(ns);
+        let mut hurried = 0;
+        loop {
+            let wake_ns = self.settle()?;
+            if self.now.mono_ns >= end_ns {
+                return Ok(());
+            }
+            hurried = if wake_ns <= self.now.mono_ns { hurried + 1 } else { 0 };
+            if hurried > TURNS_MAX {
+                return Err("something is always due and never done".into());
+            }
+            let next_ns = wake_ns.clamp(self.now.mono_ns + 1, end_ns);
+            self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
+        }
+    }
+
+    /// Lets time pass in which nobody gets to do anything, as on a machine that is busy with something else. What is
+    /// due is late then, and a sweep that begins is cut up by what comes in.
+    pub(crate) fn sleep(&mut self, ns: u64) {
+        self.now = self.now.plus_ns(ns);
+    }
+
+    /// Forgets what had arrived when [`Self::mark_arrivals`] was called last.
+    pub(crate) fn forget_arrivals(&mut self) {
+        self.outlets.iter_mut().for_each(Outlet::forget_arrivals);
+    }
+
+    /// What has arrived until now is forgotten at the next call of [`Self::forget_arrivals`].
+    pub(crate) fn mark_arrivals(&mut self) {
+        self.outlets.iter_mut().for_each(Outlet::mark_arrivals);
+    }
+
+    /// The wall clock alone steps.
+    pub(crate) fn step_wall(&mut self, back: bool, ns: u64) {
+        let wall_ns = self.now.wall_ns;
+        self.now.wall_ns = if back { wall_ns.saturating_sub(ns) } else { wall_ns.saturating_add(ns) };
+    }
+
+    /// SIGTERM: connections end, windows are flushed, senders drain within `stop_timeout`.
+    ///
+    /// # Errors
+    /// When something never comes to rest.
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
+        self.sources.iter_mut().for_each(|source| source.end_all(End::Orderly));
+        self.settle()?;
+        self.shard.stop(self.now, &mut self.routed);
+        self.append_blocks();
+        let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
+        self.outlets.iter_mut().for_each(|outlet| outlet.begin_stop(deadline_ns));
+        // The shard has ended: only senders still have something to do.
+        self.due_ns = u64::MAX;
+        while !self.outlets.iter().all(Outlet::stopped) && self.now.mono_ns <= deadline_ns {
+            let wake_ns = self.turn_senders()?;
+            let next_ns = wake_ns.clamp(self.now.mono_ns + 1, deadline_ns + 1);
+            self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
+        }
+        let now = self.now;
+        self.outlets.iter_mut().for_each(|outlet| outlet.finish_stop(now));
+        self.stopped = true;
+        Ok(())
+    }
+
+    /// A source's sum now.
+    pub(crate) fn source_sum(&self, source: &Source) -> SourceSum {
+        source.account.sum(self.exchange.in_flight(source.id) + source.stalled())
+    }
+
+    /// An output's sum now. Outlets of one name over reloads share an account.
+    pub(crate) fn output_sum(&self, outlet: &Outlet) -> OutputSum {
+        let sharing = self.outlets.iter().filter(|other| Arc::ptr_eq(&other.account, &outlet.account));
+        outlet.account.sum(sharing.map(Outlet::waiting).sum())
+    }
+
+    /// Both sums (design §5), for every source and output: a sentence for each that does not hold.
+    pub(crate) fn broken_sums(&self) -> Vec<String> {
+        let sources = self.sources.iter().filter_map(|source| {
+            let sum = self.source_sum(source);
+            let name = &source.plan.name;
+            (!sum.holds()).then(|| format!("the sum of source `{name}` does not hold: {sum:?}"))
+        });
+        let outputs = self.outlets.iter().filter_map(|outlet| {
+            let sum = self.output_sum(outlet);
+            (!sum.holds()).then(|| format!("the sum of output `{}` does not hold: {sum:?}", outlet.name))
+        });
+        sources.chain(outputs).collect()
+    }
+
+    /// Every series that the shard holds.
+    pub(crate) fn series(&self) -> Vec<SeriesRow> {
+        let mut rows = Vec::new();
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            let page = self.shard.series(None, None, from, 1000);
+            rows.extend(page.rows);
+            cursor = page.next;
+        }
+        rows
+    }
+
+    /// Deletes a series, as the management port does.
+    pub(crate) fn delete(&mut self, kind: Kind, name: &str) -> bool {
+        self.shard.delete(kind, name.as_bytes())
+    }
+
+    /// Fingerprint of everything that has arrived anywhere.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut all = Digest::default();
+        for outlet in &self.outlets {
+            all.add(outlet.name.as_bytes());
+            all.add(&outlet.digest().number().to_le_bytes());
+        }
+        all.number()
+    }
+}
+
+impl Drop for World {
+    /// A simulation may end anywhere; receipts must not.
+    fn drop(&mut self) {
+        let mut left = Vec::new();
+        self.exchange.take_all(&mut left);
+        left.into_iter().for_each(|batch| batch.receipt.settle(model::Outcome::Filtered));
+        self.sources.iter_mut().for_each(Source::abandon);
+    }
+}

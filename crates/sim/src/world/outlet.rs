@@ -1,0 +1,403 @@
+//! One output in the simulator: its queue, its real sender, and the simulated endpoint that the sender talks to.
+//!
+//! Path of a packet: `World` appends a block -> queue -> the sender's `poll` says what to do -> done on the peer ->
+//! the sender is told -> settled in the account. What arrived whole ends in the outlet's mailbox.
+//! The daemon does the same with sockets and files (`staunch::outputs`); decisions are the senders' alone.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::plan::{OutputKind, OutputPlan};
+use deliver::datagram::{DatagramAction, DatagramSender};
+use deliver::file::{FileAction, FileSender};
+use deliver::plan::{FilePlan, SenderPlan};
+use deliver::queue::{Appended, Block, MemoryQueue};
+use deliver::stream::{Action, CloseReason, StreamSender};
+use deliver::{EndpointState, Status};
+use model::{Now, OutputAccount, Shed};
+
+use super::arrivals::{Arrival, Arrived, Reading};
+use super::canary::Canary;
+use super::peer::{Connecting, DatagramPeer, Disk, State, StreamPeer, Weather, Writing};
+use crate::random::Digest;
+
+/// Packets of one send, as in the daemon.
+const PACKETS_MAX: usize = 64;
+
+/// Most answers that a sender may need before it waits for something. Far above what any sender does: a sender
+/// that gets there spins.
+const ANSWERS_MAX: usize = 1_000_000;
+
+/// An output with everything behind it.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    pub(crate) name: String,
+    pub(crate) account: Arc<OutputAccount>,
+    pub(crate) queue: MemoryQueue,
+    pub(crate) link: Link,
+    pub(crate) mailbox: Vec<Arrival>,
+    /// Arrivals that are forgotten next.
+    marked: usize,
+    digest: Digest,
+    canary: Option<Canary>,
+    /// Only with a canary: the block that the next one overtakes.
+    held_back: Option<Block>,
+    file_plan: FilePlan,
+}
+
+/// The sender and its endpoint.
+#[derive(Debug)]
+pub(crate) enum Link {
+    Stream(Box<StreamSender>, StreamPeer),
+    Datagram(Box<DatagramSender>, DatagramPeer),
+    File(Box<FileSender>, Disk),
+}
+
+impl Outlet {
+    pub(crate) fn new(
+        plan: &OutputPlan,
+        account: &Arc<OutputAccount>,
+        seed: u64,
+        canary: Option<Canary>,
+    ) -> Outlet {
+        let reading = Reading::of(&plan.kind);
+        let account = Arc::clone(account);
+        let file_plan = file_plan(&plan.kind);
+        let link = match &plan.kind {
+            OutputKind::Graphite { sender, .. } | OutputKind::Tcp { sender, .. } => Link::Stream(
+                Box::new(StreamSender::new(*sender, Arc::clone(&account), seed)),
+                StreamPeer::new(reading),
+            ),
+            OutputKind::Udp { .. } => Link::Datagram(
+                Box::new(DatagramSender::new(SenderPlan::default(), Arc::clone(&account), seed)),
+                DatagramPeer::new(),
+            ),
+            OutputKind::GraphiteFile { .. }
+            | OutputKind::EventFile { .. }
+            | OutputKind::PerlFile { .. }
+            | OutputKind::Console { .. } => Link::File(
+                Box::new(FileSender::new(file_plan, Arc::clone(&account), seed)),
+                Disk::new(reading),
+            ),
+        };
+        let queue = MemoryQueue::new(plan.queue, Arc::clone(&account));
+        Outlet {
+            name: plan.name.clone(),
+            account,
+            queue,
+            link,
+            mailbox: Vec::new(),
+            marked: 0,
+            digest: Digest::default(),
+            canary,
+            held_back: None,
+            file_plan,
+        }
+    }
+
+    /// Small mishaps from now on.
+    pub(crate) fn set_weather(&mut self, weather: Weather) {
+        match &mut self.link {
+            Link::Stream(_, peer) => peer.weather = Some(weather),
+            Link::Datagram(_, peer) => peer.weather = Some(weather),
+            Link::File(_, disk) => disk.weather = Some(weather),
+        }
+    }
+
+    /// Appends a block as the daemon does: the shard cannot wait, so what finds a full queue is shed and counted.
+    pub(crate) fn append(&mut self, mut block: Block, now: Now) {
+        let mut late = None;
+        if let Some(canary) = self.canary {
+            canary.before_append(&mut block);
+            late = self.held_back.take();
+            if late.is_none() && canary.holds_back(&block) {
+                self.held_back = Some(block);
+                return;
+            }
+        }
+        self.append_now(block, now);
+        if let Some(late) = late {
+            self.append_now(late, now);
+        }
+    }
+
+    fn append_now(&mut self, block: Block, now: Now) {
+        let copies = u64::from(block.copies);
+        match self.queue.append(block, now) {
+            Appended::Kept => {}
+            Appended::Full(block) => self.queue.shed(block, Shed::QueueFull),
+            Appended::Shed => {
+                if let Some(canary) = self.canary {
+                    canary.after_shed(&self.account, copies);
+                }
+            }
+        }
+    }
+
+    /// Lets the sender do what it can now. Returns when it wants to be asked again (monotonic nanoseconds).
+    ///
+    /// # Errors
+    /// When the sender never comes to rest.
+    pub(crate) fn drive(&mut self, now: Now) -> Result<u64, String> {
+        let canary = self.canary;
+        let wake_ns = match &mut self.link {
+            Link::Stream(sender, peer) => drive_stream(sender, peer, &mut self.queue, canary, now),
+            Link::Datagram(sender, peer) => drive_datagrams(sender, peer, &mut self.queue, now),
+            Link::File(sender, disk) => {
+                drive_file(sender, disk, &mut self.queue, self.file_plan.files_max, now)
+            }
+        };
+        self.collect();
+        self.note_failure();
+        wake_ns.ok_or_else(|| format!("the sender of output `{}` spins", self.name))
+    }
+
+    fn collect(&mut self) {
+        let arrived: &mut VecDeque<Arrived> = match &mut self.link {
+            Link::Stream(_, peer) => &mut peer.arrived,
+            Link::Datagram(_, peer) => &mut peer.arrived,
+            Link::File(_, disk) => &mut disk.arrived,
+        };
+        for what in arrived.drain(..) {
+            self.digest.add(&what.bytes());
+            self.mailbox.push(Arrival { what, seen: false });
+        }
+    }
+
+    pub(crate) fn forget_arrivals(&mut self) {
+        self.mailbox.drain(..std::mem::take(&mut self.marked));
+    }
+
+    pub(crate) fn mark_arrivals(&mut self) {
+        self.marked = self.mailbox.len();
+    }
+
+    /// The wall second of the last failure, for `last_exception`.
+    fn note_failure(&self) {
+        if let Some((_, at)) = self.state().last_failure {
+            self.account.last_error_s.store(at.wall_seconds(), Relaxed);
+        }
+    }
+
+    /// What the sender knows about its endpoint.
+    pub(crate) fn state(&self) -> EndpointState {
+        match &self.link {
+            Link::Stream(sender, _) => sender.state(),
+            Link::Datagram(sender, _) => sender.state(),
+            Link::File(sender, _) => sender.state(),
+        }
+    }
+
+    /// Copies in the queue or with the sender.
+    pub(crate) fn waiting(&self) -> u64 {
+        let held = match &self.link {
+            Link::Stream(sender, _) => sender.waiting_copies(),
+            Link::Datagram(sender, _) => sender.waiting_copies(),
+            Link::File(sender, _) => sender.waiting_copies(),
+        };
+        self.queue.copies() + held
+    }
+
+    /// Fingerprint of everything that has arrived.
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Tells the endpoint what to do from now on.
+    ///
+    /// # Errors
+    /// When such an endpoint cannot do that.
+    pub(crate) fn set_state(&mut self, state: State, now: Now) -> Result<(), String> {
+        match &mut self.link {
+            Link::Stream(sender, peer) => {
+                peer.state = state;
+                if state == State::Down && peer.connected {
+                    break_connection(sender, peer, CloseReason::Broken, now);
+                }
+            }
+            Link::Datagram(sender, peer) => {
+                peer.state = state;
+                if state != State::Hang {
+                    sender.on_writable();
+                }
+            }
+            Link::File(_, disk) if state != State::Hang => disk.full = state == State::Down,
+            Link::File(..) => return Err("a file can be `up` or `down`".into()),
+        }
+        Ok(())
+    }
+
+    /// Breaks the connection once `after` more bytes have been read; now, when that is 0.
+    ///
+    /// # Errors
+    /// When there are no connections.
+    pub(crate) fn cut(&mut self, after: u64, now: Now) -> Result<(), String> {
+        let Link::Stream(sender, peer) = &mut self.link else {
+            return Err("only a connection can be cut".into());
+        };
+        peer.cut_after = Some(after);
+        if peer.is_cut() {
+            break_connection(sender, peer, CloseReason::Broken, now);
+        }
+        Ok(())
+    }
+
+    /// The peer closes the connection in order.
+    pub(crate) fn close_by_peer(&mut self, now: Now) {
+        if let Link::Stream(sender, peer) = &mut self.link
+            && peer.connected
+        {
+            break_connection(sender, peer, CloseReason::Peer, now);
+        }
+    }
+
+    pub(crate) fn begin_stop(&mut self, deadline_ns: u64) {
+        match &mut self.link {
+            Link::Stream(sender, _) => sender.begin_stop(deadline_ns),
+            Link::Datagram(sender, _) => sender.begin_stop(deadline_ns),
+            Link::File(sender, _) => sender.begin_stop(deadline_ns),
+        }
+    }
+
+    pub(crate) fn stopped(&self) -> bool {
+        self.state().status == Status::Stopped
+    }
+
+    pub(crate) fn finish_stop(&mut self, now: Now) {
+        match &mut self.link {
+            Link::Stream(sender, _) => sender.finish_stop(&mut self.queue, now),
+            Link::Datagram(sender, _) => sender.finish_stop(&mut self.queue, now),
+            Link::File(sender, _) => sender.finish_stop(&mut self.queue, now),
+        }
+    }
+
+    /// Lines that a rotation tore.
+    pub(crate) fn torn(&self) -> u64 {
+        match &self.link {
+            Link::File(_, disk) => disk.torn(),
+            Link::Stream(..) | Link::Datagram(..) => 0,
+        }
+    }
+}
+
+fn file_plan(kind: &OutputKind) -> FilePlan {
+    match kind {
+        OutputKind::GraphiteFile { file_bytes_max, files_max, .. }
+        | OutputKind::EventFile { file_bytes_max, files_max, .. } => {
+            FilePlan { file_bytes_max: *file_bytes_max, files_max: *files_max, ..FilePlan::default() }
+        }
+        _ => FilePlan::default(),
+    }
+}
+
+/// The connection ends: the last figure of acknowledgements still counts, then the sender is told.
+fn break_connection(sender: &mut StreamSender, peer: &mut StreamPeer, why: CloseReason, now: Now) {
+    if sender.in_flight_bytes() > 0 {
+        sender.on_acked(peer.unacked(), now);
+    }
+    match why {
+        CloseReason::Peer => peer.end_read(),
+        _ => peer.end(),
+    }
+    sender.on_closed(why, now);
+}
+
+fn drive_stream(
+    sender: &mut StreamSender,
+    peer: &mut StreamPeer,
+    queue: &mut MemoryQueue,
+    canary: Option<Canary>,
+    now: Now,
+) -> Option<u64> {
+    for _ in 0..ANSWERS_MAX {
+        peer.read();
+        if peer.is_cut() {
+            break_connection(sender, peer, CloseReason::Broken, now);
+        }
+        if peer.connected && sender.in_flight_bytes() > 0 {
+            let unacked = canary.map_or(peer.unacked(), |canary| canary.unacked(peer.unacked()));
+            sender.on_acked(unacked, now);
+        }
+        match sender.poll(queue, now) {
+            Action::Connect => match peer.connect() {
+                Connecting::Made => sender.on_connected(now),
+                Connecting::Refused => sender.on_connect_failed(now),
+                Connecting::Silent => {}
+            },
+            Action::Write(bytes) => match peer.write(bytes) {
+                Writing::Took(taken) => sender.on_written(taken, now),
+                Writing::Full => return Some(sender.wake_ns().unwrap_or(u64::MAX)),
+                Writing::Broken => break_connection(sender, peer, CloseReason::Broken, now),
+            },
+            Action::Close(_) => peer.end(),
+            Action::WaitUntil(at_ns) if at_ns > now.mono_ns => return Some(at_ns),
+            Action::WaitUntil(_) => {}
+            Action::Idle => return Some(u64::MAX),
+        }
+    }
+    None
+}
+
+fn drive_datagrams(
+    sender: &mut DatagramSender,
+    peer: &mut DatagramPeer,
+    queue: &mut MemoryQueue,
+    now: Now,
+) -> Option<u64> {
+    for _ in 0..ANSWERS_MAX {
+        if let Some(error) = peer.take_refusal() {
+            sender.on_error(error, now);
+        }
+        match sender.poll(queue, PACKETS_MAX, now) {
+            DatagramAction::Open => sender.on_opened(now),
+            DatagramAction::Send(packets) => {
+                let (sent, error) = peer.send(packets.iter());
+                if sent > 0 {
+                    sender.on_sent(sent, now);
+                }
+                if let Some(error) = error {
+                    sender.on_error(error, now);
+                }
+            }
+            DatagramAction::WaitUntil(_) | DatagramAction::Idle => match sender.wake_ns() {
+                Some(at_ns) if at_ns <= now.mono_ns => {}
+                wake_ns => return Some(wake_ns.unwrap_or(u64::MAX)),
+            },
+        }
+    }
+    None
+}
+
+fn drive_file(
+    sender: &mut FileSender,
+    disk: &mut Disk,
+    queue: &mut MemoryQueue,
+    files_max: u32,
+    now: Now,
+) -> Option<u64> {
+    for _ in 0..ANSWERS_MAX {
+        match sender.poll(queue, now) {
+            FileAction::Open => match disk.open() {
+                Some(size) => sender.on_opened(size, now),
+                None => sender.on_error(now),
+            },
+            FileAction::Write(bytes) => match disk.append(bytes) {
+                Some(written) => sender.on_written(written, now),
+                None => sender.on_error(now),
+            },
+            FileAction::Rotate => {
+                if disk.rotate(files_max) {
+                    sender.on_rotated();
+                } else {
+                    sender.on_error(now);
+                }
+            }
+            FileAction::Close => {}
+            FileAction::WaitUntil(at_ns) if at_ns > now.mono_ns => return Some(at_ns),
+            FileAction::WaitUntil(_) => {}
+            FileAction::Idle => return Some(u64::MAX),
+        }
+    }
+    None
+}

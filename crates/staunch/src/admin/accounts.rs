@@ -1,0 +1,312 @@
+//! `/api/v1/accounts`: the two sums, with every loss under its reason.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::plan::{OutputKind, SourceKind, SourcePlan};
+use model::{Losses, Now, OutputId, SECOND_NS, SourceId};
+use serde::Serialize;
+
+use crate::daemon::shared::{Shared, Wiring};
+
+/// The whole document.
+#[derive(Debug, Serialize)]
+pub struct AccountsPage {
+    /// Unix milliseconds at which it was made.
+    pub time_ms: u64,
+    /// One row per source.
+    pub sources: Vec<SourceRow>,
+    /// One row per output.
+    pub outputs: Vec<OutputRow>,
+}
+
+/// Reasons by family (`rejected`, `shed`, …), only those above 0.
+pub type LossTable = BTreeMap<&'static str, BTreeMap<&'static str, u64>>;
+
+/// A source's account: `received` is the sum of the next eight fields.
+#[derive(Debug, Default, Serialize)]
+pub struct SourceRow {
+    /// As the user named it.
+    pub name: String,
+    /// Protocol.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Where it listens.
+    pub listen: Vec<String>,
+    /// Records received, good or bad.
+    pub received: u64,
+    /// Refused at intake.
+    pub rejected: u64,
+    /// Lost at a limit.
+    pub shed: u64,
+    /// Copies merged.
+    pub duplicate: u64,
+    /// Wanted by no route.
+    pub filtered: u64,
+    /// Became part of an aggregate.
+    pub aggregated: u64,
+    /// Sent on as they are.
+    pub routed: u64,
+    /// Lost by a bug of ours.
+    pub internal: u64,
+    /// Between intake and shard.
+    pub in_flight: u64,
+    /// Whether the sum holds. While records move it may be false for a moment.
+    pub holds: bool,
+    /// Reasons of `rejected`, `shed` and `internal`.
+    pub losses: LossTable,
+    /// Datagrams that the kernel dropped before we could read them.
+    pub kernel_dropped: u64,
+    /// Datagrams, or reads that gave a whole line.
+    pub packets: u64,
+    /// Datagrams without a byte.
+    pub packets_empty: u64,
+    /// Datagrams that were cut.
+    pub packets_truncated: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Lines read.
+    pub lines: u64,
+    /// Connections open now.
+    pub connections_open: u64,
+    /// Connections accepted.
+    pub connections_accepted: u64,
+    /// Connections turned away at `connections_max`.
+    pub connections_refused: u64,
+    /// Connections that ended in an error.
+    pub connections_broken: u64,
+    /// Samples whose last tag swallowed another field (`etsy` only).
+    pub glued_tag_fields: u64,
+    /// Optional fields of events that were not understood.
+    pub event_fields_ignored: u64,
+}
+
+/// An output's account: `copies` is the sum of the next six fields.
+#[derive(Debug, Default, Serialize)]
+pub struct OutputRow {
+    /// As the user named it.
+    pub name: String,
+    /// Protocol.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Copies routed to it.
+    pub copies: u64,
+    /// The endpoint has them, as far as its protocol tells.
+    pub delivered: u64,
+    /// Lost at a limit.
+    pub shed: u64,
+    /// Not taken by the endpoint.
+    pub refused: u64,
+    /// Time ran out.
+    pub expired: u64,
+    /// Lost by a bug of ours.
+    pub internal: u64,
+    /// In the queue or on the way.
+    pub waiting: u64,
+    /// Whether the sum holds. While copies move it may be false for a moment.
+    pub holds: bool,
+    /// Reasons of `shed`, `refused` and `internal`.
+    pub losses: LossTable,
+    /// `up`, `down`, …; `new` before the first attempt.
+    pub state: &'static str,
+    /// The last failure in a word; empty for none.
+    pub last_error: &'static str,
+    /// Seconds since the state began; 0 before the first attempt.
+    pub state_for_s: u64,
+    /// Bytes that wait.
+    pub bytes_waiting: u64,
+    /// Most bytes that have waited so far.
+    pub bytes_waiting_high: u64,
+    /// Bound of the queue.
+    pub bytes_max: u64,
+    /// Age of the oldest waiting copy in seconds.
+    pub oldest_s: f64,
+    /// Bytes delivered.
+    pub bytes_delivered: u64,
+    /// Connections made.
+    pub connects: u64,
+    /// Failed attempts to connect or send.
+    pub errors: u64,
+    /// Copies sent again because the first may not have arrived.
+    pub resent: u64,
+}
+
+/// The word for an output's type, as configs write it.
+pub fn output_word(kind: &OutputKind) -> &'static str {
+    match kind {
+        OutputKind::Graphite { .. } => "graphite",
+        OutputKind::GraphiteFile { .. } => "graphite_file",
+        OutputKind::Console { .. } => "console",
+        OutputKind::PerlFile { .. } => "perl_file",
+        OutputKind::Udp { .. } => "udp",
+        OutputKind::Tcp { .. } => "tcp",
+        OutputKind::EventFile { .. } => "event_file",
+    }
+}
+
+/// The word for a source's type, as configs write it.
+pub fn source_word(plan: &SourcePlan) -> &'static str {
+    match plan.kind {
+        SourceKind::Statsd(_) => "statsd",
+    }
+}
+
+/// The document as of `now`.
+pub fn page(shared: &Shared, now: Now) -> AccountsPage {
+    let wiring = shared.wiring.load();
+    let sources = wiring.accounts.sources().map(|(id, _, _)| source_row(shared, &wiring, id));
+    let mut outputs: Vec<OutputRow> = Vec::new();
+    // A reload may have given a name to another endpoint: what its row was before goes on in the row that is now.
+    for (id, name, _) in wiring.accounts.outputs() {
+        let row = output_row(&wiring, id, now);
+        match outputs.iter_mut().find(|known| known.name == name) {
+            Some(before) => *before = row.with_before(before),
+            None => outputs.push(row),
+        }
+    }
+    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources: sources.collect(), outputs }
+}
+
+impl OutputRow {
+    /// This row with the figures of a retired one of the same name added. State and bounds are its own.
+    fn with_before(mut self, before: &OutputRow) -> OutputRow {
+        let sums = [
+            (&mut self.copies, before.copies),
+            (&mut self.delivered, before.delivered),
+            (&mut self.shed, before.shed),
+            (&mut self.refused, before.refused),
+            (&mut self.expired, before.expired),
+            (&mut self.internal, before.internal),
+            (&mut self.waiting, before.waiting),
+            (&mut self.bytes_waiting, before.bytes_waiting),
+            (&mut self.bytes_delivered, before.bytes_delivered),
+            (&mut self.connects, before.connects),
+            (&mut self.errors, before.errors),
+            (&mut self.resent, before.resent),
+        ];
+        for (sum, more) in sums {
+            *sum += more;
+        }
+        for (family, reasons) in &before.losses {
+            for (reason, count) in reasons {
+                *self.losses.entry(family).or_default().entry(reason).or_default() += count;
+            }
+        }
+        self.bytes_waiting_high = self.bytes_waiting_high.max(before.bytes_waiting_high);
+        self.oldest_s = self.oldest_s.max(before.oldest_s);
+        self.holds &= before.holds;
+        self
+    }
+}
+
+fn table(losses: Losses) -> LossTable {
+    let mut table = LossTable::new();
+    for (family, word, count) in losses.into_iter().filter(|(_, _, count)| *count > 0) {
+        table.entry(family).or_default().insert(word, count);
+    }
+    table
+}
+
+fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
+    let plan = &wiring.plan.sources[id.index()];
+    let account = wiring.accounts.source(id);
+    let sum = account.sum(shared.exchange.in_flight(id));
+    SourceRow {
+        name: plan.name.clone(),
+        kind: source_word(plan),
+        listen: wiring.listening.get(id.index()).cloned().unwrap_or_default(),
+        received: sum.received,
+        rejected: sum.rejected,
+        shed: sum.shed,
+        duplicate: sum.duplicate,
+        filtered: sum.filtered,
+        aggregated: sum.aggregated,
+        routed: sum.routed,
+        internal: sum.internal,
+        in_flight: sum.in_flight,
+        holds: sum.holds(),
+        losses: table(account.losses()),
+        kernel_dropped: account.kernel_dropped.load(Relaxed),
+        packets: account.packets.load(Relaxed),
+        packets_empty: account.packets_empty.load(Relaxed),
+        packets_truncated: account.packets_truncated.load(Relaxed),
+        bytes: account.bytes.load(Relaxed),
+        lines: account.lines.load(Relaxed),
+        connections_open: account.connections_open.load(Relaxed),
+        connections_accepted: account.connections_accepted.load(Relaxed),
+        connections_refused: account.connections_refused.load(Relaxed),
+        connections_broken: account.connections_broken.load(Relaxed),
+        glued_tag_fields: account.glued_tag_fields.load(Relaxed),
+        event_fields_ignored: account.event_fields_ignored.load(Relaxed),
+    }
+}
+
+fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
+    let plan = &wiring.plan.outputs[id.index()];
+    let outlet = &wiring.outlets[id.index()];
+    let account = &outlet.account;
+    let sum = outlet.sum();
+    let state = outlet.state();
+    let oldest_ns = outlet.queue().oldest_ns();
+    OutputRow {
+        name: plan.name.clone(),
+        kind: output_word(&plan.kind),
+        copies: sum.copies,
+        delivered: sum.delivered,
+        shed: sum.shed,
+        refused: sum.refused,
+        expired: sum.expired,
+        internal: sum.internal,
+        waiting: sum.waiting,
+        holds: sum.holds(),
+        losses: table(account.losses()),
+        state: state.as_ref().map_or("new", |state| state.status.word()),
+        last_error: state
+            .as_ref()
+            .and_then(|state| state.last_failure)
+            .map_or("", |(failure, _)| failure.word()),
+        state_for_s: state.map_or(0, |state| now.mono_ns.saturating_sub(state.since_ns) / SECOND_NS),
+        bytes_waiting: outlet.bytes(),
+        bytes_waiting_high: account.bytes_waiting_high.load(Relaxed),
+        bytes_max: plan.queue.bytes_max,
+        oldest_s: oldest_ns.map_or(0.0, |oldest| now.mono_ns.saturating_sub(oldest) as f64 / 1e9),
+        bytes_delivered: account.bytes_delivered.load(Relaxed),
+        connects: account.connects.load(Relaxed),
+        errors: account.errors.load(Relaxed),
+        resent: account.resent.load(Relaxed),
+    }
+}
+
+#[test]
+fn the_page_on_the_api_shows_these_documents() {
+    use crate::admin::series::{SeriesDocument, SeriesItem};
+    fn members(value: &serde_json::Value) -> Vec<&String> {
+        value.as_object().into_iter().flat_map(|object| object.keys()).collect()
+    }
+    let page = include_str!("../../../../docs/api.md");
+    let shown: Vec<serde_json::Value> = page
+        .split("```json\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .map(|json| serde_json::from_str(json).expect("the example is JSON"))
+        .collect();
+    let [accounts, series] = shown.as_slice() else { panic!("two documents, not {}", shown.len()) };
+    let page =
+        AccountsPage { time_ms: 1, sources: vec![SourceRow::default()], outputs: vec![OutputRow::default()] };
+    let page = serde_json::to_value(page).expect("serializes");
+    assert_eq!(members(accounts), members(&page));
+    assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
+    assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
+    let item = SeriesItem {
+        name: String::new(),
+        tags: Vec::new(),
+        kind: "timer",
+        transform: String::new(),
+        value: 2.0,
+        values: vec![1.0],
+    };
+    let document = SeriesDocument { series: vec![item], next: Some(1) };
+    let document = serde_json::to_value(document).expect("serializes");
+    assert_eq!(members(series), members(&document));
+    assert_eq!(members(&series["series"][1]), members(&document["series"][0]));
+}

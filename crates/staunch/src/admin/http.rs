@@ -1,0 +1,91 @@
+//! The HTTP API: `/healthz`, `/ready`, `/metrics`, `/api/v1/…`.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::admin::accounts;
+use crate::admin::metrics;
+use crate::admin::series::{self, SeriesQuery};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+
+/// What `/` says until there is more to see.
+const INDEX: &str = "staunch\n\n\
+    /healthz            200 while the process lives\n\
+    /ready              200 while records are taken, 503 otherwise\n\
+    /metrics            self-metrics, Prometheus text\n\
+    /api/v1/accounts    what came in, what became of it\n\
+    /api/v1/series      what is being counted: ?name=GLOB&type=counter&limit=100&cursor=N\n";
+
+/// Serves until `stop` turns true.
+///
+/// # Errors
+/// When the listener breaks.
+pub async fn serve(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let router = Router::new()
+        .route("/", get(|| async { INDEX }))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(self_metrics))
+        .route("/api/v1/accounts", get(accounts_page))
+        .route("/api/v1/series", get(series_page))
+        .fallback(|| async { (StatusCode::NOT_FOUND, INDEX) })
+        .with_state(shared);
+    let stopped = async move {
+        // A closed channel means that the daemon has ended too.
+        let _stopped = stop.wait_for(|stop| *stop).await;
+    };
+    axum::serve(listener, router).with_graceful_shutdown(stopped).await
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    if shared.is_ready() {
+        return "ready\n".into_response();
+    }
+    let why = if shared.stopping.load(Relaxed) {
+        "stopping\n"
+    } else if !shared.healthy.load(Relaxed) {
+        "switched down by `health down`\n"
+    } else {
+        "starting\n"
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+}
+
+/// Has the worker read the kernel's drop counts, so that what is shown is of now.
+async fn with_fresh_drops(shared: &Shared) {
+    // The worker is gone only while stopping: the counts of its last turn are then the last ones.
+    let _gone = shared.shard.call(crate::daemon::worker::Worker::count_drops).await;
+}
+
+async fn accounts_page(State(shared): State<Arc<Shared>>) -> Response {
+    with_fresh_drops(&shared).await;
+    Json(accounts::page(&shared, Clock::now())).into_response()
+}
+
+async fn series_page(State(shared): State<Arc<Shared>>, query: Query<SeriesQuery>) -> Response {
+    match series::page(&shared, query.0).await {
+        Ok(document) => Json(document).into_response(),
+        Err((status, message)) => (status, message + "\n").into_response(),
+    }
+}
+
+async fn self_metrics(State(shared): State<Arc<Shared>>) -> Response {
+    with_fresh_drops(&shared).await;
+    let figures = shared.shard.call(|worker| worker.shard.figures()).await.unwrap_or_default();
+    let text = metrics::render(&shared, &figures, Clock::now());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

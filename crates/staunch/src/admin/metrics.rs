@@ -1,0 +1,205 @@
+//! `/metrics`: self-metrics as Prometheus text. Names are an interface: they change with a changelog line only.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{Kind, Now, SECOND_NS};
+use pipeline::ShardFigures;
+
+use crate::admin::accounts::{self, AccountsPage, LossTable};
+use crate::daemon::shared::Shared;
+
+/// One family of self-metrics under way.
+struct Family<'a> {
+    out: &'a mut String,
+    name: &'static str,
+}
+
+fn family<'a>(out: &'a mut String, name: &'static str, kind: &str, help: &str) -> Family<'a> {
+    // Writing to a String cannot fail.
+    let _ok = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    Family { out, name }
+}
+
+impl Family<'_> {
+    fn row(&mut self, labels: &[(&str, &str)], value: f64) {
+        self.out.push_str(self.name);
+        for (at, (label, text)) in labels.iter().enumerate() {
+            let open = if at == 0 { '{' } else { ',' };
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ok = write!(self.out, "{open}{label}=\"{text}\"");
+        }
+        if !labels.is_empty() {
+            self.out.push('}');
+        }
+        let _ok = writeln!(self.out, " {value}");
+    }
+}
+
+/// All self-metrics as of `now`.
+pub fn render(shared: &Shared, figures: &[ShardFigures], now: Now) -> String {
+    let mut out = String::new();
+    let page = accounts::page(shared, now);
+    family(&mut out, "staunch_info", "gauge", "Version of the running binary.")
+        .row(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    family(&mut out, "staunch_uptime_seconds", "counter", "Seconds since the start.")
+        .row(&[], shared.uptime_s() as f64);
+    let mut reloads =
+        family(&mut out, "staunch_reloads_total", "counter", "Reloads of the config, by result.");
+    reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
+    reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
+    sources(&mut out, &page);
+    outputs(&mut out, &page);
+    series(&mut out, figures);
+    flushes(&mut out, figures, now);
+    out
+}
+
+fn loss_rows(family: &mut Family<'_>, of: (&str, &str), losses: &LossTable) {
+    for (group, reasons) in losses {
+        for (reason, count) in reasons {
+            family.row(&[of, ("outcome", group), ("reason", reason)], *count as f64);
+        }
+    }
+}
+
+fn sources(out: &mut String, page: &AccountsPage) {
+    let mut records =
+        family(out, "staunch_source_records_total", "counter", "Records received, by source and outcome.");
+    for row in &page.sources {
+        let source = ("source", row.name.as_str());
+        for (outcome, count) in [
+            ("aggregated", row.aggregated),
+            ("routed", row.routed),
+            ("filtered", row.filtered),
+            ("duplicate", row.duplicate),
+        ] {
+            records.row(&[source, ("outcome", outcome), ("reason", "")], count as f64);
+        }
+        loss_rows(&mut records, source, &row.losses);
+    }
+    type Read = fn(&accounts::SourceRow) -> u64;
+    let counters: [(&'static str, &str, Read); 9] = [
+        ("staunch_source_received_total", "Records received, good or bad.", |row| row.received),
+        ("staunch_source_packets_total", "Datagrams, or reads that gave a whole line.", |row| row.packets),
+        ("staunch_source_packets_empty_total", "Datagrams without a byte.", |row| row.packets_empty),
+        ("staunch_source_packets_truncated_total", "Datagrams that were cut.", |row| row.packets_truncated),
+        ("staunch_source_bytes_total", "Bytes read.", |row| row.bytes),
+        ("staunch_source_lines_total", "Lines read, good or bad.", |row| row.lines),
+        ("staunch_source_kernel_dropped_total", "Datagrams dropped by the kernel: buffer full.", |row| {
+            row.kernel_dropped
+        }),
+        ("staunch_source_connections_refused_total", "Connections turned away at the limit.", |row| {
+            row.connections_refused
+        }),
+        ("staunch_source_connections_broken_total", "Connections that ended in an error.", |row| {
+            row.connections_broken
+        }),
+    ];
+    for (name, help, read) in counters {
+        let mut counter = family(out, name, "counter", help);
+        page.sources.iter().for_each(|row| counter.row(&[("source", &row.name)], read(row) as f64));
+    }
+    let mut open = family(out, "staunch_source_connections_open", "gauge", "Connections open now.");
+    page.sources.iter().for_each(|row| open.row(&[("source", &row.name)], row.connections_open as f64));
+    let mut flight = family(out, "staunch_source_in_flight", "gauge", "Records between intake and shard.");
+    page.sources.iter().for_each(|row| flight.row(&[("source", &row.name)], row.in_flight as f64));
+}
+
+fn outputs(out: &mut String, page: &AccountsPage) {
+    let mut copies =
+        family(out, "staunch_output_copies_total", "counter", "Copies routed to an output, by outcome.");
+    for row in &page.outputs {
+        let output = ("output", row.name.as_str());
+        copies.row(&[output, ("outcome", "delivered"), ("reason", "")], row.delivered as f64);
+        copies.row(&[output, ("outcome", "expired"), ("reason", "")], row.expired as f64);
+        loss_rows(&mut copies, output, &row.losses);
+    }
+    type Read = fn(&accounts::OutputRow) -> f64;
+    let rows: [(&'static str, &str, &str, Read); 9] = [
+        ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| row.copies as f64),
+        ("staunch_output_bytes_delivered_total", "counter", "Bytes delivered.", |row| {
+            row.bytes_delivered as f64
+        }),
+        ("staunch_output_errors_total", "counter", "Failed attempts to connect or send.", |row| {
+            row.errors as f64
+        }),
+        ("staunch_output_connects_total", "counter", "Connections made.", |row| row.connects as f64),
+        ("staunch_output_resent_total", "counter", "Copies sent again after a break.", |row| {
+            row.resent as f64
+        }),
+        ("staunch_output_waiting", "gauge", "Copies in the queue or on the way.", |row| row.waiting as f64),
+        ("staunch_output_waiting_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
+            row.bytes_waiting as f64
+        }),
+        ("staunch_output_oldest_seconds", "gauge", "Age of the oldest waiting copy.", |row| row.oldest_s),
+        ("staunch_output_up", "gauge", "1 while the endpoint takes copies.", |row| {
+            f64::from(u8::from(row.state == "up"))
+        }),
+    ];
+    for (name, kind, help, read) in rows {
+        let mut rows = family(out, name, kind, help);
+        page.outputs.iter().for_each(|row| rows.row(&[("output", &row.name)], read(row)));
+    }
+}
+
+fn series(out: &mut String, figures: &[ShardFigures]) {
+    let mut held = family(out, "staunch_series", "gauge", "Series held, by kind.");
+    for state in figures {
+        for kind in Kind::ALL {
+            let labels = [("transform", state.transform.as_str()), ("type", kind.word())];
+            held.row(&labels, state.figures.series(kind) as f64);
+        }
+    }
+    type Read = fn(&process::aggregate::Figures) -> u64;
+    let rows: [(&'static str, &str, &str, Read); 6] = [
+        ("staunch_series_created_total", "counter", "Series created.", |figures| figures.created),
+        ("staunch_series_expired_total", "counter", "Series removed because idle.", |figures| {
+            figures.expired
+        }),
+        ("staunch_series_aliases", "gauge", "Raw names that lead to another name.", |figures| {
+            figures.aliases
+        }),
+        (
+            "staunch_series_conflicts_total",
+            "counter",
+            "New series whose name has another type too.",
+            |figures| figures.conflicts,
+        ),
+        ("staunch_timer_values", "gauge", "Timer values held.", |figures| figures.timer_values),
+        ("staunch_aggregate_memory_bytes", "gauge", "Memory of an aggregation's series.", |figures| {
+            figures.memory_bytes
+        }),
+    ];
+    for (name, kind, help, read) in rows {
+        let mut rows = family(out, name, kind, help);
+        figures.iter().for_each(|state| {
+            rows.row(&[("transform", &state.transform)], read(&state.figures) as f64);
+        });
+    }
+}
+
+fn flushes(out: &mut String, figures: &[ShardFigures], now: Now) {
+    let ended = || figures.iter().filter_map(|state| Some((&state.transform, state.last_flush?)));
+    let mut points = family(out, "staunch_flush_series", "gauge", "Series of the last flush.");
+    ended().for_each(|(name, end)| points.row(&[("transform", name)], end.series as f64));
+    let mut age = family(out, "staunch_flush_age_seconds", "gauge", "Seconds since the last flush began.");
+    ended().for_each(|(name, end)| {
+        let age_ns = now.mono_ns.saturating_sub(end.started.mono_ns);
+        age.row(&[("transform", name)], age_ns as f64 / SECOND_NS as f64);
+    });
+    let mut window = family(out, "staunch_flush_window_seconds", "gauge", "True length of the last window.");
+    ended().for_each(|(name, end)| window.row(&[("transform", name)], end.info.elapsed_s));
+}
+
+#[test]
+fn every_self_metric_has_its_heading_in_the_docs() {
+    use std::collections::BTreeSet;
+    // The names stand in this file as texts of their own, and nowhere else.
+    let begin = concat!("\"sta", "unch_");
+    let names = include_str!("metrics.rs").split(begin).skip(1).filter_map(|rest| rest.split('"').next());
+    let names: BTreeSet<String> = names.map(|rest| format!("{}{rest}", &begin[1..])).collect();
+    let headings = include_str!("../../../../docs/metrics.md").lines();
+    let headings = headings.filter_map(|line| line.strip_prefix("### ")).map(str::to_owned);
+    assert_eq!(headings.collect::<BTreeSet<String>>(), names);
+}

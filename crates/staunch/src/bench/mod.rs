@@ -1,0 +1,76 @@
+//! `staunch bench`: measures the daemon from outside, with a generator and a bare loop of our own.
+//!
+//! Path of a packet: `packets` makes a ring of them -> `generator` sends it -> a contestant receives: the bare loop
+//! (`bare`), Staunch or node statsd as child processes (`server`) -> what they deliver ends in `sink`.
+//! `scenario` decides who gets what, `contestant` reads CPU time, memory and counts, `report` says it.
+//! Not here: numbers without a comparison in the same run. Everything stays on loopback.
+//! Invariant: whatever ends a run, the children end with it.
+
+mod ask;
+mod bare;
+mod contestant;
+mod generator;
+mod machine;
+mod packets;
+mod report;
+mod scenario;
+mod server;
+mod sink;
+pub mod statsd;
+
+pub use report::{Check, Report, Row, ScenarioReport};
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a benchmark could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// A thread or socket of the benchmark's own failed.
+    #[error("the benchmark cannot {what}")]
+    Io {
+        /// What it was doing.
+        what: &'static str,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// A daemon under test did not start.
+    #[error("cannot start {server} ({command})")]
+    Start {
+        /// Who.
+        server: &'static str,
+        /// Program and arguments.
+        command: String,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// A daemon under test ended or never answered.
+    #[error("{server} was started but does not answer: {why}; its words are in {log}")]
+    NotReady {
+        /// Who.
+        server: &'static str,
+        /// What was tried last.
+        why: String,
+        /// What it printed.
+        log: PathBuf,
+    },
+    /// A daemon under test does not say what it counted.
+    #[error("{server} does not tell its counts: {why}")]
+    Counts {
+        /// Who.
+        server: &'static str,
+        /// What is wrong with the answer.
+        why: String,
+    },
+    /// An argument that makes no sense.
+    #[error("{0}")]
+    Argument(String),
+}
+
+/// Names an I/O error's occasion.
+fn failed(what: &'static str) -> impl FnOnce(io::Error) -> BenchError {
+    move |cause| BenchError::Io { what, cause }
+}

@@ -1,0 +1,310 @@
+//! The four scenarios: who receives what, how often, and which figures come of it.
+//!
+//! Path of a packet: the ring made here -> `Contestant::measure` -> rows and checks of the report. Not here: reading
+//! CPU time and counts (`contestant`), starting daemons (`server`), words (`report`).
+
+use model::SECOND_NS;
+
+use super::bare::BareLoop;
+use super::contestant::{Contestant, Measured};
+use super::packets::{Mixture, NAME_BYTES, Ring, SampleType};
+use super::report::{Check, Row, ScenarioReport, figure};
+use super::server::{Daemon, Server, Stand};
+use super::sink::Sink;
+use super::statsd::Args;
+use super::{BenchError, failed};
+use crate::sys::Gather;
+
+/// What the project promises; a figure past one of them is reported as not met.
+const CPU_TIMES_BARE_MAX: f64 = 1.15;
+const CPU_NS_PER_SAMPLE_MAX: f64 = 50.0;
+const BYTES_PER_SERIES_MAX: f64 = 250.0;
+
+/// Share of a run's packets that go ahead of it, and the most of them: caches, page tables and compilers get warm.
+const WARM_UP_SHARE: u64 = 10;
+const WARM_UP_MAX: u64 = 100_000;
+
+/// Most runs of the long scenarios.
+const FLOOD_RUNS_MAX: u64 = 3;
+
+/// Length of the `series` scenario under load: two windows of ten seconds and a half.
+const SERIES_SECONDS: u64 = 25;
+
+/// When others take more than this share of the server's core, the server may have had to wait for it.
+const OTHERS_SHARE_MAX: f64 = 0.05;
+
+/// A rate that was not kept to this share was not kept.
+const RATE_KEPT_MIN: f64 = 0.97;
+
+/// What all scenarios need.
+pub(super) struct Bench<'a> {
+    pub args: &'a Args,
+    pub stand: &'a Stand,
+    pub sink: &'a Sink,
+    pub warnings: &'a mut Vec<String>,
+    pub talk: &'a mut dyn FnMut(&str),
+}
+
+impl Bench<'_> {
+    /// `one` and `packed`: CPU per packet of the bare loops, Staunch and the rival, in turn.
+    pub(super) fn cpu(
+        &mut self,
+        name: &'static str,
+        pack: u64,
+        packets: u64,
+    ) -> Result<ScenarioReport, BenchError> {
+        let ring = self.ring(self.args.names, pack, self.args.kind, false);
+        let mut bare = Vec::new();
+        let mut gathering = Vec::new();
+        let mut staunch = Vec::new();
+        let mut node = Vec::new();
+        for run in 1..=self.args.runs {
+            (self.talk)(&format!("{name}: run {run} of {}", self.args.runs));
+            bare.push(self.run(Contestant::Bare(self.bare(None)?), &ring, packets)?);
+            staunch.push(self.run(
+                Contestant::Server(Server::start(self.stand, Daemon::Staunch)?),
+                &ring,
+                packets,
+            )?);
+            gathering.push(self.run(
+                Contestant::Bare(self.bare(Some(Gather::default()))?),
+                &ring,
+                packets,
+            )?);
+            if self.stand.node_script.is_some() {
+                node.push(self.run(
+                    Contestant::Server(Server::start(self.stand, Daemon::Node)?),
+                    &ring,
+                    packets,
+                )?);
+            }
+        }
+        self.warn_of_others(name, bare.iter().chain(&gathering).chain(&staunch).chain(&node));
+        let mut rows = cpu_rows("bare loop", &bare, None, 1);
+        rows.extend(cpu_rows("bare, napping", &gathering, Some(&bare), 1));
+        rows.extend(cpu_rows(Daemon::Staunch.name(), &staunch, Some(&bare), pack));
+        rows.extend(cpu_rows(Daemon::Node.name(), &node, Some(&bare), pack));
+        let median = |what: &str| {
+            let own = rows.iter().find(|row| row.who == Daemon::Staunch.name() && row.what == what);
+            own.map_or(f64::NAN, Row::median)
+        };
+        let check = if pack == 1 {
+            Check::at_most("CPU per packet, times the bare loop's:", median(TIMES_BARE), CPU_TIMES_BARE_MAX)
+        } else {
+            Check::at_most("CPU per sample in ns:", median(NS_PER_SAMPLE), CPU_NS_PER_SAMPLE_MAX)
+        };
+        let what = self.sentence(pack, self.args.names, packets, self.args.rate);
+        Ok(ScenarioReport { name, what, rows, checks: vec![check] })
+    }
+
+    /// `flood`: full speed, every packet counted by the account and every sample at the far end.
+    pub(super) fn flood(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
+        let ring = self.ring(self.args.names, 1, self.args.kind, false);
+        let runs = self.args.runs.min(FLOOD_RUNS_MAX);
+        let mut measured = Vec::new();
+        let mut delivered = Vec::new();
+        for run in 1..=runs {
+            (self.talk)(&format!("flood: run {run} of {runs}"));
+            let server = Server::start(self.stand, Daemon::Staunch)?;
+            let before = self.sink.counted();
+            let contestant = Contestant::Server(server);
+            measured.push(contestant.measure(self.stand.core, &ring, packets, 0)?);
+            self.stop(contestant)?;
+            delivered.push((self.sink.counted() - before) as f64);
+        }
+        self.warn_of_others("flood", &measured);
+        let who = Daemon::Staunch.name();
+        let counted: Vec<f64> = measured.iter().map(|run| run.counted.packets as f64).collect();
+        let speeds = measured.iter().map(|run| run.sent.packets_per_second()).collect();
+        let least = |runs: &[f64]| runs.iter().copied().fold(f64::INFINITY, f64::min);
+        let mut checks = vec![Check::at_least("packets counted:", least(&counted), packets as f64)];
+        if self.args.kind == SampleType::C {
+            checks.push(Check::at_least(
+                "samples in the counts at the output:",
+                least(&delivered),
+                packets as f64,
+            ));
+        }
+        let rows = vec![
+            Row { who: "generator", what: "speed", unit: "pkt/s", runs: speeds },
+            Row { who, what: "packets counted", unit: "", runs: counted },
+            Row {
+                who,
+                what: DROPPED,
+                unit: "",
+                runs: measured.iter().map(|run| run.counted.dropped as f64).collect(),
+            },
+            Row { who, what: "samples at the output", unit: "", runs: delivered },
+        ];
+        Ok(ScenarioReport {
+            name: "flood",
+            what: self.sentence(1, self.args.names, packets, 0),
+            rows,
+            checks,
+        })
+    }
+
+    /// `series`: memory of very many counters, and whether their flush costs a packet.
+    pub(super) fn series(&mut self) -> Result<ScenarioReport, BenchError> {
+        let (series, rate) = (self.args.series, self.args.series_rate);
+        (self.talk)(&format!("series: {} counters, then {SERIES_SECONDS} s of load", figure(series as f64)));
+        let ring = self.ring(series, 1, SampleType::C, true);
+        let server = Server::start(self.stand, Daemon::Staunch)?;
+        let idle = server.memory()?;
+        let lines = self.sink.lines();
+        let contestant = Contestant::Server(server);
+        let filled = contestant.measure(self.stand.core, &ring, series, rate)?;
+        let memory_filled = contestant.memory()?;
+        let loaded = contestant.measure(self.stand.core, &ring, rate * SERIES_SECONDS, rate)?;
+        let memory_end = contestant.memory()?;
+        let lines = self.sink.lines() - lines;
+        self.stop(contestant)?;
+        let each = |bytes: u64| bytes.saturating_sub(idle.resident) as f64 / series as f64;
+        let (sent, got) = (
+            (filled.sent.packets + loaded.sent.packets) as f64,
+            (filled.counted.packets + loaded.counted.packets) as f64,
+        );
+        let speed = loaded.sent.packets_per_second();
+        if speed < RATE_KEPT_MIN * rate as f64 {
+            self.warnings
+                .push(format!("series: the generator made only {} packets/s", figure(speed.round())));
+        }
+        self.warn_of_others("series", &[filled, loaded]);
+        let who = Daemon::Staunch.name();
+        let one = |what, unit, value: f64| Row { who, what, unit, runs: vec![value] };
+        let resident = each(memory_filled.resident).max(each(memory_end.resident));
+        let rows = vec![
+            Row { who: "generator", what: "speed", unit: "pkt/s", runs: vec![speed] },
+            one("bytes each, filled", "B", each(memory_filled.resident)),
+            one("bytes each, at end", "B", each(memory_end.resident)),
+            one("bytes each, peak", "B", each(memory_end.resident_high)),
+            one("packets counted", "", got),
+            one(DROPPED, "", (filled.counted.dropped + loaded.counted.dropped) as f64),
+            one("lines at the output", "", lines as f64),
+        ];
+        let checks = vec![
+            Check::at_most("resident bytes per counter:", resident, BYTES_PER_SERIES_MAX),
+            Check::at_least("packets counted:", got, sent),
+            // A rate and a count for each: less means that no whole flush was seen.
+            Check::at_least("lines flushed under load:", lines as f64, 2.0 * series as f64),
+        ];
+        let what = format!(
+            "{} distinct counters with names of {NAME_BYTES} bytes, then {} packets/s for {SERIES_SECONDS} s with a \
+             flush every 10 s",
+            figure(series as f64),
+            figure(rate as f64)
+        );
+        Ok(ScenarioReport { name: "series", what, rows, checks })
+    }
+
+    /// Warns when other processes took much of the server's core in any of `runs`.
+    fn warn_of_others<'r>(&mut self, name: &str, runs: impl IntoIterator<Item = &'r Measured>) {
+        let share = runs.into_iter().map(|run| run.others_share).fold(0.0, f64::max);
+        if share > OTHERS_SHARE_MAX {
+            self.warnings.push(format!(
+                "{name}: other programs took up to {:.0} % of the server's core during a run",
+                share * 100.0
+            ));
+        }
+    }
+
+    fn ring(&self, names: u64, pack: u64, kind: SampleType, every_name: bool) -> Ring {
+        Ring::new(Mixture { names, pack, kind, every_name })
+    }
+
+    fn bare(&self, gather: Option<Gather>) -> Result<BareLoop, BenchError> {
+        BareLoop::start(self.stand.core, gather).map_err(failed("start the bare loop"))
+    }
+
+    /// One run of a contestant: warmed up, measured, stopped.
+    fn run(&self, contestant: Contestant, ring: &Ring, packets: u64) -> Result<Measured, BenchError> {
+        let warm_up = (packets / WARM_UP_SHARE).clamp(1, WARM_UP_MAX);
+        contestant.measure(self.stand.core, ring, warm_up, self.args.rate)?;
+        let measured = contestant.measure(self.stand.core, ring, packets, self.args.rate)?;
+        self.stop(contestant)?;
+        Ok(measured)
+    }
+
+    /// Stops a contestant, and waits until what it delivered last has been read.
+    fn stop(&self, contestant: Contestant) -> Result<(), BenchError> {
+        if let Contestant::Server(server) = contestant {
+            server.stop()?;
+            self.sink.wait_until_quiet().map_err(failed("read what was delivered to the end"))?;
+        }
+        Ok(())
+    }
+
+    fn sentence(&self, pack: u64, names: u64, packets: u64, rate: u64) -> String {
+        let speed = match rate {
+            0 => "full speed".into(),
+            rate => format!("{} packets/s", figure(rate as f64)),
+        };
+        let samples = if pack == 1 { "1 sample".into() } else { format!("{pack} samples") };
+        format!(
+            "{samples} per packet, {} names, {} packets a run, {speed}",
+            figure(names as f64),
+            figure(packets as f64)
+        )
+    }
+}
+
+const NS_PER_PACKET: &str = "CPU per packet";
+const NS_PER_SAMPLE: &str = "CPU per sample";
+const TIMES_BARE: &str = "times the bare loop";
+const DROPPED: &str = "dropped by kernel";
+
+/// The figures of one contestant; ratios are of run to run, so that a slow minute hits both.
+fn cpu_rows(who: &'static str, runs: &[Measured], bare: Option<&[Measured]>, pack: u64) -> Vec<Row> {
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let row = |what, unit, figure: &dyn Fn(&Measured) -> f64| Row {
+        who,
+        what,
+        unit,
+        runs: runs.iter().map(figure).collect(),
+    };
+    let mut rows = vec![row(NS_PER_PACKET, "ns", &Measured::ns_per_packet)];
+    if pack > 1 {
+        rows.push(row(NS_PER_SAMPLE, "ns", &|run| run.ns_per_packet() / pack as f64));
+    }
+    if let Some(bare) = bare {
+        let ratios = runs.iter().zip(bare).map(|(run, bare)| run.ns_per_packet() / bare.ns_per_packet());
+        rows.push(Row { who, what: TIMES_BARE, unit: "", runs: ratios.collect() });
+    }
+    rows.push(row("counted", "%", &Measured::percent_counted));
+    rows.push(row("counted per second", "pkt/s", &|run| {
+        run.counted.packets as f64 * SECOND_NS as f64 / run.sent.ns.max(1) as f64
+    }));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ask::Counts;
+    use super::super::generator::Sent;
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_run_to_run() {
+        let run = |cpu_ns| Measured {
+            cpu_ns,
+            others_share: 0.0,
+            sent: Sent { packets: 20, ns: SECOND_NS, ..Sent::default() },
+            counted: Counts { packets: 10, ..Counts::default() },
+        };
+        let rows = cpu_rows("staunch", &[run(30.0), run(10.0)], Some(&[run(10.0), run(20.0)]), 5);
+        let figures: Vec<(&str, &[f64])> = rows.iter().map(|row| (row.what, &row.runs[..])).collect();
+        assert_eq!(
+            figures,
+            [
+                (NS_PER_PACKET, &[3.0, 1.0][..]),
+                (NS_PER_SAMPLE, &[0.6, 0.2]),
+                (TIMES_BARE, &[3.0, 0.5]),
+                ("counted", &[50.0, 50.0]),
+                ("counted per second", &[10.0, 10.0]),
+            ]
+        );
+        assert!(cpu_rows("node statsd", &[], None, 1).is_empty());
+    }
+}

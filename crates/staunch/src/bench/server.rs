@@ -1,0 +1,278 @@
+//! A daemon under test: started as a child process on its core, asked for its counts, stopped.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::ask::{self, Counts};
+use super::{BenchError, failed};
+use crate::clock::Clock;
+use crate::sys::{self, CpuClock, Memory};
+
+/// Config files of the repository, published with the numbers. Their ports are replaced before use.
+const STAUNCH_CONFIG: &str = include_str!("../../../../bench/staunch.toml");
+const NODE_CONFIG: &str = include_str!("../../../../bench/statsd.js");
+const STATSD_PORT: &str = "28125";
+const MANAGEMENT_PORT: &str = "28126";
+const HTTP_PORT: &str = "28680";
+const GRAPHITE_PORT: &str = "22003";
+
+/// Longest wait for a daemon to answer after its start, and to end after it was asked to.
+const START_WAIT_NS: u64 = 20_000_000_000;
+const STOP_WAIT_NS: u64 = 60_000_000_000;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Which daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Daemon {
+    /// The binary under test.
+    Staunch,
+    /// The original, from the npm registry.
+    Node,
+}
+
+impl Daemon {
+    /// As the report names it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Daemon::Staunch => "staunch",
+            Daemon::Node => "node statsd",
+        }
+    }
+}
+
+/// What all daemons under test are started with.
+#[derive(Debug)]
+pub(super) struct Stand {
+    /// The binary under test.
+    pub binary: PathBuf,
+    /// `stats.js` of node statsd.
+    pub node_script: Option<PathBuf>,
+    /// Where configs and logs go.
+    pub dir: PathBuf,
+    /// Where the Graphite lines go.
+    pub graphite: SocketAddr,
+    /// The core that they run on; None for any.
+    pub core: Option<usize>,
+}
+
+/// A daemon that runs. Killed when dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    daemon: Daemon,
+    child: Child,
+    clock: CpuClock,
+    statsd: SocketAddr,
+    /// HTTP server or management port.
+    control: SocketAddr,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts a daemon and waits until it answers.
+    ///
+    /// # Errors
+    /// When it cannot be started, ends at once, or does not answer in time.
+    pub(super) fn start(stand: &Stand, daemon: Daemon) -> Result<Server, BenchError> {
+        let statsd = free_udp_port().map_err(failed("find a free port"))?;
+        let control = free_tcp_port().map_err(failed("find a free port"))?;
+        let log = stand.dir.join(format!("{}-{}.log", daemon.name().replace(' ', "-"), statsd.port()));
+        let mut command = command(stand, daemon, statsd, control).map_err(failed("write a config file"))?;
+        let output = File::create(&log).map_err(failed("write a log file"))?;
+        let errors = output.try_clone().map_err(failed("write a log file"))?;
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        #[cfg(target_os = "linux")]
+        if let Some(core) = stand.core {
+            sys::on_core(&mut command, core);
+        }
+        let words = format!("{command:?}");
+        let start = |cause| BenchError::Start { server: daemon.name(), command: words.clone(), cause };
+        let child = command.spawn().map_err(start)?;
+        let clock = CpuClock::of_process(child.id()).map_err(failed("read the CPU time of a process"))?;
+        let mut server = Server { daemon, child, clock, statsd, control, log };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    /// Where it takes samples.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.statsd
+    }
+
+    /// CPU time of all its threads so far, in nanoseconds.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn cpu_ns(&self) -> Result<u64, BenchError> {
+        self.clock.read_ns().map_err(failed("read the CPU time of a process"))
+    }
+
+    /// Its memory.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn memory(&self) -> Result<Memory, BenchError> {
+        sys::memory_of(self.child.id()).map_err(failed("read the memory of a process"))
+    }
+
+    /// What it counted so far. What the kernel dropped comes from the daemon if it knows, else from the system.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub(super) fn counts(&self) -> Result<Counts, BenchError> {
+        self.ask().map_err(|error| BenchError::Counts { server: self.daemon.name(), why: error.to_string() })
+    }
+
+    fn ask(&self) -> io::Result<Counts> {
+        match self.daemon {
+            Daemon::Staunch => ask::staunch_counts(self.control),
+            Daemon::Node => {
+                let counts = ask::node_counts(self.control)?;
+                Ok(Counts {
+                    dropped: dropped_at(&fs::read_to_string("/proc/net/udp")?, self.statsd.port()),
+                    ..counts
+                })
+            }
+        }
+    }
+
+    /// Asks it to end and waits for that: what it holds is delivered first, if it is a good daemon.
+    ///
+    /// # Errors
+    /// When it does not end in time; it is then killed.
+    pub(super) fn stop(mut self) -> Result<ExitStatus, BenchError> {
+        sys::terminate(self.child.id()).map_err(failed("end a process"))?;
+        let deadline_ns = Clock::mono_ns() + STOP_WAIT_NS;
+        while Clock::mono_ns() < deadline_ns {
+            if let Some(status) = self.child.try_wait().map_err(failed("wait for a process"))? {
+                return Ok(status);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Err(self.not_ready("it does not end after SIGTERM".into()))
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), BenchError> {
+        let deadline_ns = Clock::mono_ns() + START_WAIT_NS;
+        loop {
+            if let Some(status) = self.child.try_wait().map_err(failed("wait for a process"))? {
+                return Err(self.not_ready(format!("it ended with {status}")));
+            }
+            match self.ask() {
+                Ok(_) => return Ok(()),
+                Err(error) if Clock::mono_ns() > deadline_ns => return Err(self.not_ready(error.to_string())),
+                Err(_) => thread::sleep(LOOK_EVERY),
+            }
+        }
+    }
+
+    fn not_ready(&self, why: String) -> BenchError {
+        BenchError::NotReady { server: self.daemon.name(), why, log: self.log.clone() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only for a child that has ended and been waited for.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+/// The command line of a daemon, its config file written.
+fn command(stand: &Stand, daemon: Daemon, statsd: SocketAddr, control: SocketAddr) -> io::Result<Command> {
+    let (text, control_port, ending) = match daemon {
+        Daemon::Staunch => (STAUNCH_CONFIG, HTTP_PORT, "toml"),
+        Daemon::Node => (NODE_CONFIG, MANAGEMENT_PORT, "js"),
+    };
+    let text = text
+        .replace(STATSD_PORT, &statsd.port().to_string())
+        .replace(control_port, &control.port().to_string())
+        .replace(GRAPHITE_PORT, &stand.graphite.port().to_string());
+    let config = stand.dir.join(format!("{}.{ending}", statsd.port()));
+    fs::write(&config, text)?;
+    let mut command = match daemon {
+        Daemon::Staunch => {
+            let mut command = Command::new(&stand.binary);
+            command.arg("run").arg(&config);
+            command
+        }
+        Daemon::Node => {
+            let script = stand.node_script.as_deref().unwrap_or(Path::new("stats.js"));
+            let mut command = Command::new("node");
+            command.arg(script).arg(&config);
+            command
+        }
+    };
+    command.current_dir(&stand.dir);
+    Ok(command)
+}
+
+/// A UDP port that was free a moment ago.
+fn free_udp_port() -> io::Result<SocketAddr> {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// A TCP port that was free a moment ago.
+fn free_tcp_port() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// Drops of the socket on `port`, from the system's table of UDP sockets.
+fn dropped_at(table: &str, port: u16) -> u64 {
+    table
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace();
+            let (_, local) = fields.nth(1)?.rsplit_once(':')?;
+            (u16::from_str_radix(local, 16) == Ok(port)).then(|| fields.next_back()?.parse::<u64>().ok())?
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_those_of_the_port() {
+        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n\
+            100: 0100007F:1FBD 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1234 2 0000000000000000 17\n\
+            101: 0100007F:1FBE 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1235 2 0000000000000000 4\n";
+        assert_eq!(dropped_at(table, 8125), 17);
+        assert_eq!(dropped_at(table, 8126), 4);
+        assert_eq!(dropped_at(table, 1), 0);
+    }
+
+    #[test]
+    fn configs_name_every_port_that_is_replaced() {
+        for port in [STATSD_PORT, HTTP_PORT, GRAPHITE_PORT] {
+            assert_eq!(STAUNCH_CONFIG.matches(port).count(), 1, "{port}");
+        }
+        for port in [STATSD_PORT, MANAGEMENT_PORT, GRAPHITE_PORT] {
+            assert_eq!(NODE_CONFIG.matches(port).count(), 1, "{port}");
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_ends_at_once_is_reported_with_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let stand = Stand {
+            binary: "/bin/false".into(),
+            node_script: None,
+            dir: dir.path().into(),
+            graphite: "127.0.0.1:1".parse().unwrap(),
+            core: None,
+        };
+        let error = Server::start(&stand, Daemon::Staunch).unwrap_err();
+        assert!(matches!(&error, BenchError::NotReady { log, .. } if log.exists()), "{error}");
+        let stand = Stand { binary: dir.path().join("no-such-file"), ..stand };
+        let error = Server::start(&stand, Daemon::Staunch).unwrap_err();
+        assert!(matches!(error, BenchError::Start { .. }), "{error}");
+    }
+}

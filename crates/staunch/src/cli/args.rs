@@ -1,0 +1,247 @@
+//! Every verb with its options, as clap reads them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Telemetry in one binary: takes in, computes, delivers, and loses nothing silently.
+#[derive(Debug, Parser)]
+#[command(name = "staunch", version, max_term_width = 80)]
+#[command(after_help = "Start here:  staunch run        then do what the banner says")]
+pub(crate) struct Args {
+    /// What to log: error, warn, info, debug, or a filter such as `staunch=debug`.
+    #[arg(long, global = true, default_value = "info", value_name = "LEVEL", hide_short_help = true)]
+    pub(crate) log_level: String,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run the daemon: with FILE, or on built-in defaults (loopback only).
+    Run(RunArgs),
+    /// Run the daemon with a config of node's statsd or Net::Statsd::Server.
+    Statsd(StatsdArgs),
+    /// Check a config and show every mistake at once.
+    Check(CheckArgs),
+    /// Turn a config of another program into a native one.
+    Import(ImportArgs),
+    /// Run flow files: a config, what is sent, what must come out.
+    Test(TestArgs),
+    /// Measure speed on this machine, beside a bare loop and node's statsd.
+    Bench(BenchArgs),
+    /// Explain a code or an outcome, such as C014 or bad_value.
+    Explain(ExplainArgs),
+    /// Print the man page, completions, the config reference or its schema.
+    Manual(ManualArgs),
+}
+
+/// Addresses that may be set beside a config.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Ports {
+    /// Address of the HTTP API, or `off`.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<Port>,
+    /// Address of the StatsD management port, or `off`.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) management: Option<Port>,
+}
+
+/// An address, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// Switched off.
+    Off,
+    /// Open here.
+    At(SocketAddr),
+}
+
+impl std::str::FromStr for Port {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Port, String> {
+        if text == "off" {
+            return Ok(Port::Off);
+        }
+        if let Ok(port) = text.trim_start_matches(':').parse() {
+            return Ok(Port::At(SocketAddr::from(([127, 0, 0, 1], port))));
+        }
+        let wanted = "write an address such as 127.0.0.1:8680, a port of 127.0.0.1, or `off`";
+        text.parse().map(Port::At).map_err(|_| wanted.into())
+    }
+}
+
+/// `staunch run`
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// Config, .toml or .yaml.
+    pub(crate) file: Option<PathBuf>,
+    /// Where data goes without FILE; a config has `data_dir` for it.
+    #[arg(long, value_name = "DIR", default_value = "./staunch-data", conflicts_with = "file")]
+    pub(crate) data_dir: PathBuf,
+    /// Addresses.
+    #[command(flatten)]
+    pub(crate) ports: Ports,
+}
+
+/// Whose config it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compat {
+    /// Node's statsd.
+    Node,
+    /// Net::Statsd::Server.
+    Perl,
+}
+
+/// A file of StatsD's originals, and how to read it.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Original {
+    /// Config of the original.
+    pub(crate) file: PathBuf,
+    /// Whose config it is; found out from the file when not given.
+    #[arg(long, value_name = "WHOSE")]
+    pub(crate) compat: Option<Compat>,
+    /// Go on without backends that are not known.
+    #[arg(long)]
+    pub(crate) ignore_unknown_backends: bool,
+}
+
+/// `staunch statsd`
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatsdArgs {
+    /// The file.
+    #[command(flatten)]
+    pub(crate) original: Original,
+    /// Addresses.
+    #[command(flatten)]
+    pub(crate) ports: Ports,
+}
+
+/// `staunch check`
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Config: .toml or .yaml, or .js for node's statsd and Net::Statsd::Server.
+    pub(crate) file: PathBuf,
+    /// Whose config a .js file is; found out from the file when not given.
+    #[arg(long, value_name = "WHOSE")]
+    pub(crate) compat: Option<Compat>,
+    /// Go on without backends that are not known.
+    #[arg(long)]
+    pub(crate) ignore_unknown_backends: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `staunch import`
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// What the file is a config of.
+    pub(crate) kind: ImportKind,
+    /// The file.
+    #[command(flatten)]
+    pub(crate) original: Original,
+}
+
+/// Programs whose configs can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportKind {
+    /// node's statsd, or Net::Statsd::Server.
+    Statsd,
+}
+
+/// `staunch test`
+#[derive(Debug, clap::Args)]
+pub(crate) struct TestArgs {
+    /// Flow files, or folders of them.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `staunch explain`
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    /// A code such as C014, or the name of an outcome such as bad_value; none lists them all.
+    pub(crate) code: Option<String>,
+}
+
+/// `staunch manual`
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManualArgs {
+    /// What to print.
+    pub(crate) what: ManualKind,
+    /// The shell, for completions.
+    #[arg(long, value_name = "SHELL", default_value = "bash")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Things that are made from the tables of options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ManualKind {
+    /// The man page, roff.
+    Man,
+    /// Completions for a shell.
+    Completions,
+    /// Reference of the config file, Markdown.
+    Reference,
+    /// JSON schema of the config file.
+    Schema,
+}
+
+/// `staunch bench`
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub(crate) kind: BenchKind,
+    /// Print the figures as JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchKind {
+    /// Receiving and aggregating StatsD packets, beside a bare receive loop and node's statsd.
+    Statsd(crate::bench::statsd::Args),
+}
+
+#[test]
+fn ports_are_addresses_ports_or_off() {
+    let at = |text: &str| Port::At(text.parse().expect("an address"));
+    for (text, want) in [
+        ("off", Some(Port::Off)),
+        ("8126", Some(at("127.0.0.1:8126"))),
+        (":8126", Some(at("127.0.0.1:8126"))),
+        ("0.0.0.0:80", Some(at("0.0.0.0:80"))),
+        ("[::1]:80", Some(at("[::1]:80"))),
+        ("localhost:80", None),
+        ("65536", None),
+        ("", None),
+    ] {
+        assert_eq!(text.parse::<Port>().ok(), want, "{text:?}");
+    }
+}
+
+#[test]
+fn short_help_fits_a_small_terminal() {
+    use clap::CommandFactory;
+    // The benchmark's many options are for those who measure.
+    let short = |verb: &&mut clap::Command| verb.get_name() != "bench";
+    let mut command = Args::command().term_width(80);
+    let mut helps = vec![command.render_help().to_string()];
+    helps.extend(command.get_subcommands_mut().filter(short).map(|verb| {
+        let verb = std::mem::take(verb).term_width(80);
+        verb.clone().render_help().to_string()
+    }));
+    for help in helps {
+        assert!(help.lines().count() <= 24, "{} lines:\n{help}", help.lines().count());
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "over 80 columns:\n{help}");
+    }
+}

@@ -1,0 +1,17 @@
+//! `staunch bench`: the table on stdout, progress on stderr. Exit 1 when a limit was not kept.
+
+use std::process::ExitCode;
+
+use super::MISTAKES;
+use super::args::{BenchArgs, BenchKind};
+use crate::bench::statsd;
+use crate::talk;
+
+/// `staunch bench`
+pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
+    let BenchKind::Statsd(statsd) = &args.kind;
+    let report = statsd::run(statsd, &mut |progress| talk::say(&format!("{progress}\n")))?;
+    let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
+    talk::data(text.as_bytes())?;
+    Ok(if report.all_met() { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
+}

@@ -1,0 +1,128 @@
+//! From a file's name to a checked plan and what there is to say about it. Used by run, check, import and reload.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use anyhow::Context;
+use config::Format;
+use config::diagnostic::{Diagnostic, Source, has_errors, render};
+use config::import::{self, javascript};
+use config::plan::{ManagementPlan, Plan};
+
+use super::args::{Compat, Original, Port, Ports};
+use super::wants_colour;
+
+/// Largest config file that is read.
+const CONFIG_BYTES_MAX: u64 = 16 << 20;
+
+/// A config file that has been read.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// As the user named it.
+    pub(crate) name: String,
+    /// Its text.
+    pub(crate) text: String,
+    /// The plan, when there was no error.
+    pub(crate) plan: Option<Plan>,
+    /// Errors and warnings.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    pub(crate) fn source(&self) -> Source<'_> {
+        Source { name: &self.name, text: &self.text }
+    }
+
+    /// What there is to say, for people on stderr.
+    pub(crate) fn rendered(&self) -> String {
+        if self.diagnostics.is_empty() {
+            return String::new();
+        }
+        render(self.source(), &self.diagnostics, wants_colour(std::io::stderr().is_terminal()))
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        has_errors(&self.diagnostics) || self.plan.is_none()
+    }
+}
+
+fn read(file: &Path) -> anyhow::Result<(String, String)> {
+    let name = file.display().to_string();
+    let size = std::fs::metadata(file).with_context(|| format!("cannot read {name}"))?.len();
+    anyhow::ensure!(
+        size <= CONFIG_BYTES_MAX,
+        "{name} has {size} bytes, and a config has at most {CONFIG_BYTES_MAX}"
+    );
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {name}"))?;
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("{name} is not UTF-8 text"))?;
+    Ok((name, text))
+}
+
+/// True for names that configs of node's statsd and Net::Statsd::Server have.
+pub(crate) fn is_original(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "js" || ending == "conf")
+}
+
+/// Reads a native file.
+///
+/// # Errors
+/// When the file cannot be read, or its name does not say what it is.
+pub(crate) fn native(file: &Path) -> anyhow::Result<Loaded> {
+    let (name, text) = read(file)?;
+    anyhow::ensure!(
+        file.extension().is_none_or(|ending| ending != "js"),
+        "{name} is a config of node's statsd or Net::Statsd::Server by its name: run it with `staunch statsd {name}`, \
+         or turn it into a native one with `staunch import statsd {name}`"
+    );
+    let format = Format::of_name(&name);
+    let (plan, diagnostics) = config::check(Source { name: &name, text: &text }, format);
+    Ok(Loaded { plan, diagnostics, name, text })
+}
+
+/// Reads a config of node's statsd or Net::Statsd::Server.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
+    let (name, text) = read(&original.file)?;
+    let native = |ending| ["toml", "yaml", "yml"].iter().any(|native| ending == *native);
+    anyhow::ensure!(
+        !original.file.extension().is_some_and(native),
+        "{name} is a native config by its name: run it with `staunch run {name}`"
+    );
+    let vars = |name: &str| std::env::var(name).ok();
+    let environment = javascript::Environment { vars: &vars, hostname: hostname() };
+    let compat = match original.compat {
+        Some(Compat::Node) => import::Compat::Node,
+        Some(Compat::Perl) => import::Compat::Perl,
+        None => import::detect(&text),
+    };
+    let (plan, diagnostics) = import::statsd(&text, &environment, compat, original.ignore_unknown_backends);
+    Ok(Loaded { plan, diagnostics, name, text })
+}
+
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// Lays the addresses of the command line over a plan.
+pub(crate) fn set_ports(plan: &mut Plan, ports: &Ports) {
+    match ports.http {
+        None => {}
+        Some(Port::Off) => plan.http = None,
+        Some(Port::At(address)) => plan.http = Some(address),
+    }
+    match (ports.management, plan.management.first_mut()) {
+        (None, _) => {}
+        (Some(Port::Off), _) => plan.management.clear(),
+        (Some(Port::At(address)), Some(management)) => management.listen = address,
+        (Some(Port::At(listen)), None) => plan.management.push(ManagementPlan {
+            listen,
+            perl: false,
+            healthy: true,
+            config: Vec::new(),
+            read_only: false,
+        }),
+    }
+}

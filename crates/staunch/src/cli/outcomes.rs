@@ -1,0 +1,261 @@
+//! Every outcome that loses a record, with what to do about it: for `staunch explain` and for `docs/outcomes.md`.
+//!
+//! The words and their one sentence come from `model::outcome`; here is the advice. Each `match` is over a closed
+//! enum, so a new reason does not compile before it has one.
+
+use model::{Internal, Refused, Reject, Shed};
+
+/// One reason.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    /// `rejected`, `shed`, `refused` or `internal`.
+    pub(crate) family: &'static str,
+    /// The word in self-metrics, the API and logs; also the anchor in `docs/outcomes.md`.
+    pub(crate) word: &'static str,
+    /// What happened, in one sentence.
+    pub(crate) why: &'static str,
+    /// What to do.
+    pub(crate) advice: &'static str,
+}
+
+/// Every reason, by family.
+pub(crate) fn pages() -> Vec<Page> {
+    let page = |family, word, why, advice| Page { family, word, why, advice };
+    let mut pages = Vec::new();
+    pages.extend(Reject::ALL.iter().map(|r| page("rejected", r.word(), r.why(), rejected(*r))));
+    pages.extend(Shed::ALL.iter().map(|r| page("shed", r.word(), r.why(), shed(*r))));
+    pages.extend(Refused::ALL.iter().map(|r| page("refused", r.word(), r.why(), refused(*r))));
+    pages.extend(Internal::ALL.iter().map(|r| page("internal", r.word(), r.why(), internal(*r))));
+    pages
+}
+
+fn rejected(reason: Reject) -> &'static str {
+    match reason {
+        Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
+        Reject::NoType => "Correct the sender: a sample is written `name:value|type`.",
+        Reject::BadType => {
+            "Types are `c`, `g`, `ms`, `s`, and in `union` and `dogstatsd` also `h` and `d`. Node statsd counts every \
+             other type as a counter; the dialect `etsy` does so too."
+        }
+        Reject::BadValue => {
+            "Correct the sender: decimal digits with a point, no thousands separator, no unit. Hexadecimal, octal, \
+             binary and blank values pass only with `strict_numbers = false`."
+        }
+        Reject::BadRate => {
+            "A sample rate is written `@0.1`: a decimal above 0 and up to 1, and at least `rate_min` of the source."
+        }
+        Reject::NegativeTimer => {
+            "Correct the sender, or set `allow_negative_timers = true` (dialect `union`)."
+        }
+        Reject::NonFinite => {
+            "Correct the sender: NaN, the infinities and sums beyond the range of a double are never kept, because they \
+             would poison their series. `compat_quirks` with `allow_non_finite` keeps them, as node statsd does."
+        }
+        Reject::LineTooLong => {
+            "Raise `line_bytes_max` of the source, or find out why a sender forgets its line feeds."
+        }
+        Reject::KeyTooLong => "Raise `key_bytes_max` of the source, or shorten names and tags at the sender.",
+        Reject::TooManyTags => "Raise `tags_max` of the source, or send fewer tags.",
+        Reject::BadTag => "No part of this version gives it: it is kept for tag styles to come.",
+        Reject::BadEvent => "The two lengths in `_e{5,4}:` count bytes, not characters. Correct the sender.",
+        Reject::BadCheck => {
+            "A service check is written `_sc|name|status` with a status of 0 to 3. Correct the sender."
+        }
+        Reject::BadTimestamp => "A timestamp is written `|T1656581400`: Unix seconds, whole, above 0.",
+        Reject::TimestampUnsupported => "Only counters and gauges may carry a `T` field. Correct the sender.",
+        Reject::BadFrame => {
+            "The client writes something else than packets behind a length of four bytes, little-endian, or packets \
+             longer than `line_bytes_max`. Check that it was told to use a length-prefixed unix stream (`unix-frames://`)."
+        }
+        Reject::PacketTruncated => {
+            "Only unix datagrams can be longer than 65535 bytes. Have the client send smaller packets; the whole lines \
+             before the cut were taken."
+        }
+        Reject::TailLost => {
+            "The peer's connection was reset, or closed in the middle of a line or frame. After an orderly close the \
+             last line counts without its line feed unless `tail_counts = false`."
+        }
+        Reject::EmptyLine => "Only the dialect `perl` counts it. Correct the sender, or ignore the count.",
+    }
+}
+
+fn shed(reason: Shed) -> &'static str {
+    match reason {
+        Shed::SeriesMax => {
+            "Find who makes new names: `staunch_series_created_total`, then `/api/v1/series?name=GLOB`. Raise \
+             `series_max` of the aggregation when they are wanted, and look at its memory; lower `idle` so that dead \
+             series go earlier."
+        }
+        Shed::TimerValuesMax => {
+            "It happens only with `timer_exact_max = 0`, and past 1,000,000 values of one timer in one window. Leave \
+             `timer_exact_max` at its default: the timer then turns into a sketch with a relative error of 1 %."
+        }
+        Shed::EventsMax => "More than 10,000 events came in one batch of packets. Slow the sender down.",
+        Shed::ExchangeFull => {
+            "No part of this version gives it: connections wait for room, and datagrams do not cross the exchange."
+        }
+        Shed::QueueFull => {
+            "The endpoint was away or slow for longer than its queue could hold. Mend the endpoint, or raise \
+             `queue.bytes_max` of the output: bytes per second times the longest outage to be survived."
+        }
+        Shed::TooOld => "Raise `queue.age_max` of the output, or mend the endpoint.",
+        Shed::TooBig => {
+            "The endpoint's network takes no datagram of this size (about 65,507 bytes for UDP), or a flush's document \
+             of a `console` or `perl_file` output grew past its bound. Use an output of type `tcp` or `graphite`."
+        }
+        Shed::Stopped => {
+            "What waited at the end of `stop_timeout` is lost, because queues are in memory. Raise `stop_timeout`, or \
+             mend the endpoint before stopping."
+        }
+        Shed::NonFinitePoint => {
+            "A sum of squares or the like left the range of a double. The other points of the series were sent."
+        }
+        Shed::UnsafeName => {
+            "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
+             the sender."
+        }
+    }
+}
+
+fn refused(reason: Refused) -> &'static str {
+    match reason {
+        Refused::ByPeer => {
+            "Nobody listens at the UDP endpoint (an ICMP message came back). Start what should listen there, or correct \
+             `to`."
+        }
+        Refused::SendError => {
+            "The log has the system's words. A route or a firewall rule is the usual cause."
+        }
+    }
+}
+
+fn internal(reason: Internal) -> &'static str {
+    match reason {
+        Internal::ReceiptDropped => "A bug of ours. Report it, with the log and `/api/v1/accounts`.",
+        Internal::ShardGone => {
+            "No part of this version gives it; should it appear, it is a bug of ours to report."
+        }
+    }
+}
+
+#[cfg(test)]
+const HEAD: &str = "\
+# Outcomes: where every record ended
+
+<!-- Generated from crates/staunch/src/cli/outcomes.rs and crates/model/src/outcome.rs: UPDATE=1 cargo test -p staunch outcomes -->
+
+Each record that a source receives gets exactly one outcome, and so does each copy that is routed to an output. While
+nothing moves, two sums hold; `/api/v1/accounts` shows both with a field `holds` (see [api.md](api.md)):
+
+```
+per source:  received = rejected + shed + duplicate + filtered + aggregated + routed + internal + in_flight
+per output:  copies   = delivered + shed + refused + expired + internal + waiting
+```
+
+A **record** is a sample, an event or a service check; a bad line counts as one received and rejected record (a bad value
+among several of one line as one each). For a source that feeds only `udp` and `tcp` outputs, which never look inside,
+a record is a packet. A **copy** is what one record or flush gives one output: a Graphite point, a packet, an event.
+
+The word of each reason below is at the same time the label `reason` in [`/metrics`](metrics.md), the name in
+`/api/v1/accounts` and in the log, and an argument of `staunch explain`.
+";
+
+/// Outcomes that are no loss.
+pub(crate) const NO_LOSS: [(&str, &str); 8] = [
+    ("aggregated", "Became part of an aggregate."),
+    ("routed", "Went to its outputs as it is: a raw packet, an event, a sample with its own timestamp."),
+    ("delivered", "The endpoint has it, as far as its protocol tells (docs/delivery.md)."),
+    ("waiting", "In the output's queue, or on the way."),
+    ("in_flight", "Between a connection and the aggregation."),
+    ("filtered", "Nothing in the config takes it, such as events without an `event_file` output."),
+    ("duplicate", "Always 0 in this version. It is there so that the sum keeps its form."),
+    ("expired", "Always 0 in this version. It is there so that the sum keeps its form."),
+];
+
+/// Losses that no sum holds, because nobody could count the records.
+pub(crate) const OUTSIDE: [(&str, &str); 4] = [
+    (
+        "kernel_dropped",
+        "Datagrams that the kernel threw away because the receive buffer was full, before anybody could count their \
+         records. Raise `receive_buffer`, and `net.core.rmem_max` if the daemon said at its start that it was granted \
+         less.",
+    ),
+    (
+        "packets_truncated",
+        "Datagrams of more than 65,535 bytes (unix sockets only). Their whole lines count; the last one, which lost its end, is rejected as `packet_truncated`.",
+    ),
+    ("connections_refused", "Connections turned away at `connections_max`."),
+    (
+        "connections_broken",
+        "Connections that ended in an error. A line that one left unfinished is rejected as `tail_lost`.",
+    ),
+];
+
+/// What each family is, before its reasons.
+#[cfg(test)]
+const FAMILIES: [(&str, &str); 4] = [
+    (
+        "rejected",
+        "Refused at intake: the sender wrote something that the dialect cannot read. The log quotes the first line of each reason per source; later ones are only counted.",
+    ),
+    (
+        "shed",
+        "A good record or copy that was lost at a limit of ours. The log tells when it begins, and then once a minute.",
+    ),
+    ("refused", "A copy that was sent and that the endpoint did not take."),
+    ("internal", "Our own bugs. Any count above 0 is worth a report."),
+];
+
+/// The page `docs/outcomes.md`.
+#[cfg(test)]
+fn markdown() -> String {
+    let pages = pages();
+    let mut text = HEAD.to_owned();
+    for (title, words) in
+        [("Outcomes that are no loss", &NO_LOSS[..]), ("Losses outside the sums", &OUTSIDE[..])]
+    {
+        text += &format!("\n## {title}\n");
+        for (word, about) in words {
+            text += &format!("\n### {word}\n\n{about}\n");
+        }
+    }
+    for (family, about) in FAMILIES {
+        text += &format!("\n## {}: reasons\n\n{about}\n", capitalised(family));
+        for page in pages.iter().filter(|page| page.family == family) {
+            text += &format!("\n### {}\n\n{} {}\n", page.word, page.why, page.advice);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+fn capitalised(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    first.to_uppercase() + rest
+}
+
+#[test]
+fn the_page_of_outcomes_is_in_step() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outcomes.md");
+    let text = markdown();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, &text).expect("the docs can be written");
+    }
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(stored == text, "docs/outcomes.md is out of step: UPDATE=1 cargo test -p staunch outcomes");
+}
+
+#[test]
+fn every_reason_has_a_word_and_a_page_of_its_own() {
+    let pages = pages();
+    let mut words: Vec<&str> = pages.iter().map(|page| page.word).collect();
+    words.extend(NO_LOSS.iter().chain(&OUTSIDE).map(|(word, _)| *word));
+    let all = words.len();
+    words.sort_unstable();
+    words.dedup();
+    assert_eq!(words.len(), all, "a word names one anchor, whatever its family");
+    for page in &pages {
+        assert!(FAMILIES.iter().any(|(family, _)| *family == page.family), "{page:?}");
+        assert!(page.advice.ends_with(['.', '`']) && page.why.ends_with('.'), "{page:?}");
+    }
+}

@@ -1,0 +1,76 @@
+//! `staunch run` and `staunch statsd`: the same daemon, from a native file or an original's.
+
+use std::process::ExitCode;
+
+use config::plan::Plan;
+
+use super::MISTAKES;
+use super::args::{RunArgs, StatsdArgs};
+use super::load::{self, Loaded, set_ports};
+use crate::daemon::{self, Reread, Start};
+
+/// `staunch run`
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let ports = args.ports.clone();
+    let Some(file) = args.file.clone() else {
+        let mut plan = config::defaults(&args.data_dir);
+        set_ports(&mut plan, &ports);
+        return daemon::run(Start { plan, reread: None, file: None, http_optional: true });
+    };
+    let load = move || {
+        let mut loaded = load::native(&file)?;
+        loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
+        Ok(loaded)
+    };
+    start(load, false)
+}
+
+/// `staunch statsd`
+pub(crate) fn statsd(args: &StatsdArgs) -> anyhow::Result<ExitCode> {
+    let (original, ports) = (args.original.clone(), args.ports.clone());
+    let http_optional = ports.http.is_none();
+    let load = move || {
+        let mut loaded = load::statsd(&original)?;
+        loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
+        Ok(loaded)
+    };
+    start(load, http_optional)
+}
+
+/// Loads, says what there is to say, and runs; the same loader serves reloads.
+fn start(
+    load: impl Fn() -> anyhow::Result<Loaded> + 'static,
+    http_optional: bool,
+) -> anyhow::Result<ExitCode> {
+    let loaded = load()?;
+    crate::talk::say(&loaded.rendered());
+    let file = std::path::PathBuf::from(&loaded.name);
+    let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
+    let reread: Reread = Box::new(move || {
+        let loaded = load().map_err(|error| format!("{error:#}"))?;
+        let rendered = loaded.rendered();
+        let plan = plan_of(loaded).ok_or_else(|| of_reload(&rendered))?;
+        crate::talk::say(&rendered);
+        Ok(plan)
+    });
+    daemon::run(Start { plan, reread: Some(reread), file: Some(file), http_optional })
+}
+
+/// What a refused reload says: the mistakes, without the remark on a start.
+fn of_reload(rendered: &str) -> String {
+    rendered.trim_end().trim_end_matches("; nothing was started").to_owned()
+}
+
+fn plan_of(loaded: Loaded) -> Option<Plan> {
+    if loaded.has_errors() { None } else { loaded.plan }
+}
+
+#[test]
+fn a_refused_reload_does_not_speak_of_a_start() {
+    let text = "[sources.a]\ntype = \"statsd\"\nx = 1\n";
+    let source = config::diagnostic::Source { name: "a.toml", text };
+    let (_, wrong) = config::check(source, config::Format::Toml);
+    let rendered = config::diagnostic::render(source, &wrong, false);
+    assert!(rendered.ends_with("error: 1 mistake, 1 warning; nothing was started\n"), "{rendered}");
+    assert!(of_reload(&rendered).ends_with("error: 1 mistake, 1 warning"));
+}

@@ -1,0 +1,265 @@
+//! The listeners of a plan: opened all together, handed to the worker (datagrams) or to tasks (connections).
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::plan::{Listen, Plan, SourcePlan};
+use model::SourceId;
+use pipeline::{Accounts, IntakeMaker, Shard};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::daemon::complain;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::{DatagramSocket, shown};
+use crate::sources::bind::{self, Bound, ShortBuffer, bind};
+use crate::sources::stream::{StreamSource, accept};
+
+/// A listener that is open and not yet served.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its source.
+    pub source: SourceId,
+    /// Where the plan says that it listens.
+    pub listen: Listen,
+    /// Where it really listens: a port 0 of the plan has become a number.
+    pub at: Listen,
+    /// The socket; taken when it is put to use.
+    pub bound: Option<Bound>,
+}
+
+/// Opens every listener of `plan` that is not among `already` (source name and place). Also gives one sentence for
+/// each that could not be opened; with the built-in plan these are warnings, given here, and none is left to tell.
+pub fn open(plan: &Plan, already: &[(String, Listen)]) -> (Vec<Opened>, Vec<String>) {
+    let mut opened = Vec::new();
+    let mut failures = Vec::new();
+    for (at, source) in plan.sources.iter().enumerate() {
+        for listen in &source.listen {
+            if already.iter().any(|(name, place)| *name == source.name && place == listen) {
+                continue;
+            }
+            match bind(listen, source.receive_buffer_bytes) {
+                Ok((bound, short)) => {
+                    if let Some(short) = short {
+                        warn_short_buffer(listen, short);
+                    }
+                    opened.push(Opened {
+                        source: SourceId(at as u16),
+                        listen: listen.clone(),
+                        at: bound.place(listen),
+                        bound: Some(bound),
+                    });
+                }
+                Err(error) if plan.built_in => tracing::warn!(
+                    "{error}; going on without it (`staunch run FILE` listens where FILE says: \
+                     `[sources.{}]`, `type = \"statsd\"`, `listen = [\"udp://127.0.0.1:9125\"]`)",
+                    source.name
+                ),
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+    }
+    (opened, failures)
+}
+
+fn warn_short_buffer(listen: &Listen, short: ShortBuffer) {
+    let ShortBuffer { asked, granted } = short;
+    tracing::warn!(
+        "{}: the kernel granted a receive buffer of {granted} bytes, not {asked}: packets may be dropped in bursts \
+         (counted as kernel_dropped); to allow it: sysctl -w net.core.rmem_max={asked}",
+        shown(listen)
+    );
+}
+
+/// What makes the intakes of each source.
+pub fn makers(plan: &Plan, shard: &Shard, accounts: &Accounts) -> Vec<IntakeMaker> {
+    (0..plan.sources.len()).map(|at| shard.intakes(plan, SourceId(at as u16), accounts)).collect()
+}
+
+/// The datagram sockets among `opened`, for the worker.
+///
+/// # Errors
+/// When a socket cannot be shared with the worker.
+pub fn datagram_sockets(
+    plan: &Plan,
+    opened: &[Opened],
+    makers: &[IntakeMaker],
+    accounts: &Accounts,
+) -> io::Result<Vec<DatagramSocket>> {
+    let mut sockets = Vec::new();
+    for listener in opened {
+        let Some(Bound::Datagram(fd)) = &listener.bound else { continue };
+        debug_assert!(listener.source.index() < plan.sources.len(), "opened for this plan");
+        sockets.push(DatagramSocket {
+            source: listener.source,
+            listen: listener.listen.clone(),
+            fd: fd.try_clone()?,
+            intake: makers[listener.source.index()].make(),
+            account: Arc::clone(accounts.source(listener.source)),
+            drops: 0,
+            failed: false,
+        });
+    }
+    Ok(sockets)
+}
+
+/// A listener that is served.
+#[derive(Debug)]
+struct Served {
+    source: String,
+    listen: Listen,
+    at: Listen,
+    stop: watch::Sender<bool>,
+    /// None for datagram sockets: the worker has them.
+    task: Option<(watch::Sender<StreamSource>, JoinHandle<()>)>,
+}
+
+/// All listeners that are served.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    served: Vec<Served>,
+}
+
+impl Listeners {
+    /// Starts a task for each listener of connections; remembers the others.
+    ///
+    /// # Errors
+    /// When the runtime cannot take a socket.
+    pub fn serve(
+        opened: Vec<Opened>,
+        plan: &Plan,
+        makers: &[IntakeMaker],
+        shared: &Arc<Shared>,
+    ) -> io::Result<Listeners> {
+        let mut listeners = Listeners::default();
+        listeners.add(opened, plan, makers, shared)?;
+        Ok(listeners)
+    }
+
+    /// Adds listeners that a reload opened.
+    ///
+    /// # Errors
+    /// As [`Self::serve`].
+    pub fn add(
+        &mut self,
+        opened: Vec<Opened>,
+        plan: &Plan,
+        makers: &[IntakeMaker],
+        shared: &Arc<Shared>,
+    ) -> io::Result<()> {
+        for listener in opened {
+            let Some(bound) = listener.bound else { continue };
+            let (stop, stopped) = watch::channel(false);
+            let source = stream_source(plan, listener.source, &listener.listen, makers, shared);
+            let task = match bound {
+                Bound::Datagram(_) => None,
+                bound => {
+                    let (update, updates) = watch::channel(source);
+                    let serve = accept(bound, updates, Arc::clone(shared), stopped);
+                    let shown = shown(&listener.listen);
+                    let task = tokio::spawn(async move {
+                        if let Err(error) = serve.await {
+                            tracing::error!("cannot serve {shown}: {error}");
+                        }
+                    });
+                    Some((update, task))
+                }
+            };
+            let source = plan.sources[listener.source.index()].name.clone();
+            self.served.push(Served { source, listen: listener.listen, at: listener.at, stop, task });
+        }
+        Ok(())
+    }
+
+    /// Source name and place of every listener.
+    pub fn places(&self) -> Vec<(String, Listen)> {
+        self.served.iter().map(|served| (served.source.clone(), served.listen.clone())).collect()
+    }
+
+    /// What each source of `plan` listens at, as texts: what is served and what `opened` will add.
+    pub fn listening(&self, plan: &Plan, opened: &[Opened]) -> Vec<Vec<String>> {
+        let served = self.served.iter().map(|served| (served.source.as_str(), &served.listen, &served.at));
+        let new =
+            opened.iter().map(|new| (plan.sources[new.source.index()].name.as_str(), &new.listen, &new.at));
+        let all: Vec<_> = served.chain(new).collect();
+        let of_source = |source: &SourcePlan| {
+            let here = |place: &&Listen| {
+                all.iter()
+                    .find(|(name, listen, _)| *name == source.name && listen == place)
+                    .map(|(_, _, at)| shown(at))
+            };
+            source.listen.iter().filter_map(|place| here(&place)).collect()
+        };
+        plan.sources.iter().map(of_source).collect()
+    }
+
+    /// Gives every kept listener its source's new plan, and stops those that `plan` no longer has. Returns the places
+    /// of datagram sockets that must go.
+    pub fn update(
+        &mut self,
+        plan: &Plan,
+        makers: &[IntakeMaker],
+        shared: &Arc<Shared>,
+    ) -> Vec<(SourceId, Listen)> {
+        let mut gone = Vec::new();
+        self.served.retain(|served| {
+            let source = plan.sources.iter().position(|source| source.name == served.source);
+            let kept = source.filter(|at| plan.sources[*at].listen.contains(&served.listen));
+            match (kept, &served.task) {
+                (Some(at), Some((update, _))) => {
+                    let id = SourceId(at as u16);
+                    update.send_replace(stream_source(plan, id, &served.listen, makers, shared));
+                }
+                (Some(_), None) => {}
+                (None, task) => {
+                    served.stop.send_replace(true);
+                    bind::unlink(&served.listen);
+                    if let (None, Some(at)) = (task, source) {
+                        gone.push((SourceId(at as u16), served.listen.clone()));
+                    }
+                }
+            }
+            kept.is_some()
+        });
+        gone
+    }
+
+    /// Stops accepting, lets the connections hand on what they have, for at most so long.
+    ///
+    /// May be called again for those that were not done in time.
+    pub async fn stop(&mut self, at_most: Duration) {
+        for served in &self.served {
+            served.stop.send_replace(true);
+        }
+        let ended = async {
+            while let Some(served) = self.served.last_mut() {
+                if let Some((_, task)) = &mut served.task {
+                    // A task that panicked has told so itself. Cancel-safe: a handle can be waited for again.
+                    let _ended = task.await;
+                }
+                bind::unlink(&served.listen);
+                self.served.pop();
+            }
+        };
+        if tokio::time::timeout(at_most, ended).await.is_err() {
+            tracing::warn!("connections are still busy while the daemon stops");
+        }
+    }
+}
+
+fn stream_source(
+    plan: &Plan,
+    id: SourceId,
+    listen: &Listen,
+    makers: &[IntakeMaker],
+    shared: &Arc<Shared>,
+) -> StreamSource {
+    StreamSource {
+        plan: Arc::new(plan.sources[id.index()].clone()),
+        listen: listen.clone(),
+        account: Arc::clone(shared.wiring.load().accounts.source(id)),
+        intake: makers[id.index()].clone(),
+        complaints: complain,
+    }
+}

@@ -1,0 +1,259 @@
+//! The daemon: from a checked plan to threads and tasks, and back down again.
+//!
+//! [`run`] opens every listener, starts the shard's thread and the tasks around it, waits for a signal, and stops in
+//! the order that loses nothing: sources first, then the last flush, then the outputs' queues.
+//! Not here: what a record becomes (`pipeline`), what a socket does (`sources`, `outputs`).
+//! Invariant: a plan is whole and its listeners are open before anything of the plan before is touched.
+
+pub mod banner;
+pub mod change;
+pub mod handover;
+pub mod listeners;
+pub mod outlet;
+pub mod reload;
+pub mod shared;
+pub mod watch;
+pub mod worker;
+
+use std::hash::{BuildHasher, Hasher};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use config::plan::Plan;
+use model::SECOND_NS;
+use pipeline::{Accounts, Complaint, Exchange, Shard};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch as watch_channel};
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::daemon::listeners::Listeners;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
+use crate::{admin, outputs};
+
+/// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
+const SOURCES_STOP_MAX: Duration = Duration::from_millis(1500);
+
+/// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
+pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
+
+/// What a daemon is started with.
+pub struct Start {
+    /// A checked plan.
+    pub plan: Plan,
+    /// For SIGHUP; none when there is no file.
+    pub reread: Option<Reread>,
+    /// The config file: its name is on the banner, its changes are watched. None for the built-in plan.
+    pub file: Option<PathBuf>,
+    /// Nobody asked for the HTTP address: when it is taken the daemon goes on without it.
+    pub http_optional: bool,
+}
+
+/// A running daemon's parts that reload and stop work on.
+pub(crate) struct Running {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) listeners: Listeners,
+    pub(crate) outputs: JoinSet<()>,
+    pub(crate) stop: watch_channel::Sender<bool>,
+    worker: std::thread::JoinHandle<()>,
+}
+
+/// Runs until SIGTERM or SIGINT.
+///
+/// # Errors
+/// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory.
+pub fn run(start: Start) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime for connections")?;
+    runtime.block_on(run_inside(start))
+}
+
+async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
+    let Start { plan, reread, file, http_optional } = start;
+    // Before anything that takes time: a signal that comes early is not lost.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut running = launch(plan, http_optional)?;
+    banner::print(&running.shared, file.as_deref());
+    running.shared.ready.store(true, Relaxed);
+    let (changes, mut changed) = tokio::sync::mpsc::channel(1);
+    // Kept so that the channel stays open without a file to watch.
+    let _unused = changes.clone();
+    if let Some(file) = file {
+        tokio::spawn(change::watch(file, Arc::clone(&running.shared), changes));
+    }
+    loop {
+        // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            // Without it nothing is received any more: ending is louder than staying, and gets us started again.
+            () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
+        }
+    }
+    stop(running).await
+}
+
+/// Opens the plan's listeners and starts everything.
+fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
+    let (opened, mut failures) = listeners::open(&plan, &[]);
+    let (ports, closed_ports) = admin::open(&plan, http_optional);
+    failures.extend(closed_ports);
+    anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
+    let now = Clock::now();
+    let accounts = Accounts::default().carried_to(&plan);
+    let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
+    handover::take_up(&plan, &mut shard, now);
+    let outlets: Vec<Arc<Outlet>> = plan
+        .outputs
+        .iter()
+        .zip(accounts.outputs())
+        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
+        .collect();
+    let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
+    let room = Arc::new(Notify::new());
+    let handle = ShardHandle::new().context("cannot make the shard's waker")?;
+    let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
+    let makers = listeners::makers(&plan, &shard, &accounts);
+    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts)?;
+    let worker = Worker::new(WorkerParts {
+        shard,
+        sockets,
+        outlets: outlets.clone(),
+        complaints: complain,
+        exchange: Arc::clone(&exchange),
+        room: Arc::clone(&room),
+        handle: handle.clone(),
+        key_flushes,
+    })
+    .context("cannot make room for packets")?;
+    let plan = Arc::new(plan);
+    let wiring = Wiring {
+        plan: Arc::clone(&plan),
+        accounts,
+        outlets,
+        generation: 0,
+        listening: Listeners::default().listening(&plan, &opened),
+    };
+    let healthy = plan.management.iter().all(|management| management.healthy);
+    let shared = Arc::new(Shared {
+        wiring: ArcSwap::from_pointee(wiring),
+        exchange,
+        shard: handle,
+        http: ports.http_at,
+        management: ports.management_at.clone(),
+        started: now,
+        healthy: AtomicBool::new(healthy),
+        ready: AtomicBool::new(false),
+        stopping: AtomicBool::new(false),
+        room,
+        reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
+    });
+    let worker = std::thread::Builder::new()
+        .name("shard-0".into())
+        .spawn(move || worker.run())
+        .context("cannot start the shard's thread")?;
+    let (stop, stopped) = watch_channel::channel(false);
+    let mut outputs = JoinSet::new();
+    for at in 0..plan.outputs.len() {
+        outputs::spawn(&mut outputs, &shared, model::OutputId(at as u16))?;
+    }
+    let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
+    ports.serve(&shared, &stopped)?;
+    tokio::spawn(watch::losses(Arc::clone(&shared), stopped.clone()));
+    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(&shared)));
+    Ok(Running { shared, listeners, outputs, stop, worker })
+}
+
+/// Stops: sources, last flush, outputs, and a word on what could not be delivered.
+async fn stop(running: Running) -> anyhow::Result<ExitCode> {
+    let Running { shared, mut listeners, mut outputs, stop, worker } = running;
+    shared.stopping.store(true, Relaxed);
+    let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
+    let deadline_ns = Clock::now().mono_ns + timeout_ns;
+    tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));
+    listeners.stop(SOURCES_STOP_MAX).await;
+    // The worker answers after it has handed its last blocks to the outlets.
+    match shared.shard.call(Worker::stop).await {
+        Ok(labels) => {
+            if let Err(error) = handover::leave(&shared.wiring.load().plan.data_dir, &labels) {
+                tracing::warn!("cannot leave a note for the next start: {error}");
+            }
+        }
+        Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
+    }
+    // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
+    listeners.stop(SOURCES_STOP_MAX).await;
+    for outlet in &shared.wiring.load().outlets {
+        outlet.stop(deadline_ns);
+    }
+    let left =
+        Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns)) + Duration::from_millis(250);
+    let drained = tokio::time::timeout(left, async { while outputs.join_next().await.is_some() {} }).await;
+    if drained.is_err() {
+        tracing::warn!("an output did not end in time");
+    }
+    stop.send_replace(true);
+    if worker.join().is_err() {
+        tracing::error!("the shard's thread panicked");
+    }
+    let page = admin::accounts::page(&shared, Clock::now());
+    for row in &page.sources {
+        let lost = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
+        if lost > 0 {
+            tracing::warn!(
+                "source `{}`: {lost} records came too late to be part of the last flush",
+                row.name
+            );
+        }
+    }
+    for row in &page.outputs {
+        let lost =
+            row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0) + row.waiting;
+        if lost > 0 {
+            tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
+        }
+    }
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{} s", ns as f64 / SECOND_NS as f64)
+}
+
+/// A seed that an outsider cannot guess, from the system by way of the standard library's hasher.
+fn random_seed() -> u64 {
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}
+
+/// The one message about a kind of bad line; the account counts the rest.
+fn complain(complaint: &Complaint) {
+    let Complaint { source, reason, line } = complaint;
+    tracing::warn!(
+        "source `{source}`: a line was rejected as `{}`: {} It reads: {line}   Further ones are only counted.",
+        reason.word(),
+        reason.why(),
+    );
+}
+
+async fn key_flush_writer(mut reports: tokio::sync::mpsc::Receiver<KeyFlushReport>, shared: Arc<Shared>) {
+    while let Some(report) = reports.recv().await {
+        let plan = Arc::clone(&shared.wiring.load().plan);
+        if let Err(error) = outputs::key_flush::write(&plan, &report) {
+            tracing::error!("cannot write the report of busy names: {error}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! SIGHUP: the file is read and checked whole; then what changed is changed, and nothing else.
+//!
+//! Ids of sources and outputs keep their meaning: a plan read anew is laid over the plan in force by name. What is
+//! gone stays as a row without listeners or feeds, so that its account still adds up.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::plan::Plan;
+use model::OutputId;
+use pipeline::laid_over;
+
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
+use crate::daemon::{Reread, Running, listeners};
+use crate::outputs;
+
+/// Reloads, and says how it went. A failed reload changes nothing.
+pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
+    let Some(reread) = reread else {
+        tracing::info!("SIGHUP: there is no config file to read anew");
+        return;
+    };
+    let result = match reread() {
+        Ok(plan) => apply(running, &plan).await,
+        Err(mistakes) => Err(mistakes),
+    };
+    let reloads = &running.shared.reloads;
+    match result {
+        Ok(()) => {
+            tracing::info!("reloaded: the new configuration is in force");
+            reloads.done.fetch_add(1, Relaxed);
+        }
+        Err(mistakes) => {
+            tracing::error!("reload refused, nothing changed:\n{mistakes}");
+            reloads.refused.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
+    let shared = Arc::clone(&running.shared);
+    let before = shared.wiring.load_full();
+    let plan = laid_over(&before.plan, new);
+    if plan.sources.len() > SOURCES_MAX || plan.outputs.len() > OUTPUTS_MAX {
+        return Err(format!(
+            "more than {SOURCES_MAX} sources or {OUTPUTS_MAX} outputs since the start; restart instead"
+        ));
+    }
+    for note in unchanged_until_restart(&before.plan, &plan) {
+        tracing::warn!("{note} takes effect at the next start only");
+    }
+    // Everything that can fail comes before anything of the old plan is touched.
+    let (opened, failures) = listeners::open(&plan, &running.listeners.places());
+    if !failures.is_empty() {
+        return Err(failures.join("\n"));
+    }
+    let accounts = before.accounts.carried_to(&plan);
+    let outlets: Vec<Arc<Outlet>> = plan
+        .outputs
+        .iter()
+        .enumerate()
+        .map(|(at, output)| match before.outlets.get(at) {
+            Some(kept) => Arc::clone(kept),
+            None => Arc::new(Outlet::new(&output.name, output.queue, accounts.output(OutputId(at as u16)))),
+        })
+        .collect();
+    for (outlet, output) in outlets.iter().zip(&plan.outputs) {
+        outlet.queue().set_limits(output.queue);
+    }
+    let plan = Arc::new(plan);
+    let listening = running.listeners.listening(&plan, &opened);
+    let wiring = Wiring {
+        plan: Arc::clone(&plan),
+        accounts: accounts.clone(),
+        outlets: outlets.clone(),
+        generation: before.generation + 1,
+        listening,
+    };
+    let wiring = Arc::new(wiring);
+    shared.wiring.store(Arc::clone(&wiring));
+    for at in before.outlets.len()..outlets.len() {
+        outputs::spawn(&mut running.outputs, &shared, OutputId(at as u16))
+            .map_err(|error| error.to_string())?;
+    }
+    let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
+    let gone = running.listeners.update(&plan, &makers, &shared);
+    running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;
+    let closed = shared.shard.call(move |worker| worker.close_sockets(&gone));
+    closed.await.map_err(|_gone| "the shard has ended".to_owned())?;
+    // Nothing is appended to a retired output any more: it sends what waits, however long that takes, and ends.
+    for (outlet, _) in
+        wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output))
+    {
+        outlet.stop(u64::MAX);
+    }
+    Ok(())
+}
+
+async fn rewire_worker(
+    shared: &crate::daemon::shared::Shared,
+    plan: &Arc<Plan>,
+    accounts: pipeline::Accounts,
+    outlets: Vec<Arc<Outlet>>,
+    opened: &[listeners::Opened],
+) -> Result<Vec<pipeline::IntakeMaker>, String> {
+    let for_worker = Arc::clone(plan);
+    let their_accounts = accounts.clone();
+    let makers = shared.shard.call(move |worker| {
+        worker.reconfigure(&for_worker, &their_accounts, outlets);
+        let makers = listeners::makers(&for_worker, &worker.shard, &their_accounts);
+        for socket in &mut worker.sockets {
+            socket.intake = makers[socket.source.index()].make();
+        }
+        makers
+    });
+    let makers = makers.await.map_err(|_gone| "the shard has ended".to_owned())?;
+    let sockets =
+        listeners::datagram_sockets(plan, opened, &makers, &accounts).map_err(|error| error.to_string())?;
+    let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
+    added.await.map_err(|_gone| "the shard has ended".to_owned())?;
+    Ok(makers)
+}
+
+fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    if old.http != new.http {
+        notes.push("the new address of `http`".to_owned());
+    }
+    // Clients of a management port get what else changed with their next connection.
+    let addresses = |plan: &Plan| plan.management.iter().map(|port| port.listen).collect::<Vec<_>>();
+    if addresses(old) != addresses(new) {
+        notes.push("the new address of `management`".to_owned());
+    }
+    // A socket that stays open keeps the buffer it was opened with; ids are the same in both plans.
+    for (before, after) in old.sources.iter().zip(&new.sources) {
+        let stays = after.listen.iter().any(|place| before.listen.contains(place));
+        if stays && before.receive_buffer_bytes != after.receive_buffer_bytes {
+            notes.push(format!("the new `receive_buffer` of source `{}`", after.name));
+        }
+    }
+    notes
+}
+
+#[test]
+fn what_a_reload_cannot_change_is_told() {
+    let old = config::defaults(std::path::Path::new("."));
+    assert_eq!(unchanged_until_restart(&old, &old), [""; 0]);
+    let mut new = old.clone();
+    new.sources[0].receive_buffer_bytes += 1;
+    assert_eq!(unchanged_until_restart(&old, &new), ["the new `receive_buffer` of source `statsd`"]);
+    new.sources[0].listen.clear();
+    assert_eq!(unchanged_until_restart(&old, &new), [""; 0], "no socket stays");
+    new.http = None;
+    assert_eq!(unchanged_until_restart(&old, &new), ["the new address of `http`"]);
+}

@@ -1,0 +1,92 @@
+//! Losses, told once when they begin and then at most once a minute: never once per record.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+use tokio::sync::watch;
+
+use crate::admin::accounts::{self, AccountsPage};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+
+/// How often the accounts are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Looks between two reports of the same loss.
+const LOOKS_BETWEEN: u32 = 60;
+
+/// What was lost, under which name: (source or output, its name, reason).
+type Loss = (&'static str, String, &'static str);
+
+#[derive(Debug, Default)]
+struct Told {
+    count: u64,
+    looks_ago: u32,
+}
+
+/// Logs losses until `stop` turns true.
+pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut told: HashMap<Loss, Told, FixedState> = HashMap::default();
+    loop {
+        // Both branches are cancel-safe.
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        for (loss, count) in counted(&accounts::page(&shared, Clock::now())) {
+            if let Some(new) = tell(told.entry(loss.clone()).or_default(), count) {
+                let (what, name, reason) = loss;
+                tracing::warn!("{what} `{name}`: {new} records lost as `{reason}` ({count} in all)");
+            }
+        }
+    }
+}
+
+/// How many to tell of now, if any.
+fn tell(told: &mut Told, count: u64) -> Option<u64> {
+    told.looks_ago = told.looks_ago.saturating_add(1);
+    let first = told.count == 0;
+    if count == told.count || (!first && told.looks_ago < LOOKS_BETWEEN) {
+        return None;
+    }
+    let new = count - told.count;
+    *told = Told { count, looks_ago: 0 };
+    Some(new)
+}
+
+/// Every loss of ours: what senders did wrong (`rejected`) was told when it came first.
+fn counted(page: &AccountsPage) -> Vec<(Loss, u64)> {
+    let mut counted = Vec::new();
+    for row in &page.sources {
+        for family in ["shed", "internal"] {
+            for (reason, count) in row.losses.get(family).into_iter().flatten() {
+                counted.push((("source", row.name.clone(), *reason), *count));
+            }
+        }
+        if row.kernel_dropped > 0 {
+            counted.push((("source", row.name.clone(), "kernel_dropped"), row.kernel_dropped));
+        }
+    }
+    for row in &page.outputs {
+        for (reason, count) in row.losses.values().flatten() {
+            counted.push((("output", row.name.clone(), *reason), *count));
+        }
+    }
+    counted
+}
+
+#[test]
+fn a_loss_is_told_at_once_and_then_once_a_minute() {
+    let mut told = Told::default();
+    assert_eq!(tell(&mut told, 0), None);
+    assert_eq!(tell(&mut told, 5), Some(5));
+    assert_eq!(tell(&mut told, 5), None);
+    let mut reports = Vec::new();
+    for look in 1..=120 {
+        reports.extend(tell(&mut told, 5 + look));
+    }
+    assert_eq!(reports, [59, 60], "a minute after the first report, the quiet look included");
+}

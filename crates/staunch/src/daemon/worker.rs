@@ -1,0 +1,512 @@
+//! The shard's thread: reads the datagram sockets, runs the shard, sleeps when there is nothing to do.
+//!
+//! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` ->
+//! `Shard::push`; records of connections come through the exchange. What the shard gives goes to the outlets.
+//! Not here: connections and outputs (tasks of their own), and decisions about records (`pipeline`).
+//! Invariant: no call in the loop waits for anything but the sockets, the waker and the clock.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use config::plan::Listen;
+use model::{Now, SampleBatch, SourceAccount, SourceId};
+use pipeline::{Complaint, Exchange, Intake, Routed, Shard};
+use tokio::sync::{Notify, oneshot};
+
+use crate::clock::Clock;
+use crate::daemon::outlet::Outlet;
+use crate::sys::{self, Gather, PacketReader, Rest, Wait, Waker, Watch};
+
+/// Datagrams that one system call takes at most.
+const BATCH_PACKETS: usize = 64;
+
+/// Batches that one socket may give in a row before the others have their turn.
+const TURN_BATCHES: usize = 16;
+
+/// Series that a sweep visits between two looks at the sockets: some tens of microseconds.
+const SWEEP_SERIES: usize = 512;
+
+/// A flush waits for outputs that have more than this waiting although their endpoints take what they get …
+const SWEEP_AHEAD_BYTES_MAX: u64 = 4 << 20;
+
+/// … and have taken something within this time …
+const PROGRESS_WITHIN_NS: u64 = model::SECOND_NS / 50;
+
+/// … but never longer than this, so that no endpoint delays a flush.
+const SWEEP_WAIT_MAX_NS: u64 = model::SECOND_NS;
+
+/// Longest time that the last emptying of the sockets takes.
+const LAST_READ_MAX_NS: u64 = model::SECOND_NS / 2;
+
+/// How often the kernel's drop counts are read and reports of busy names are looked for, in nanoseconds.
+const CHORES_EVERY_NS: u64 = model::SECOND_NS;
+
+type Job = Box<dyn FnOnce(&mut Worker) + Send>;
+
+/// Calls into the worker, from any thread.
+#[derive(Clone)]
+pub struct ShardHandle {
+    jobs: Arc<Mutex<Jobs>>,
+    waker: Arc<Waker>,
+    asleep: Arc<AtomicBool>,
+    /// Told when the thread ends.
+    end: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Job>,
+    /// Nobody takes jobs any more.
+    ended: bool,
+}
+
+impl std::fmt::Debug for ShardHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ShardHandle")
+    }
+}
+
+impl ShardHandle {
+    /// A handle, to be given to the worker and to everyone who calls it.
+    ///
+    /// # Errors
+    /// When the process has no file descriptor left.
+    pub fn new() -> io::Result<ShardHandle> {
+        Ok(ShardHandle {
+            jobs: Arc::default(),
+            waker: Arc::new(Waker::new()?),
+            asleep: Arc::default(),
+            end: Arc::default(),
+        })
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves when the worker has ended, in whatever way. For one caller.
+    pub async fn ended(&self) {
+        self.end.notified().await;
+    }
+
+    /// Runs `job` on the worker's thread between two turns. The answer is an error when the worker has ended.
+    pub fn call<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> oneshot::Receiver<R> {
+        let (answer, receiver) = oneshot::channel();
+        let job: Job = Box::new(move |worker| {
+            // Whoever asked may have gone away; the job was done all the same.
+            let _gone = answer.send(job(worker));
+        });
+        let mut jobs = self.jobs();
+        if !jobs.ended {
+            jobs.waiting.push_back(job);
+            self.waker.wake();
+        }
+        receiver
+    }
+
+    /// Wakes the worker to look at the exchange.
+    pub fn wake(&self) {
+        if self.asleep.load(Relaxed) {
+            self.waker.wake();
+        }
+    }
+}
+
+/// One datagram socket of a source.
+#[derive(Debug)]
+pub struct DatagramSocket {
+    /// Source that it belongs to.
+    pub source: SourceId,
+    /// Where it listens.
+    pub listen: Listen,
+    /// The socket, UDP or unix.
+    pub fd: OwnedFd,
+    /// Its intake.
+    pub intake: Intake,
+    /// The source's account.
+    pub account: Arc<SourceAccount>,
+    /// The kernel's drop count when last read.
+    pub drops: u32,
+    /// Reading failed: told once.
+    pub failed: bool,
+}
+
+/// Everything the thread owns.
+#[derive(Debug)]
+pub struct Worker {
+    /// The shard.
+    pub shard: Shard,
+    /// Datagram sockets of all sources.
+    pub sockets: Vec<DatagramSocket>,
+    /// Queues of the outputs, by output.
+    pub outlets: Vec<Arc<Outlet>>,
+    /// Called with each first bad line of a kind.
+    pub complaints: Complaints,
+    exchange: Arc<Exchange>,
+    room: Arc<Notify>,
+    handle: ShardHandle,
+    reader: PacketReader,
+    gather: Gather,
+    routed: Routed,
+    taken: Vec<SampleBatch>,
+    due_ns: u64,
+    chores_due_ns: u64,
+    sweep_waits_since_ns: Option<u64>,
+    key_flushes: KeyFlushes,
+    ended: bool,
+    /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
+    progress: Vec<(u64, u64)>,
+}
+
+/// Where complaints about bad lines go.
+pub type Complaints = fn(complaint: &Complaint);
+
+/// Reports of busy names, on their way to their file.
+pub type KeyFlushes = tokio::sync::mpsc::Sender<KeyFlushReport>;
+
+/// One report of busy names.
+#[derive(Debug)]
+pub struct KeyFlushReport {
+    /// Transform that counted.
+    pub transform: model::TransformId,
+    /// Names with their line counts, most first.
+    pub names: pipeline::BusyNames,
+    /// When.
+    pub at: Now,
+}
+
+/// What a worker is made of.
+#[derive(Debug)]
+pub struct WorkerParts {
+    /// The shard.
+    pub shard: Shard,
+    /// Datagram sockets of all sources.
+    pub sockets: Vec<DatagramSocket>,
+    /// Queues of the outputs.
+    pub outlets: Vec<Arc<Outlet>>,
+    /// Where complaints go.
+    pub complaints: Complaints,
+    /// From connections.
+    pub exchange: Arc<Exchange>,
+    /// Told when the exchange has room.
+    pub room: Arc<Notify>,
+    /// Calls.
+    pub handle: ShardHandle,
+    /// Reports of busy names.
+    pub key_flushes: KeyFlushes,
+}
+
+impl Worker {
+    /// A worker that has not run yet.
+    ///
+    /// # Errors
+    /// When there is no memory for the packets' arena.
+    pub fn new(parts: WorkerParts) -> io::Result<Worker> {
+        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, handle, key_flushes } = parts;
+        Ok(Worker {
+            shard,
+            sockets,
+            outlets,
+            complaints,
+            exchange,
+            room,
+            handle,
+            reader: PacketReader::new(BATCH_PACKETS)?,
+            gather: Gather::default(),
+            routed: Routed::default(),
+            taken: Vec::new(),
+            due_ns: 0,
+            chores_due_ns: 0,
+            sweep_waits_since_ns: None,
+            key_flushes,
+            ended: false,
+            progress: Vec::new(),
+        })
+    }
+
+    /// Runs until [`Self::end`].
+    pub fn run(mut self) {
+        let _told_at_the_end = TellEnd(self.handle.clone());
+        while !self.ended {
+            self.run_jobs();
+            let got = self.receive();
+            let now = Clock::now();
+            self.take_exchange(now);
+            self.tick(now);
+            self.deliver(now);
+            if !self.ended {
+                self.rest(got, now);
+            }
+        }
+    }
+
+    /// Ends the loop after this turn.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    fn run_jobs(&mut self) {
+        let jobs = std::mem::take(&mut self.handle.jobs().waiting);
+        for job in jobs {
+            job(self);
+        }
+    }
+
+    /// One turn over the sockets: says how many packets came with the calls that emptied them.
+    fn receive(&mut self) -> usize {
+        let mut got = 0;
+        let Worker { shard, sockets, complaints, reader, routed, .. } = self;
+        for socket in sockets {
+            for _batch in 0..TURN_BATCHES {
+                let packets = match reader.receive(socket.fd.as_fd(), Wait::No) {
+                    Ok(packets) => packets,
+                    Err(error) => {
+                        socket.note_failure(&error);
+                        break;
+                    }
+                };
+                if packets.spans.is_empty() {
+                    break;
+                }
+                let (more, count) = (packets.more, packets.spans.len());
+                socket.take(&packets, shard, routed, *complaints);
+                got += count;
+                if !more {
+                    break;
+                }
+            }
+        }
+        got
+    }
+
+    fn take_exchange(&mut self, now: Now) {
+        self.exchange.take_all(&mut self.taken);
+        if self.taken.is_empty() {
+            return;
+        }
+        self.room.notify_waiters();
+        for batch in self.taken.drain(..) {
+            self.shard.push_owned(batch, now, &mut self.routed);
+        }
+    }
+
+    fn tick(&mut self, now: Now) {
+        if now.mono_ns >= self.due_ns && !self.waits_for_outputs(now) {
+            self.due_ns = self.shard.tick(now, SWEEP_SERIES, &mut self.routed);
+        }
+        if self.due_ns > now.mono_ns {
+            self.shard.close_blocks(now, &mut self.routed);
+        }
+        if now.mono_ns >= self.chores_due_ns {
+            self.chores_due_ns = now.mono_ns + CHORES_EVERY_NS;
+            self.count_drops();
+            for (transform, names) in self.shard.key_flush(now) {
+                // A full channel means that the report before is still being written: this one is left out.
+                let _full = self.key_flushes.try_send(KeyFlushReport { transform, names, at: now });
+            }
+        }
+    }
+
+    /// True while a flush should wait a little for an endpoint that is taking what it gets. One that takes nothing is
+    /// never waited for.
+    fn waits_for_outputs(&mut self, now: Now) -> bool {
+        self.progress.resize(self.outlets.len(), (0, 0));
+        let mut ahead = false;
+        for (outlet, (taken, changed_ns)) in self.outlets.iter().zip(&mut self.progress) {
+            let taken_now = outlet.account.bytes_delivered.load(Relaxed);
+            if std::mem::replace(taken, taken_now) != taken_now {
+                *changed_ns = now.mono_ns;
+            }
+            let takes = now.mono_ns - *changed_ns < PROGRESS_WITHIN_NS;
+            ahead |= takes && outlet.bytes() > SWEEP_AHEAD_BYTES_MAX;
+        }
+        if !ahead {
+            self.sweep_waits_since_ns = None;
+            return false;
+        }
+        let since = *self.sweep_waits_since_ns.get_or_insert(now.mono_ns);
+        now.mono_ns - since < SWEEP_WAIT_MAX_NS
+    }
+
+    /// Appends what the shard gave to the outputs' queues.
+    pub fn deliver(&mut self, now: Now) {
+        for (output, block) in self.routed.blocks.drain(..) {
+            self.outlets[output.index()].append(block, now);
+        }
+    }
+
+    /// Closes datagram sockets of sources that a reload took away; what they have received still counts.
+    pub fn close_sockets(&mut self, gone: &[(SourceId, Listen)]) {
+        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
+        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        self.sockets.retain_mut(|socket| {
+            socket.count_drops();
+            !gone.iter().any(|(source, listen)| *source == socket.source && *listen == socket.listen)
+        });
+        self.deliver(Clock::now());
+    }
+
+    /// Reads the kernel's drop counts into the accounts.
+    pub fn count_drops(&mut self) {
+        for socket in &mut self.sockets {
+            socket.count_drops();
+        }
+    }
+
+    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on. Gives the
+    /// last labels of aggregations whose windows hang on the wall clock.
+    pub fn stop(&mut self) -> Vec<(String, u64)> {
+        // What waits is still taken, but a flood does not keep us from stopping.
+        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
+        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        let now = Clock::now();
+        self.exchange.close();
+        self.take_exchange(now);
+        self.count_drops();
+        self.shard.stop(now, &mut self.routed);
+        self.deliver(now);
+        self.end();
+        self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect()
+    }
+
+    /// Takes a new plan: aggregations keep their state.
+    pub fn reconfigure(
+        &mut self,
+        plan: &config::plan::Plan,
+        accounts: &pipeline::Accounts,
+        outlets: Vec<Arc<Outlet>>,
+    ) {
+        let now = Clock::now();
+        self.shard.reconfigure(plan, accounts, now, &mut self.routed);
+        // Blocks of the old encoders go to the queues they were made for; ids keep their meaning.
+        self.outlets = outlets;
+        self.deliver(now);
+        self.due_ns = 0;
+    }
+
+    /// Nothing to do: lets packets gather after some came, otherwise sleeps until something comes or is due.
+    fn rest(&mut self, got: usize, now: Now) {
+        if self.due_ns <= now.mono_ns {
+            if self.sweep_waits_since_ns.is_some() && got == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return;
+        }
+        // After a full turn it goes on at once; after a few packets it lets more of them gather.
+        match self.gather.after(got, got >= BATCH_PACKETS * TURN_BATCHES) {
+            Rest::Never => return,
+            Rest::Nap(nap) => return std::thread::sleep(nap),
+            Rest::UntilReadable => {}
+        }
+        self.handle.asleep.store(true, Relaxed);
+        // Set before the exchange is looked at once more: a sender either sees it or is seen.
+        let idle = self.exchange.is_empty();
+        if idle {
+            let until_ns = self.due_ns.min(self.chores_due_ns);
+            let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
+            watches.push(Watch::new(&*self.handle.waker));
+            watches.extend(
+                self.sockets.iter().filter(|socket| !socket.failed).map(|socket| Watch::new(&socket.fd)),
+            );
+            if let Err(error) = sys::wait_readable(&mut watches, Some(until_ns.saturating_sub(now.mono_ns))) {
+                tracing::error!("cannot wait for packets: {error}");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        self.handle.asleep.store(false, Relaxed);
+        self.handle.waker.drain();
+    }
+}
+
+/// Whoever waits for an answer is told that none will come, also when the thread panics.
+struct TellEnd(ShardHandle);
+
+impl Drop for TellEnd {
+    fn drop(&mut self) {
+        let jobs = {
+            let mut jobs = self.0.jobs();
+            jobs.ended = true;
+            std::mem::take(&mut jobs.waiting)
+        };
+        drop(jobs);
+        self.0.end.notify_one();
+    }
+}
+
+impl DatagramSocket {
+    fn take(
+        &mut self,
+        packets: &sys::Packets<'_>,
+        shard: &mut Shard,
+        routed: &mut Routed,
+        complaints: Complaints,
+    ) {
+        let now = Clock::now();
+        if packets.truncated.is_empty() {
+            shard.push(self.intake.datagrams(packets.bytes, packets.spans, now), now, routed);
+        } else {
+            self.account.packets_truncated.fetch_add(packets.truncated.len() as u64, Relaxed);
+            let mut spans = packets.spans.to_vec();
+            for place in packets.truncated {
+                let span = &mut spans[usize::from(*place)];
+                *span = self.intake.whole_lines(packets.bytes, *span);
+            }
+            shard.push(self.intake.datagrams(packets.bytes, &spans, now), now, routed);
+        }
+        while let Some(complaint) = self.intake.take_complaint() {
+            complaints(&complaint);
+        }
+    }
+
+    fn note_failure(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.failed, true) {
+            tracing::error!(
+                "cannot read from {}: {error}; the socket is left alone from now on",
+                shown(&self.listen)
+            );
+        }
+    }
+
+    /// Adds what the kernel dropped since the last call to the source's account.
+    pub fn count_drops(&mut self) {
+        let Ok(memory) = sys::socket_memory(self.fd.as_fd()) else { return };
+        let new = sys::new_drops(self.drops, memory.drops);
+        self.drops = memory.drops;
+        if new > 0 {
+            self.account.kernel_dropped.fetch_add(new, Relaxed);
+        }
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A listener as users write it.
+pub fn shown(listen: &Listen) -> String {
+    match listen {
+        Listen::Udp(address) => format!("udp://{address}"),
+        Listen::Tcp(address) => format!("tcp://{address}"),
+        Listen::UnixStream { path, .. } => format!("unix://{}", path.display()),
+        Listen::UnixDatagram { path, .. } => format!("unixgram://{}", path.display()),
+        Listen::UnixFrames { path, .. } => format!("unix-frames://{}", path.display()),
+    }
+}
+
+#[test]
+fn calls_to_a_worker_that_ended_are_answered_by_an_error() {
+    let handle = ShardHandle::new().expect("a descriptor is free");
+    let waiting = handle.call(|_worker| 1);
+    drop(TellEnd(handle.clone()));
+    let late = handle.call(|_worker| 2);
+    assert!(waiting.blocking_recv().is_err() && late.blocking_recv().is_err());
+}

@@ -1,0 +1,11 @@
+//! What the binary is made of: the daemon with its sockets, threads and ports, and the command line.
+
+pub mod admin;
+pub mod bench;
+pub mod cli;
+pub mod clock;
+pub mod daemon;
+pub mod outputs;
+pub mod sources;
+pub mod sys;
+pub mod talk;

@@ -1,0 +1,161 @@
+//! One file (or standard output): opens, appends and rotates as its sender says. Runs on a thread of its own.
+//!
+//! Not here: what to write and when to rotate (`deliver::file`).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use deliver::file::{FileAction, FileSender, RotationStep, rotation};
+use deliver::plan::FilePlan;
+
+use crate::clock::Clock;
+use crate::daemon::outlet::Outlet;
+use crate::outputs::{publish, tell};
+
+/// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
+const NAP: Duration = Duration::from_secs(1);
+
+/// Where the bytes go.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A file, made with its folders when it is not there.
+    File(PathBuf),
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Something open that bytes can be appended to.
+enum Open {
+    File(File),
+    Stdout,
+    Stderr,
+}
+
+/// Drives the sender of one file until its outlet stops.
+pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
+    let mut sender = FileSender::new(plan, Arc::clone(&outlet.account), seed);
+    let shown = match place {
+        Place::File(path) => path.display().to_string(),
+        Place::Stdout => "standard output".into(),
+        Place::Stderr => "standard error".into(),
+    };
+    let mut open = None;
+    while !sender.stopped() {
+        if outlet.is_stopping() {
+            sender.begin_stop(outlet.deadline_ns());
+        }
+        let (pause, error) = step(&mut sender, outlet, place, plan, &mut open);
+        while let Some(news) = sender.take_news() {
+            tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());
+        }
+        publish(outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        if let Some(pause) = pause {
+            outlet.wait(pause.min(NAP));
+        }
+    }
+    sender.finish_stop(&mut outlet.queue(), Clock::now());
+    publish(outlet, 0, 0, sender.state());
+    outlet.set_ended();
+}
+
+fn step(
+    sender: &mut FileSender,
+    outlet: &Outlet,
+    place: &Place,
+    plan: FilePlan,
+    open: &mut Option<Open>,
+) -> (Option<Duration>, Option<io::Error>) {
+    let now = Clock::now();
+    let action = sender.poll(&mut outlet.queue(), now);
+    let done = match action {
+        FileAction::Open => open_place(place).map(|(opened, size)| {
+            *open = Some(opened);
+            sender.on_opened(size, Clock::now());
+        }),
+        FileAction::Write(bytes) => match open {
+            Some(open) => open.append(bytes).map(|written| sender.on_written(written, Clock::now())),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        },
+        FileAction::Rotate => {
+            *open = None;
+            rotate(place, plan.files_max).map(|()| sender.on_rotated())
+        }
+        FileAction::Close => {
+            *open = None;
+            Ok(())
+        }
+        FileAction::WaitUntil(at_ns) => {
+            return (Some(Duration::from_nanos(at_ns.saturating_sub(now.mono_ns))), None);
+        }
+        FileAction::Idle => return (Some(NAP), None),
+    };
+    let error = done.err();
+    if error.is_some() {
+        *open = None;
+        sender.on_error(Clock::now());
+    }
+    (None, error)
+}
+
+impl Open {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match self {
+            Open::File(file) => file.write(bytes),
+            // A reader that has gone away is no error: what is said is said.
+            Open::Stdout => unless_closed(io::stdout().lock().write_all(bytes), bytes.len()),
+            Open::Stderr => unless_closed(io::stderr().lock().write_all(bytes), bytes.len()),
+        };
+        match written {
+            Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WriteZero.into()),
+            written => written,
+        }
+    }
+}
+
+fn unless_closed(done: io::Result<()>, bytes: usize) -> io::Result<usize> {
+    match done {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(bytes),
+    }
+}
+
+fn open_place(place: &Place) -> io::Result<(Open, u64)> {
+    match place {
+        Place::Stdout => Ok((Open::Stdout, 0)),
+        Place::Stderr => Ok((Open::Stderr, 0)),
+        Place::File(path) => {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            let size = file.metadata()?.len();
+            Ok((Open::File(file), size))
+        }
+    }
+}
+
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    if number == 0 {
+        return path.to_owned();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
+}
+
+fn rotate(place: &Place, files_max: u32) -> io::Result<()> {
+    let Place::File(path) = place else { return Ok(()) };
+    let steps: Vec<RotationStep> = rotation(files_max, |number| numbered(path, number).exists()).collect();
+    for step in steps {
+        match step {
+            RotationStep::Remove(number) => fs::remove_file(numbered(path, number))?,
+            RotationStep::Rename(from, to) => fs::rename(numbered(path, from), numbered(path, to))?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! The report of busy names (`keyFlush`): appended to its file, or on stdout.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+use config::plan::{Plan, SelfCounters, TransformKind};
+use wire::report::{KeyFlushForm, key_flush_lines};
+
+use crate::daemon::worker::KeyFlushReport;
+
+/// Writes one report where its transform's plan says.
+///
+/// # Errors
+/// When the file cannot be opened or written.
+pub fn write(plan: &Plan, report: &KeyFlushReport) -> io::Result<()> {
+    let Some(transform) = plan.transforms.get(report.transform.index()) else { return Ok(()) };
+    let TransformKind::Aggregate(aggregate) = &transform.kind;
+    let form = match aggregate.self_counters {
+        SelfCounters::Perl => KeyFlushForm::Perl,
+        SelfCounters::Node | SelfCounters::None => KeyFlushForm::Node,
+    };
+    let mut text = Vec::new();
+    let names = report.names.iter().map(|(name, count)| (name.as_slice(), *count));
+    key_flush_lines(form, report.at.wall_seconds(), names, &mut text);
+    match &aggregate.key_flush_log {
+        Some(path) => OpenOptions::new().append(true).create(true).open(path)?.write_all(&text),
+        None => crate::talk::data(&text).map(|_read| ()),
+    }
+}

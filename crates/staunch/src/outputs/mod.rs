@@ -1,0 +1,115 @@
+//! Outputs: a task or thread for each, driving its sender (`deliver`) with a real socket or file.
+
+pub mod datagram;
+pub mod file;
+pub mod key_flush;
+pub mod stream;
+
+use std::sync::Arc;
+
+use config::plan::{ConsoleForm, Endpoint, OutputKind, OutputPlan};
+use deliver::plan::{FilePlan, SenderPlan};
+use deliver::{EndpointState, News};
+use model::{OutputId, SECOND_NS};
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::Shared;
+
+/// Starts the task or thread of the output `id`.
+///
+/// # Errors
+/// When the system has no thread for it.
+pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std::io::Result<()> {
+    let wiring = shared.wiring.load();
+    let plan = &wiring.plan.outputs[id.index()];
+    let outlet = Arc::clone(&wiring.outlets[id.index()]);
+    let seed = Clock::mono_ns() ^ u64::from(id.0);
+    match &plan.kind {
+        OutputKind::Graphite { to, sender, .. } | OutputKind::Tcp { to, sender } => {
+            tasks.spawn(stream::run(to.clone(), *sender, outlet, seed));
+        }
+        OutputKind::Udp { to } => {
+            tasks.spawn(datagram::run(to.clone(), SenderPlan::default(), outlet, seed));
+        }
+        OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
+        | OutputKind::EventFile { path, file_bytes_max, files_max } => {
+            let limits =
+                FilePlan { file_bytes_max: *file_bytes_max, files_max: *files_max, ..FilePlan::default() };
+            spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
+        }
+        OutputKind::PerlFile { path, .. } => {
+            let limits = FilePlan { file_bytes_max: 0, close_when_idle: true, ..FilePlan::default() };
+            spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
+        }
+        OutputKind::Console { form, .. } => {
+            let place = match form {
+                ConsoleForm::Node => file::Place::Stdout,
+                ConsoleForm::Perl => file::Place::Stderr,
+            };
+            let limits = FilePlan { file_bytes_max: 0, ..FilePlan::default() };
+            spawn_file(tasks, place, limits, outlet, seed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Files are written by a thread: a disk may make it wait. The task only waits for the thread.
+fn spawn_file(
+    tasks: &mut JoinSet<()>,
+    place: file::Place,
+    plan: FilePlan,
+    outlet: Arc<Outlet>,
+    seed: u64,
+) -> std::io::Result<()> {
+    let (ended, end) = tokio::sync::oneshot::channel::<()>();
+    std::thread::Builder::new().name(format!("file {}", outlet.name)).spawn(move || {
+        file::run(&place, plan, &outlet, seed);
+        drop(ended);
+    })?;
+    tasks.spawn(async move {
+        // The sender is dropped, not used: that is the news.
+        let _ended = end.await;
+    });
+    Ok(())
+}
+
+/// True when nothing feeds the output any more: a reload has retired it.
+pub fn is_retired(plan: &OutputPlan) -> bool {
+    plan.from.is_empty()
+}
+
+/// One log line for a change of an endpoint's state.
+fn tell(outlet: &Outlet, place: &str, news: News, error: Option<&str>) {
+    let name = &outlet.name;
+    match news {
+        News::Up => tracing::info!("output `{name}`: {place} is up"),
+        News::Down { failure } => {
+            let why = error.unwrap_or_else(|| failure.word());
+            tracing::warn!("output `{name}`: {place} is down ({why}); records wait in its queue");
+        }
+        News::Back { down_ns, attempts, waiting_copies } => {
+            let seconds = down_ns as f64 / SECOND_NS as f64;
+            tracing::info!(
+                "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempts; {waiting_copies} records waited"
+            );
+        }
+    }
+}
+
+fn publish(outlet: &Outlet, copies: u64, bytes: u64, state: EndpointState) {
+    if let Some((_, at)) = state.last_failure {
+        outlet.account.last_error_s.store(at.wall_seconds(), std::sync::atomic::Ordering::Relaxed);
+    }
+    outlet.publish(copies, bytes, state);
+}
+
+/// `host:port` as users write it.
+fn shown(to: &Endpoint) -> String {
+    if to.host.contains(':') {
+        format!("[{}]:{}", to.host, to.port)
+    } else {
+        format!("{}:{}", to.host, to.port)
+    }
+}

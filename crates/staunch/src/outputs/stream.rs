@@ -1,0 +1,218 @@
+//! One TCP endpoint: connects, writes what its sender says, tells the sender what became of it.
+//!
+//! Not here: what to write, what is settled and when to try again (`deliver::stream`).
+
+use std::future::pending;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::plan::Endpoint;
+use deliver::plan::SenderPlan;
+use deliver::stream::{Action, CloseReason, StreamSender};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::clock::Clock;
+use crate::daemon::outlet::Outlet;
+use crate::outputs::{publish, shown, tell};
+use crate::sys;
+
+/// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
+const ANSWER_BYTES: usize = 512;
+
+/// Where the connection stands.
+enum Link {
+    Closed,
+    Opening(JoinHandle<io::Result<TcpStream>>),
+    Open(TcpStream),
+}
+
+/// Drives the sender of one endpoint until its outlet stops.
+pub async fn run(to: Endpoint, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
+    let mut sender = StreamSender::new(plan, Arc::clone(&outlet.account), seed);
+    if cfg!(not(target_os = "linux")) {
+        sender = sender.without_acks();
+    }
+    let place = shown(&to);
+    let mut link = Link::Closed;
+    let mut error = None;
+    while !sender.stopped() {
+        if outlet.is_stopping() {
+            sender.begin_stop(outlet.deadline_ns());
+        }
+        report_acks(&mut sender, &link);
+        let step = step(&mut sender, &outlet, &mut link, &to);
+        while let Some(news) = sender.take_news() {
+            tell(&outlet, &place, news, error.take().as_deref());
+        }
+        publish(&outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        // A sender that has just come to its end says `Idle`, for good.
+        if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
+            error = wait(&mut sender, &outlet, &mut link, waits_for_room).await.or(error);
+        }
+    }
+    sender.finish_stop(&mut outlet.queue(), Clock::now());
+    publish(&outlet, 0, 0, sender.state());
+    outlet.set_ended();
+}
+
+fn report_acks(sender: &mut StreamSender, link: &Link) {
+    if sender.in_flight_bytes() == 0 {
+        return;
+    }
+    let Link::Open(stream) = link else { return };
+    if let Ok(unacked) = sys::unacked(stream.as_fd()) {
+        sender.on_acked(unacked, Clock::now());
+    }
+}
+
+/// Does what the sender says. `None`: go on at once; `Some(true)`: wait, also for room in the socket.
+fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Endpoint) -> Option<bool> {
+    let now = Clock::now();
+    let action = sender.poll(&mut outlet.queue(), now);
+    match action {
+        Action::Connect => {
+            if let Link::Opening(attempt) = std::mem::replace(link, Link::Closed) {
+                attempt.abort();
+            }
+            let to = to.clone();
+            *link = Link::Opening(tokio::spawn(async move { connect(&to).await }));
+            None
+        }
+        Action::Write(bytes) => {
+            let Link::Open(stream) = link else {
+                // Before the sender has been told that the connection is there, it writes nothing.
+                return Some(false);
+            };
+            match stream.try_write(bytes) {
+                Ok(written) => {
+                    sender.on_written(written, Clock::now());
+                    None
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(true),
+                Err(_broken) => {
+                    close(sender, link, CloseReason::Broken);
+                    None
+                }
+            }
+        }
+        Action::Close(_) => {
+            if let Link::Opening(attempt) = std::mem::replace(link, Link::Closed) {
+                attempt.abort();
+            }
+            None
+        }
+        Action::WaitUntil(_) | Action::Idle => Some(false),
+    }
+}
+
+/// The last figures of a connection that broke are still worth having: they tell what arrived.
+fn close(sender: &mut StreamSender, link: &mut Link, why: CloseReason) {
+    report_acks(sender, link);
+    *link = Link::Closed;
+    sender.on_closed(why, Clock::now());
+}
+
+async fn connect(to: &Endpoint) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((to.host.as_str(), to.port)).await?;
+    stream.set_nodelay(true)?;
+    let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
+    socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+    Ok(stream)
+}
+
+/// Waits until something happens. Gives the system's words when a connection could not be made.
+async fn wait(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, for_room: bool) -> Option<String> {
+    let pause = match sender.wake_ns() {
+        Some(at_ns) => Duration::from_nanos(at_ns.saturating_sub(Clock::mono_ns())),
+        None => Duration::from_secs(3600),
+    };
+    // All branches are cancel-safe: a connection attempt is a task of its own and stays in `link`, readiness is a
+    // question, and a wake-up that is missed leaves its permit behind.
+    tokio::select! {
+        () = outlet.woken() => None,
+        () = tokio::time::sleep(pause) => None,
+        event = event(link, for_room) => on_event(event, sender, link),
+    }
+}
+
+/// What a connection tells of itself.
+enum Event {
+    Opened(io::Result<TcpStream>),
+    Room,
+    Readable(io::Result<()>),
+}
+
+async fn event(link: &mut Link, for_room: bool) -> Event {
+    match link {
+        Link::Closed => pending().await,
+        Link::Opening(attempt) => match attempt.await {
+            Ok(opened) => Event::Opened(opened),
+            Err(ended) => Event::Opened(Err(io::Error::other(ended))),
+        },
+        Link::Open(stream) => {
+            // Cancel-safe: both only ask.
+            tokio::select! {
+                _room = stream.writable(), if for_room => Event::Room,
+                readable = stream.readable() => Event::Readable(readable),
+            }
+        }
+    }
+}
+
+fn on_event(event: Event, sender: &mut StreamSender, link: &mut Link) -> Option<String> {
+    match event {
+        Event::Room => None,
+        Event::Opened(Ok(stream)) => {
+            *link = Link::Open(stream);
+            sender.on_connected(Clock::now());
+            None
+        }
+        Event::Opened(Err(error)) => {
+            *link = Link::Closed;
+            sender.on_connect_failed(Clock::now());
+            Some(error.to_string())
+        }
+        Event::Readable(readable) => {
+            let Link::Open(stream) = &*link else { return None };
+            let mut answer = [0; ANSWER_BYTES];
+            let why = match readable.and_then(|()| stream.try_read(&mut answer)) {
+                Ok(0) => CloseReason::Peer,
+                Ok(_) => return None,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(_broken) => CloseReason::Broken,
+            };
+            close(sender, link, why);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deliver::plan::QueueLimits;
+    use deliver::queue::{Block, BlockForm};
+    use model::OutputAccount;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_endpoint_that_is_away_does_not_hold_up_the_stop() {
+        let account = Arc::new(OutputAccount::default());
+        let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
+        let now = Clock::now();
+        let line = b"a 1 2\n".to_vec();
+        outlet.append(Block { bytes: line, copies: 1, form: BlockForm::Lines, at_ns: now.mono_ns }, now);
+        outlet.stop(now.mono_ns + 100_000_000);
+        // Bound and closed again: connections are refused.
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = closed.expect("a free port").port();
+        let to = Endpoint { host: "127.0.0.1".into(), port };
+        let ended = run(to, SenderPlan::default(), Arc::clone(&outlet), 1);
+        tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
+        assert_eq!(account.shed(model::Shed::Stopped), 1);
+        assert!(outlet.sum().holds() && outlet.sum().waiting == 0);
+    }
+}

@@ -1,0 +1,5 @@
+//! Sources: sockets that records come in by. Datagram sockets are read by the shard's thread (`daemon::worker`),
+//! connections by tasks of their own.
+
+pub mod bind;
+pub mod stream;

@@ -1,0 +1,299 @@
+//! Connections of a source: accept, read, hand whole lines to the shard, wait when it is full.
+//!
+//! Path of a line: [`accept`] -> [`serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
+//! Not here: framing and parsing (`pipeline`), datagrams (`daemon::worker`).
+//! Invariant: a connection never holds more than one unfinished line and one batch; a full exchange makes it stop
+//! reading, which makes its peer wait.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use config::plan::{Listen, SourcePlan};
+use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
+use pipeline::{Intake, IntakeMaker};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::{Complaints, shown};
+use crate::sources::bind::Bound;
+
+/// Bytes that one read takes at most.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
+const BACKLOG_MAX: usize = 1024;
+
+/// Most bytes that a connection may still give while stopping: what its peer had sent before. A peer that goes on
+/// sending does not keep us from ending.
+const LAST_READ_BYTES_MAX: u64 = 8 << 20;
+
+/// Pause before another attempt to accept when the process is out of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Longest wait for room in the exchange before it is looked at again.
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
+
+thread_local! {
+    // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
+
+/// What a listener's tasks need to know.
+#[derive(Clone, Debug)]
+pub struct StreamSource {
+    /// Its plan.
+    pub plan: Arc<SourcePlan>,
+    /// Where it listens.
+    pub listen: Listen,
+    /// Its account.
+    pub account: Arc<SourceAccount>,
+    /// Makes the intake of a connection.
+    pub intake: IntakeMaker,
+    /// Where complaints go.
+    pub complaints: Complaints,
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    fn new(bound: Bound) -> io::Result<Listener> {
+        match bound {
+            Bound::Tcp(listener) => Ok(Listener::Tcp(TcpListener::from_std(listener)?)),
+            Bound::Unix(listener) => Ok(Listener::Unix(UnixListener::from_std(listener)?)),
+            Bound::Datagram(_) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Tcp(listener) => Ok(Stream::Tcp(listener.accept().await?.0)),
+            Listener::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+        }
+    }
+}
+
+impl Stream {
+    async fn readable(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.readable().await,
+            Stream::Unix(stream) => stream.readable().await,
+        }
+    }
+
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_read(buffer),
+            Stream::Unix(stream) => stream.try_read(buffer),
+        }
+    }
+}
+
+/// Accepts connections until `stop` turns true, then lets the open ones end. What `updates` says holds for the
+/// connections that come after it.
+///
+/// # Errors
+/// When the listener cannot be used at all.
+pub async fn accept(
+    bound: Bound,
+    updates: watch::Receiver<StreamSource>,
+    shared: Arc<Shared>,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let listener = Listener::new(bound)?;
+    let mut connections = JoinSet::new();
+    loop {
+        let source = updates.borrow().clone();
+        // All branches are cancel-safe: nothing is accepted when another one wins.
+        let stream = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => break,
+            Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) => {
+                source.account.connections_broken.fetch_add(1, Relaxed);
+                tracing::debug!("accept on {}: {error}", shown(&source.listen));
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        if connections.len() >= source.plan.connections_max {
+            if source.account.connections_refused.fetch_add(1, Relaxed) == 0 {
+                let max = source.plan.connections_max;
+                tracing::warn!(
+                    "source `{}` has {max} connections and refuses more: raise `connections_max`",
+                    source.plan.name
+                );
+            }
+            continue;
+        }
+        source.account.connections_accepted.fetch_add(1, Relaxed);
+        source.account.connections_open.fetch_add(1, Relaxed);
+        connections.spawn(serve(stream, source, Arc::clone(&shared), stop.clone()));
+    }
+    // Connections that the kernel made for us already: what their peers sent counts as well.
+    for _waiting in 0..BACKLOG_MAX {
+        // Cancel-safe; a listener that has nobody waiting does not make us wait.
+        let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
+        let Ok(Ok(stream)) = accepted.await else { break };
+        let source = updates.borrow().clone();
+        if connections.len() >= source.plan.connections_max {
+            source.account.connections_refused.fetch_add(1, Relaxed);
+            continue;
+        }
+        source.account.connections_accepted.fetch_add(1, Relaxed);
+        source.account.connections_open.fetch_add(1, Relaxed);
+        connections.spawn(serve(stream, source, Arc::clone(&shared), stop.clone()));
+    }
+    while connections.join_next().await.is_some() {}
+    Ok(())
+}
+
+async fn serve(stream: Stream, source: StreamSource, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut intake = match source.listen {
+        Listen::UnixFrames { .. } => source.intake.make_framed(),
+        _ => source.intake.make(),
+    };
+    let end = read_to_end(&stream, &mut intake, &source, &shared, &mut stop).await;
+    if let End::Broken(why) = &end {
+        source.account.connections_broken.fetch_add(1, Relaxed);
+        tracing::debug!("connection to {}: {why}", shown(&source.listen));
+    }
+    let last = intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
+    complain(&mut intake, &source);
+    hand_on(last, &shared).await;
+    source.account.connections_open.fetch_sub(1, Relaxed);
+}
+
+/// Resolves when the daemon stops. Cancel-safe.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A channel whose sender is gone means the same.
+    let _stopped = stop.wait_for(|stop| *stop).await;
+}
+
+/// How a connection ended.
+enum End {
+    /// The peer closed it, or we stop: what was sent before its end counts.
+    Orderly,
+    /// Reset, time-out, or a frame that could not be followed.
+    Broken(String),
+}
+
+async fn read_to_end(
+    stream: &Stream,
+    intake: &mut Intake,
+    source: &StreamSource,
+    shared: &Shared,
+    stop: &mut watch::Receiver<bool>,
+) -> End {
+    let idle = match source.plan.idle_timeout_ms {
+        0 => Duration::from_secs(u64::from(u32::MAX)),
+        ms => Duration::from_millis(ms),
+    };
+    loop {
+        // Both branches are cancel-safe: nothing has been read when the other one wins.
+        let ready = tokio::select! {
+            biased;
+            () = stopped(stop) => None,
+            ready = tokio::time::timeout(idle, stream.readable()) => Some(ready),
+        };
+        let Some(ready) = ready else { return last_read(stream, intake, shared).await };
+        match ready {
+            Err(_elapsed) => {
+                return End::Broken(format!("nothing came for {} ms", source.plan.idle_timeout_ms));
+            }
+            Ok(Err(error)) => return End::Broken(error.to_string()),
+            Ok(Ok(())) => {}
+        }
+        let batch = match read_once(stream, intake) {
+            Ok(Some(batch)) => batch,
+            Ok(None) => continue,
+            Err(end) => return end,
+        };
+        complain(intake, source);
+        hand_on(batch, shared).await;
+        if intake.is_broken() {
+            return End::Broken("a frame longer than the limit".into());
+        }
+    }
+}
+
+/// When we stop: what the peer has already sent still counts.
+async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
+    let mut left = LAST_READ_BYTES_MAX / READ_BYTES as u64;
+    while let Ok(Some(batch)) = read_once(stream, intake) {
+        hand_on(batch, shared).await;
+        left -= 1;
+        if left == 0 || shared.exchange.is_closed() {
+            break;
+        }
+        // Others have their turn, the timer of the stop among them.
+        tokio::task::yield_now().await;
+    }
+    End::Orderly
+}
+
+/// One read. `None` when there was nothing to read after all.
+fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>, End> {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let len = match stream.try_read(scratch) {
+            Ok(0) => return Err(End::Orderly),
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(End::Broken(error.to_string())),
+        };
+        let batch = intake.stream(&scratch[..len], Clock::now()).into_owned();
+        intake.settle_too_long();
+        Ok(Some(batch))
+    })
+}
+
+/// Hands a batch to the shard; waits while it is full.
+async fn hand_on(batch: SampleBatch, shared: &Shared) {
+    let mut batch = batch;
+    if batch.receipt.records() == 0 && batch.tally == model::Tally::default() {
+        settle_nothing(batch.receipt);
+        return;
+    }
+    loop {
+        match shared.exchange.try_send(batch) {
+            Ok(()) => break,
+            Err(back) => batch = back,
+        }
+        if shared.exchange.is_closed() {
+            batch.receipt.settle(Outcome::Shed(Shed::Stopped));
+            return;
+        }
+        shared.shard.wake();
+        // Cancel-safe: the batch is ours until it is taken. The time-out covers a wake-up that came before we waited.
+        let _room = tokio::time::timeout(ROOM_PAUSE, shared.room.notified()).await;
+    }
+    shared.shard.wake();
+}
+
+/// A receipt for no record has nothing to settle.
+fn settle_nothing(receipt: Receipt) {
+    receipt.settle(Outcome::Routed);
+}
+
+fn complain(intake: &mut Intake, source: &StreamSource) {
+    while let Some(complaint) = intake.take_complaint() {
+        (source.complaints)(&complaint);
+    }
+}

@@ -1,0 +1,86 @@
+//! System calls behind safe functions: the one module of the binary with `unsafe` (design §12, invariant 8).
+//!
+//! Path of a packet: **`PacketReader::receive`** -> `pipeline::Intake` -> …; on the way out … -> **`PacketWriter::send`**.
+//! Here: what std does not offer. Not here: any decision about packets, any parsing of them, any retry policy.
+//! Invariant: every function may be called with any argument of its type; each `unsafe` block says why it is sound.
+
+#![allow(unsafe_code, reason = "the system-call module; every block states why it is sound")]
+
+mod gather;
+#[cfg(target_os = "linux")]
+mod packets;
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", allow(dead_code, unreachable_pub, reason = "built here only to be tested"))]
+mod portable;
+mod process;
+mod socket;
+mod time;
+mod wait;
+
+#[cfg(test)]
+mod tests;
+
+pub use gather::{Gather, Rest};
+#[cfg(target_os = "linux")]
+pub use packets::{PacketReader, PacketWriter};
+#[cfg(not(target_os = "linux"))]
+pub use portable::{PacketReader, PacketWriter};
+#[cfg(target_os = "linux")]
+pub use process::on_core;
+pub use process::{
+    CpuClock, Memory, core_now, cores, memory_of, pin_to_core, process_cpu_ns, terminate, thread_cpu_ns,
+};
+pub use socket::{
+    RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, set_receive_buffer, socket_memory, unacked,
+};
+pub use time::{monotonic_ns, realtime_ns};
+pub use wait::{Waker, Watch, wait_readable};
+
+use model::Span;
+
+/// Packets that one [`PacketReader::receive`] takes at most, unless told otherwise.
+pub const PACKETS_DEFAULT: usize = 64;
+
+/// Most packets of one [`PacketReader::receive`] or [`PacketWriter::send`]: what the kernel takes per call.
+pub const PACKETS_MAX: usize = 1024;
+
+/// Whether a call may sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Return at once, with nothing done when there is nothing to do.
+    No,
+    /// Sleep until the first packet can be moved, or until the socket's time-out (`set_read_timeout`) or a
+    /// signal ends the sleep. The socket must be in blocking mode.
+    Yes,
+}
+
+/// Packets of one [`PacketReader::receive`], borrowed until the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Packets<'a> {
+    /// The arena that the spans point into. What lies outside them is left over from earlier packets.
+    pub bytes: &'a [u8],
+    /// The packets in order of arrival, empty ones included.
+    pub spans: &'a [Span],
+    /// Places in `spans` of packets that were longer than [`model::limits::DATAGRAM_BYTES_MAX`] and lost their end.
+    pub truncated: &'a [u16],
+    /// True when every slot was filled: more packets may wait, so calling again beats sleeping.
+    pub more: bool,
+}
+
+impl<'a> Packets<'a> {
+    /// The packets, in order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        self.spans.iter().map(move |span| span.of(bytes))
+    }
+
+    /// True when nothing was received.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+}
+
+/// Turns the -1 of a system call into the error that it left behind.
+fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+}

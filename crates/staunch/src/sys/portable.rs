@@ -1,0 +1,106 @@
+//! The same reader and writer with one plain system call per packet, for systems without recvmmsg.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use model::Span;
+use model::limits::DATAGRAM_BYTES_MAX;
+
+use super::{PACKETS_MAX, Packets, Wait};
+
+/// Receives datagrams in batches into an arena of its own. For UDP and unix datagram sockets.
+#[derive(Debug)]
+pub struct PacketReader {
+    arena: Vec<u8>,
+    slots: usize,
+    spans: Vec<Span>,
+    truncated: Vec<u16>,
+}
+
+impl PacketReader {
+    /// A reader of at most `slots` packets per call (clamped to `1 ..= PACKETS_MAX`).
+    ///
+    /// # Errors
+    /// None; the Linux reader may have one.
+    pub fn new(slots: usize) -> io::Result<PacketReader> {
+        let slots = slots.clamp(1, PACKETS_MAX);
+        // One byte of room past the longest datagram tells a truncated one: not every system reports MSG_TRUNC.
+        let arena = vec![0; slots * DATAGRAM_BYTES_MAX + 1];
+        Ok(PacketReader { arena, slots, spans: Vec::new(), truncated: Vec::new() })
+    }
+
+    /// Takes the packets that wait at `socket`, at most one per slot; only the first is waited for.
+    ///
+    /// # Errors
+    /// What recv says, unless it is that nothing waits.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+        self.spans.clear();
+        self.truncated.clear();
+        let mut at = 0;
+        for slot in 0..self.slots {
+            let flags = if slot == 0 && wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
+            let room = &mut self.arena[at..][..DATAGRAM_BYTES_MAX + 1];
+            // SAFETY: the buffer is borrowed mutably for the call and as long as the call is told.
+            let got = unsafe { libc::recv(socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), flags) };
+            let Ok(got) = usize::try_from(got) else {
+                let error = io::Error::last_os_error();
+                match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => break,
+                    _ if slot > 0 => break,
+                    _ => return Err(error),
+                }
+            };
+            if got > DATAGRAM_BYTES_MAX {
+                self.truncated.push(slot as u16);
+            }
+            let len = got.min(DATAGRAM_BYTES_MAX);
+            self.spans.push(Span::new(at, len));
+            at += len;
+        }
+        Ok(Packets {
+            bytes: &self.arena,
+            more: self.spans.len() == self.slots,
+            spans: &self.spans,
+            truncated: &self.truncated,
+        })
+    }
+}
+
+/// Sends datagrams on connected sockets, UDP or unix.
+#[derive(Debug)]
+pub struct PacketWriter {
+    slots: usize,
+}
+
+impl PacketWriter {
+    /// A writer of at most `slots` packets per call (clamped to `1 ..= PACKETS_MAX`).
+    pub fn new(slots: usize) -> PacketWriter {
+        PacketWriter { slots: slots.clamp(1, PACKETS_MAX) }
+    }
+
+    /// Sends the first of `packets` (spans of `bytes`), as many as there are slots and as the socket takes now;
+    /// says how many.
+    ///
+    /// # Errors
+    /// The error of the first packet.
+    pub fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        bytes: &[u8],
+        packets: &[Span],
+        wait: Wait,
+    ) -> io::Result<usize> {
+        for (sent, span) in packets.iter().take(self.slots).enumerate() {
+            let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
+            let packet = span.of(bytes);
+            // SAFETY: the bytes are borrowed for the call and as many as the call is told.
+            let result =
+                unsafe { libc::send(socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), flags) };
+            if result < 0 {
+                let error = io::Error::last_os_error();
+                return if sent > 0 { Ok(sent) } else { Err(error) };
+            }
+        }
+        Ok(packets.len().min(self.slots))
+    }
+}

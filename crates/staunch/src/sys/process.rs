@@ -1,0 +1,206 @@
+//! Cores, CPU time and memory: of this thread, or of a process by its id.
+
+use std::io;
+
+use super::time;
+
+/// Number of cores that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Binds the calling thread, and the threads and processes that it starts from now on, to core `core` (from 0).
+///
+/// # Errors
+/// When there is no such core, this process may not use it, or the system cannot bind threads.
+#[cfg(target_os = "linux")]
+pub fn pin_to_core(core: usize) -> io::Result<()> {
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: the set is an array of integers: all zeros is a valid value. `CPU_SET` stays inside it, as checked.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        set
+    };
+    // SAFETY: 0 is the calling thread; the set is borrowed for the call, which is told its size.
+    super::checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) })?;
+    Ok(())
+}
+
+/// Binds the calling thread to a core: this system cannot.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn pin_to_core(_core: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The core that the calling thread runs on at this moment, where the system tells.
+#[cfg(target_os = "linux")]
+pub fn core_now() -> Option<usize> {
+    // SAFETY: no pointer is passed.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// The core that the calling thread runs on: this system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn core_now() -> Option<usize> {
+    None
+}
+
+/// Makes `command` run on core `core`, and end when the thread that starts it ends, however that happens.
+#[cfg(target_os = "linux")]
+pub fn on_core(command: &mut std::process::Command, core: usize) -> &mut std::process::Command {
+    use std::os::unix::process::CommandExt;
+    let in_child = move || {
+        pin_to_core(core)?;
+        // SAFETY: plain integers, as this option of prctl wants them.
+        super::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes two system calls; it takes no lock and no memory.
+    unsafe { command.pre_exec(in_child) }
+}
+
+/// Asks a process to end (SIGTERM). It may have ended already, which is no error.
+///
+/// # Errors
+/// When the process is not ours to end.
+pub fn terminate(pid: u32) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: plain integers; a number above 1 names one process, never a group.
+    match super::checked(unsafe { libc::kill(pid, libc::SIGTERM) }) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// CPU time of the calling thread so far, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    time::read(libc::CLOCK_THREAD_CPUTIME_ID).expect("a thread that runs has a CPU clock")
+}
+
+/// CPU time of all threads of process `pid` so far, in nanoseconds: see [`CpuClock::of_process`].
+///
+/// # Errors
+/// When the process has ended, or the system cannot tell.
+pub fn process_cpu_ns(pid: u32) -> io::Result<u64> {
+    CpuClock::of_process(pid)?.read_ns()
+}
+
+/// The clock that counts the CPU time of one thread or process, to be read by any thread.
+///
+/// User and system time together, from the scheduler's own account and so finer than the hundredths of
+/// `/proc/PID/stat`.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuClock {
+    #[cfg(target_os = "linux")]
+    id: libc::clockid_t,
+}
+
+#[cfg(target_os = "linux")]
+impl CpuClock {
+    /// The clock of the calling thread.
+    ///
+    /// # Errors
+    /// When the system has no such clock.
+    pub fn of_this_thread() -> io::Result<CpuClock> {
+        let mut id: libc::clockid_t = 0;
+        // SAFETY: the calling thread exists; `id` is a valid place to write to. The error is the result.
+        match unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut id) } {
+            0 => Ok(CpuClock { id }),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// The clock of all threads of process `pid`, ended ones included. What a thread has used since the last tick
+    /// of its core (some milliseconds) is missing while it runs, never once it sleeps.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn of_process(pid: u32) -> io::Result<CpuClock> {
+        let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut id: libc::clockid_t = 0;
+        // SAFETY: `id` is a valid place to write to. The error is the result.
+        match unsafe { libc::clock_getcpuclockid(pid, &mut id) } {
+            0 => Ok(CpuClock { id }),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// CPU time so far, in nanoseconds.
+    ///
+    /// # Errors
+    /// When the thread or process has ended.
+    pub fn read_ns(self) -> io::Result<u64> {
+        time::read(self.id)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl CpuClock {
+    /// The clock of the calling thread: this system has none that other threads could read.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn of_this_thread() -> io::Result<CpuClock> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The clock of a process: this system has none.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn of_process(_pid: u32) -> io::Result<CpuClock> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// CPU time so far: never called, because no clock exists.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn read_ns(self) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Memory of a process, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Resident now (`VmRSS`).
+    pub resident: u64,
+    /// Most that was ever resident (`VmHWM`).
+    pub resident_high: u64,
+}
+
+/// Memory of process `pid`, from `/proc`.
+///
+/// # Errors
+/// When the process has ended, or the system has no such file.
+pub fn memory_of(pid: u32) -> io::Result<Memory> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    parse_memory(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// `VmHWM:     1234 kB` and `VmRSS: …` of a status file.
+fn parse_memory(text: &str) -> Option<Memory> {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+        kilobytes.checked_mul(1024)
+    };
+    Some(Memory { resident: field("VmRSS:")?, resident_high: field("VmHWM:")? })
+}
+
+#[test]
+fn memory_is_read_from_a_status_file() {
+    let text =
+        "Name:\tstaunch\nVmPeak:\t    9000 kB\nVmHWM:\t     812 kB\nVmRSS:\t     640 kB\nThreads:\t3\n";
+    assert_eq!(parse_memory(text), Some(Memory { resident: 640 * 1024, resident_high: 812 * 1024 }));
+    for bad in ["", "VmRSS:\t1 kB\n", "VmHWM:\tx kB\nVmRSS:\t1 kB\n", "VmHWM:\t1\nVmRSS:\t1\n"] {
+        assert_eq!(parse_memory(bad), None, "{bad:?}");
+    }
+}

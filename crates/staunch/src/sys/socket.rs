@@ -1,0 +1,126 @@
+//! What the kernel knows about one socket: memory, drops, bytes that the peer has not acknowledged.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Memory and losses of a socket, in one question to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketMemory {
+    /// Bytes that received packets hold now, the kernel's own book-keeping included (a small packet counts 768 bytes
+    /// or more).
+    pub receive_bytes: u32,
+    /// Most of them before packets are dropped: twice what [`set_receive_buffer`] granted.
+    pub receive_bytes_max: u32,
+    /// Packets dropped since the socket was made, because the buffer was full (or a checksum was wrong). Wraps
+    /// around: see [`new_drops`].
+    pub drops: u32,
+}
+
+/// Packets dropped between two readings of [`SocketMemory::drops`], across a wrap of the kernel's 32 bits.
+pub fn new_drops(before: u32, after: u32) -> u64 {
+    u64::from(after.wrapping_sub(before))
+}
+
+/// Asks for a receive buffer of `bytes` and says what was granted, in the same unit.
+///
+/// Tries past the system's limit first (needs `CAP_NET_ADMIN`), then within it (`net.core.rmem_max`). The kernel
+/// doubles the figure for its book-keeping and reports the double; the result here is halved again, so that
+/// it can be compared with `bytes`: less means that the user should raise the sysctl.
+///
+/// # Errors
+/// When the socket has no such option. To be granted less is no error.
+pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<u64> {
+    let wanted =
+        libc::c_int::try_from(bytes.min(RECEIVE_BUFFER_BYTES_MAX)).expect("clamped to half of a c_int");
+    #[cfg(target_os = "linux")]
+    let forced = set_option(socket, libc::SO_RCVBUFFORCE, wanted).is_ok();
+    #[cfg(not(target_os = "linux"))]
+    let forced = false;
+    if !forced {
+        set_option(socket, libc::SO_RCVBUF, wanted)?;
+    }
+    let mut reported = [0; 1];
+    option(socket, libc::SO_RCVBUF, &mut reported)?;
+    let doubled = if cfg!(target_os = "linux") { 2 } else { 1 };
+    Ok(u64::from(reported[0]) / doubled)
+}
+
+/// Most bytes of a receive buffer that can be asked for: the kernel doubles them into a signed 32-bit number.
+pub const RECEIVE_BUFFER_BYTES_MAX: u64 = i32::MAX as u64 / 2;
+
+/// Memory and drops of `socket`.
+///
+/// # Errors
+/// On kernels before 4.12 and on other systems than Linux, which cannot tell.
+#[cfg(target_os = "linux")]
+pub fn socket_memory(socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
+    /// Numbers in the kernel's answer, and the places of ours (`SK_MEMINFO_…`).
+    const NUMBERS: usize = 9;
+    const RECEIVED: usize = 0;
+    const RECEIVE_MAX: usize = 1;
+    const DROPS: usize = 8;
+    let mut numbers = [0; NUMBERS];
+    let got = option(socket, libc::SO_MEMINFO, &mut numbers)?;
+    if got <= DROPS {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(SocketMemory {
+        receive_bytes: numbers[RECEIVED],
+        receive_bytes_max: numbers[RECEIVE_MAX],
+        drops: numbers[DROPS],
+    })
+}
+
+/// Memory and drops of `socket`: this system cannot tell.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn socket_memory(_socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Bytes written to a connected stream socket that the peer's system has not acknowledged, sent or not.
+///
+/// # Errors
+/// When the socket is no stream, or the system cannot tell.
+#[cfg(target_os = "linux")]
+pub fn unacked(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request (SIOCOUTQ, the same number as TIOCOUTQ) writes one c_int to the place given.
+    super::checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) })?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// Bytes that the peer's system has not acknowledged: this system cannot tell.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn unacked(_socket: BorrowedFd<'_>) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: the value is a c_int, borrowed for the call, and the call is told its size.
+    super::checked(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
+/// Reads an option made of 32-bit numbers; says how many the kernel wrote.
+fn option(socket: BorrowedFd<'_>, name: libc::c_int, into: &mut [u32]) -> io::Result<usize> {
+    let mut len = size_of_val(into) as libc::socklen_t;
+    // SAFETY: the buffer is borrowed mutably for the call, which writes no more than the `len` it is told.
+    super::checked(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, into.as_mut_ptr().cast(), &mut len)
+    })?;
+    Ok(len as usize / size_of::<u32>())
+}

@@ -1,0 +1,269 @@
+//! Tests of the system calls, on loopback and within this process. The readers and writers of both modules
+//! (the one for Linux, the one for everything else) go through the same tables.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use model::limits::DATAGRAM_BYTES_MAX;
+use model::{PacketBatch, Span};
+
+use super::*;
+
+/// A bound socket and one connected to it.
+fn udp_pair() -> (UdpSocket, UdpSocket) {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(server.local_addr().unwrap()).unwrap();
+    (server, client)
+}
+
+/// The tests that hold for any reader and writer, as macro because the two kinds share no trait.
+macro_rules! reader_and_writer_tests {
+    ($name:ident, $module:ident) => {
+        mod $name {
+            use super::*;
+            use crate::sys::$module::{PacketReader, PacketWriter};
+
+            /// What one call gives, as owned packets, with the truncated places and the `more` flag.
+            fn take(reader: &mut PacketReader, socket: BorrowedFd<'_>) -> (Vec<Vec<u8>>, Vec<u16>, bool) {
+                let packets = reader.receive(socket, Wait::No).unwrap();
+                (packets.iter().map(<[u8]>::to_vec).collect(), packets.truncated.to_vec(), packets.more)
+            }
+
+            #[test]
+            fn packets_arrive_whole_in_order_and_at_most_one_per_slot() {
+                let (server, client) = udp_pair();
+                let mut reader = PacketReader::new(4).unwrap();
+                assert_eq!(take(&mut reader, server.as_fd()), (vec![], vec![], false), "nothing sent yet");
+                let sent: Vec<Vec<u8>> = (0..7).map(|at| vec![b'a' + at; usize::from(at) * 30]).collect();
+                for packet in &sent {
+                    client.send(packet).unwrap();
+                }
+                let (first, _, more) = take(&mut reader, server.as_fd());
+                assert_eq!((&first[..], more), (&sent[..4], true));
+                let (second, _, more) = take(&mut reader, server.as_fd());
+                assert_eq!((&second[..], more), (&sent[4..], false));
+                assert!(take(&mut reader, server.as_fd()).0.is_empty(), "no old packet is seen twice");
+            }
+
+            #[test]
+            fn a_short_packet_after_a_long_one_keeps_its_own_length() {
+                let (server, client) = udp_pair();
+                let mut reader = PacketReader::new(1).unwrap();
+                for packet in [&[7u8; 1000][..], b"", b"ab"] {
+                    client.send(packet).unwrap();
+                    assert_eq!(take(&mut reader, server.as_fd()).0, [packet.to_vec()]);
+                }
+            }
+
+            #[test]
+            fn only_a_packet_past_the_limit_is_truncated() {
+                let (client, server) = UnixDatagram::pair().unwrap();
+                let mut reader = PacketReader::new(3).unwrap();
+                let long = vec![b'x'; DATAGRAM_BYTES_MAX + 1];
+                client.send(&long[1..]).unwrap();
+                client.send(&long).unwrap();
+                client.send(b"after").unwrap();
+                let (packets, truncated, more) = take(&mut reader, server.as_fd());
+                let lens: Vec<usize> = packets.iter().map(Vec::len).collect();
+                assert_eq!(lens, [DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MAX, 5]);
+                assert_eq!((truncated, more), (vec![1], true));
+                assert_eq!(packets[2], b"after");
+            }
+
+            #[test]
+            fn waiting_ends_with_the_first_packet_or_the_time_out() {
+                let (server, client) = udp_pair();
+                let mut reader = PacketReader::new(8).unwrap();
+                server.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+                assert!(reader.receive(server.as_fd(), Wait::Yes).unwrap().is_empty());
+                server.set_read_timeout(None).unwrap();
+                let late = std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(5));
+                    client.send(b"late").unwrap();
+                });
+                assert_eq!(
+                    reader.receive(server.as_fd(), Wait::Yes).unwrap().iter().next(),
+                    Some(&b"late"[..])
+                );
+                late.join().unwrap();
+            }
+
+            #[test]
+            fn a_writer_sends_as_many_as_it_has_slots_and_says_so() {
+                let (server, client) = udp_pair();
+                let mut batch = PacketBatch::default();
+                for packet in [&b"one"[..], b"two", b"", b"four"] {
+                    batch.push(packet);
+                }
+                let mut writer = PacketWriter::new(3);
+                let first = writer.send(client.as_fd(), &batch.bytes, &batch.packets, Wait::No).unwrap();
+                let rest = &batch.packets[first..];
+                assert_eq!(first, 3);
+                assert_eq!(writer.send(client.as_fd(), &batch.bytes, rest, Wait::Yes).unwrap(), 1);
+                assert_eq!(writer.send(client.as_fd(), &batch.bytes, &[], Wait::No).unwrap(), 0);
+                let mut reader = PacketReader::new(8).unwrap();
+                let want: Vec<Vec<u8>> = batch.iter().map(<[u8]>::to_vec).collect();
+                assert_eq!(take(&mut reader, server.as_fd()).0, want);
+            }
+
+            #[test]
+            fn a_writer_stops_before_the_packet_that_fails() {
+                let (server, client) = udp_pair();
+                let bytes = vec![b'x'; 70_000];
+                let packets = [Span::new(0, 3), Span::new(0, 70_000), Span::new(3, 4)];
+                let mut writer = PacketWriter::new(8);
+                assert_eq!(writer.send(client.as_fd(), &bytes, &packets, Wait::No).unwrap(), 1);
+                assert!(writer.send(client.as_fd(), &bytes, &packets[1..], Wait::No).is_err(), "too long");
+                assert_eq!(writer.send(client.as_fd(), &bytes, &packets[2..], Wait::No).unwrap(), 1);
+                let mut reader = PacketReader::new(8).unwrap();
+                assert_eq!(take(&mut reader, server.as_fd()).0, [b"xxx".to_vec(), b"xxxx".to_vec()]);
+            }
+
+            #[test]
+            fn a_full_socket_would_block() {
+                let (client, _server) = UnixDatagram::pair().unwrap();
+                let mut writer = PacketWriter::new(1);
+                let error = (0..100_000)
+                    .find_map(|_| writer.send(client.as_fd(), b"x", &[Span::new(0, 1)], Wait::No).err());
+                assert_eq!(error.map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
+            }
+        }
+    };
+}
+
+#[cfg(target_os = "linux")]
+reader_and_writer_tests!(linux, packets);
+reader_and_writer_tests!(elsewhere, portable);
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_receive_buffer_is_granted_whole_or_up_to_the_limit() {
+    let (server, _client) = udp_pair();
+    let granted = set_receive_buffer(server.as_fd(), 100_000).unwrap();
+    assert_eq!(granted, 100_000);
+    let memory = socket_memory(server.as_fd()).unwrap();
+    assert_eq!(u64::from(memory.receive_bytes_max), 2 * granted);
+    let granted = set_receive_buffer(server.as_fd(), u64::MAX).unwrap();
+    assert!(granted <= RECEIVE_BUFFER_BYTES_MAX && granted > 100_000, "granted {granted}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn drops_of_a_full_socket_are_counted_to_the_packet() {
+    let (server, client) = udp_pair();
+    set_receive_buffer(server.as_fd(), 4096).unwrap();
+    let before = socket_memory(server.as_fd()).unwrap();
+    let sent = 100u64;
+    for _ in 0..sent {
+        client.send(b"hits:1|c").unwrap();
+    }
+    let full = socket_memory(server.as_fd()).unwrap();
+    assert!(full.receive_bytes > 0);
+    let mut reader = PacketReader::new(PACKETS_MAX).unwrap();
+    let received = reader.receive(server.as_fd(), Wait::No).unwrap().spans.len() as u64;
+    assert!(received > 0 && received < sent);
+    assert_eq!(received + new_drops(before.drops, full.drops), sent);
+    assert_eq!(new_drops(u32::MAX, 2), 3, "a wrap is no loss");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn unacked_bytes_of_a_stream_are_those_that_nobody_took() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    assert_eq!(unacked(client.as_fd()).unwrap(), 0);
+    client.set_nonblocking(true).unwrap();
+    // More than the other end's buffer takes: the rest stays with us.
+    let mut written = 0;
+    while let Ok(len) = client.write(&[0; 65_536]) {
+        written += len;
+    }
+    let held = unacked(client.as_fd()).unwrap();
+    assert!(held > 0 && held <= written as u64, "{held} of {written}");
+    let mut sink = vec![0; 1 << 20];
+    let mut taken = 0;
+    while taken < written {
+        taken += server.read(&mut sink).unwrap();
+    }
+    let empty = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        unacked(client.as_fd()).unwrap() == 0
+    });
+    assert!(empty, "all was read, so all is acknowledged");
+    let (udp, _) = udp_pair();
+    assert!(unacked(udp.as_fd()).is_ok(), "a datagram socket answers too, with what is not yet sent");
+}
+
+#[test]
+fn waiting_tells_which_socket_can_be_read() {
+    let (quiet, _keeps_it_open) = udp_pair();
+    let (server, client) = udp_pair();
+    let mut watches = [Watch::new(&quiet), Watch::new(&server)];
+    assert_eq!(wait_readable(&mut watches, Some(0)).unwrap(), 0);
+    assert_eq!(wait_readable(&mut watches, Some(1)).unwrap(), 0, "rounded up to a millisecond");
+    client.send(b"x").unwrap();
+    assert_eq!(wait_readable(&mut watches, None).unwrap(), 1);
+    assert_eq!(watches.map(|watch| watch.readable), [false, true]);
+}
+
+#[test]
+fn a_waker_wakes_once_for_any_number_of_calls() {
+    let waker = Waker::new().unwrap();
+    let ready = |timeout| wait_readable(&mut [Watch::new(&waker)], timeout).unwrap();
+    assert_eq!(ready(Some(0)), 0);
+    waker.wake();
+    waker.wake();
+    assert_eq!(ready(None), 1);
+    waker.drain();
+    waker.drain();
+    assert_eq!(ready(Some(0)), 0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| waker.wake());
+        assert_eq!(ready(None), 1);
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_pinned_thread_runs_on_its_core_and_its_time_is_counted() {
+    std::thread::spawn(|| {
+        let core = core_now().unwrap();
+        pin_to_core(core).unwrap();
+        assert_eq!(core_now(), Some(core));
+        assert!(pin_to_core(libc::CPU_SETSIZE as usize).is_err());
+        let process = process_cpu_ns(std::process::id()).unwrap();
+        let thread = thread_cpu_ns();
+        while thread_cpu_ns() < thread + 1_000_000 {}
+        assert!(process_cpu_ns(std::process::id()).unwrap() >= process + 1_000_000);
+        let clock = CpuClock::of_this_thread().unwrap();
+        let seen_from_elsewhere = std::thread::spawn(move || clock.read_ns().unwrap()).join().unwrap();
+        assert!(seen_from_elsewhere >= thread + 1_000_000);
+    })
+    .join()
+    .unwrap();
+    assert!(cores() >= 1);
+    let memory = memory_of(std::process::id()).unwrap();
+    assert!(memory.resident > 0 && memory.resident <= memory.resident_high);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_child_runs_on_its_core_and_ends_when_asked() {
+    let mut command = std::process::Command::new("sleep");
+    let mut child = on_core(command.arg("60"), 0).spawn().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
+    assert!(process_cpu_ns(child.id()).is_ok());
+    terminate(child.id()).unwrap();
+    assert!(!child.wait().unwrap().success());
+    terminate(child.id()).unwrap();
+    assert!(process_cpu_ns(child.id()).is_err());
+    for never in [0, 1, u32::MAX] {
+        assert!(terminate(never).is_err(), "{never} is no process of ours");
+    }
+}

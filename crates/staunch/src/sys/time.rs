@@ -1,0 +1,26 @@
+//! Raw readings of the system's clocks, for `crate::clock` alone. On Linux both are answered without entering
+//! the kernel (vDSO), in some 20 ns.
+
+use std::io;
+
+/// Nanoseconds of the monotonic clock, from an arbitrary start.
+pub fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC).expect("every system has a monotonic clock")
+}
+
+/// Nanoseconds since the Unix epoch; 0 when the clock is set before it.
+pub fn realtime_ns() -> u64 {
+    read(libc::CLOCK_REALTIME).expect("every system has a wall clock")
+}
+
+/// Nanoseconds of one clock; 0 for a time before its start.
+///
+/// # Errors
+/// When there is no such clock (that of a process that has ended, say).
+pub(super) fn read(clock: libc::clockid_t) -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place to write to; the clock's number is checked by the call.
+    super::checked(unsafe { libc::clock_gettime(clock, &mut time) })?;
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Ok(seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
+}

@@ -1,0 +1,336 @@
+//! Bytes that nobody should send: the daemon lives, accounts for every one, and says each thing once.
+
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::time::Duration;
+
+use crate::sources::config;
+use crate::support::traffic::send_all;
+use crate::support::{Builder, Daemon, FakeGraphite, Random, udp, wait_for};
+
+/// A source with everything on, and no output that could matter.
+fn start(listen: &[&str], source: &str, transform: &str) -> Daemon {
+    let toml = format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = {listen:?}\n{source}\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n{transform}\n\
+         [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n"
+    );
+    Builder::native(&toml).start()
+}
+
+/// Times that the daemon complained of a reason.
+fn complaints(daemon: &Daemon, reason: &str) -> usize {
+    daemon.stderr().matches(&format!("rejected as `{reason}`")).count()
+}
+
+/// Waits for the word about a reason, which comes right behind the count, and for no second one.
+#[track_caller]
+fn assert_told(daemon: &Daemon, reason: &str) {
+    wait_for("a word about the line", || (complaints(daemon, reason) > 0).then_some(()));
+    assert_eq!(complaints(daemon, reason), 1, "{reason}:\n{}", daemon.stderr());
+}
+
+/// No reason is told twice. One may be told not at all when its lines came only behind other bad ones in a packet.
+#[track_caller]
+fn assert_told_once(daemon: &Daemon) {
+    let row = daemon.source("app");
+    let reasons = row["losses"]["rejected"].as_object().expect("some were bad");
+    let told: Vec<usize> = reasons.keys().map(|reason| complaints(daemon, reason)).collect();
+    assert!(told.iter().all(|times| *times <= 1), "{reasons:?} {told:?}\n{}", daemon.stderr());
+}
+
+/// Still serves: a good line by UDP is aggregated; both sums hold; a stop is clean.
+#[track_caller]
+fn assert_well(mut daemon: Daemon) {
+    daemon.assert_sums_hold();
+    let before = Daemon::number(&daemon.source("app"), "aggregated");
+    udp(daemon.at("app", "udp")).send(b"well:1|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", before + 1);
+    daemon.assert_sums_hold();
+    let row = daemon.source("app");
+    assert_eq!(Daemon::number(&row, "internal"), 0, "{row}");
+    daemon.stop();
+}
+
+#[test]
+fn noise_by_udp_is_accounted_for_to_the_packet() {
+    for (dialect, seed) in [("union", 11), ("etsy", 12), ("perl", 13), ("dogstatsd", 14)] {
+        let daemon = start(&["udp://127.0.0.1:0"], &format!("dialect = \"{dialect}\""), "");
+        let mut random = Random::new(seed);
+        let packets: Vec<Vec<u8>> = (0..500).map(|_| random.bytes(1400)).collect();
+        let (count, bytes) = (packets.len(), packets.iter().map(Vec::len).sum::<usize>());
+        let empty = packets.iter().filter(|packet| packet.is_empty()).count();
+        send_all(&udp(daemon.at("app", "udp")), packets);
+        daemon.wait_source("app", "packets", count as u64);
+        daemon.wait_source("app", "bytes", bytes as u64);
+        daemon.wait_source("app", "packets_empty", empty as u64);
+        assert_told_once(&daemon);
+        assert_well(daemon);
+    }
+}
+
+#[test]
+fn noise_on_every_stream_harms_nobody() {
+    let listen = [
+        "udp://127.0.0.1:0",
+        "tcp://127.0.0.1:0",
+        "unix://lines.sock",
+        "unixgram://packets.sock",
+        "unix-frames://frames.sock",
+    ];
+    let daemon = start(&listen, "", "");
+    let path = |name: &str| daemon.folder.path().join(name);
+    let mut random = Random::new(21);
+    for _ in 0..30 {
+        let mut tcp = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+        tcp.write_all(&random.bytes(20_000)).expect("it reads");
+        let mut lines = UnixStream::connect(path("lines.sock")).expect("it listens");
+        lines.write_all(&random.bytes(20_000)).expect("it reads");
+        // A frame of noise may be too long: then the connection is closed, perhaps while we write.
+        let mut frames = UnixStream::connect(path("frames.sock")).expect("it listens");
+        let _closed = frames.write_all(&random.bytes(20_000));
+        let packets = UnixDatagram::unbound().expect("a socket");
+        packets.send_to(&random.bytes(20_000), path("packets.sock")).expect("it reads");
+    }
+    daemon.wait_source("app", "connections_accepted", 90);
+    daemon.wait_source("app", "connections_open", 0);
+    assert_told_once(&daemon);
+    assert_well(daemon);
+}
+
+#[test]
+fn the_longest_datagrams_are_read_whole() {
+    let daemon = start(&["udp://127.0.0.1:0", "unixgram://packets.sock"], "", "series_max = 100");
+    let line = b"n:1|c\n";
+    let mut packet = line.repeat(65_507 / line.len() + 1);
+    packet.truncate(65_507);
+    let whole = packet.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let tail = 65_507 % line.len() as u64;
+    assert_eq!(tail, 5, "the last line is whole but for its LF");
+    udp(daemon.at("app", "udp")).send(&packet).expect("the longest that UDP carries");
+    daemon.wait_source("app", "aggregated", whole + 1);
+    daemon.wait_source("app", "packets_truncated", 0);
+    udp(daemon.at("app", "udp")).send(&vec![b'x'; 65_507]).expect("the longest that UDP carries");
+    daemon.wait_source("app", "losses/rejected/no_type", 1);
+
+    // A unix socket carries more than we make room for: what was cut off is never taken for a value.
+    let mut long = b"cut:1|c\n".repeat(8191);
+    assert_eq!(long.len(), 65_528);
+    long.extend_from_slice(b"cut:1|c|@0.125\n".repeat(100).as_slice());
+    let socket = UnixDatagram::unbound().expect("a socket");
+    socket
+        .send_to(&long, daemon.folder.path().join("packets.sock"))
+        .expect("it fits into the socket's buffer");
+    daemon.wait_source("app", "packets_truncated", 1);
+    daemon.wait_source("app", "losses/rejected/packet_truncated", 1);
+    daemon.wait_source("app", "aggregated", whole + 1 + 8191);
+    let series = daemon.json("/api/v1/series?name=cut");
+    assert_eq!(series["series"][0]["value"], 8191.0, "{series}");
+    assert_well(daemon);
+}
+
+#[test]
+fn a_line_too_long_costs_itself_only() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "line_bytes_max = \"100B\"", "");
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    let exactly = format!("{}:1|c\n", "x".repeat(96));
+    let past = format!("{}:1|c\n", "x".repeat(97));
+    assert_eq!((exactly.len(), past.len()), (101, 102), "with the LF");
+    for text in ["a:1|c\n", &exactly, &past, "b:1|c\n", &"y".repeat(100_000), "\nc:1|c\n"] {
+        stream.write_all(text.as_bytes()).expect("it reads");
+    }
+    daemon.wait_source("app", "losses/rejected/line_too_long", 2);
+    daemon.wait_source("app", "aggregated", 4);
+    daemon.wait_source("app", "received", 6);
+    assert_told(&daemon, "line_too_long");
+    assert_well(daemon);
+}
+
+#[test]
+fn a_frame_too_long_ends_its_connection_only() {
+    let source = "line_bytes_max = \"100B\"";
+    let daemon = start(&["udp://127.0.0.1:0", "unix-frames://frames.sock"], source, "");
+    let mut frames = UnixStream::connect(daemon.folder.path().join("frames.sock")).expect("it listens");
+    let mut frame = |len: u32, text: &str| {
+        frames
+            .write_all(&len.to_le_bytes())
+            .and_then(|()| frames.write_all(text.as_bytes()))
+            .expect("it reads");
+    };
+    frame(5, "a:1|c");
+    frame(100, &format!("{}:1|c", "x".repeat(96)));
+    frame(101, "");
+    daemon.wait_source("app", "losses/rejected/bad_frame", 1);
+    daemon.wait_source("app", "connections_broken", 1);
+    daemon.wait_source("app", "connections_open", 0);
+    daemon.wait_source("app", "aggregated", 2);
+    assert_told(&daemon, "bad_frame");
+    assert_well(daemon);
+}
+
+fn reset(stream: &TcpStream) {
+    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).expect("a socket can be told to reset");
+}
+
+#[test]
+fn half_lines_half_closed_and_reset_connections() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "tail_counts = false", "");
+    let at = daemon.at("app", "tcp");
+    for _ in 0..10 {
+        let mut stream = TcpStream::connect(at).expect("it listens");
+        stream.write_all(b"whole:1|c\nhalf:1").expect("it reads");
+    }
+    daemon.wait_source("app", "losses/rejected/tail_lost", 10);
+    daemon.wait_source("app", "connections_broken", 0);
+    for _ in 0..10 {
+        let mut stream = TcpStream::connect(at).expect("it listens");
+        stream.write_all(b"whole:1|c\nhalf:1").expect("it reads");
+        stream.shutdown(Shutdown::Write).expect("a TCP socket");
+    }
+    daemon.wait_source("app", "losses/rejected/tail_lost", 20);
+    for round in 1..=10 {
+        let mut stream = TcpStream::connect(at).expect("it listens");
+        stream.write_all(b"whole:1|c\nhalf:1").expect("it reads");
+        daemon.wait_source("app", "aggregated", 20 + round);
+        reset(&stream);
+    }
+    daemon.wait_source("app", "losses/rejected/tail_lost", 30);
+    daemon.wait_source("app", "connections_broken", 10);
+    daemon.wait_source("app", "connections_open", 0);
+    assert_told(&daemon, "tail_lost");
+    assert_well(daemon);
+}
+
+#[test]
+fn slow_clients_do_not_slow_a_healthy_one() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "", "");
+    let at = daemon.at("app", "tcp");
+    let text = b"slow:1|c\n";
+    let mut slow: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    let mut healthy = TcpStream::connect(at).expect("it listens");
+    let mut sent = 0;
+    for byte in text {
+        for stream in &mut slow {
+            stream.write_all(&[*byte]).expect("it reads");
+        }
+        for _ in 0..100 {
+            healthy.write_all(b"healthy:1|c\n").expect("it reads");
+            sent += 1;
+        }
+        let slow_lines = if *byte == b'\n' { 100 } else { 0 };
+        daemon.wait_source("app", "aggregated", sent + slow_lines);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    daemon.wait_source("app", "connections_open", 101);
+    drop(slow);
+    assert_well(daemon);
+}
+
+#[test]
+fn connections_past_the_limit_are_turned_away_and_counted() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "connections_max = 5", "");
+    let at = daemon.at("app", "tcp");
+    let mut kept: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    daemon.wait_source("app", "connections_open", 5);
+    for _ in 0..20 {
+        drop(TcpStream::connect(at).expect("the kernel accepts"));
+    }
+    daemon.wait_source("app", "connections_refused", 20);
+    for stream in &mut kept {
+        stream.write_all(b"kept:1|c\n").expect("it reads");
+    }
+    daemon.wait_source("app", "aggregated", 5);
+    let told = || daemon.stderr().matches("raise `connections_max`").count();
+    wait_for("a word about it", || (told() > 0).then_some(()));
+    assert_eq!(told(), 1, "{}", daemon.stderr());
+    drop(kept.pop());
+    daemon.wait_source("app", "connections_open", 4);
+    let mut next = TcpStream::connect(at).expect("it listens");
+    next.write_all(b"kept:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 6);
+    assert_well(daemon);
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed_in_time() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "idle_timeout = \"200ms\"", "");
+    let _silent = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    daemon.wait_source("app", "connections_accepted", 1);
+    daemon.wait_source("app", "connections_open", 0);
+    assert_well(daemon);
+}
+
+#[test]
+fn a_flood_of_new_series_leaves_the_known_ones_alone() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&["udp://127.0.0.1:0"], &graphite)
+        .replace("window = \"1h\"", "window = \"1h\"\nseries_max = 100");
+    let mut daemon = Builder::native(&toml).start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"known:1|c\nheld:5|g").expect("it is there");
+    daemon.wait_source("app", "aggregated", 2);
+    let flood = (0..1000).map(|at| (0..20).map(|n| format!("new.{}:1|c\n", at * 20 + n)).collect::<String>());
+    send_all(&socket, flood);
+    socket.send(b"known:10|c\nheld:6|g").expect("it is there");
+    daemon.wait_source("app", "received", 20_004);
+    let row = daemon.source("app");
+    let shed = Daemon::number(&row, "losses/shed/series_max");
+    assert!(shed > 19_000, "{row}");
+    assert_eq!(Daemon::number(&row, "aggregated"), 20_004 - shed, "{row}");
+    wait_for("a word about it", || {
+        (daemon.stderr().matches("lost as `series_max`").count() == 1).then_some(())
+    });
+    daemon.assert_sums_hold();
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.known"), 11.0);
+    assert_eq!(graphite.of("stats.gauges.held").last().map(|point| point.value), Some(6.0));
+    let new =
+        graphite.points().into_iter().filter(|point| point.name.starts_with("stats_counts.new.")).count();
+    assert_eq!(new as u64, 20_004 - shed - 4);
+}
+
+#[test]
+fn the_lines_that_end_node_are_ordinary_here() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], &graphite)
+        .replace("type = \"statsd\"\n", "type = \"statsd\"\ndialect = \"etsy\"\n");
+    let mut daemon = Builder::native(&toml).start();
+    let socket = udp(daemon.at("app", "udp"));
+    for line in ["x:1|c|@+0.5", "x:1|c|@Infinity", "x:1|c|@ 0.5"] {
+        socket.send(line.as_bytes()).expect("it is there");
+    }
+    daemon.wait_source("app", "losses/rejected/bad_rate", 3);
+    for name in ["constructor", "hasOwnProperty", "__proto__", "toString"] {
+        for (value, kind) in [("1", "ms"), ("1", "c"), ("1", "g"), ("1", "s"), ("__proto__", "s")] {
+            socket.send(format!("{name}:{value}|{kind}").as_bytes()).expect("it is there");
+        }
+    }
+    daemon.wait_source("app", "aggregated", 20);
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    stream.write_all(b"tcp:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 21);
+    reset(&stream);
+    drop(stream);
+    daemon.wait_source("app", "connections_broken", 1);
+    daemon.assert_sums_hold();
+    daemon.stop();
+    for name in ["constructor", "hasOwnProperty", "__proto__", "toString"] {
+        assert_eq!(graphite.total(&format!("stats_counts.{name}")), 1.0, "{name}");
+        assert_eq!(graphite.total(&format!("stats.sets.{name}.count")), 2.0, "{name}");
+        assert_eq!(graphite.total(&format!("stats.timers.{name}.count")), 1.0, "{name}");
+    }
+}
+
+#[test]
+fn each_connection_that_misbehaves_is_not_a_message_of_its_own() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "", "");
+    for line in [b"junk\n", b"x:y|c"].repeat(25) {
+        let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+        stream.write_all(line).expect("it reads");
+    }
+    daemon.wait_source("app", "rejected", 50);
+    assert_told(&daemon, "no_type");
+    assert_told(&daemon, "bad_value");
+    assert_well(daemon);
+}

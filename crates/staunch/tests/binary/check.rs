@@ -1,0 +1,176 @@
+//! `check`, `import`, and the original's file run as it is.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::daemon::STAUNCH;
+use crate::support::{Builder, FakeGraphite, udp};
+
+fn staunch(folder: &Path, args: &[&str]) -> Output {
+    Command::new(STAUNCH).args(args).current_dir(folder).output().expect("the binary starts")
+}
+
+fn folder_with(name: &str, text: &str) -> TempDir {
+    let folder = TempDir::new().expect("a folder for the test");
+    std::fs::write(folder.path().join(name), text).expect("it can be written");
+    folder
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Ten mistakes: each of these words stands in a line that has one.
+const MISTAKES: [&str; 10] = [
+    "stop_timeot",
+    "\"statds\"",
+    "udp:/127",
+    "connections_max = 0",
+    "window = \"10 parsecs\"",
+    "percentiles = [101]",
+    "from = [\"nobody\"]",
+    "to = [\"carbon:2003\"]",
+    "when_full = \"panic\"",
+    "listen = \"localhost:80\"",
+];
+
+const TEN_MISTAKES: &str = r#"
+stop_timeot = "5s"
+
+[sources.web]
+type = "statds"
+
+[sources.app]
+type = "statsd"
+listen = ["udp:/127.0.0.1:8125"]
+connections_max = 0
+
+[transforms.stats]
+type = "aggregate"
+from = ["app"]
+window = "10 parsecs"
+percentiles = [101]
+
+[transforms.more]
+type = "aggregate"
+from = ["nobody"]
+
+[outputs.carbon]
+type = "graphite"
+from = ["stats"]
+to = ["carbon:2003"]
+queue = { when_full = "panic" }
+
+[http]
+listen = "localhost:80"
+"#;
+
+#[test]
+fn check_shows_ten_mistakes_at_once() {
+    let folder = folder_with("bad.toml", TEN_MISTAKES);
+    let output = staunch(folder.path(), &["check", "bad.toml"]);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(output.stdout.is_empty(), "stdout is for data");
+    for (at, line) in TEN_MISTAKES.lines().enumerate() {
+        if MISTAKES.iter().any(|mistake| line.contains(mistake)) {
+            assert!(told.contains(&format!("--> bad.toml:{}:", at + 1)), "line {}: {line}\n{told}", at + 1);
+        }
+    }
+    assert_eq!(told.lines().filter(|line| line.starts_with("error[")).count(), 10, "{told}");
+    assert!(told.contains("10 mistakes"), "{told}");
+
+    let run = staunch(folder.path(), &["run", "bad.toml"]);
+    assert_eq!(run.status.code(), Some(1), "run says the same and starts nothing");
+    assert_eq!(stderr(&run), told);
+}
+
+#[test]
+fn check_speaks_json() {
+    let folder = folder_with("bad.toml", TEN_MISTAKES);
+    let output = staunch(folder.path(), &["check", "--json", "bad.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let text = json.to_string();
+    assert!(MISTAKES.len() <= text.matches("\"line\"").count(), "{text}");
+    assert!(output.stderr.is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+fn check_has_three_exit_codes() {
+    let good = "[sources.app]\ntype = \"statsd\"\n[outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n";
+    let folder = folder_with("good.toml", good);
+    let output = staunch(folder.path(), &["check", "good.toml"]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    let missing = staunch(folder.path(), &["check", "missing.toml"]);
+    assert_eq!(missing.status.code(), Some(2), "it could not check");
+    assert!(stderr(&missing).contains("missing.toml"), "{}", stderr(&missing));
+    let unreadable = staunch(folder.path(), &["check", "."]);
+    assert_eq!(unreadable.status.code(), Some(2), "{}", stderr(&unreadable));
+    std::fs::write(folder.path().join("bytes.toml"), [0xff, 0xfe]).expect("it can be written");
+    assert_eq!(staunch(folder.path(), &["check", "bytes.toml"]).status.code(), Some(2));
+}
+
+/// A file as they are found in the field; port 0 would mean 8125 there, so a free one is named.
+fn node_config(port: u16, graphite: u16) -> String {
+    format!(
+        "// our statsd\n{{\n  graphiteHost: '127.0.0.1'\n, graphitePort: {graphite}\n, port: {port}\n\
+         , address: '127.0.0.1'\n, mgmt_address: '127.0.0.1'\n, flushInterval: 1000\n\
+         , percentThreshold: [50, 90]\n, backends: [ \"./backends/graphite\" ]\n}}\n"
+    )
+}
+
+/// A port of neither the ephemeral range nor a test beside this one.
+fn free_udp_port() -> u16 {
+    let begin = 20_000 + (std::process::id() % 10_000) as u16;
+    let free = |port: &u16| std::net::UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    (begin..begin + 1000).find(free).expect("one of a thousand ports is free")
+}
+
+#[test]
+fn a_node_config_is_imported_and_what_comes_out_passes_check() {
+    let folder = folder_with("config.js", &node_config(8125, 2003));
+    let imported = staunch(folder.path(), &["import", "statsd", "config.js"]);
+    assert_eq!(imported.status.code(), Some(0), "{}", stderr(&imported));
+    std::fs::write(folder.path().join("native.toml"), &imported.stdout).expect("it can be written");
+    let checked = staunch(folder.path(), &["check", "native.toml"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
+    assert_eq!(stderr(&checked), "");
+
+    std::fs::write(folder.path().join("odd.js"), "{ port: 8125, flushInteger: 5 }")
+        .expect("it can be written");
+    let odd = staunch(folder.path(), &["import", "statsd", "odd.js"]);
+    assert_eq!(odd.status.code(), Some(1), "a line was not carried over");
+    assert!(
+        stderr(&odd).contains("flushInteger") && stderr(&odd).contains("flushInterval"),
+        "{}",
+        stderr(&odd)
+    );
+    assert!(!odd.stdout.is_empty(), "the rest is there");
+}
+
+#[test]
+fn statsd_runs_a_node_config_as_it_is() {
+    let graphite = FakeGraphite::new();
+    let port = free_udp_port();
+    let mut daemon = Builder::node(&node_config(port, graphite.at().port())).start();
+    let socket = udp(([127, 0, 0, 1], port).into());
+    socket
+        .send(b"gorets:1|c\ngorets:2|c|@0.5\nglork:320|ms\nglork:100|ms\ngaugor:333|g\nuniques:765|s\nbad")
+        .expect("it is there");
+    let source = daemon.json("/api/v1/accounts")["sources"][0]["name"].as_str().expect("a name").to_owned();
+    daemon.wait_source(&source, "received", 7);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.gorets"), 5.0);
+    assert_eq!(graphite.total("stats_counts.statsd.bad_lines_seen"), 1.0);
+    assert_eq!(graphite.total("stats_counts.statsd.packets_received"), 1.0);
+    assert_eq!(graphite.total("stats_counts.statsd.metrics_received"), 7.0);
+    let last = |name: &str| graphite.of(name).last().map(|point| point.value);
+    assert_eq!(last("stats.gauges.gaugor"), Some(333.0));
+    assert_eq!(graphite.total("stats.sets.uniques.count"), 1.0);
+    assert_eq!(graphite.total("stats.timers.glork.sum"), 420.0);
+    assert_eq!(graphite.total("stats.timers.glork.upper_50"), 100.0);
+}

@@ -1,0 +1,174 @@
+//! The HTTP API: pages of series, the accounts, and self-metrics whose names are an interface.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::support::traffic::send_all;
+use crate::support::{Builder, Daemon, FakeGraphite, udp};
+
+fn start() -> (Daemon, FakeGraphite) {
+    let graphite = FakeGraphite::new();
+    let toml = crate::sources::config(&["udp://127.0.0.1:0"], &graphite)
+        .replace("window = \"1h\"", "window = \"1h\"\nself_counters = \"none\"");
+    (Builder::native(&toml).start(), graphite)
+}
+
+fn names(page: &Value) -> Vec<String> {
+    let rows = page["series"].as_array().expect("a list of series");
+    rows.iter().map(|row| row["name"].as_str().expect("a text").to_owned()).collect()
+}
+
+#[test]
+fn series_are_found_by_glob_and_type() {
+    let (mut daemon, _graphite) = start();
+    udp(daemon.at("app", "udp"))
+        .send(b"web.hits:1|c\nweb.hits:2|c\nweb.time:5|ms\nweb.time:7|ms\nweb.load:3.5|g\nweb.users:a|s\ndb.hits:1|c|#dc:x,az:1")
+        .expect("it is there");
+    daemon.wait_source("app", "aggregated", 7);
+    for (query, want) in [
+        ("", &["db.hits", "web.hits", "web.load", "web.time", "web.users"][..]),
+        ("?name=web.*", &["web.hits", "web.load", "web.time", "web.users"]),
+        ("?name=*.hits", &["db.hits", "web.hits"]),
+        ("?name=web.%7Bhits,load%7D", &["web.hits", "web.load"]),
+        ("?name=w?b.[hl]*", &["web.hits", "web.load"]),
+        ("?type=timer", &["web.time"]),
+        ("?type=set&name=*", &["web.users"]),
+        ("?name=nobody", &[]),
+    ] {
+        let page = daemon.json(&format!("/api/v1/series{query}"));
+        let mut found = names(&page);
+        found.sort_unstable();
+        assert_eq!(found, want, "{query}");
+        assert!(page.get("next").is_none(), "{query}: all is on one page");
+    }
+    let value = |query: &str| daemon.json(&format!("/api/v1/series?{query}"))["series"][0].clone();
+    assert_eq!(value("name=web.hits")["value"], 3.0);
+    assert_eq!(value("name=web.load")["value"], 3.5);
+    assert_eq!(value("name=web.time")["values"], serde_json::json!([5.0, 7.0]));
+    assert_eq!(value("name=web.users")["value"], 1.0);
+    let tagged = value("name=db.hits");
+    assert_eq!(
+        (&tagged["tags"], &tagged["type"]),
+        (&serde_json::json!(["az:1", "dc:x"]), &Value::from("counter"))
+    );
+    assert_eq!(tagged["transform"], "stats");
+    daemon.stop();
+}
+
+#[test]
+fn five_thousand_series_are_paged_without_gap_or_double() {
+    let (mut daemon, _graphite) = start();
+    let packets =
+        (0..250).map(|at| (0..20).map(|n| format!("s.{:04}:1|c\n", at * 20 + n)).collect::<String>());
+    send_all(&udp(daemon.at("app", "udp")), packets);
+    daemon.wait_source("app", "aggregated", 5000);
+    for (limit, glob, want) in
+        [(1000, "*", 5000), (997, "s.*", 5000), (100, "s.?0??", 1000 / 2), (7, "s.000?", 10)]
+    {
+        let mut seen = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = daemon.json(&format!("/api/v1/series?name={glob}&limit={limit}{cursor}"));
+            let found = names(&page);
+            assert!(found.len() <= limit);
+            seen.extend(found);
+            match page["next"].as_u64() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(seen.len(), want, "{glob}");
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), want, "{glob}: none twice");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn bad_queries_get_a_sentence() {
+    let (mut daemon, _graphite) = start();
+    for (query, part) in [
+        ("type=counters", "`type` is counter, gauge, timer or set"),
+        ("name=%5Ba", "`name` is no glob"),
+        (&format!("name={}", "x".repeat(2000)), "`name` is longer than"),
+        ("cursor=x", "cursor"),
+        ("limit=-1", "limit"),
+        ("limit=0", "`limit`"),
+        ("nam=x", "nam"),
+    ] {
+        let answer = daemon.get(&format!("/api/v1/series?{query}"));
+        assert_eq!(answer.status, 400, "{query}: {}", answer.body);
+        assert!(answer.body.contains(part), "{query}: {}", answer.body);
+        assert_eq!(answer.body.trim_end().lines().count(), 1, "{query}: {}", answer.body);
+    }
+    for cursor in [u64::MAX, 1 << 40, 12_345] {
+        assert_eq!(
+            daemon.get(&format!("/api/v1/series?cursor={cursor}")).status,
+            200,
+            "past the end there is nothing"
+        );
+    }
+    assert_eq!(daemon.get("/nowhere").status, 404);
+    assert_eq!(daemon.get("/").status, 200);
+    daemon.stop();
+}
+
+/// Names with their types; panics on whatever is no Prometheus text.
+fn families(text: &str) -> BTreeMap<String, String> {
+    let (mut help, mut kinds) = (BTreeSet::new(), BTreeMap::new());
+    let mut samples = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, text) = rest.split_once(' ').expect("a name and a text");
+            assert!(!text.is_empty() && help.insert(name.to_owned()), "once: {line}");
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').expect("a name and a type");
+            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert_eq!(
+                kind == "counter",
+                name.ends_with("_total") || name == "staunch_uptime_seconds",
+                "{line}"
+            );
+            assert!(kinds.insert(name.to_owned(), kind.to_owned()).is_none(), "once: {line}");
+        } else {
+            let (series, value) = line.rsplit_once(' ').expect("a series and a value");
+            value.parse::<f64>().unwrap_or_else(|_| panic!("no number: {line}"));
+            let name = series.split('{').next().expect("a split has a first part");
+            assert!(help.contains(name) && kinds.contains_key(name), "without HELP or TYPE: {line}");
+            assert_eq!(series.contains('{'), series.ends_with('}'), "{line}");
+            assert!(samples.insert(series.to_owned()), "twice: {line}");
+        }
+    }
+    assert!(text.ends_with('\n'));
+    kinds
+}
+
+#[test]
+fn self_metrics_keep_their_names() {
+    let (mut daemon, _graphite) = start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"a:1|c\nb:1|g\nbad").expect("it is there");
+    daemon.wait_source("app", "received", 3);
+    let answer = daemon.get("/metrics");
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+    let families = families(&answer.body);
+    let names: String = families.iter().map(|(name, kind)| format!("{name} {kind}\n")).collect();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/metrics.txt");
+    if std::env::var_os("GOLDEN_WRITE").is_some() {
+        std::fs::write(golden, &names).expect("the golden file can be written");
+    }
+    let want = std::fs::read_to_string(golden).unwrap_or_default();
+    assert_eq!(names, want, "names of self-metrics are an interface: a change needs a line in CHANGELOG.md");
+    assert!(answer.body.contains(
+        "staunch_source_records_total{source=\"app\",outcome=\"rejected\",reason=\"no_type\"} 1\n"
+    ));
+    assert!(answer.body.contains("staunch_series{transform=\"stats\",type=\"counter\"} 1\n"));
+    daemon.stop();
+}
+
+#[test]
+fn health_and_readiness() {
+    let (mut daemon, _graphite) = start();
+    assert_eq!((daemon.get("/healthz").status, daemon.get("/ready").status), (200, 200));
+    daemon.stop();
+}

@@ -1,0 +1,50 @@
+//! What the kernel drops before we can read it is part of the account, to the packet (acceptance A10).
+
+use crate::support::{Builder, Daemon, udp, wait_for};
+
+const PACKETS: u64 = 50_000;
+
+#[test]
+fn packets_that_the_kernel_dropped_are_counted_exactly() {
+    let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\nreceive_buffer = \"4KiB\"\n\
+        [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\
+        [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n";
+    let mut daemon = Builder::native(toml).start();
+    let socket = udp(daemon.at("app", "udp"));
+    daemon.signal("STOP");
+    for _ in 0..PACKETS {
+        socket.send(b"hits:1|c").expect("the kernel drops without a word");
+    }
+    daemon.signal("CONT");
+    let row = wait_for("every packet to be accounted for", || {
+        let row = daemon.source("app");
+        let accounted = Daemon::number(&row, "packets") + Daemon::number(&row, "kernel_dropped");
+        assert!(accounted <= PACKETS, "{row}");
+        (accounted == PACKETS).then_some(row)
+    });
+    assert!(Daemon::number(&row, "kernel_dropped") > 0, "{row}");
+    assert_eq!(Daemon::number(&row, "aggregated"), Daemon::number(&row, "packets"), "{row}");
+    daemon.assert_sums_hold();
+    wait_for("a word about it", || {
+        let told = daemon.stderr();
+        (told.matches("lost as `kernel_dropped`").count() == 1).then_some(())
+    });
+    daemon.stop();
+}
+
+#[test]
+fn a_buffer_that_the_kernel_does_not_grant_is_told_with_the_remedy() {
+    let granted = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
+    let granted: u64 = granted.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
+    if granted >= 1 << 30 {
+        return println!("skipped: this kernel grants anything");
+    }
+    let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\nreceive_buffer = \"1GiB\"\n\
+        [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n";
+    let mut daemon = Builder::native(toml).start();
+    let told = daemon.stderr();
+    let short = told.contains("sysctl -w net.core.rmem_max=1073741824");
+    // With the right to force it the kernel grants it.
+    assert!(short || !told.contains("WARN"), "{told}");
+    daemon.stop();
+}

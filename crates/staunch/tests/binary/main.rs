@@ -1,0 +1,26 @@
+//! The whole binary from outside: started as a process, spoken to over sockets, stopped by signals.
+//!
+//! Every test has a daemon of its own, on ports that the system chose, in a folder of its own; all run side by side.
+//! What they wait for they poll, with deadlines far beyond what a loaded machine needs; no test asserts that
+//! something was quick, other than that the daemon does not make one thing wait for another.
+//! Not here: what single crates prove beside their code, and behaviour files (`tests/flow`).
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests wait on the machine's own clock, and tell what they skipped or what a daemon said"
+)]
+
+mod bad_input;
+mod check;
+mod first_run;
+mod graphite;
+mod http;
+mod kernel_drops;
+mod management;
+mod outputs;
+mod reload;
+mod sources;
+mod stop;
+mod support;

@@ -1,0 +1,189 @@
+//! The StatsD management port: what clients that exist rely on, byte for byte.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::support::{Builder, Daemon, PATIENCE, udp};
+
+fn start(management: &str) -> Daemon {
+    let toml = format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\nself_counters = \"none\"\n\
+         [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n\
+         [management]\nlisten = \"127.0.0.1:0\"\n{management}"
+    );
+    Builder::native(&toml).start()
+}
+
+struct Client {
+    stream: TcpStream,
+}
+
+impl Client {
+    fn new(daemon: &Daemon) -> Client {
+        let stream = TcpStream::connect(daemon.management()).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        Client { stream }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).expect("it reads");
+    }
+
+    /// Reads until the answer ends so.
+    #[track_caller]
+    fn hear(&mut self, end: &str) -> String {
+        let mut heard = Vec::new();
+        while !heard.ends_with(end.as_bytes()) {
+            let mut byte = [0];
+            let read = self.stream.read(&mut byte);
+            let so_far = String::from_utf8_lossy(&heard);
+            assert!(read.is_ok_and(|len| len == 1), "`{so_far}` does not end in `{end}`");
+            heard.push(byte[0]);
+        }
+        String::from_utf8(heard).expect("replies are text")
+    }
+
+    #[track_caller]
+    fn ask(&mut self, command: &str, end: &str) -> String {
+        self.say(&format!("{command}\n"));
+        self.hear(end)
+    }
+}
+
+const END: &str = "END\n\n";
+
+#[test]
+fn a_transcript_of_commands() {
+    let mut daemon =
+        start("config = { flushInterval = \"10000\", \"graphite > legacyNamespace\" = \"true\" }\n");
+    udp(daemon.at("app", "udp"))
+        .send(b"a.b:1|c\na.c:2|c\nab:3|c\nodd name:4|c\nt:5|ms\nt:6|ms\ng:7|g\nu:x|s\nbad")
+        .expect("it is there");
+    daemon.wait_source("app", "received", 9);
+    let mut client = Client::new(&daemon);
+
+    let help = client.ask("help", "quit\n\n");
+    assert!(
+        help.starts_with(
+            "Commands: stats, counters, timers, gauges, delcounters, deltimers, delgauges, health, config"
+        ),
+        "{help}"
+    );
+    let stats = client.ask("stats", END);
+    assert!(stats.starts_with("uptime: ") && stats.contains("messages.bad_lines_seen: 1\n"), "{stats}");
+    assert!(stats.contains("messages.last_msg_seen: "), "{stats}");
+    let counters = client.ask("counters", END);
+    for entry in ["'a.b': 1", "'a.c': 2", "'ab': 3", "'odd_name': 4"] {
+        let is_entry = |line: &str| line.trim_matches([' ', ',', '{', '}']) == entry;
+        assert!(counters.lines().any(is_entry), "{entry}: {counters}");
+    }
+    let json = client.ask("counters json", END);
+    let json: serde_json::Value = serde_json::from_str(json.trim_end_matches(END)).expect("for machines");
+    assert_eq!(json["odd_name"], 4, "{json}");
+    assert!(client.ask("timers", END).contains("'t': [ 5, 6 ]"));
+    assert!(client.ask("gauges", END).contains("'g': 7"));
+    assert!(client.ask("sets", END).contains("'u':"));
+
+    let deleted = client.ask("delcounters a.* nobody *", END);
+    let mut lines: Vec<&str> = deleted.lines().collect();
+    lines[..2].sort_unstable();
+    assert_eq!(
+        lines,
+        ["deleted: a.b", "deleted: a.c", "metric nobody not found", "metric * not found", "END", ""]
+    );
+    assert_eq!(client.ask("deltimers t", END), "deleted: t\nEND\n\n");
+    assert_eq!(client.ask("delgauges g", END), "deleted: g\nEND\n\n");
+    assert_eq!(client.ask("delsets u", END), "deleted: u\nEND\n\n");
+    let counters = client.ask("counters", END);
+    assert!(!counters.contains("a.b") && counters.contains("'ab': 3"), "{counters}");
+
+    let config = client.ask("config", "legacyNamespace: true\n");
+    assert!(config.starts_with('\n') && config.contains("flushInterval: 10000\n"), "{config}");
+    for command in ["", "Stats", "nonsense"] {
+        assert_eq!(client.ask(command, "\n"), "ERROR\n", "{command:?}");
+    }
+    let targets = client.ask("targets", END);
+    assert!(targets.contains("file"), "{targets}");
+    let drops = client.ask("drops", END);
+    assert!(drops.contains("app") && drops.contains("no_type") && drops.contains("kernel"), "{drops}");
+    client.say("quit\n");
+    assert_eq!(client.stream.read(&mut [0]).expect("an orderly end"), 0);
+    daemon.stop();
+}
+
+#[test]
+fn commands_are_lines_whatever_the_segments() {
+    let mut daemon = start("");
+    let mut client = Client::new(&daemon);
+    client.stream.set_nodelay(true).expect("a TCP socket");
+    client.say("health\r\nhealth\n");
+    assert_eq!(client.hear("up\nhealth: up\n"), "health: up\nhealth: up\n", "two commands in one segment");
+    for piece in ["hea", "lth", "\n"] {
+        client.say(piece);
+    }
+    assert_eq!(client.hear("\n"), "health: up\n", "one command in three segments");
+    client.say("health");
+    assert_eq!(client.hear("\n"), "health: up\n", "without LF, after a silence");
+    let mut other = Client::new(&daemon);
+    assert_eq!(other.ask("health", "\n"), "health: up\n", "several clients");
+    let mut brief = Client::new(&daemon);
+    brief.say("health");
+    brief.stream.shutdown(std::net::Shutdown::Write).expect("a TCP socket");
+    assert_eq!(brief.hear("\n"), "health: up\n", "the last command may be the end");
+    daemon.stop();
+}
+
+#[test]
+fn health_down_takes_readiness_away() {
+    let mut daemon = start("");
+    let mut client = Client::new(&daemon);
+    assert_eq!(client.ask("health DOWN", "\n"), "health: down\n");
+    assert_eq!((daemon.get("/ready").status, daemon.get("/healthz").status), (503, 200));
+    assert_eq!(client.ask("health sideways", "\n"), "health: down\n");
+    assert_eq!(client.ask("health up", "\n"), "health: up\n");
+    assert_eq!(daemon.get("/ready").status, 200);
+    daemon.stop();
+}
+
+#[test]
+fn read_only_refuses_what_deletes() {
+    let mut daemon = start("read_only = true\n");
+    udp(daemon.at("app", "udp")).send(b"a:1|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    let mut client = Client::new(&daemon);
+    for command in ["delcounters a", "deltimers a", "delgauges a", "delsets a"] {
+        assert_eq!(client.ask(command, "\n"), "ERROR\n", "{command}");
+    }
+    assert!(client.ask("counters", END).contains("'a': 1"));
+    daemon.stop();
+}
+
+#[test]
+fn noise_and_silence_do_not_harm_the_port() {
+    let mut daemon = start("");
+    let mut noisy = Client::new(&daemon);
+    let mut random = crate::support::Random::new(3);
+    for _ in 0..50 {
+        let noise = random.bytes(5000);
+        if noisy.stream.write_all(&noise).is_err() {
+            break;
+        }
+        // Replies are read along, or both sides would wait for each other.
+        noisy.stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a time-out can be set");
+        let mut replies = vec![0; 100_000];
+        match noisy.stream.read(&mut replies) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => assert!(matches!(
+                error.kind(),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::ConnectionReset
+            )),
+        }
+    }
+    let silent: Vec<Client> = (0..50).map(|_| Client::new(&daemon)).collect();
+    assert_eq!(Client::new(&daemon).ask("health", "\n"), "health: up\n");
+    drop(silent);
+    daemon.stop();
+}

@@ -1,0 +1,230 @@
+//! SIGHUP: a broken file changes nothing, a good one changes what it says and nothing else.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
+
+fn config(listen: &[&str], outputs: &[(&str, &FakeGraphite)]) -> String {
+    let mut toml = format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = {listen:?}\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n"
+    );
+    for (name, graphite) in outputs {
+        toml += &format!(
+            "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\nretry_min = \"50ms\"\nretry_max = \"200ms\"\n",
+            graphite.to()
+        );
+    }
+    toml
+}
+
+const UDP: &str = "udp://127.0.0.1:0";
+const TCP: &str = "tcp://127.0.0.1:0";
+
+#[test]
+fn a_broken_file_changes_nothing_and_is_shown() {
+    let graphite = FakeGraphite::new();
+    let good = config(&[UDP], &[("carbon", &graphite)]);
+    let mut daemon = Builder::native(&good).start();
+    let at = daemon.at("app", "udp");
+    udp(at).send(b"hits:1|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.reload("[sources.app\n", "refused");
+    daemon.reload("", "refused");
+    daemon.reload(&good.replace("type = \"aggregate\"", "type = \"agregate\""), "refused");
+    let parts = ["nothing changed", "staunch.toml:6:", "^^^"];
+    wait_for("the mistake with line and caret", || {
+        let told = daemon.stderr();
+        parts.iter().all(|part| told.contains(part)).then_some(())
+    });
+    assert_eq!(daemon.at("app", "udp"), at);
+    udp(at).send(b"hits:10|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 2);
+    std::fs::remove_file(daemon.file.as_ref().expect("it has one")).expect("it was there");
+    daemon.signal("HUP");
+    wait_for("a word about it", || daemon.stderr().contains("cannot read staunch.toml").then_some(()));
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 11.0);
+}
+
+#[test]
+fn what_is_in_flight_survives() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&[UDP], &[("carbon", &graphite)]);
+    let mut daemon = Builder::native(&toml).start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:1|c\nload:70|g\nusers:a|s\nusers:b|s\ntime:5|ms").expect("it is there");
+    daemon.wait_source("app", "aggregated", 5);
+    daemon.reload(&toml.replace("window = \"1h\"", "window = \"2h\"\npercentiles = [50]"), "done");
+    socket.send(b"hits:10|c\nload:+7|g\nusers:b|s\nusers:c|s\ntime:7|ms").expect("it is there");
+    daemon.wait_source("app", "aggregated", 10);
+    daemon.assert_sums_hold();
+    daemon.stop();
+    let last = |name: &str| graphite.of(name).last().map(|point| point.value);
+    assert_eq!(last("stats_counts.hits"), Some(11.0));
+    assert_eq!(last("stats.gauges.load"), Some(77.0));
+    assert_eq!(last("stats.sets.users.count"), Some(3.0));
+    assert_eq!(last("stats.timers.time.sum"), Some(12.0));
+    assert_eq!(last("stats.timers.time.upper_50"), Some(5.0), "the new thresholds");
+}
+
+#[test]
+fn listeners_open_and_close_and_the_others_stay() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&[UDP], &[("carbon", &graphite)])).start();
+    let kept = daemon.at("app", "udp");
+    daemon.reload(&config(&[UDP, TCP, "unixgram://packets.sock"], &[("carbon", &graphite)]), "done");
+    assert_eq!(daemon.at("app", "udp"), kept);
+    let tcp = daemon.at("app", "tcp");
+    let mut stream = TcpStream::connect(tcp).expect("the new listener is open");
+    stream.write_all(b"hits:1|c\n").expect("it reads");
+    let path = daemon.folder.path().join("packets.sock");
+    let unix = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+    unix.send_to(b"hits:10|c", &path).expect("the new listener is open");
+    udp(kept).send(b"hits:100|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 3);
+
+    daemon.reload(&config(&[UDP], &[("carbon", &graphite)]), "done");
+    assert_eq!(daemon.at("app", "udp"), kept);
+    wait_for("the removed listener to be closed", || TcpStream::connect(tcp).is_err().then_some(()));
+    assert!(!path.exists(), "its file is gone");
+    udp(kept).send(b"hits:1000|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 4);
+    daemon.assert_sums_hold();
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 1111.0);
+}
+
+#[test]
+fn a_taken_port_refuses_the_reload() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&[UDP], &[("carbon", &graphite)])).start();
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let place = format!("udp://{}", taken.local_addr().expect("it is bound"));
+    daemon.reload(&config(&[UDP, TCP, &place], &[("carbon", &graphite)]), "refused");
+    wait_for("a word about it", || daemon.stderr().contains(&place).then_some(()));
+    assert_eq!(daemon.places("app").len(), 1);
+    daemon.stop();
+}
+
+#[test]
+fn outputs_come_and_go_and_the_others_stay() {
+    let (one, other, third) = (FakeGraphite::new(), FakeGraphite::new(), FakeGraphite::new());
+    let short = |toml: String| toml.replace("window = \"1h\"", "window = \"1s\"");
+    let mut daemon = Builder::native(&short(config(&[UDP], &[("one", &one)]))).start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:1|c").expect("it is there");
+    wait_for("a flush", || (one.total("stats_counts.hits") == 1.0).then_some(()));
+
+    daemon.reload(&short(config(&[UDP], &[("one", &one), ("other", &other)])), "done");
+    socket.send(b"hits:10|c").expect("it is there");
+    wait_for("a flush", || (other.total("stats_counts.hits") == 10.0).then_some(()));
+    assert_eq!(one.connections(), 1, "its connection was not touched");
+
+    daemon.reload(&short(config(&[UDP], &[("other", &other)])), "done");
+    socket.send(b"hits:100|c").expect("it is there");
+    wait_for("a flush", || (other.total("stats_counts.hits") == 110.0).then_some(()));
+    assert_eq!(one.total("stats_counts.hits"), 11.0, "it gets nothing any more");
+    wait_for("its connection to be closed", || (one.open() == 0).then_some(()));
+
+    // The same name for another endpoint.
+    daemon.reload(&short(config(&[UDP], &[("other", &third)])), "done");
+    socket.send(b"hits:1000|c").expect("it is there");
+    wait_for("a flush", || (third.total("stats_counts.hits") == 1000.0).then_some(()));
+    assert_eq!(other.total("stats_counts.hits"), 110.0);
+    daemon.assert_sums_hold();
+    let page = daemon.json("/api/v1/accounts");
+    let names: Vec<&str> =
+        page["outputs"].as_array().expect("rows").iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names.iter().filter(|name| **name == "other").count(), 1, "one row a name: {names:?}");
+    daemon.stop();
+}
+
+#[test]
+fn an_output_that_moves_while_its_endpoint_is_dead_keeps_its_account() {
+    let (mut dead, new) = (FakeGraphite::new(), FakeGraphite::new());
+    let short = |toml: String| toml.replace("window = \"1h\"", "window = \"1s\"");
+    let mut daemon = Builder::native(&short(config(&[UDP], &[("carbon", &dead)]))).start();
+    dead.refuse();
+    udp(daemon.at("app", "udp")).send(b"hits:1|c").expect("it is there");
+    wait_for("points to wait", || (Daemon::number(&daemon.output("carbon"), "waiting") > 0).then_some(()));
+    daemon.reload(&short(config(&[UDP], &[("carbon", &new)])), "done");
+    wait_for("a flush", || (!new.points().is_empty()).then_some(()));
+    daemon.assert_sums_hold();
+    assert!(
+        Daemon::number(&daemon.output("carbon"), "waiting") > 0,
+        "what waits for the old endpoint still waits"
+    );
+    dead.come_back();
+    wait_for("nothing to wait", || (Daemon::number(&daemon.output("carbon"), "waiting") == 0).then_some(()));
+    daemon.assert_sums_hold();
+    daemon.stop();
+    // The flush with this count came before the reload or behind it.
+    assert_eq!(dead.total("stats_counts.hits") + new.total("stats_counts.hits"), 1.0);
+    assert!(!dead.points().is_empty(), "the old endpoint got what waited for it");
+}
+
+#[test]
+fn a_transform_that_goes_hands_over_its_open_window() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&[UDP], &[("carbon", &graphite)]);
+    let mut daemon = Builder::native(&toml).start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:1|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.reload(
+        &toml.replace("transforms.stats", "transforms.other").replace("[\"stats\"]", "[\"other\"]"),
+        "done",
+    );
+    socket.send(b"hits:10|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 2);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 11.0);
+}
+
+#[test]
+fn sockets_that_stay_lose_nothing_during_reloads() {
+    let graphite = FakeGraphite::new();
+    let lean = config(&[UDP, TCP], &[("carbon", &graphite)]);
+    let mut daemon = Builder::native(&lean).start();
+    let (at, tcp) = (daemon.at("app", "udp"), daemon.at("app", "tcp"));
+    let over = Arc::new(AtomicBool::new(false));
+    let sent = Arc::new(AtomicU64::new(0));
+    let (ended, count) = (Arc::clone(&over), Arc::clone(&sent));
+    let sender = std::thread::spawn(move || {
+        let socket = udp(at);
+        let mut stream = TcpStream::connect(tcp).expect("it listens");
+        while !ended.load(SeqCst) {
+            socket.send(b"hits:1|c").expect("it is there");
+            stream.write_all(b"hits:1|c\n").expect("it reads");
+            count.fetch_add(2, SeqCst);
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    });
+    for round in 0..6 {
+        let with_more = format!(
+            "{}\n[sources.extra{round}]\ntype = \"statsd\"\nlisten = [\"{UDP}\"]\n\
+             [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n\
+             [outputs.copy]\ntype = \"udp\"\nfrom = [\"extra{round}\"]\nto = [\"udp://127.0.0.1:9\"]\n",
+            lean.replace("window = \"1h\"", "window = \"30m\"")
+        );
+        daemon.reload(&with_more, "done");
+        daemon.reload(&lean, "done");
+    }
+    over.store(true, SeqCst);
+    sender.join().expect("the sender only stops");
+    let sent = sent.load(SeqCst);
+    assert!(sent > 100);
+    wait_for("every line to be accounted for", || {
+        let row = daemon.source("app");
+        assert_eq!(Daemon::number(&row, "kernel_dropped"), 0, "{row}");
+        (Daemon::number(&row, "aggregated") == sent).then_some(())
+    });
+    daemon.assert_sums_hold();
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), sent as f64);
+}

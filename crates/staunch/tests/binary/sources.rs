@@ -1,0 +1,176 @@
+//! Every socket that records come in by, and what Graphite then gets.
+
+use std::io::Write;
+use std::net::{Shutdown, TcpStream, UdpSocket};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+
+use crate::support::{Builder, Daemon, FakeGraphite, udp};
+
+/// One aggregation, one Graphite, and sources as told. The window is long: the end of the test flushes it.
+pub(crate) fn config(listen: &[&str], graphite: &FakeGraphite) -> String {
+    format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = {listen:?}\n\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
+         retry_min = \"50ms\"\nretry_max = \"200ms\"\n",
+        graphite.to()
+    )
+}
+
+fn last(graphite: &FakeGraphite, name: &str) -> Option<f64> {
+    graphite.of(name).last().map(|point| point.value)
+}
+
+#[test]
+fn samples_by_udp_come_out_as_the_spec_says() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&["udp://127.0.0.1:0"], &graphite)).start();
+    let socket = udp(daemon.at("app", "udp"));
+    for packet in [
+        "hits:1|c\nhits:2|c|@0.5\n",
+        "load:333|g\nload:-10|g\nload:+4|g",
+        "users:765|s\nusers:765|s\nusers:9|s",
+        "time:450|ms\ntime:120|ms\ntime:553|ms\ntime:994|ms\ntime:334|ms\ntime:844|ms\ntime:675|ms\ntime:496|ms",
+        "junk",
+        "",
+    ] {
+        socket.send(packet.as_bytes()).expect("it is there");
+    }
+    daemon.wait_source("app", "packets", 6);
+    daemon.wait_source("app", "packets_empty", 1);
+    daemon.wait_source("app", "losses/rejected/no_type", 1);
+    daemon.wait_source("app", "aggregated", 16);
+    daemon.assert_sums_hold();
+    daemon.stop();
+    for (name, want) in [
+        ("stats_counts.hits", 5.0),
+        ("stats.gauges.load", 327.0),
+        ("stats.sets.users.count", 2.0),
+        ("stats.timers.time.count", 8.0),
+        ("stats.timers.time.lower", 120.0),
+        ("stats.timers.time.upper", 994.0),
+        ("stats.timers.time.upper_90", 844.0),
+        ("stats.timers.time.sum", 4466.0),
+        ("stats.timers.time.mean", 558.25),
+        ("stats.timers.time.median", 524.5),
+    ] {
+        assert_eq!(last(&graphite, name), Some(want), "{name}");
+    }
+}
+
+#[test]
+fn lines_by_tcp_are_whole_whatever_the_segments() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&["tcp://127.0.0.1:0"], &graphite)).start();
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    stream.set_nodelay(true).expect("a TCP socket");
+    for byte in b"a.b:12|c\na.b:30|c\r\nca" {
+        stream.write_all(&[*byte]).expect("it reads");
+    }
+    daemon.wait_source("app", "received", 2);
+    stream.write_all("fé:1|c\ntail:7|c".as_bytes()).expect("it reads");
+    stream.shutdown(Shutdown::Write).expect("a TCP socket");
+    daemon.wait_source("app", "received", 4);
+    daemon.wait_source("app", "connections_open", 0);
+    assert_eq!(Daemon::number(&daemon.source("app"), "connections_broken"), 0);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.a.b"), 42.0);
+    assert_eq!(graphite.total("stats_counts.caf"), 1.0);
+    assert_eq!(graphite.total("stats_counts.tail"), 7.0, "the last line counts without its end");
+}
+
+#[test]
+fn all_unix_sockets_and_several_listeners_feed_one_source() {
+    let graphite = FakeGraphite::new();
+    let listen = [
+        "udp://127.0.0.1:0",
+        "udp://127.0.0.2:0",
+        "tcp://127.0.0.1:0",
+        "unix://lines.sock?mode=600",
+        "unixgram://packets.sock",
+        "unix-frames://frames.sock",
+    ];
+    let mut daemon = Builder::native(&config(&listen, &graphite)).start();
+    let path = |name: &str| daemon.folder.path().join(name);
+    for place in daemon.places("app").iter().filter_map(|place| place.strip_prefix("udp://")) {
+        udp(place.parse().expect("an address")).send(b"n:1|c").expect("it is there");
+    }
+    let mut tcp = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    tcp.write_all(b"n:10|c\n").expect("it reads");
+    let mut lines = UnixStream::connect(path("lines.sock")).expect("it listens");
+    lines.write_all(b"n:100|c\nn:100|c\n").expect("it reads");
+    let packets = UnixDatagram::unbound().expect("a socket");
+    packets.send_to(b"n:1000|c\nn:1000|c", path("packets.sock")).expect("it reads");
+    let mut frames = UnixStream::connect(path("frames.sock")).expect("it listens");
+    for text in ["n:10000|c", "n:10000|c\nn:10000|c"] {
+        frames.write_all(&(text.len() as u32).to_le_bytes()).expect("it reads");
+        frames.write_all(text.as_bytes()).expect("it reads");
+    }
+    daemon.wait_source("app", "aggregated", 10);
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path("lines.sock")).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    daemon.assert_sums_hold();
+    let paths = ["lines.sock", "packets.sock", "frames.sock"].map(path);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.n"), 32_212.0);
+    for path in paths {
+        assert!(!path.exists(), "{} is removed at the end", path.display());
+    }
+}
+
+#[test]
+fn a_socket_file_left_behind_is_replaced_and_one_in_use_is_not() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&["unix://lines.sock", "unixgram://packets.sock"], &graphite);
+    let builder = Builder::native(&toml);
+    drop(std::os::unix::net::UnixListener::bind(builder.folder().join("lines.sock")).expect("a new file"));
+    drop(UnixDatagram::bind(builder.folder().join("packets.sock")).expect("a new file"));
+    let mut daemon = builder.start();
+    UnixStream::connect(daemon.folder.path().join("lines.sock")).expect("it listens");
+    daemon.stop();
+
+    let builder = Builder::native(&toml);
+    let used =
+        std::os::unix::net::UnixListener::bind(builder.folder().join("lines.sock")).expect("a new file");
+    std::fs::write(builder.folder().join("packets.sock"), "a file of mine").expect("a new file");
+    let (code, told) = builder.run_to_end();
+    assert_ne!(code, 0);
+    assert!(told.contains("lines.sock") && told.contains("packets.sock"), "{told}");
+    drop(used);
+}
+
+#[test]
+fn ipv6_listens_where_the_machine_has_it() {
+    if let Err(error) = UdpSocket::bind("[::1]:0") {
+        return println!("skipped: this machine has no IPv6 loopback: {error}");
+    }
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&["udp://[::1]:0", "tcp://[::]:0"], &graphite)).start();
+    udp(daemon.at("app", "udp")).send(b"n:1|c").expect("it is there");
+    let port = daemon.at("app", "tcp").port();
+    for host in ["127.0.0.1", "::1"] {
+        let mut stream = TcpStream::connect((host, port)).expect("`::` takes both families");
+        stream.write_all(b"n:10|c\n").expect("it reads");
+    }
+    daemon.wait_source("app", "aggregated", 3);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.n"), 21.0);
+}
+
+#[test]
+fn more_datagram_listeners_than_one_poll_takes() {
+    let graphite = FakeGraphite::new();
+    let listen: Vec<String> = (1..=40).map(|host| format!("udp://127.0.0.{host}:0")).collect();
+    let listen: Vec<&str> = listen.iter().map(String::as_str).collect();
+    let mut daemon = Builder::native(&config(&listen, &graphite)).start();
+    let places = daemon.places("app");
+    assert_eq!(places.len(), 40);
+    for place in places {
+        let to = place.strip_prefix("udp://").expect("all are UDP");
+        udp(to.parse().expect("an address")).send(b"n:1|c").expect("it is there");
+    }
+    daemon.wait_source("app", "aggregated", 40);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.n"), 40.0);
+}

@@ -1,0 +1,49 @@
+//! What the tests share: a daemon as a process, HTTP, a Graphite that misbehaves, and traffic.
+
+pub(crate) mod daemon;
+pub(crate) mod graphite;
+pub(crate) mod http;
+pub(crate) mod traffic;
+
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+pub(crate) use daemon::{Builder, Daemon};
+pub(crate) use graphite::{FakeGraphite, Manner, Point};
+pub(crate) use traffic::{Random, udp};
+
+/// Longest wait for anything. Nobody waits so long unless something is broken.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Looks until `see` gives something.
+///
+/// # Panics
+/// When it never does; `what` says what was waited for.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut see: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = see() {
+            return seen;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Looks until `see` gives `want`; tells the last value when it never does.
+#[track_caller]
+pub(crate) fn wait_until_equal<T: PartialEq + Debug>(what: &str, want: &T, mut see: impl FnMut() -> T) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let seen = see();
+        if seen == *want {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{what}: {seen:?} instead of {want:?}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}

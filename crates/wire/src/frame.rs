@@ -1,0 +1,299 @@
+//! Streams of bytes to packets: lines ended by LF, and frames that begin with their length (spec statsd §2.1, §5.5).
+//!
+//! Path of a packet: the connection's task reads bytes -> **`LineFramer::push`** or **`LengthFramer::push`** -> what
+//! is whole goes to the source's parser as one packet, what is not waits here for the next read.
+//! Not here: datagrams, which are packets already; reading lines (`statsd`).
+//! Invariants: what comes out does not depend on where the reads cut the stream; a framer never holds more than its
+//! `_max` (and, between a read and the next, the whole lines of the last read).
+
+use memchr::{memchr, memrchr};
+use model::Reject;
+
+/// Cuts a stream at LF and holds the unfinished last line.
+#[derive(Clone, Debug)]
+pub struct LineFramer {
+    /// Whole lines that were given out and are forgotten at the next call, then the unfinished line.
+    buffer: Vec<u8>,
+    /// Length of the whole lines in `buffer`.
+    given: usize,
+    /// Under way to the LF of a line that is too long.
+    discarding: bool,
+    too_long: u64,
+    line_bytes_max: usize,
+}
+
+impl LineFramer {
+    /// A framer for lines of at most `line_bytes_max` bytes, LF not counted.
+    pub fn new(line_bytes_max: usize) -> LineFramer {
+        LineFramer { buffer: Vec::new(), given: 0, discarding: false, too_long: 0, line_bytes_max }
+    }
+
+    /// Takes what was read and gives all lines that are whole now, each with its LF; empty when there is none.
+    ///
+    /// A line over the limit is left out and counted, see [`LineFramer::take_too_long`].
+    pub fn push(&mut self, bytes: &[u8]) -> &[u8] {
+        self.forget_given();
+        let mut rest = bytes;
+        // Where the unfinished line begins in the buffer.
+        let mut start = 0;
+        while !rest.is_empty() {
+            if self.discarding {
+                let Some(end) = memchr(b'\n', rest) else { break };
+                self.discarding = false;
+                rest = &rest[end + 1..];
+                continue;
+            }
+            // Each line that ends within this many bytes is within the limit, the unfinished one included: they can
+            // be taken all at once.
+            let room = self.line_bytes_max - (self.buffer.len() - start) + 1;
+            let window = &rest[..rest.len().min(room)];
+            if let Some(last) = memrchr(b'\n', window) {
+                self.buffer.extend_from_slice(&rest[..=last]);
+                start = self.buffer.len();
+                rest = &rest[last + 1..];
+            } else if window.len() == room {
+                self.buffer.truncate(start);
+                self.too_long += 1;
+                self.discarding = true;
+            } else {
+                self.buffer.extend_from_slice(rest);
+                break;
+            }
+        }
+        self.given = start;
+        debug_assert!(self.held() <= self.line_bytes_max, "an unfinished line is within the limit");
+        &self.buffer[..self.given]
+    }
+
+    /// The unfinished line at an orderly close, without LF; empty when there is none or it was too long. The framer
+    /// is as new afterwards.
+    pub fn finish(&mut self) -> &[u8] {
+        self.forget_given();
+        self.discarding = false;
+        self.given = self.buffer.len();
+        &self.buffer
+    }
+
+    /// Lines left out as too long since the last call.
+    pub fn take_too_long(&mut self) -> u64 {
+        std::mem::take(&mut self.too_long)
+    }
+
+    /// Bytes of the unfinished line: at most `line_bytes_max`.
+    pub fn held(&self) -> usize {
+        self.buffer.len() - self.given
+    }
+
+    fn forget_given(&mut self) {
+        self.buffer.drain(..self.given);
+        self.given = 0;
+    }
+}
+
+/// Bytes of a frame's length: an unsigned integer, little-endian.
+const LENGTH_BYTES: usize = 4;
+
+/// Cuts a stream of frames that begin with their length, as DogStatsD clients write them to a unix stream socket.
+#[derive(Clone, Debug)]
+pub struct LengthFramer {
+    /// The unfinished frame with its length, or a part of the length.
+    held: Vec<u8>,
+    bad: bool,
+    frame_bytes_max: usize,
+}
+
+impl LengthFramer {
+    /// A framer for frames of at most `frame_bytes_max` bytes, length not counted.
+    pub fn new(frame_bytes_max: usize) -> LengthFramer {
+        LengthFramer { held: Vec::new(), bad: false, frame_bytes_max }
+    }
+
+    /// Takes what was read and calls `each` with every frame that is whole now.
+    ///
+    /// # Errors
+    /// [`Reject::BadFrame`] when a frame is announced that is over the limit. The stream cannot be read any further:
+    /// close the connection; every later call gives the error again. The frames before have been given.
+    pub fn push(&mut self, bytes: &[u8], each: impl FnMut(&[u8])) -> Result<(), Reject> {
+        if !self.bad && self.cut(bytes, each).is_err() {
+            self.bad = true;
+            self.held = Vec::new();
+        }
+        if self.bad { Err(Reject::BadFrame) } else { Ok(()) }
+    }
+
+    /// Bytes of the unfinished frame and its length: under 4 + `frame_bytes_max`.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    fn cut(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Reject> {
+        let mut rest = self.complete_held(bytes, &mut each)?;
+        // Nothing is held now, or nothing is left: whole frames need no copy.
+        while !rest.is_empty() {
+            match self.frame_len(rest)? {
+                Some(len) if rest.len() >= LENGTH_BYTES + len => {
+                    let (frame, after) = rest[LENGTH_BYTES..].split_at(len);
+                    each(frame);
+                    rest = after;
+                }
+                _ => {
+                    self.held.extend_from_slice(rest);
+                    break;
+                }
+            }
+        }
+        debug_assert!(
+            self.held.len() < LENGTH_BYTES + self.frame_bytes_max.max(1),
+            "a whole frame is not held"
+        );
+        Ok(())
+    }
+
+    /// Adds to the unfinished frame what it lacks, gives it if it is whole then, and returns what is left.
+    fn complete_held<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        each: &mut impl FnMut(&[u8]),
+    ) -> Result<&'a [u8], Reject> {
+        let mut rest = bytes;
+        while !self.held.is_empty() {
+            let want = self.frame_len(&self.held)?.map_or(LENGTH_BYTES, |len| LENGTH_BYTES + len);
+            if self.held.len() >= want {
+                each(&self.held[LENGTH_BYTES..]);
+                self.held.clear();
+                break;
+            }
+            if rest.is_empty() {
+                break;
+            }
+            let (lacking, after) = rest.split_at(rest.len().min(want - self.held.len()));
+            self.held.extend_from_slice(lacking);
+            rest = after;
+        }
+        Ok(rest)
+    }
+
+    /// The length that `text` begins with; `None` when not all of it is there.
+    fn frame_len(&self, text: &[u8]) -> Result<Option<usize>, Reject> {
+        let Some(length) = text.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+        let len = u32::from_le_bytes(*length) as usize;
+        if len > self.frame_bytes_max { Err(Reject::BadFrame) } else { Ok(Some(len)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a framer makes of a stream that arrives in these pieces: lines (LF included), tail, lines too long.
+    fn lines_of<'a>(max: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, Vec<u8>, u64) {
+        let mut framer = LineFramer::new(max);
+        let mut lines = Vec::new();
+        for piece in pieces {
+            let whole = framer.push(piece);
+            assert!(whole.is_empty() || whole.ends_with(b"\n"), "only whole lines come out");
+            lines.extend_from_slice(whole);
+            assert!(framer.held() <= max, "held {} > {max}", framer.held());
+        }
+        let tail = framer.finish().to_vec();
+        assert_eq!(framer.held(), 0);
+        (lines, tail, framer.take_too_long())
+    }
+
+    /// The same by looking at the whole stream at once.
+    fn lines_at_once(max: usize, stream: &[u8]) -> (Vec<u8>, Vec<u8>, u64) {
+        let mut pieces: Vec<&[u8]> = stream.split(|&byte| byte == b'\n').collect();
+        let tail = pieces.pop().unwrap_or_default();
+        let too_long = pieces.iter().chain([&tail]).filter(|line| line.len() > max).count() as u64;
+        let lines =
+            pieces.iter().filter(|line| line.len() <= max).flat_map(|line| [line, &b"\n"[..]].concat());
+        (lines.collect(), if tail.len() > max { Vec::new() } else { tail.to_vec() }, too_long)
+    }
+
+    #[test]
+    fn lines_come_whole_and_the_tail_waits() {
+        let mut framer = LineFramer::new(64);
+        assert_eq!(framer.push(b"a:1|c\nb:"), b"a:1|c\n");
+        assert_eq!(framer.held(), 2);
+        assert_eq!(framer.push(b"2|c"), b"");
+        assert_eq!(framer.push(b"\n\nc"), b"b:2|c\n\n");
+        assert_eq!(framer.finish(), b"c");
+        assert_eq!(framer.push(b"d\n"), b"d\n", "as new after its end");
+        assert_eq!(framer.take_too_long(), 0);
+    }
+
+    #[test]
+    fn a_line_at_the_limit_passes_and_one_byte_more_does_not() {
+        let table: &[(&str, &str, &str, u64)] = &[
+            ("12345678\n", "12345678\n", "", 0),
+            ("123456789\n", "", "", 1),
+            ("a\n123456789\nb\n", "a\nb\n", "", 1),
+            ("123456789", "", "", 1),
+            ("12345678", "", "12345678", 0),
+            ("123456789abcdefghijklmnopqrstuvwxyz\n12345678\n123456789\nx", "12345678\n", "x", 2),
+        ];
+        for &(stream, lines, tail, too_long) in table {
+            let want = (lines.as_bytes().to_vec(), tail.as_bytes().to_vec(), too_long);
+            assert_eq!(lines_of(8, [stream.as_bytes()]), want, "{stream:?} at once");
+            assert_eq!(lines_of(8, stream.as_bytes().chunks(1)), want, "{stream:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn a_frame_at_the_limit_passes_and_one_byte_more_closes() {
+        let mut framer = LengthFramer::new(5);
+        let mut got = Vec::new();
+        let sent = framer.push(b"\x05\0\0\0hello\0\0\0\0\x01\0\0\0x\x02\0", |frame| got.push(frame.to_vec()));
+        assert_eq!(sent, Ok(()));
+        assert_eq!(got, [&b"hello"[..], b"", b"x"]);
+        assert_eq!(framer.held(), 2);
+
+        let mut framer = LengthFramer::new(5);
+        let sent = framer.push(b"\x01\0\0\0x\x06\0\0\0hello!", |frame| assert_eq!(frame, b"x"));
+        assert_eq!(sent, Err(Reject::BadFrame));
+        assert_eq!(framer.push(b"\x01\0\0\0x", |_| panic!("nothing follows")), Err(Reject::BadFrame));
+        assert_eq!(framer.held(), 0);
+    }
+
+    /// Cuts `stream` at places that come from `cuts`.
+    fn cut<'a>(stream: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut % (stream.len() + 1)).collect();
+        places.sort_unstable();
+        let ends = places.iter().copied().chain([stream.len()]);
+        let starts = [0].into_iter().chain(places.iter().copied());
+        starts.zip(ends).map(|(start, end)| &stream[start..end]).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_where_the_stream_is_cut(
+            stream in "[ab\n]{0,120}",
+            cuts in proptest::collection::vec(any::<usize>(), 0..12),
+            max in 0_usize..12,
+        ) {
+            let pieces = cut(stream.as_bytes(), &cuts);
+            prop_assert_eq!(lines_of(max, pieces), lines_at_once(max, stream.as_bytes()));
+        }
+
+        #[test]
+        fn frames_do_not_depend_on_where_the_stream_is_cut(
+            frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 0..8),
+            cuts in proptest::collection::vec(any::<usize>(), 0..12),
+        ) {
+            let mut stream = Vec::new();
+            for frame in &frames {
+                stream.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+                stream.extend_from_slice(frame);
+            }
+            let mut framer = LengthFramer::new(8);
+            let mut got = Vec::new();
+            for piece in cut(&stream, &cuts) {
+                prop_assert_eq!(framer.push(piece, |frame| got.push(frame.to_vec())), Ok(()));
+                prop_assert!(framer.held() < 4 + 8);
+            }
+            prop_assert_eq!(framer.held(), 0);
+            prop_assert_eq!(got, frames);
+        }
+    }
+}

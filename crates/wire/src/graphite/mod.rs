@@ -1,0 +1,13 @@
+//! Graphite: what is written to carbon.
+
+mod encoder;
+mod name;
+mod namespace;
+mod pickle;
+
+pub use encoder::{Encoded, Encoder, NAME_BYTES_MAX, OwnFigures};
+pub use namespace::{Namespace, Numbers};
+pub use pickle::{FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, pickle_frame, pickle_frames};
+
+#[cfg(test)]
+mod tests;

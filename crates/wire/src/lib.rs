@@ -1,0 +1,11 @@
+//! Bytes to records and back, one module per protocol: pure, no I/O, no clock.
+
+pub mod frame;
+pub mod graphite;
+pub mod management;
+pub mod number;
+pub mod report;
+pub mod statsd;
+mod text;
+
+pub use text::series_text;

@@ -1,0 +1,24 @@
+//! StatsD's management port (spec statsd §11): bytes to commands, values to replies.
+//!
+//! Path of a command: connection -> `Commands::push` -> `Command::parse` -> the owner of the state looks up
+//! what was asked -> `Replies` and `Dump` write the answer -> connection. Nothing here knows any state.
+
+mod command;
+mod commands;
+mod replies;
+
+pub use command::{Command, Names, Pattern};
+pub use commands::{COMMAND_BYTES_MAX, Commands};
+pub use replies::{Dump, Replies, TargetFigures};
+
+/// Whose rules and replies hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Node statsd (spec statsd §11.1).
+    Node,
+    /// Net::Statsd::Server (spec statsd §11.2).
+    Perl,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! The short way: plain lines, `name:digits|c`, perhaps with `|@rate` and then `|#tags`, which dialects read alike.
+//!
+//! Nearly every line is of this form, so it is worth a path of its own, several times as quick as the long one. The fence
+//! is narrow; whatever stands outside goes the long way, which could read these lines too and gives the same (tests
+//! and the fuzz target compare them). A line is plain when
+//! - one `:` and one `|` stand before the type: no packing, no bits;
+//! - the name is not empty, not over the limit, and does not begin with `_` (events and checks of DogStatsD do);
+//! - the value is 1 to 15 digits, one point among or behind them, no sign, blank or exponent; for a set it is any
+//!   text but the empty one;
+//! - the type is exactly `c`, `g`, `ms` or `s`, or where they are timers `h` or `d`: no CR, no blank;
+//! - behind it stands nothing, or a rate of at most 8 digits and a point, or tags, or these two in this order: no other
+//!   field, no CR at the end, no tags past a limit. `perl` has other rules for rates and tags: nothing there.
+//!
+//! How: [`Marks::read`] goes over the packet in blocks and writes down where each `:`, `|` and LF stands, without a
+//! branch per byte and without waiting for the lines to be read. Then the next three marks are the next line's whole
+//! structure, and [`line()`] has only to check that they are `:`, `|` and LF.
+//! Invariant: a byte behind the packet's end may be loaded with its neighbours and never has an effect.
+
+use model::{GaugeOp, Kind, Sample, Span, Value};
+
+use super::number::{plain, plain_short};
+use super::sink::weight_of;
+use super::{Dialect, Options, Parsed, Parser};
+
+/// Bytes that are looked at in one go: as many as a word has bits.
+const BLOCK: usize = 64;
+
+/// Marks that one reading holds. Few, because a packet of one line pays for all of them; a block may add [`BLOCK`].
+const PLACES_MAX: usize = 128;
+
+/// Bytes that one reading goes over at most: places fit 16 bits.
+const READ_BYTES_MAX: usize = 4096;
+
+/// Places written at once, whether or not there are as many: most blocks have fewer marks.
+const BURST: usize = 8;
+
+/// Where the next marks of a packet stand.
+pub(super) struct Marks {
+    /// Distances from `base`, ascending.
+    places: [u16; PLACES_MAX + BURST],
+    len: usize,
+    /// The first place that is not behind us.
+    next: usize,
+    base: usize,
+    /// What has been gone over: `base .. covered`.
+    covered: usize,
+}
+
+impl Marks {
+    pub(super) fn new() -> Marks {
+        Marks { places: [0; PLACES_MAX + BURST], len: 0, next: 0, base: 0, covered: 0 }
+    }
+
+    /// Forgets all marks and reads those from `at` on, in a packet that goes to `end` within `bytes`.
+    #[inline(never)]
+    pub(super) fn read(&mut self, bytes: &[u8], at: usize, end: usize) {
+        debug_assert!(at < end && end <= bytes.len());
+        self.base = at;
+        self.next = 0;
+        self.len = 0;
+        let mut place = at;
+        while place < end && place - at < READ_BYTES_MAX && self.len <= PLACES_MAX - BLOCK {
+            let mut found = match bytes[place..].first_chunk::<BLOCK>() {
+                Some(block) => marks_of(block),
+                None => marks_of(&padded(&bytes[place..])),
+            };
+            if end - place < BLOCK {
+                found &= (1 << (end - place)) - 1;
+            }
+            self.keep(found, place - at);
+            place += BLOCK;
+        }
+        self.covered = place.min(end);
+        if place >= end {
+            // The packet's end is as good as an LF.
+            self.places[self.len] = (end - at) as u16;
+            self.len += 1;
+        }
+    }
+
+    /// Writes down the places of the bits of `found`, the marks of the block at `offset`.
+    #[inline(always)]
+    fn keep(&mut self, mut found: u64, offset: usize) {
+        let count = found.count_ones() as usize;
+        let mut burst = 0;
+        while burst < count {
+            let Some(places) = self.places[self.len + burst..].first_chunk_mut::<BURST>() else { break };
+            for place in places {
+                *place = (offset + found.trailing_zeros() as usize) as u16;
+                found &= found.wrapping_sub(1);
+            }
+            burst += BURST;
+        }
+        self.len += count;
+    }
+
+    /// Place of the mark so many after the next one.
+    #[inline(always)]
+    fn ahead(&self, count: usize) -> Option<usize> {
+        let at = self.next + count;
+        if at < self.len { Some(self.base + usize::from(*self.places.get(at)?)) } else { None }
+    }
+
+    /// True when the line that begins at `at` may have marks that have not been read, and reading from there helps.
+    pub(super) fn exhausted(&self, at: usize, end: usize) -> bool {
+        self.next + 3 > self.len && self.covered < end && at > self.base
+    }
+
+    /// End of what has been gone over.
+    pub(super) fn covered(&self) -> usize {
+        self.covered
+    }
+
+    /// Goes on to the marks from `at` on.
+    pub(super) fn skip_to(&mut self, at: usize) {
+        while self.next < self.len && self.base + usize::from(self.places[self.next]) < at {
+            self.next += 1;
+        }
+    }
+}
+
+/// What the fence needs to know of the options.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainLimits {
+    key_bytes_max: usize,
+    /// Tags of at most so many bytes cannot be too many.
+    tag_bytes_max: usize,
+    /// Rates and tags are read as everywhere but in `perl`.
+    fields: bool,
+    /// `h` and `d` are timers.
+    histograms: bool,
+}
+
+impl PlainLimits {
+    pub(super) fn of(options: &Options) -> PlainLimits {
+        let or_none = |max: u32| if max == 0 { usize::MAX } else { max as usize };
+        PlainLimits {
+            key_bytes_max: or_none(options.key_bytes_max),
+            tag_bytes_max: or_none(options.tags_max) - 1,
+            fields: options.dialect != Dialect::Perl,
+            histograms: matches!(options.dialect, Dialect::Dogstatsd | Dialect::Union),
+        }
+    }
+}
+
+/// Reads the line at `at`, which the next marks belong to, in a packet that goes to `end`, and gives the place behind
+/// its LF. `None` when the line is not plain; nothing has been kept then.
+#[inline(always)]
+pub(super) fn line(
+    parser: &Parser,
+    bytes: &[u8],
+    at: usize,
+    end: usize,
+    marks: &mut Marks,
+    into: &mut Parsed,
+) -> Option<usize> {
+    let limits = &parser.plain;
+    if marks.next + 3 > marks.len {
+        return None;
+    }
+    let &places = marks.places.get(marks.next..)?.first_chunk::<3>()?;
+    let [colon, pipe, type_end] = places.map(|place| marks.base + usize::from(place));
+    let (name, value) = (bytes.get(at..colon)?, bytes.get(colon + 1..pipe)?);
+    let shaped = bytes[colon] == b':' && bytes[pipe] == b'|' && !matches!(name.first(), None | Some(b'_'));
+    if !shaped {
+        return None;
+    }
+    let kind = match bytes.get(pipe + 1..type_end)? {
+        b"c" => Kind::Counter,
+        b"g" => Kind::Gauge,
+        b"ms" => Kind::Timer,
+        b"s" if !value.is_empty() => Kind::Set,
+        b"h" | b"d" if limits.histograms => Kind::Timer,
+        _ => return None,
+    };
+    let mut fields = Fields { weight: 1.0, tags: &[], stop: type_end, marks: 3 };
+    if type_end != end && bytes[type_end] != b'\n' {
+        fields = read_fields(parser, bytes, type_end, end, marks)?;
+    }
+    if name.len() + fields.tags.len() > limits.key_bytes_max {
+        return None;
+    }
+    // Before the value: a call for long names would otherwise have to put the value aside.
+    let hash = parser.hasher.hash(kind, name, fields.tags);
+    let value = match kind {
+        Kind::Set => Value::Text(Span::new(colon + 1, value.len())),
+        _ => Value::Number(match short_number(bytes, colon + 1, value.len()) {
+            Some(number) => number,
+            None => plain(value).filter(|_| value[0] != b'.')?,
+        }),
+    };
+    let span = Span::new(at, name.len());
+    if parser.options.count_names {
+        into.names.push(span);
+    }
+    into.lines += 1;
+    into.samples.push(Sample {
+        hash,
+        value,
+        weight: if matches!(kind, Kind::Counter | Kind::Timer) { fields.weight } else { 1.0 },
+        name: span,
+        tags: match fields.tags.len() {
+            0 => Span::default(),
+            len => Span::new(fields.stop - len, len),
+        },
+        kind,
+        gauge_op: GaugeOp::Assign,
+        extra: 0,
+    });
+    marks.next += fields.marks;
+    Some(fields.stop + 1)
+}
+
+/// What stands behind the type.
+struct Fields<'a> {
+    weight: f64,
+    tags: &'a [u8],
+    /// Place of the LF.
+    stop: usize,
+    /// Marks of the whole line.
+    marks: usize,
+}
+
+/// Reads `|@rate`, `|#tags` or both, from the `|` at `at` to the line's LF.
+#[inline(always)]
+fn read_fields<'a>(
+    parser: &Parser,
+    bytes: &'a [u8],
+    at: usize,
+    end: usize,
+    marks: &Marks,
+) -> Option<Fields<'a>> {
+    let ends_line = |place: usize| place == end || bytes[place] == b'\n';
+    if !parser.plain.fields || bytes[at] != b'|' {
+        return None;
+    }
+    let mut fields = Fields { weight: 1.0, tags: &[], stop: at, marks: 3 };
+    if bytes.get(at + 1) == Some(&b'@') {
+        fields.stop = marks.ahead(3)?;
+        fields.marks = 4;
+        let rate = short_number(bytes, at + 2, fields.stop.checked_sub(at + 2)?)?;
+        fields.weight = weight_of(&parser.options, rate)?;
+        if ends_line(fields.stop) {
+            return Some(fields);
+        }
+    }
+    let start = fields.stop + 2;
+    if bytes[fields.stop] != b'|' || bytes.get(start - 1) != Some(&b'#') {
+        return None;
+    }
+    loop {
+        fields.stop = marks.ahead(fields.marks)?;
+        fields.marks += 1;
+        if ends_line(fields.stop) {
+            break;
+        }
+        if bytes[fields.stop] == b'|' {
+            return None;
+        }
+    }
+    // `get`: the `#` is not ours when the packet ends right before it.
+    fields.tags = bytes.get(start..fields.stop)?;
+    let plain = fields.tags.len() <= parser.plain.tag_bytes_max && fields.tags.last() != Some(&b'\r');
+    plain.then_some(fields)
+}
+
+/// The number of `len` characters at `at`, when it is short. The last lines of an arena may have no eight bytes from
+/// there on; they are read another way.
+#[inline(always)]
+fn short_number(bytes: &[u8], at: usize, len: usize) -> Option<f64> {
+    bytes.get(at..)?.first_chunk().and_then(|&eight| plain_short(eight, len))
+}
+
+/// The end of an arena, where a block would reach past it.
+#[cold]
+#[inline(never)]
+fn padded(rest: &[u8]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    block[..rest.len()].copy_from_slice(rest);
+    block
+}
+
+/// One bit for each `:`, `|` and LF of the block.
+#[inline(always)]
+fn marks_of(block: &[u8; BLOCK]) -> u64 {
+    // Compilers make 16-byte comparisons of this loop.
+    let mut flags = [0_u8; BLOCK];
+    for (flag, &byte) in flags.iter_mut().zip(block) {
+        *flag = if byte == b':' || byte == b'|' || byte == b'\n' { 0xFF } else { 0 };
+    }
+    // Each flag keeps the bit of its place among eight; the multiplication adds them up in the highest byte.
+    let mut marks = 0;
+    for (at, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
+        let bits = u64::from_le_bytes(*eight) & 0x8040_2010_0804_0201;
+        marks |= bits.wrapping_mul(0x0101_0101_0101_0101) >> 56 << (8 * at);
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn marks_are_found_and_nothing_else_is(
+            bytes in proptest::collection::vec(prop_oneof![Just(b':'), Just(b'|'), Just(b'\n'), any::<u8>()], BLOCK),
+        ) {
+            let want = bytes.iter().enumerate().fold(0_u64, |marks, (at, byte)| {
+                marks | u64::from(b":|\n".contains(byte)) << at
+            });
+            prop_assert_eq!(marks_of(&padded(&bytes)), want);
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Dialects `dogstatsd` (spec §5) and `union` (spec §1).
+
+use model::{Event, EventKind, EventState, GaugeOp, Kind, Reject};
+
+use super::super::{Dialect, GaugeSign, Options};
+use super::classic::{believable, etsy_rate};
+use super::number::{go_number, js_number, js_trim};
+use super::{Line, ReadSample, ReadValue, key_within_limits, split};
+
+pub(super) fn dogstatsd(options: &Options, text: &[u8], now_s: u64) -> Line {
+    if let Some(line) = event_line(options, text, now_s) {
+        return line;
+    }
+    let name = Some(split(text, b":").remove(0));
+    match metric(options, text) {
+        Ok(samples) => Line { samples, name, ..Line::default() },
+        Err(why) => Line { name, ..Line::bad(why) },
+    }
+}
+
+pub(super) fn union(options: &Options, text: &[u8], now_s: u64) -> Line {
+    let dogstatsd = dogstatsd(options, text, now_s);
+    match dogstatsd.rejects[..] {
+        [] => return dogstatsd,
+        // Rows of §1 that forbid what DogStatsD reads, and what only DogStatsD reads.
+        [Reject::BadTimestamp | Reject::TimestampUnsupported | Reject::NegativeTimer] => return dogstatsd,
+        [Reject::BadEvent | Reject::BadCheck] => return dogstatsd,
+        _ if text.starts_with(b"_e{") || text.starts_with(b"_sc|") => return dogstatsd,
+        _ => {}
+    }
+    match union_bits(options, text) {
+        Some(line) if !line.samples.is_empty() => Line { name: dogstatsd.name, ..line },
+        _ => dogstatsd,
+    }
+}
+
+fn event_line(options: &Options, text: &[u8], now_s: u64) -> Option<Line> {
+    let event = if text.starts_with(b"_e{") {
+        event(options, text, now_s)
+    } else if text.starts_with(b"_sc|") {
+        check(options, text, now_s)
+    } else {
+        return None;
+    };
+    Some(match event {
+        Ok(event) => Line { event: Some(event), ..Line::default() },
+        Err(why) => Line::bad(why),
+    })
+}
+
+/// A type's kind, and whether its values may be negative.
+fn type_of(options: &Options, text: &[u8]) -> Option<(Kind, bool)> {
+    let mut text = text.to_vec();
+    while options.dialect == Dialect::Union && matches!(text.last(), Some(b'\r' | b' ' | b'\t')) {
+        text.pop();
+    }
+    match text.as_slice() {
+        b"c" => Some((Kind::Counter, true)),
+        b"g" => Some((Kind::Gauge, true)),
+        b"s" => Some((Kind::Set, true)),
+        b"h" | b"d" => Some((Kind::Timer, true)),
+        b"ms" => Some((Kind::Timer, options.dialect == Dialect::Dogstatsd || options.allow_negative_timers)),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    rate: Option<f64>,
+    tags: Vec<u8>,
+    timestamp_s: Option<u64>,
+    container: Vec<u8>,
+    external: Vec<u8>,
+}
+
+fn fields_of(options: &Options, texts: &[Vec<u8>]) -> Result<Fields, Reject> {
+    let mut fields = Fields::default();
+    for text in texts {
+        if let Some(rate) = text.strip_prefix(b"@") {
+            let rate = go_number(rate, options.strict_numbers).ok_or(Reject::BadRate)?;
+            fields.rate = Some(believable(options, rate).ok_or(Reject::BadRate)?);
+        } else if let Some(tags) = text.strip_prefix(b"#") {
+            fields.tags = tags.to_vec();
+        } else if let Some(time) = text.strip_prefix(b"T") {
+            fields.timestamp_s = Some(seconds(time).ok_or(Reject::BadTimestamp)?);
+        } else if let Some(container) = text.strip_prefix(b"c:") {
+            fields.container = container.to_vec();
+        } else if let Some(external) = text.strip_prefix(b"e:") {
+            fields.external = external.to_vec();
+        }
+    }
+    Ok(fields)
+}
+
+fn seconds(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let seconds: i64 = String::from_utf8_lossy(text).parse().ok()?;
+    (seconds > 0).then_some(seconds as u64)
+}
+
+fn metric(options: &Options, text: &[u8]) -> Result<Vec<ReadSample>, Reject> {
+    let mut colons = split(text, b":");
+    let name = colons.remove(0);
+    if colons.is_empty() {
+        return Err(Reject::NoType);
+    }
+    if name.is_empty() {
+        return Err(Reject::NoName);
+    }
+    let mut pieces = split(&colons.join(&b":"[..]), b"|");
+    let values = pieces.remove(0);
+    if pieces.is_empty() {
+        return Err(Reject::NoType);
+    }
+    let (kind, negative_ok) = type_of(options, &pieces.remove(0)).ok_or(Reject::BadType)?;
+    let fields = fields_of(options, &pieces)?;
+    key_within_limits(options, &name, &fields.tags)?;
+    if fields.timestamp_s.is_some() && kind != Kind::Counter && kind != Kind::Gauge {
+        return Err(Reject::TimestampUnsupported);
+    }
+    if kind == Kind::Set {
+        if values.is_empty() {
+            return Err(Reject::BadValue);
+        }
+        return Ok(vec![sample(&name, &fields, kind, ReadValue::Text(values), GaugeOp::Assign)]);
+    }
+    let mut samples = Vec::new();
+    for value in split(&values, b":") {
+        if !value.is_empty() {
+            let parse = |digits: &[u8]| go_number(digits, options.strict_numbers);
+            let (number, gauge_op) = number_of(options, kind, negative_ok, &value, parse)?;
+            samples.push(sample(&name, &fields, kind, ReadValue::Bits(number.to_bits()), gauge_op));
+        }
+    }
+    if samples.is_empty() { Err(Reject::BadValue) } else { Ok(samples) }
+}
+
+fn number_of(
+    options: &Options,
+    kind: Kind,
+    negative_ok: bool,
+    value: &[u8],
+    parse: impl Fn(&[u8]) -> Option<f64>,
+) -> Result<(f64, GaugeOp), Reject> {
+    let union_gauge = kind == Kind::Gauge && options.dialect == Dialect::Union;
+    let (digits, gauge_op) = if union_gauge && value.starts_with(b"=") {
+        (&value[1..], GaugeOp::Assign)
+    } else if union_gauge
+        && options.gauge_sign == GaugeSign::Delta
+        && (value.starts_with(b"+") || value.starts_with(b"-"))
+    {
+        (value, GaugeOp::Delta)
+    } else {
+        (value, GaugeOp::Assign)
+    };
+    let number = parse(digits).ok_or(Reject::BadValue)?;
+    if !number.is_finite() {
+        return Err(Reject::NonFinite);
+    }
+    if number < 0.0 && !negative_ok {
+        return Err(Reject::NegativeTimer);
+    }
+    Ok((number, gauge_op))
+}
+
+fn sample(name: &[u8], fields: &Fields, kind: Kind, value: ReadValue, gauge_op: GaugeOp) -> ReadSample {
+    let weighted = kind == Kind::Counter || kind == Kind::Timer;
+    ReadSample {
+        weight: if weighted { fields.rate.map_or(1.0, |rate| 1.0 / rate) } else { 1.0 },
+        gauge_op: if fields.timestamp_s.is_some() { GaugeOp::Assign } else { gauge_op },
+        timestamp_s: fields.timestamp_s,
+        container: fields.container.clone(),
+        external: fields.external.clone(),
+        ..ReadSample::new(kind, name, &fields.tags, value)
+    }
+}
+
+/// Node's reading with DogStatsD's types and tags; what follows the tags are fields of the whole line.
+fn union_bits(options: &Options, text: &[u8]) -> Option<Line> {
+    let mut pieces = split(text, b"|#");
+    let head = pieces.remove(0);
+    let fields = if pieces.is_empty() {
+        Fields::default()
+    } else {
+        let tail = [b"#", pieces.join(&b"|#"[..]).as_slice()].concat();
+        fields_of(options, &split(&tail, b"|")).ok()?
+    };
+    let mut bits = split(&head, b":");
+    let name = bits.remove(0);
+    key_within_limits(options, &name, &fields.tags).ok()?;
+    let mut line = Line::default();
+    for bit in bits {
+        match union_bit(options, &name, &fields, &split(&bit, b"|")) {
+            Ok(sample) => line.samples.push(sample),
+            Err(why) => line.rejects.push(why),
+        }
+    }
+    Some(line)
+}
+
+fn union_bit(
+    options: &Options,
+    name: &[u8],
+    fields: &Fields,
+    texts: &[Vec<u8>],
+) -> Result<ReadSample, Reject> {
+    let value = &texts[0];
+    let kind_text = js_trim(texts.get(1).ok_or(Reject::NoType)?);
+    let (kind, negative_ok) = type_of(options, kind_text.as_bytes()).ok_or(Reject::BadType)?;
+    let own_rate = match texts.get(2) {
+        None => None,
+        Some(rate) => Some(etsy_rate(options, rate).ok_or(Reject::BadRate)?),
+    };
+    if fields.timestamp_s.is_some() && kind != Kind::Counter && kind != Kind::Gauge {
+        return Err(Reject::TimestampUnsupported);
+    }
+    let mut read = if kind == Kind::Set {
+        sample(name, fields, kind, ReadValue::Text(value.clone()), GaugeOp::Assign)
+    } else {
+        let parse =
+            |digits: &[u8]| Some(js_number(digits, options.strict_numbers)).filter(|number| !number.is_nan());
+        let (number, gauge_op) = number_of(options, kind, negative_ok, value, parse)?;
+        sample(name, fields, kind, ReadValue::Bits(number.to_bits()), gauge_op)
+    };
+    if let Some(rate) = own_rate
+        && (kind == Kind::Counter || kind == Kind::Timer)
+    {
+        read.weight = 1.0 / rate;
+    }
+    Ok(read)
+}
+
+fn event(options: &Options, text: &[u8], now_s: u64) -> Result<Event, Reject> {
+    let bad = || Reject::BadEvent;
+    let lengths_end = text.iter().position(|&byte| byte == b'}').ok_or_else(bad)?;
+    let lengths = split(&text[3..lengths_end], b",");
+    let [title_len, text_len] = &lengths[..] else { return Err(bad()) };
+    let length = |text: &Vec<u8>| -> Option<usize> {
+        let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+        String::from_utf8_lossy(text).parse().ok().filter(|_| digits)
+    };
+    let title_len = length(title_len).filter(|&len| len >= 1).ok_or_else(bad)?;
+    let text_len = length(text_len).ok_or_else(bad)?;
+    let body = &text[lengths_end + 1..];
+    // Byte by byte, so that no length is too large to be compared.
+    let wanted = 1_u128 + title_len as u128 + 1 + text_len as u128;
+    if (body.len() as u128) < wanted || body[0] != b':' || body[1 + title_len] != b'|' {
+        return Err(bad());
+    }
+    let (title, description) = (&body[1..1 + title_len], &body[2 + title_len..2 + title_len + text_len]);
+    let rest = &body[2 + title_len + text_len..];
+    if !rest.is_empty() && rest[0] != b'|' {
+        return Err(bad());
+    }
+    let kind = EventKind::Event {
+        low_priority: false,
+        alert: "info",
+        aggregation_key: String::new(),
+        source_type: String::new(),
+    };
+    let fields = split(rest, b"|").split_off(1);
+    finish(
+        options,
+        kind,
+        (with_newlines(title), with_newlines(description)),
+        EventState::None,
+        &fields,
+        now_s,
+    )
+}
+
+fn check(options: &Options, text: &[u8], now_s: u64) -> Result<Event, Reject> {
+    let mut pieces = split(text, b"|").split_off(1);
+    if pieces.len() < 2 || pieces[0].is_empty() {
+        return Err(Reject::BadCheck);
+    }
+    let fields = pieces.split_off(2);
+    let states = [EventState::Ok, EventState::Warning, EventState::Critical, EventState::Unknown];
+    let state = states.into_iter().enumerate().find(|(number, _)| pieces[1] == number.to_string().as_bytes());
+    let state = state.ok_or(Reject::BadCheck)?.1;
+    let name = String::from_utf8_lossy(&pieces[0]).to_string();
+    finish(options, EventKind::Check, (name, String::new()), state, &fields, now_s)
+}
+
+fn with_newlines(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).split("\\n").collect::<Vec<_>>().join("\n")
+}
+
+fn finish(
+    options: &Options,
+    kind: EventKind,
+    (service, description): (String, String),
+    state: EventState,
+    fields: &[Vec<u8>],
+    now_s: u64,
+) -> Result<Event, Reject> {
+    let mut event = Event {
+        kind,
+        service,
+        description,
+        state,
+        host: String::new(),
+        time_s: now_s,
+        tags: Vec::new(),
+        container: String::new(),
+        fields_ignored: 0,
+    };
+    for field in fields {
+        if let Some(tags) = field.strip_prefix(b"#") {
+            let tags: Vec<Vec<u8>> = if tags.is_empty() { Vec::new() } else { split(tags, b",") };
+            if options.tags_max > 0 && tags.len() > options.tags_max as usize {
+                return Err(Reject::TooManyTags);
+            }
+            let mut kept: Vec<Vec<u8>> = Vec::new();
+            for tag in tags {
+                if !tag.is_empty() && !kept.contains(&tag) {
+                    kept.push(tag);
+                }
+            }
+            event.tags = kept.iter().map(|tag| String::from_utf8_lossy(tag).to_string()).collect();
+        } else if !set_field(&mut event, field) {
+            event.fields_ignored += 1;
+        }
+    }
+    Ok(event)
+}
+
+/// False when the field is not understood.
+fn set_field(event: &mut Event, field: &[u8]) -> bool {
+    let after =
+        |prefix: &[u8]| field.strip_prefix(prefix).map(|text| String::from_utf8_lossy(text).to_string());
+    if let Some(time) = field.strip_prefix(b"d:") {
+        let time = seconds(time);
+        event.time_s = time.unwrap_or(event.time_s);
+        return time.is_some();
+    }
+    if let Some(host) = after(b"h:") {
+        event.host = host;
+        return true;
+    }
+    if let Some(container) = after(b"c:") {
+        event.container = container;
+        return true;
+    }
+    if field.starts_with(b"e:") {
+        return true;
+    }
+    if let Some(word) = after(b"card:") {
+        return ["none", "low", "orchestrator", "high"].contains(&word.as_str());
+    }
+    match &mut event.kind {
+        EventKind::Check => {
+            let Some(message) = field.strip_prefix(b"m:") else { return false };
+            event.description = with_newlines(message).split("m\\:").collect::<Vec<_>>().join("m:");
+            true
+        }
+        EventKind::Event { low_priority, alert, aggregation_key, source_type } => {
+            if let Some(key) = after(b"k:") {
+                *aggregation_key = key;
+            } else if let Some(name) = after(b"s:") {
+                *source_type = name;
+            } else if field == b"p:low" || field == b"p:normal" {
+                *low_priority = field == b"p:low";
+            } else if let Some(word) = after(b"t:") {
+                let known = ["error", "warning", "info", "success"].into_iter().find(|known| *known == word);
+                *alert = known.unwrap_or(alert);
+                return known.is_some();
+            } else {
+                return false;
+            }
+            true
+        }
+    }
+}

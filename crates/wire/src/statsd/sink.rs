@@ -1,0 +1,139 @@
+//! What the readers of the dialects write through: one line, where it lies, and the place for what it held.
+
+use model::{Extra, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
+
+use super::{Options, Parsed, Parser};
+
+/// Most [`Extra`]s of one [`Parsed`]: what the `u16` in a sample can name. A line that needs one more is rejected as
+/// `timestamp_unsupported` when it has a time; otherwise it loses its container id, which nothing computes with.
+pub(super) const EXTRAS_MAX: usize = u16::MAX as usize;
+
+/// One line under the reader's eyes. All slices that go in are pieces of `arena`, so that spans can be told.
+pub(super) struct Sink<'a, 'p> {
+    pub(super) parser: &'p Parser,
+    pub(super) arena: &'a [u8],
+    /// The line, without its LF.
+    pub(super) line: &'a [u8],
+    /// Unix seconds of arrival.
+    pub(super) now_s: u64,
+    pub(super) into: &'p mut Parsed,
+}
+
+/// How much a [`Parsed`] held, to go back to when the rest of a line turns out bad.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    pub(super) samples: usize,
+    extras: usize,
+}
+
+/// A sample's own part, apart from its series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reading {
+    pub(super) kind: Kind,
+    pub(super) value: Value,
+    pub(super) gauge_op: GaugeOp,
+}
+
+impl<'a> Sink<'a, '_> {
+    pub(super) fn options(&self) -> &Options {
+        &self.parser.options
+    }
+
+    /// Where `piece`, a piece of the arena, lies.
+    pub(super) fn span(&self, piece: &[u8]) -> Span {
+        if piece.is_empty() {
+            return Span::default();
+        }
+        let at = piece.as_ptr().addr() - self.arena.as_ptr().addr();
+        debug_assert!(at + piece.len() <= self.arena.len(), "a piece of the arena");
+        Span::new(at, piece.len())
+    }
+
+    /// Counts the line's name for `keyFlush`.
+    pub(super) fn name(&mut self, name: &'a [u8]) {
+        if self.parser.options.count_names {
+            let span = self.span(name);
+            self.into.names.push(span);
+        }
+    }
+
+    pub(super) fn reject(&mut self, why: Reject) {
+        let line = self.span(self.line);
+        self.into.reject(why, 1, line);
+    }
+
+    /// Counts bad bits of a line that has good ones too.
+    pub(super) fn reject_bits(&mut self, first: Reject, bad: &[u64; Reject::COUNT]) {
+        let line = self.span(self.line);
+        self.into.reject(first, 0, line);
+        for (count, more) in self.into.rejects.iter_mut().zip(bad) {
+            *count += more;
+        }
+    }
+
+    /// Adds one sample. `extra` is what [`Sink::extra`] gave, or 0.
+    pub(super) fn sample(&mut self, key: RawKey<'a>, reading: Reading, weight: f64, extra: u16) {
+        let Reading { kind, value, gauge_op } = reading;
+        let hash = self.parser.hasher.hash(kind, key.name, key.tags);
+        let (name, tags) = (self.span(key.name), self.span(key.tags));
+        self.into.samples.push(Sample { hash, value, weight, name, tags, kind, gauge_op, extra });
+    }
+
+    /// A set's member.
+    pub(super) fn text(&self, text: &[u8]) -> Value {
+        Value::Text(self.span(text))
+    }
+
+    /// Keeps `extra` for the samples of this line. Equal neighbours share one place.
+    pub(super) fn extra(&mut self, extra: Extra) -> Result<u16, Reject> {
+        if extra == Extra::default() {
+            return Ok(0);
+        }
+        let same = |last: &Extra| {
+            last.timestamp_s == extra.timestamp_s
+                && last.container.of(self.arena) == extra.container.of(self.arena)
+                && last.external.of(self.arena) == extra.external.of(self.arena)
+        };
+        if !self.into.extras.last().is_some_and(same) {
+            if self.into.extras.len() >= EXTRAS_MAX {
+                return if extra.timestamp_s.is_some() { Err(Reject::TimestampUnsupported) } else { Ok(0) };
+            }
+            self.into.extras.push(extra);
+        }
+        Ok(self.into.extras.len() as u16)
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { samples: self.into.samples.len(), extras: self.into.extras.len() }
+    }
+
+    /// Forgets the samples since `mark`.
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.into.samples.truncate(mark.samples);
+        self.into.extras.truncate(mark.extras);
+    }
+}
+
+/// Fails when a line's name and tags are over the limits of its source.
+pub(super) fn check_key(options: &Options, key: RawKey<'_>) -> Result<(), Reject> {
+    check_tags(options, key.tags)?;
+    if options.key_bytes_max != 0 && key.name.len() + key.tags.len() > options.key_bytes_max as usize {
+        return Err(Reject::KeyTooLong);
+    }
+    Ok(())
+}
+
+/// Fails when there are more tags than allowed, empty ones counted.
+pub(super) fn check_tags(options: &Options, tags: &[u8]) -> Result<(), Reject> {
+    let tags_max = options.tags_max as usize;
+    // Each further tag takes a comma, so a short text needs no counting.
+    let many = tags_max != 0 && tags.len() >= tags_max && memchr::memchr_iter(b',', tags).count() >= tags_max;
+    if many { Err(Reject::TooManyTags) } else { Ok(()) }
+}
+
+/// Observations that a sample of this rate stands for: `1 / rate`, when the rate is within `0 < rate <= 1`, not below
+/// `rate_min`, and not so small that its inverse overflows.
+pub(super) fn weight_of(options: &Options, rate: f64) -> Option<f64> {
+    let weight = 1.0 / rate;
+    (rate > 0.0 && rate <= 1.0 && rate >= options.rate_min && weight.is_finite()).then_some(weight)
+}

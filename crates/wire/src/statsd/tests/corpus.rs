@@ -1,0 +1,190 @@
+//! The packets of `tests/corpus/statsd`, what their names promise, and their seeded mutations: fuzzing that needs no
+//! nightly compiler. The promise of the fuzz target holds here too: parser and reference say the same of any bytes.
+
+use std::path::{Path, PathBuf};
+
+use model::Span;
+use proptest::prelude::*;
+
+use super::super::reference::{self, settings};
+use super::super::{Dialect, Options, Parsed, Parser};
+
+/// Mutations of each file in each setting. A nightly run of the fuzz target does millions.
+const MUTATIONS: u64 = 60;
+
+const DIALECTS: [(&str, Dialect); 4] = [
+    ("etsy", Dialect::Etsy),
+    ("perl", Dialect::Perl),
+    ("dogstatsd", Dialect::Dogstatsd),
+    ("union", Dialect::Union),
+];
+
+fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let folder: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/statsd").join(folder);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_name().unwrap().to_string_lossy().to_string(), std::fs::read(path).unwrap()))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", folder.display());
+    files
+}
+
+fn parse(dialect: Dialect, packet: &[u8]) -> Parsed {
+    let mut parsed = Parsed::default();
+    Parser::new(Options::of(dialect), 1).packet(packet, Span::new(0, packet.len()), 0, &mut parsed);
+    parsed
+}
+
+/// The dialects that the first part of a file's name stands for.
+fn dialects_of(name: &str) -> Vec<Dialect> {
+    let word = name.split('.').next().unwrap();
+    let meant: Vec<_> = DIALECTS
+        .into_iter()
+        .filter(|(own, _)| word == "all" || word == *own)
+        .map(|(_, dialect)| dialect)
+        .collect();
+    assert!(!meant.is_empty(), "{name}: which dialect?");
+    meant
+}
+
+#[test]
+fn good_files_have_no_rejects() {
+    for (name, packet) in files("good") {
+        for dialect in dialects_of(&name) {
+            let parsed = parse(dialect, &packet);
+            let line =
+                parsed.first_reject.map(|(why, line)| (why, String::from_utf8_lossy(line.of(&packet))));
+            assert_eq!(line, None, "{name} in {dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn bad_files_are_refused_for_the_reason_in_their_name() {
+    for (name, packet) in files("bad") {
+        for dialect in dialects_of(&name) {
+            let parsed = parse(dialect, &packet);
+            let reason = parsed.first_reject.map(|(why, _)| why.word());
+            assert_eq!(reason, name.split('.').nth(1), "{name} in {dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn mutated_files_are_read_as_the_reference_reads_them() {
+    let files: Vec<_> = files("good").into_iter().chain(files("bad")).collect();
+    let mut random = Random(0x1e55_0f5e_ed00_0001);
+    for options in settings() {
+        for (_, packet) in &files {
+            reference::compare(options, packet);
+            for _ in 0..MUTATIONS {
+                let (_, other) = &files[random.below(files.len())];
+                reference::compare(options, &mutated(packet, other, &mut random));
+            }
+        }
+    }
+}
+
+/// A few random changes to `packet`, cut to a length that keeps the test quick.
+fn mutated(packet: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+    const TOKENS: [&[u8]; 24] = [
+        b":",
+        b"|",
+        b"\n",
+        b"\r",
+        b"|#",
+        b"|@",
+        b"|c",
+        b"|ms",
+        b"|T1",
+        b"_e{",
+        b"_sc|",
+        b",",
+        b";",
+        b"=",
+        b"-",
+        b"+",
+        b".",
+        b"e9",
+        b"0x",
+        b" ",
+        b"\xc2\xa0",
+        b"\xff",
+        b"Infinity",
+        b"nan",
+    ];
+    let start = random.below(packet.len().max(1));
+    let mut bytes: Vec<u8> = packet.iter().copied().cycle().skip(start).take(packet.len().min(160)).collect();
+    for _ in 0..=random.below(6) {
+        let at = random.below(bytes.len() + 1);
+        let end = (at + random.below(8)).min(bytes.len());
+        match random.below(5) {
+            0 => drop(bytes.drain(at..end)),
+            1 => drop(bytes.splice(at..end, TOKENS[random.below(TOKENS.len())].iter().copied())),
+            2 => drop(bytes.splice(at..at, TOKENS[random.below(TOKENS.len())].iter().copied())),
+            3 => drop(bytes.splice(at..end, [random.next() as u8])),
+            _ => {
+                let from = random.below(other.len().max(1));
+                let piece: Vec<u8> = other.iter().skip(from).take(random.below(40)).copied().collect();
+                drop(bytes.splice(at..end, piece));
+            }
+        }
+    }
+    bytes
+}
+
+/// xorshift64*: the same numbers on each run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+proptest! {
+    #[test]
+    fn lines_of_likely_pieces_are_read_as_the_reference_reads_them(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                "[a-z./_ ]{1,9}",
+                "[0-9]{1,9}(\\.[0-9]{0,6})?",
+                prop::sample::select(vec![
+                    ":", ":", ":", "|", "|", "|", "|c", "|c", "|g", "|ms", "|s", "|h", "|d", "|@0.5", "|#", "#a:b,c", "|T12",
+                    "|c:x", "|e:y", "\n", "\n", "\n", "\r\n", "-", "+", "=", "_e{1,1}:a|b", "_sc|x|1", "|h:z", "|m:y",
+                ])
+                .prop_map(str::to_string),
+            ],
+            0..40,
+        ),
+        setting in 0_usize..8,
+    ) {
+        reference::compare(settings()[setting], pieces.concat().as_bytes());
+    }
+
+    #[test]
+    fn any_bytes_are_read_as_the_reference_reads_them(
+        packet in proptest::collection::vec(any::<u8>(), 0..200),
+        setting in 0_usize..8,
+    ) {
+        reference::compare(settings()[setting], &packet);
+    }
+
+    #[test]
+    fn long_packets_are_read_as_the_reference_reads_them(
+        lines in proptest::collection::vec("[a-z]{1,90}:[0-9]{1,4}\\|(c|ms|g|s|h)(\\|#x)?", 0..120),
+        setting in 0_usize..8,
+    ) {
+        reference::compare(settings()[setting], lines.join("\n").as_bytes());
+    }
+}

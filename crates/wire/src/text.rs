@@ -1,0 +1,130 @@
+//! Outside bytes within texts for people and JSON readers: nothing here is read back by us.
+
+use model::SeriesRef;
+
+/// Appends the series' name as the `etsy` dialect would store it: tags behind the name as `;key=value`,
+/// bare ones as `;word`.
+///
+/// The consoles, the file outputs and the management port name series this way.
+pub fn series_text(series: SeriesRef<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(series.name);
+    if series.tags.is_empty() {
+        return;
+    }
+    for tag in series.tags.split(|byte| *byte == b',') {
+        out.push(b';');
+        match memchr::memchr(b':', tag) {
+            Some(colon) => {
+                out.extend_from_slice(&tag[..colon]);
+                out.push(b'=');
+                out.extend_from_slice(&tag[colon + 1..]);
+            }
+            None => out.extend_from_slice(tag),
+        }
+    }
+}
+
+/// Appends `text` as a JSON string. Bytes that are no UTF-8 become U+FFFD.
+pub(crate) fn json_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    lossy(text, out, |byte, out| match byte {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        0..0x20 | 0x7f => {
+            out.extend_from_slice(b"\\u00");
+            hex(byte, out);
+        }
+        _ => out.push(byte),
+    });
+    out.push(b'"');
+}
+
+/// Appends `text` between single quotes, as JavaScript would read it. Bytes that are no UTF-8 become U+FFFD.
+pub(crate) fn single_quoted(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'\'');
+    lossy(text, out, |byte, out| match byte {
+        b'\'' => out.extend_from_slice(b"\\'"),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        0..0x20 | 0x7f => {
+            out.extend_from_slice(b"\\x");
+            hex(byte, out);
+        }
+        _ => out.push(byte),
+    });
+    out.push(b'\'');
+}
+
+/// Appends `x` as a JSON number, as JavaScript prints it; `null` for NaN and the infinities.
+pub(crate) fn json_number(x: f64, out: &mut Vec<u8>) {
+    if x.is_finite() {
+        crate::number::js_format(x, out);
+    } else {
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// Appends a whole number.
+pub(crate) fn integer(n: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+}
+
+/// Hands each ASCII byte to `ascii` and copies whole other characters.
+fn lossy(text: &[u8], out: &mut Vec<u8>, ascii: impl Fn(u8, &mut Vec<u8>)) {
+    for chunk in text.utf8_chunks() {
+        for &byte in chunk.valid().as_bytes() {
+            if byte.is_ascii() {
+                ascii(byte, out);
+            } else {
+                out.push(byte);
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+}
+
+fn hex(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+}
+
+#[test]
+fn a_series_reads_as_the_classic_dialect_names_it() {
+    let table: &[(&[u8], &[u8], &[u8])] = &[
+        (b"n", b"", b"n"),
+        (b"n;a=b", b"", b"n;a=b"),
+        (b"n", b"a:b:c,bare", b"n;a=b:c;bare"),
+        (b"n;x=y", b"k=v", b"n;x=y;k=v"),
+    ];
+    for (name, tags, want) in table {
+        let mut out = Vec::new();
+        series_text(SeriesRef { name, tags, clean: true }, &mut out);
+        assert_eq!(out, *want);
+    }
+}
+
+#[test]
+fn texts_are_quoted_so_that_they_read_back() {
+    let table: &[(&[u8], &str, &str)] = &[
+        (b"plain.name", r#""plain.name""#, "'plain.name'"),
+        (br#"a'b"c\d"#, r#""a'b\"c\\d""#, r#"'a\'b"c\\d'"#),
+        (b"a\n\r\t\x00\x1f\x7f", r#""a\n\r\t\u0000\u001f\u007f""#, r"'a\n\r\t\x00\x1f\x7f'"),
+        ("caf\u{e9}".as_bytes(), "\"caf\u{e9}\"", "'caf\u{e9}'"),
+        (b"a\xff\xc3", "\"a\u{fffd}\u{fffd}\"", "'a\u{fffd}\u{fffd}'"),
+    ];
+    for (text, json, quoted) in table {
+        let mut out = Vec::new();
+        json_string(text, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), *json);
+        let mut out = Vec::new();
+        single_quoted(text, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), *quoted);
+    }
+}

@@ -1,0 +1,68 @@
+//! Runs the fuzz targets under `fuzz/` for a short while each, when this machine can.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// Fuzzes each target for `seconds`. True when none of them found anything, also when fuzzing is not possible here:
+/// the crates' own tests feed the same parsers with seeded noise on every run of `cargo test`.
+pub(crate) fn run(root: &Path, seconds: u64) -> anyhow::Result<bool> {
+    let manifest = root.join("fuzz/Cargo.toml");
+    if !manifest.exists() {
+        println!("fuzz: not run: there is no fuzz/Cargo.toml");
+        return Ok(true);
+    }
+    if !works(&["+nightly", "fuzz", "--version"]) {
+        println!(
+            "fuzz: not run: it needs a nightly toolchain and cargo-fuzz \
+             (rustup toolchain install nightly; cargo install cargo-fuzz); the seeded tests of `cargo test` stand in"
+        );
+        return Ok(true);
+    }
+    let text =
+        std::fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
+    let targets = targets(&text)?;
+    let mut failed = 0;
+    for target in &targets {
+        println!("fuzz: {target} for {seconds} s");
+        let status = Command::new("cargo")
+            .args(["+nightly", "fuzz", "run", target, "--"])
+            .args([format!("-max_total_time={seconds}"), "-seed=1".to_owned(), "-verbosity=0".to_owned()])
+            .current_dir(root)
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .status()
+            .context("cannot start cargo fuzz")?;
+        failed += u64::from(!status.success());
+    }
+    println!("fuzz: {} passed, {failed} failed", targets.len() as u64 - failed);
+    Ok(failed == 0)
+}
+
+/// Names of the fuzz targets: each `[[bin]]` of the manifest.
+fn targets(manifest: &str) -> anyhow::Result<Vec<String>> {
+    let table: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
+    let Some(bins) = table.get("bin").and_then(|bins| bins.as_array()) else {
+        bail!("fuzz/Cargo.toml has no [[bin]]");
+    };
+    Ok(bins.iter().filter_map(|bin| bin.get("name")?.as_str()).map(str::to_owned).collect())
+}
+
+/// Whether cargo knows the command at all.
+fn works(args: &[&str]) -> bool {
+    // A toolchain that cargo itself was started with would win over `+nightly`.
+    let status = Command::new("cargo")
+        .args(args)
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn each_bin_of_the_manifest_is_a_target() {
+    let manifest = "[package]\nname = \"fuzz\"\n[[bin]]\nname = \"statsd\"\npath = \"a.rs\"\n[[bin]]\nname = \"frame\"\n";
+    assert_eq!(targets(manifest).expect("a manifest"), ["statsd", "frame"]);
+    assert!(targets("[package]\nname = \"fuzz\"\n").is_err());
+}

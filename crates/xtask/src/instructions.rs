@@ -1,0 +1,302 @@
+//! `cargo xtask instructions`: instructions per sample under callgrind, held to what the repository says.
+//!
+//! Time is noise on a shared machine; the number of instructions is not. Each gate of `bench/instructions.toml`
+//! names an example that works through as many samples as its last argument says. It is run with two numbers, and
+//! the difference of the two counts divided by the difference of the numbers is the cost of a sample: what
+//! starting, allocating and warming up cost is in both and falls out.
+//!
+//! Not here: the examples. One must do the same work for each sample, from fixed seeds, and print nothing that
+//! matters. Invariant: without a gate, without valgrind or with an example that fails, the answer is never "good".
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+
+/// The gates, seen from the root of the repository.
+const GATES: &str = "bench/instructions.toml";
+
+/// A gate is shut when the count is above the kept one by more than this share.
+const GROWTH_MAX: f64 = 0.03;
+
+/// One gate: an example and what a sample costs in it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Gate {
+    /// Name of its section.
+    pub(crate) name: String,
+    /// Crate of the example.
+    pub(crate) package: String,
+    /// The example.
+    pub(crate) example: String,
+    /// Its arguments, before the number of samples.
+    pub(crate) args: Vec<String>,
+    /// The two numbers of samples, the smaller first.
+    pub(crate) samples: [u64; 2],
+    /// Instructions per sample as kept; `None` for a new gate.
+    pub(crate) instructions: Option<f64>,
+}
+
+/// How a count compares with the kept one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No kept count yet.
+    New,
+    /// Within the share on both sides.
+    Same,
+    /// Below by more than the share: good, and to be kept so that it stays.
+    Better,
+    /// Above by more than the share.
+    Worse,
+}
+
+/// Counts every gate of the repository at `root` and prints what it found. With `update` the counts are kept
+/// (written into the file), and no gate is shut.
+///
+/// # Errors
+/// When a count cannot be made: no gates, no valgrind, an example that does not build or run.
+pub(crate) fn run(root: &Path, update: bool) -> anyhow::Result<bool> {
+    let path = root.join(GATES);
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {GATES}"))?;
+    let gates = parse(&text).with_context(|| format!("{GATES} is wrong"))?;
+    let mut good = true;
+    let mut counts = Vec::new();
+    for gate in &gates {
+        let count = count(root, gate).with_context(|| format!("cannot count `{}`", gate.name))?;
+        let verdict = verdict(gate.instructions, count);
+        println!("{}", sentence(gate, count, verdict));
+        good &= matches!(verdict, Verdict::Same | Verdict::Better);
+        counts.push((gate.name.as_str(), count));
+    }
+    if update {
+        fs::write(&path, rewritten(&text, &counts)?).with_context(|| format!("cannot write {GATES}"))?;
+    } else if !good {
+        println!("if the cost is meant: cargo xtask instructions --update, and say why in the commit");
+    }
+    Ok(good || update)
+}
+
+/// Instructions per sample of one gate: builds its example, runs it twice.
+///
+/// # Errors
+/// When the example does not build or run, or valgrind is not there.
+pub(crate) fn count(root: &Path, gate: &Gate) -> anyhow::Result<f64> {
+    let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--release", "--quiet", "--package", &gate.package, "--example", &gate.example])
+        .current_dir(root)
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(built.success(), "the example does not build");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    per_sample(&target.join("release/examples").join(&gate.example), &gate.args, gate.samples)
+}
+
+/// Instructions per sample of the program `example`, by the difference of two runs.
+///
+/// # Errors
+/// When it does not run under valgrind, or costs less for more samples.
+pub(crate) fn per_sample(example: &Path, args: &[String], samples: [u64; 2]) -> anyhow::Result<f64> {
+    let [few, many] = samples;
+    ensure!(few < many, "the two numbers of samples must rise: {few}, {many}");
+    let least = callgrind(example, args, few)?;
+    let most = callgrind(example, args, many)?;
+    ensure!(most > least, "{many} samples cost no more than {few}: is the last argument their number?");
+    Ok((most - least) as f64 / (many - few) as f64)
+}
+
+/// Instructions of one run.
+fn callgrind(example: &Path, args: &[String], samples: u64) -> anyhow::Result<u64> {
+    let out = std::env::temp_dir().join(format!("callgrind-{}-{samples}.out", std::process::id()));
+    let mut option = std::ffi::OsString::from("--callgrind-out-file=");
+    option.push(&out);
+    let ran = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(option)
+        .arg(example)
+        .args(args)
+        .arg(samples.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()
+        .context("cannot run valgrind: install the package `valgrind`")?;
+    let profile = fs::read_to_string(&out).unwrap_or_default();
+    // It may not exist when valgrind failed; that is said below.
+    let _none = fs::remove_file(&out);
+    ensure!(ran.status.success(), "{}: {}", ran.status, String::from_utf8_lossy(&ran.stderr).trim());
+    total(&profile).context("callgrind wrote no total")
+}
+
+/// The number behind `totals:` (or `summary:`) of a callgrind profile.
+fn total(profile: &str) -> Option<u64> {
+    let line = profile
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("totals:").or(line.strip_prefix("summary:")))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The gates of a file, in the order of their names.
+fn parse(text: &str) -> anyhow::Result<Vec<Gate>> {
+    let table: toml::Table = text.parse()?;
+    ensure!(!table.is_empty(), "it names no gate");
+    table
+        .iter()
+        .map(|(name, section)| gate(name, section).with_context(|| format!("section [{name}]")))
+        .collect()
+}
+
+fn gate(name: &str, section: &toml::Value) -> anyhow::Result<Gate> {
+    const KEYS: [&str; 5] = ["package", "example", "args", "samples", "instructions"];
+    let section = section.as_table().context("not a section")?;
+    if let Some(unknown) = section.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        bail!("unknown key `{unknown}`; there are: {}", KEYS.join(", "));
+    }
+    let word = |key: &str| {
+        let value = section.get(key).and_then(toml::Value::as_str);
+        value.map(str::to_owned).with_context(|| format!("`{key}` must be a text"))
+    };
+    let list = |key: &str| section.get(key).and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    let args = list("args").iter().map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
+    let samples: Vec<u64> = list("samples")
+        .iter()
+        .filter_map(toml::Value::as_integer)
+        .filter_map(|n| n.try_into().ok())
+        .collect();
+    let instructions = match section.get("instructions") {
+        None => None,
+        Some(toml::Value::Integer(whole)) => Some(*whole as f64),
+        Some(value) => Some(value.as_float().context("`instructions` must be a number")?),
+    };
+    Ok(Gate {
+        name: name.to_owned(),
+        package: word("package")?,
+        example: word("example")?,
+        args: args.context("`args` must be texts")?,
+        samples: samples.try_into().ok().context("`samples` must be two whole numbers")?,
+        instructions,
+    })
+}
+
+fn verdict(kept: Option<f64>, count: f64) -> Verdict {
+    match kept {
+        None => Verdict::New,
+        Some(kept) if count > kept * (1.0 + GROWTH_MAX) => Verdict::Worse,
+        Some(kept) if count < kept * (1.0 - GROWTH_MAX) => Verdict::Better,
+        Some(_) => Verdict::Same,
+    }
+}
+
+fn sentence(gate: &Gate, count: f64, verdict: Verdict) -> String {
+    let mut text = format!("{:<24} {count:>8.1} instructions per sample", gate.name);
+    let written = match (gate.instructions, verdict) {
+        (Some(kept), Verdict::Same) => write!(text, ", kept {kept:.1}"),
+        (Some(kept), Verdict::Better) => {
+            write!(text, ", kept {kept:.1}: better; keep it with --update")
+        }
+        (Some(kept), _) => {
+            let growth = 100.0 * (count / kept - 1.0);
+            write!(text, ", kept {kept:.1}: WORSE by {growth:.1} % (at most {:.0} %)", 100.0 * GROWTH_MAX)
+        }
+        (None, _) => write!(text, ": NEW, to be kept with --update"),
+    };
+    written.expect("writing to a string cannot fail");
+    text
+}
+
+/// The file with new counts; comments and order stay.
+fn rewritten(text: &str, counts: &[(&str, f64)]) -> anyhow::Result<String> {
+    let mut out = String::new();
+    let mut waiting: Option<f64> = None;
+    let mut kept = 0;
+    let put = |out: &mut String, count: f64| {
+        writeln!(out, "instructions = {count:.1}").expect("writing to a string cannot fail");
+    };
+    for line in text.lines() {
+        if let Some(name) = line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            if let Some(count) = waiting.take() {
+                put(&mut out, count);
+            }
+            waiting = counts.iter().find(|(gate, _)| *gate == name).map(|(_, count)| *count);
+            kept += usize::from(waiting.is_some());
+        } else if line.split('=').next().is_some_and(|key| key.trim() == "instructions")
+            && let Some(count) = waiting.take()
+        {
+            put(&mut out, count);
+            continue;
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    if let Some(count) = waiting {
+        put(&mut out, count);
+    }
+    ensure!(kept == counts.len(), "a gate's section is not written as [name] on a line of its own");
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = "# Why.\n[parse]\npackage = \"wire\"\nexample = \"parse_speed\"\nsamples = [10, 20]\n\
+        instructions = 100.0\n\n[whole]\npackage = \"pipeline\"\nexample = \"whole\"\nargs = [\"a\", \"b\"]\nsamples = [1, 2]\n";
+
+    #[test]
+    fn gates_are_read_with_what_they_may_leave_out() {
+        let gates = parse(TWO).unwrap();
+        assert_eq!(gates[0].instructions, Some(100.0));
+        assert_eq!((gates[1].args.len(), gates[1].samples, gates[1].instructions), (2, [1, 2], None));
+    }
+
+    #[test]
+    fn wrong_gates_are_named() {
+        for (text, want) in [
+            ("", "names no gate"),
+            ("[a]\nexample = \"e\"\nsamples = [1, 2]", "`package` must be a text"),
+            ("[a]\npackage = \"p\"\nexample = \"e\"\nsamples = [1]", "two whole numbers"),
+            ("[a]\npackage = \"p\"\nexample = \"e\"\nsamples = [1, -2]", "two whole numbers"),
+            ("[a]\nexampel = \"e\"", "unknown key `exampel`"),
+            ("a = 1", "not a section"),
+        ] {
+            let error = format!("{:#}", parse(text).unwrap_err());
+            assert!(error.contains(want), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_gate_shuts_past_three_percent_and_not_before() {
+        for (kept, count, want) in [
+            (None, 50.0, Verdict::New),
+            (Some(100.0), 103.0, Verdict::Same),
+            (Some(100.0), 103.1, Verdict::Worse),
+            (Some(100.0), 97.0, Verdict::Same),
+            (Some(100.0), 96.9, Verdict::Better),
+        ] {
+            assert_eq!(verdict(kept, count), want, "kept {kept:?}, counted {count}");
+        }
+        let gate = &parse(TWO).unwrap()[0];
+        assert!(sentence(gate, 110.0, Verdict::Worse).ends_with("kept 100.0: WORSE by 10.0 % (at most 3 %)"));
+    }
+
+    #[test]
+    fn totals_are_found_at_the_end_of_a_profile() {
+        for (profile, want) in [
+            ("version: 1\nsummary: 12\n\nfn=(1) main\n1 3\ntotals: 345\n", Some(345)),
+            ("events: Ir\nsummary: 12 \n", Some(12)),
+            ("events: Ir\n", None),
+            ("totals: x\n", None),
+        ] {
+            assert_eq!(total(profile), want, "{profile:?}");
+        }
+    }
+
+    #[test]
+    fn an_update_changes_the_counts_and_nothing_else() {
+        let text = rewritten(TWO, &[("parse", 90.04), ("whole", 7.0)]).unwrap();
+        let want = TWO.replace("instructions = 100.0", "instructions = 90.0") + "instructions = 7.0\n";
+        assert_eq!(text, want);
+        assert_eq!(parse(&text).unwrap()[1].instructions, Some(7.0));
+        assert!(rewritten("[ parse ]\n", &[("parse", 1.0)]).is_err(), "never a count lost in silence");
+    }
+}

@@ -1,0 +1,377 @@
+//! Who may know whom: the arrows of the design between crates, and what the middle crates must not touch.
+
+use super::Breach;
+use super::mask::{lines_with, mask, without_tests};
+use super::tree::{Dependency, Manifest, Tree};
+
+/// The crates in the middle: bytes, records and time come in as arguments, and none of them names another.
+const MIDDLE: &[&str] = &["wire", "process", "streams", "graphite", "deliver"];
+
+/// What sits below the middle ones and is bound to the same purity.
+const MODEL: &str = "model";
+
+/// The crates of the daemon from the bottom up. A crate may name those of lower layers only.
+const LAYERS: &[&[&str]] =
+    &[&[MODEL], MIDDLE, &["config"], &["pipeline"], &["sim"], &["staunch"], &["xtask"]];
+
+/// Libraries with I/O, tasks, clocks or a serialisation of their own; also everything that begins so and a dash.
+const IMPURE: &[&str] = &[
+    "tokio", "serde", "socket2", "libc", "mio", "hyper", "axum", "async", "futures", "nix", "rustix",
+    "rustls", "polling", "notify",
+];
+
+/// What the sources of the middle crates must not mention, tests excepted.
+const IMPURE_WORDS: &[&str] =
+    &["std::net", "std::fs", "std::thread", "std::env", "std::process", "Instant", "SystemTime"];
+
+/// Modules that hide in `use std::{…}`.
+const IMPURE_MODULES: &[&str] = &["net", "fs", "thread", "env", "process"];
+
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&name))
+}
+
+fn pure(name: &str) -> bool {
+    name == MODEL || MIDDLE.contains(&name)
+}
+
+/// Each crate with each of its dependencies that is a crate of ours.
+fn edges(tree: &Tree) -> Vec<(Manifest, Vec<Dependency>)> {
+    let crates = tree.crates();
+    let names: Vec<String> = crates.iter().map(|manifest| manifest.name.clone()).collect();
+    let inner = |manifest: Manifest| {
+        let found = manifest.dependencies().into_iter().filter(|found| names.contains(&found.name)).collect();
+        (manifest, found)
+    };
+    crates.into_iter().map(inner).collect()
+}
+
+/// `model` <- the five in the middle <- `config` <- `pipeline` <- `sim` <- `staunch`, and nobody names `xtask`.
+pub(super) fn arrows(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (manifest, dependencies) in edges(tree) {
+        let Some(own) = layer(&manifest.name) else {
+            let reason =
+                format!("crate `{}` has no place in the design's order; give it one in tidy", manifest.name);
+            breaches.push(Breach::new(&manifest.path, 1, "arrows", reason));
+            continue;
+        };
+        for found in dependencies {
+            let reason = match layer(&found.name) {
+                Some(below) if below < own => continue,
+                Some(same) if same == own && MIDDLE.contains(&found.name.as_str()) => format!(
+                    "`{}` names `{}`: the middle crates never know each other; what both need belongs in `{MODEL}`",
+                    manifest.name, found.name
+                ),
+                _ => format!("`{}` names `{}`: the arrow points the wrong way", manifest.name, found.name),
+            };
+            breaches.push(Breach::new(&manifest.path, found.line, "arrows", reason));
+        }
+    }
+    breaches
+}
+
+/// The middle crates compute and nothing else: that is what lets one thread simulate the whole daemon.
+pub(super) fn middle_dependencies(tree: &Tree) -> Vec<Breach> {
+    let impure = |name: &str| {
+        let same = |word: &str| {
+            name.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_']))
+        };
+        IMPURE.iter().any(|word| same(word))
+    };
+    let mut breaches = Vec::new();
+    for manifest in tree.crates().into_iter().filter(|manifest| pure(&manifest.name)) {
+        for found in manifest.dependencies().iter().filter(|found| !found.dev && impure(&found.name)) {
+            let reason =
+                format!("`{}` has no I/O, tasks, clocks or serde, so no `{}`", manifest.name, found.name);
+            breaches.push(Breach::new(&manifest.path, found.line, "middle-dependencies", reason));
+        }
+    }
+    breaches
+}
+
+/// The same promise for what `std` offers.
+pub(super) fn middle_sources(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (path, text) in tree.sources() {
+        let Some(name) =
+            path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/")).map(|parts| parts.0)
+        else {
+            continue;
+        };
+        if !pure(name) || is_test(path) {
+            continue;
+        }
+        // Asking whether this thread is panicking starts none.
+        let code = without_tests(&mask(text, true)).replace("std::thread::panicking", "");
+        let named = IMPURE_WORDS
+            .iter()
+            .flat_map(|word| lines_with(&code, word).into_iter().map(move |at| (at, *word)));
+        for (line, word) in named.chain(grouped(&code)) {
+            let reason = format!("`{name}` gets bytes and time as arguments; `{word}` belongs in the binary");
+            breaches.push(Breach::new(path, line, "middle-sources", reason));
+        }
+    }
+    breaches
+}
+
+/// Impure modules in `use std::{…}`, with their lines.
+fn grouped(code: &str) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("std::{") {
+        let group = &code[at..super::mask::brace_end(code.as_bytes(), at + "std::".len())];
+        let first = code[..at].matches('\n').count();
+        for module in IMPURE_MODULES {
+            found.extend(lines_with(group, module).into_iter().map(|line| (first + line, *module)));
+        }
+    }
+    found
+}
+
+/// `anyhow` forgets what went wrong: good enough for a command line, not for a library.
+pub(super) fn anyhow_place(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for manifest in
+        tree.crates().into_iter().filter(|manifest| !["staunch", "xtask"].contains(&manifest.name.as_str()))
+    {
+        for found in manifest.dependencies().iter().filter(|found| found.name == "anyhow") {
+            let reason = format!(
+                "`{}` is a library: its errors are types; `anyhow` is for staunch and xtask",
+                manifest.name
+            );
+            breaches.push(Breach::new(&manifest.path, found.line, "anyhow", reason));
+        }
+    }
+    breaches
+}
+
+/// `unsafe` lives in the binary's system-call module, where somebody looks for it.
+pub(super) fn unsafe_place(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (path, text) in tree.sources().filter(|(path, _)| !path.starts_with("crates/staunch/src/sys")) {
+        let code = mask(text, true);
+        let mut lines = lines_with(&code, "unsafe");
+        lines.extend(allowing(&code, "unsafe_code"));
+        for line in lines {
+            breaches.push(Breach::new(path, line, "unsafe", "`unsafe` belongs in crates/staunch/src/sys*"));
+        }
+    }
+    breaches
+}
+
+/// One file reads clocks; clippy forbids the rest, and nobody switches clippy off for it.
+pub(super) fn clocks_place(tree: &Tree) -> Vec<Breach> {
+    const CALLS: &[&str] = &["Instant::now", "SystemTime::now", "Timestamp::now", "Zoned::now"];
+    const SYSTEM_CALLS: &[&str] = &["clock_gettime", "monotonic_ns", "realtime_ns"];
+    let mut breaches = Vec::new();
+    for (path, text) in tree.sources().filter(|(path, _)| path.starts_with("crates/") && !is_test(path)) {
+        if path == "crates/staunch/src/clock.rs" {
+            continue;
+        }
+        let code = without_tests(&mask(text, true));
+        let mut lines: Vec<usize> = CALLS.iter().flat_map(|call| lines_with(&code, call)).collect();
+        lines.extend(allowing(&code, "disallowed_methods"));
+        // The system call itself is `unsafe`, so it has to live with the others.
+        if !path.starts_with("crates/staunch/src/sys") {
+            lines.extend(SYSTEM_CALLS.iter().flat_map(|call| lines_with(&code, call)));
+        }
+        for line in lines {
+            let reason = "time is an argument: only crates/staunch/src/clock.rs reads clocks";
+            breaches.push(Breach::new(path, line, "clocks", reason));
+        }
+    }
+    breaches
+}
+
+/// Lines on which an attribute lets `lint` pass.
+fn allowing(code: &str, lint: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("#[").chain(code.match_indices("#![")) {
+        let length = code[at..].find(']').unwrap_or(0);
+        let attribute = &code[at..at + length];
+        if !lines_with(attribute, lint).is_empty()
+            && (attribute.contains("allow(") || attribute.contains("expect("))
+        {
+            found.push(code[..at].matches('\n').count() + 1);
+        }
+    }
+    found
+}
+
+/// Test and measuring code outside `src`'s own `#[cfg(test)]`.
+fn is_test(path: &str) -> bool {
+    ["/tests/", "/examples/", "/benches/"].iter().any(|folder| path.contains(folder))
+        || path.ends_with("/tests.rs")
+}
+
+/// A name that says nothing gathers what belongs elsewhere.
+pub(super) fn crate_names(tree: &Tree) -> Vec<Breach> {
+    const EMPTY: &[&str] = &["core", "common", "util", "utils", "base", "lib"];
+    let mut breaches = Vec::new();
+    for (path, _) in tree.files() {
+        let Some(rest) = path.strip_prefix("crates/") else { continue };
+        let crate_root = rest.split_once('/').is_some_and(|(_, file)| file == "src/lib.rs");
+        let parts = rest.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
+        for part in parts.filter(|part| EMPTY.contains(part) && !crate_root) {
+            let reason = format!("`{part}` says nothing about what is in it; name the job");
+            breaches.push(Breach::new(path, 1, "names", reason));
+        }
+        let own = rest.split('/').next().unwrap_or_default();
+        if crate_root && EMPTY.contains(&own) {
+            breaches.push(Breach::new(
+                path,
+                1,
+                "names",
+                format!("`{own}` says nothing about what is in it; name the job"),
+            ));
+        }
+    }
+    breaches
+}
+
+/// A crate that does not inherit the workspace's lints is not bound by them.
+pub(super) fn lints_inherited(tree: &Tree) -> Vec<Breach> {
+    let inherits = |manifest: &Manifest| {
+        let lints = manifest.table.get("lints").and_then(|lints| lints.get("workspace"));
+        lints.and_then(|value| value.as_bool()) == Some(true)
+    };
+    let bare = tree.crates().into_iter().filter(|manifest| !inherits(manifest));
+    let reason = "without `[lints] workspace = true` the lints of the workspace do not apply";
+    bare.map(|manifest| Breach::new(&manifest.path, 1, "lints", reason)).collect()
+}
+
+#[cfg(test)]
+use super::places;
+
+#[test]
+fn arrows_point_down_and_never_sideways() {
+    let needs = |names: &[&str]| {
+        let lines = names.iter().map(|name| format!("{name}.workspace = true\n"));
+        format!("[dependencies]\n{}", lines.collect::<String>())
+    };
+    let table = [
+        ("wire", vec!["model"], 0),
+        ("wire", vec!["model", "process"], 1),
+        ("model", vec!["wire"], 1),
+        ("config", vec!["model", "wire", "process", "deliver"], 0),
+        ("config", vec!["pipeline"], 1),
+        ("pipeline", vec!["config"], 0),
+        ("sim", vec!["pipeline"], 0),
+        ("sim", vec!["staunch"], 1),
+        ("staunch", vec!["sim", "pipeline"], 0),
+        ("staunch", vec!["xtask"], 1),
+        ("other", vec![], 1),
+    ];
+    for (name, dependencies, want) in table {
+        let own = format!("crates/{name}/Cargo.toml");
+        let text = needs(&dependencies);
+        let mut files = vec![(own.as_str(), text.as_str())];
+        let others: Vec<String> =
+            dependencies.iter().map(|name| format!("crates/{name}/Cargo.toml")).collect();
+        files.extend(others.iter().map(|path| (path.as_str(), "")));
+        let breaches = arrows(&Tree::of(&files));
+        let own: Vec<_> = breaches.iter().filter(|breach| breach.path == own).collect();
+        assert_eq!(own.len(), want, "{name} -> {dependencies:?}: {breaches:?}");
+    }
+}
+
+#[test]
+fn middle_crates_take_no_impure_library() {
+    let text = "[dependencies]\nmemchr = \"2\"\ntokio-util = \"1\"\nserde = \"1\"\n[dev-dependencies]\nserde_json = \"1\"\n";
+    let tree = Tree::of(&[("crates/wire/Cargo.toml", text), ("crates/staunch/Cargo.toml", text)]);
+    let mut found = places(&middle_dependencies(&tree));
+    found.sort();
+    assert_eq!(found, ["crates/wire/Cargo.toml:3", "crates/wire/Cargo.toml:4"]);
+}
+
+#[test]
+fn middle_crates_touch_nothing_outside() {
+    let text = "\
+// std::fs in a comment
+use std::net::IpAddr;
+use std::{
+    fmt,
+    thread,
+};
+fn now(now: Instant) {}
+fn drop() { std::thread::panicking() }
+#[cfg(test)]
+mod tests { use std::fs; }
+";
+    let files =
+        [("crates/wire/src/a.rs", text), ("crates/wire/tests/b.rs", text), ("crates/staunch/src/a.rs", text)];
+    let mut found = places(&middle_sources(&Tree::of(&files)));
+    found.sort();
+    assert_eq!(found, ["crates/wire/src/a.rs:2", "crates/wire/src/a.rs:5", "crates/wire/src/a.rs:7"]);
+}
+
+#[test]
+fn anyhow_is_for_the_command_lines() {
+    let text = "[dependencies]\nanyhow = \"1\"\n";
+    let files = [
+        ("crates/config/Cargo.toml", text),
+        ("crates/staunch/Cargo.toml", text),
+        ("crates/xtask/Cargo.toml", text),
+    ];
+    assert_eq!(places(&anyhow_place(&Tree::of(&files))), ["crates/config/Cargo.toml:2"]);
+}
+
+#[test]
+fn unsafe_stays_in_the_system_call_module() {
+    let text = "#![allow(unsafe_code, reason = \"x\")]\nfn f() { unsafe { g() } }\n// unsafe\n";
+    let files = [
+        ("crates/staunch/src/sys/udp.rs", text),
+        ("crates/staunch/src/sys.rs", text),
+        ("crates/wire/src/a.rs", text),
+    ];
+    let mut found = places(&unsafe_place(&Tree::of(&files)));
+    found.sort();
+    assert_eq!(found, ["crates/wire/src/a.rs:1", "crates/wire/src/a.rs:2"]);
+}
+
+#[test]
+fn one_file_reads_clocks() {
+    let text = "\
+#[allow(
+    clippy::disallowed_methods
+)]
+fn now() { Instant::now(); }
+#[test]
+fn t() { Instant::now(); }
+";
+    let call = "fn now() { clock_gettime(); }\nfn also() { sys::monotonic_ns(); }\n";
+    let files = [
+        ("crates/staunch/src/clock.rs", text),
+        ("crates/staunch/src/a.rs", text),
+        ("crates/sim/tests/a.rs", text),
+        ("crates/staunch/src/sys/time.rs", call),
+        ("crates/staunch/src/b.rs", call),
+    ];
+    let mut found = places(&clocks_place(&Tree::of(&files)));
+    found.sort();
+    let want = ["a.rs:1", "a.rs:4", "b.rs:1", "b.rs:2"].map(|place| format!("crates/staunch/src/{place}"));
+    assert_eq!(found, want);
+}
+
+#[test]
+fn names_say_something() {
+    let files = [
+        ("crates/wire/src/lib.rs", ""),
+        ("crates/wire/src/util.rs", ""),
+        ("crates/wire/src/common/a.rs", ""),
+        ("crates/core/src/lib.rs", ""),
+        ("compat/lib/a.py", ""),
+    ];
+    let found = places(&crate_names(&Tree::of(&files)));
+    assert_eq!(
+        found,
+        ["crates/core/src/lib.rs:1", "crates/wire/src/common/a.rs:1", "crates/wire/src/util.rs:1"]
+    );
+}
+
+#[test]
+fn every_crate_inherits_the_lints() {
+    let files =
+        [("crates/a/Cargo.toml", "[lints]\nworkspace = true\n"), ("crates/b/Cargo.toml", "[lints]\n")];
+    assert_eq!(places(&lints_inherited(&Tree::of(&files))), ["crates/b/Cargo.toml:1"]);
+}

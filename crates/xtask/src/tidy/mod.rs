@@ -1,0 +1,81 @@
+//! The rules of the house that neither rustc nor clippy knows (`cargo xtask tidy`).
+//!
+//! Path of a check: `run` reads the repository into a [`Tree`] -> each rule of [`RULES`] looks at the tree and reports
+//! a [`Breach`] per finding -> `run` prints them as `path:line: rule: reason`. Rules are pure, so each is tested on a
+//! tree of a few lines. A breach says why the rule exists, not only that it does.
+//!
+//! Not here: whatever clippy can check (clippy.toml, `[workspace.lints]`).
+
+mod borders;
+mod dependencies;
+mod files;
+mod functions;
+mod links;
+mod mask;
+mod tree;
+
+use std::path::Path;
+
+use tree::Tree;
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Breach {
+    path: String,
+    /// 1 for the whole file.
+    line: usize,
+    rule: &'static str,
+    reason: String,
+}
+
+impl Breach {
+    fn new(path: &str, line: usize, rule: &'static str, reason: impl Into<String>) -> Breach {
+        Breach { path: path.to_owned(), line, rule, reason: reason.into() }
+    }
+}
+
+type Rule = fn(&Tree) -> Vec<Breach>;
+
+/// Every rule there is.
+const RULES: &[Rule] = &[
+    borders::arrows,
+    borders::middle_dependencies,
+    borders::middle_sources,
+    borders::anyhow_place,
+    borders::unsafe_place,
+    borders::clocks_place,
+    borders::crate_names,
+    borders::lints_inherited,
+    dependencies::lock_budget,
+    dependencies::reasons,
+    dependencies::unused,
+    files::headers,
+    files::readme_length,
+    files::unfinished_marks,
+    files::machine_paths,
+    files::binaries,
+    functions::lengths,
+    links::resolve,
+    links::signposts,
+];
+
+/// Applies every rule to the repository at `root`. True when there is no breach.
+pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
+    let tree = Tree::read(root)?;
+    let mut breaches: Vec<Breach> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
+    breaches.sort();
+    for breach in &breaches {
+        println!("{}:{}: {}: {}", breach.path, breach.line, breach.rule, breach.reason);
+    }
+    match breaches.len() {
+        0 => println!("tidy: {} rules, {} files, no breach", RULES.len(), tree.len()),
+        count => println!("tidy: {count} breaches"),
+    }
+    Ok(breaches.is_empty())
+}
+
+/// `path:line` of each breach, for tests.
+#[cfg(test)]
+fn places(breaches: &[Breach]) -> Vec<String> {
+    breaches.iter().map(|breach| format!("{}:{}", breach.path, breach.line)).collect()
+}

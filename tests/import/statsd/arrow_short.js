@@ -1,0 +1,1 @@
+(() => ({ graphiteHost: 'carbon', flushInterval: 60 * 1000 }))()

@@ -1,0 +1,2 @@
+// Everything is commented out.
+// { port: 8125 }

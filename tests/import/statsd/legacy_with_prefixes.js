@@ -1,0 +1,5 @@
+{
+  graphiteHost: "carbon",
+  // Does nothing: the legacy namespace is the default.
+  graphite: { globalPrefix: "prod", globalSuffix: "" }
+}

@@ -1,0 +1,5 @@
+{
+  graphiteHost: "carbon",
+  graphitePort: 2003
+  port: 8125
+}

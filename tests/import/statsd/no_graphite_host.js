@@ -1,0 +1,1 @@
+{ port: 8125, healthStatus: "down", title: "statsd-1", prefixStats: "" }

@@ -1,0 +1,2 @@
+var port = 8125;
+module.exports = { port: port };

@@ -1,0 +1,5 @@
+{
+  graphiteHost: "carbon",
+  backends: [ "./backends/graphite",
+  port: 8125
+}

@@ -1,0 +1,4 @@
+{
+  graphiteHost: "carbon,
+  port: 8125
+}
