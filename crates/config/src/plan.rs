@@ -202,18 +202,8 @@ pub enum OutputKind {
         /// Keys that start with this and a dot are left out.
         stats_prefix: String,
     },
-    /// Raw packets to a UDP endpoint.
-    Udp {
-        /// One endpoint.
-        to: Endpoint,
-    },
-    /// Raw packets to a TCP endpoint, LF behind each.
-    Tcp {
-        /// One endpoint.
-        to: Endpoint,
-        /// Retries and time-outs.
-        sender: SenderPlan,
-    },
+    /// Packets of a source, or what becomes of their lines, to an endpoint that takes StatsD.
+    Packets(PacketsPlan),
     /// Events as JSON lines appended to a file of bounded size.
     EventFile {
         /// The file that is written now; rotated ones get `.1`, `.2`, ….
@@ -223,6 +213,64 @@ pub enum OutputKind {
         /// Rotated files that are kept.
         files_max: u32,
     },
+}
+
+/// An output of packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PacketsPlan {
+    /// One endpoint.
+    pub to: Destination,
+    /// How packets follow each other on a stream; nothing to datagrams.
+    pub framing: Framing,
+    /// Retries and time-outs.
+    pub sender: SenderPlan,
+}
+
+impl PacketsPlan {
+    /// How UDP endpoints are treated: there is no connection that takes time to make, and what waits for one that is
+    /// away soon becomes stale.
+    pub const UDP_SENDER: SenderPlan = SenderPlan {
+        retry_min_ms: 100,
+        retry_max_ms: 2_000,
+        connect_timeout_ms: 5_000,
+        write_timeout_ms: 10_000,
+    };
+}
+
+/// Where packets can go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// Datagrams to a host.
+    Udp(Endpoint),
+    /// A stream to a host.
+    Tcp(Endpoint),
+    /// Datagrams to a unix socket; `@name` for an abstract one.
+    UnixDatagram(PathBuf),
+    /// A stream to a unix socket; `@name` for an abstract one.
+    UnixStream(PathBuf),
+}
+
+impl Destination {
+    /// True when each packet is sent as a datagram.
+    pub fn is_datagram(&self) -> bool {
+        matches!(self, Destination::Udp(_) | Destination::UnixDatagram(_))
+    }
+}
+
+/// `udp://host:port`, `unixgram:///path`, … as configs write it.
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::address::destination_text(self))
+    }
+}
+
+/// How packets follow each other on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// LF behind each packet that has none at its end.
+    Lines,
+    /// Its length before each packet, 4 bytes little-endian (DogStatsD).
+    Frames,
 }
 
 /// Wire form of Graphite points.

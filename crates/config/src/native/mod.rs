@@ -203,7 +203,7 @@ fn check_name(named: &Named, wrong: &mut Vec<Diagnostic>) {
     let own_endpoint = || {
         let to = named.fields.as_ref().and_then(|fields| fields.other_of_any("to"));
         let Some(value::Checked::Endpoints(to)) = to else { return false };
-        to.len() == 1 && Some(&*crate::address::host_port_text(&to[0].0)) == endpoint
+        to.len() == 1 && Some(&*crate::address::destination_name(&to[0].0)) == endpoint
     };
     if !plain || endpoint.is_some() && !own_endpoint() {
         let label = if plain {

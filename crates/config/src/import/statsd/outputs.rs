@@ -11,7 +11,9 @@ use super::{SOURCE, TRANSFORM};
 use crate::address::host_port_text;
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::import::javascript::{Node, Value};
-use crate::plan::{ConsoleForm, Endpoint, Feed, GraphiteForm, OutputKind, OutputPlan};
+use crate::plan::{
+    ConsoleForm, Destination, Endpoint, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
+};
 
 /// Bound of a repeater's queue (spec statsd §14 R3).
 const REPEATER_QUEUE_BYTES: u64 = 64 << 20;
@@ -336,10 +338,11 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
             import.warn(Code::NotCarriedOver, node.place, message);
             continue;
         }
-        let kind = match protocol {
-            Protocol::Udp4 | Protocol::Udp6 => OutputKind::Udp { to },
-            Protocol::Tcp => OutputKind::Tcp { to, sender: SenderPlan::default() },
+        let (to, sender) = match protocol {
+            Protocol::Udp4 | Protocol::Udp6 => (Destination::Udp(to), PacketsPlan::UDP_SENDER),
+            Protocol::Tcp => (Destination::Tcp(to), SenderPlan::default()),
         };
+        let kind = OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender });
         outputs.push(OutputPlan {
             name,
             kind,
