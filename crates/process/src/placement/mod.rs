@@ -161,7 +161,8 @@ impl Cluster {
     ///
     /// Only keys that the endpoint owned move when it goes, and exactly those return to it. On a ring there is an
     /// exception, as with the originals: with some numbers of live endpoints (7, 14, 28, 49, … on node's ring; 61, 122,
-    /// … on libketama's) each has 39 digests instead of 40, and a few more keys move on the way there and back.
+    /// … on libketama's) each has 39 digests instead of 40, and a few more keys move on the way there and back. And of
+    /// two equal points, which are rare, the endpoint that came back loses its own.
     pub fn set_live(&mut self, endpoint: usize, live: bool) -> bool {
         assert!(endpoint < self.live.len(), "endpoints are those given to `new`");
         if self.live[endpoint] == live {

@@ -76,16 +76,6 @@ impl Ring {
     pub(super) fn points(&self) -> impl Iterator<Item = (u32, usize)> {
         self.points.iter().copied().zip(self.owners.iter().map(|owner| usize::from(*owner)))
     }
-
-    /// Gives each endpoint these points, the first of them many times.
-    pub(super) fn set_words(&mut self, points: &[&[u32]]) {
-        for (words, points) in self.words.iter_mut().zip(points) {
-            *words = [[points[0]; 4]; DIGESTS_MAX];
-            for (four, point) in words.iter_mut().zip(*points) {
-                four[0] = *point;
-            }
-        }
-    }
 }
 
 /// Digests of `label-0`, `label-1`, …, each as four little-endian words.

@@ -139,14 +139,19 @@ fn four_replicas_are_the_four_words_of_each_digest() {
 
 #[test]
 fn of_equal_points_the_endpoint_listed_first_is_found() {
-    // Two labels with a point in common do not turn up by searching; so the ring is given one.
-    let mut ring = Ring::new(RingForm::StatsdNode(RingReplicas::One), &["a:1", "b:1", "c:1"]);
-    ring.set_words(&[&[50], &[50, 7], &[50, 9]]);
-    for (listed, owner) in [([0, 1, 2], 0), ([1, 0, 2], 1), ([2, 1, 0], 2)] {
-        ring.rebuild(&listed);
-        assert_eq!(ring.at(50), Some(owner), "{listed:?}");
-        assert_eq!(ring.at(10), Some(owner), "{listed:?}");
-        assert_eq!((ring.at(8), ring.at(51), ring.at(0)), (Some(2), Some(1), Some(1)), "{listed:?}");
+    // Labels with a point in common, found by search.
+    let shared = 3_129_567_582;
+    let mut cluster = Cluster::new(&NODE, &["tie-1161:8125", "tie-1931:8125"]).expect("a valid cluster");
+    assert_eq!(ring(&cluster).points().filter(|(point, _)| *point == shared).count(), 2);
+    let key = b"db.login.latency";
+    let position = ring(&cluster).position(key);
+    assert_eq!(ring(&cluster).points().find(|(point, _)| *point >= position), Some((shared, 0)));
+    for (endpoint, live, owner) in
+        [(1, false, 0), (1, true, 0), (0, false, 1), (0, true, 1), (1, false, 0), (1, true, 0)]
+    {
+        cluster.set_live(endpoint, live);
+        assert_eq!(cluster.owner(key), Some(owner), "after {endpoint} {live}");
+        assert_eq!(ring(&cluster).at(shared), Some(owner), "after {endpoint} {live}");
     }
 }
 
