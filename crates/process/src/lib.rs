@@ -2,3 +2,4 @@
 
 pub mod aggregate;
 pub mod glob;
+pub mod stage;
