@@ -3,3 +3,4 @@
 pub mod aggregate;
 pub mod glob;
 pub mod placement;
+pub mod stage;
