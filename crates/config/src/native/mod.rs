@@ -107,6 +107,7 @@ fn empty_plan() -> Plan {
         sources: Vec::new(),
         transforms: Vec::new(),
         outputs: Vec::new(),
+        clusters: Vec::new(),
         http: Some(default_http()),
         management: Vec::new(),
         data_dir: PathBuf::from("./staunch-data"),
@@ -323,6 +324,8 @@ pub fn defaults(data_dir: &Path) -> Plan {
         kind,
         from: vec![feed],
         queue: deliver::plan::QueueLimits::default(),
+        required: false,
+        check: None,
     };
     let (file_bytes_max, files_max) = outputs::POINT_FILES;
     let points = OutputKind::GraphiteFile {

@@ -34,7 +34,17 @@ pub(super) fn build(
 ) -> Vec<Built> {
     let queue = queue(name, fields, wrong);
     let one = |kind: OutputKind, place: Place| {
-        vec![Built { plan: OutputPlan { name: name.to_owned(), kind, from: Vec::new(), queue }, place }]
+        vec![Built {
+            plan: OutputPlan {
+                name: name.to_owned(),
+                kind,
+                from: Vec::new(),
+                queue,
+                required: false,
+                check: None,
+            },
+            place,
+        }]
     };
     let path_place = || fields.place_of("path").unwrap_or(fields.place);
     match section {
@@ -71,7 +81,7 @@ pub(super) fn build(
             let sender =
                 if section == Section::OutputUdp { PacketsPlan::UDP_SENDER } else { sender(fields, wrong) };
             each_endpoint(name, fields, queue, |to| {
-                Some(OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender }))
+                Some(OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None }))
             })
         }
         Section::OutputEventFile => {
@@ -106,7 +116,10 @@ fn each_endpoint(
         .filter_map(|(to, place)| {
             let name = if one { name.to_owned() } else { endpoint_name(name, to) };
             let kind = kind(to.clone())?;
-            Some(Built { plan: OutputPlan { name, kind, from: Vec::new(), queue }, place: *place })
+            Some(Built {
+                plan: OutputPlan { name, kind, from: Vec::new(), queue, required: false, check: None },
+                place: *place,
+            })
         })
         .collect()
 }

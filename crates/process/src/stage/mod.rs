@@ -20,7 +20,7 @@ use seen::Seen;
 use verdicts::{Verdict, Verdicts};
 
 /// What an endpoint wants. The default wants everything.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StagePlan {
     /// Patterns of names that the endpoint gets; when there are none, all.
     pub allow: Vec<Glob>,

@@ -173,6 +173,8 @@ fn graphite(
         },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
+        required: false,
+        check: None,
     })
 }
 
@@ -275,6 +277,8 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
         kind: OutputKind::Console { form, pretty: pretty && form == ConsoleForm::Node },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
+        required: false,
+        check: None,
     }
 }
 
@@ -302,6 +306,8 @@ fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option
         kind: OutputKind::PerlFile { path: PathBuf::from(path), stats_prefix: "statsd".into() },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
+        required: false,
+        check: None,
     })
 }
 
@@ -342,7 +348,7 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
             Protocol::Udp4 | Protocol::Udp6 => (Destination::Udp(to), PacketsPlan::UDP_SENDER),
             Protocol::Tcp => (Destination::Tcp(to), SenderPlan::default()),
         };
-        let kind = OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender });
+        let kind = OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None });
         outputs.push(OutputPlan {
             name,
             kind,
@@ -352,6 +358,8 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
                 when_full: WhenFull::ShedOldest,
                 ..QueueLimits::default()
             },
+            required: false,
+            check: None,
         });
     }
     if let [only] = &mut outputs[..] {

@@ -42,6 +42,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 sources: Vec::new(),
                 transforms: Vec::new(),
                 outputs: Vec::new(),
+                clusters: Vec::new(),
                 http: http.map(|ip| SocketAddr::new(ip, 50_000)),
                 management,
                 data_dir: data_dir.into(),
@@ -367,7 +368,7 @@ fn output() -> impl Strategy<Value = Draft> {
                 2 => (Destination::UnixDatagram("/x".into()), sender),
                 _ => (Destination::UnixStream("@x".into()), sender),
             };
-            OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender })
+            OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None })
         }),
         file.prop_map(|(path, file_bytes_max, files_max)| {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
@@ -376,7 +377,10 @@ fn output() -> impl Strategy<Value = Draft> {
     (kind, queue, 1usize..4).prop_map(|(kind, queue, endpoints)| {
         let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
         let endpoints = if several { endpoints } else { 1 };
-        (OutputPlan { name: String::new(), kind, from: Vec::new(), queue }, endpoints)
+        (
+            OutputPlan { name: String::new(), kind, from: Vec::new(), queue, required: false, check: None },
+            endpoints,
+        )
     })
 }
 
