@@ -4,6 +4,8 @@
 //! or stopped -> rows and checks of the report. Not here: reading CPU time and counts (`contestant`), configs (`fanout`).
 
 use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
 
 use model::SECOND_NS;
 use serde_json::Value;
@@ -33,7 +35,13 @@ const SPEED_ENDPOINTS: [(usize, &str, &str); 3] = [
     (4, "copied to each of 4", "of it arrived, 4"),
 ];
 
-/// What both scenarios of the same endpoints need.
+/// Between two looks at accounts; looks without a change after which they stand still; most looks, since a closed
+/// endpoint may be tried again and again.
+const ACCOUNT_LOOK_EVERY: Duration = Duration::from_millis(100);
+const ACCOUNT_LOOKS_UNCHANGED: u32 = 10;
+const ACCOUNT_LOOKS_MAX: u32 = 300;
+
+/// What all scenarios need.
 pub(super) struct Copies<'a, 'g> {
     pub args: &'a Args,
     pub ground: &'a mut Ground<'g>,
@@ -183,7 +191,7 @@ impl Copies<'_, '_> {
         let Contestant::Server(server) = contestant else { unreachable!("made as a server above") };
         let memory = server.memory()?;
         let accounts = match daemon {
-            Daemon::Staunch => Account::all(&server.accounts()?).map_err(|why| server.no_counts(why))?,
+            Daemon::Staunch => still_accounts(&server)?,
             Daemon::Node => Vec::new(),
         };
         let stopped_took = stopped.taken().map_err(failed("read what a stopped endpoint held"))?;
@@ -252,6 +260,23 @@ impl Copies<'_, '_> {
             ));
         }
     }
+}
+
+/// The accounts of a daemon once they stand still: what waits for an endpoint is then not on its way.
+fn still_accounts(server: &Server) -> Result<Vec<Account>, BenchError> {
+    let look = || Account::all(&server.accounts()?).map_err(|why| server.no_counts(why));
+    let mut last = look()?;
+    let mut unchanged = 0;
+    for _ in 0..ACCOUNT_LOOKS_MAX {
+        thread::sleep(ACCOUNT_LOOK_EVERY);
+        let now = look()?;
+        unchanged = if now == last { unchanged + 1 } else { 0 };
+        if unchanged >= ACCOUNT_LOOKS_UNCHANGED {
+            break;
+        }
+        last = now;
+    }
+    Ok(last)
 }
 
 /// Sends, and waits until all copies have arrived or nothing moves any more.
