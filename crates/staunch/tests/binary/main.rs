@@ -23,4 +23,5 @@ mod outputs;
 mod reload;
 mod sources;
 mod stop;
+mod supervisor;
 mod support;
