@@ -20,6 +20,7 @@ mod http;
 mod kernel_drops;
 mod management;
 mod outputs;
+mod packaging;
 mod reload;
 mod sources;
 mod stop;
