@@ -84,6 +84,16 @@ reasons! {
 }
 
 reasons! {
+    /// Why an output's own stage left a copy out. The user asked for it.
+    Filtered {
+        ByName "by_name" "The output's `allow` and `deny` do not want the name.",
+        SampledOut "sampled_out" "The output's `sample` kept others.",
+        BadLine "bad_line" "The line cannot be read, and the output changes lines.",
+        Unwanted "unwanted" "The output has no form for what the line is, such as an event in plain StatsD.",
+    }
+}
+
+reasons! {
     /// Our own bugs. Any count above 0 is worth a report.
     Internal {
         ReceiptDropped "receipt_dropped" "A record's receipt was dropped unsettled.",
@@ -119,6 +129,8 @@ pub enum CopyOutcome {
     Shed(Shed),
     /// The endpoint did not take it.
     Refused(Refused),
+    /// The output's own stage left it out.
+    Filtered(Filtered),
     /// Its time ran out in the queue.
     Expired,
     /// Lost by a bug of ours.
@@ -136,6 +148,7 @@ fn words_are_distinct_within_their_enum() {
     distinct(Reject::ALL.iter().map(|r| r.word()).collect());
     distinct(Shed::ALL.iter().map(|r| r.word()).collect());
     distinct(Refused::ALL.iter().map(|r| r.word()).collect());
+    distinct(Filtered::ALL.iter().map(|r| r.word()).collect());
     distinct(Internal::ALL.iter().map(|r| r.word()).collect());
     for (at, reject) in Reject::ALL.iter().enumerate() {
         assert_eq!(reject.index(), at);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan, TransformKind};
 use deliver::queue::{Block, BlockForm};
-use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Shed, Span};
+use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Shed};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
@@ -48,11 +48,18 @@ fn made_of(plan: &Plan, id: OutputId) -> MadeOf {
 #[derive(Debug)]
 enum Form {
     Lines(Encoder),
-    Pickle { encoder: Encoder, points: Vec<u8>, count: u32 },
-    Console { console: Console, begun: bool },
+    Pickle {
+        encoder: Encoder,
+        points: Vec<u8>,
+        count: u32,
+    },
+    Console {
+        console: Console,
+        begun: bool,
+    },
     PerlFile(PerlFile),
+    /// Packets as they came: their blocks are made elsewhere (`packets`).
     Packets,
-    PacketLines,
     Events,
 }
 
@@ -61,7 +68,6 @@ struct OpenBlock {
     bytes: Vec<u8>,
     copies: u32,
     frames: Vec<(u32, u32)>,
-    packets: Vec<Span>,
 }
 
 /// What the graphiteStats lines tell of the flush before (spec statsd §8.5).
@@ -111,8 +117,7 @@ impl OutputEncoder {
             OutputKind::PerlFile { stats_prefix, .. } => {
                 Form::PerlFile(PerlFile::new(stats_prefix, DOCUMENT_BYTES_MAX))
             }
-            OutputKind::Udp { .. } => Form::Packets,
-            OutputKind::Tcp { .. } => Form::PacketLines,
+            OutputKind::Packets(_) => Form::Packets,
             OutputKind::EventFile { .. } => Form::Events,
         };
         let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
@@ -150,7 +155,7 @@ impl OutputEncoder {
                 console.add(flushed);
             }
             Form::PerlFile(file) => file.add(flushed),
-            Form::Packets | Form::PacketLines | Form::Events => {
+            Form::Packets | Form::Events => {
                 debug_assert!(false, "routes lead no aggregates to `{}`", self.id.0);
             }
         }
@@ -184,7 +189,7 @@ impl OutputEncoder {
                 let documented = file.finish(&mut self.open.bytes);
                 self.document(documented);
             }
-            Form::Packets | Form::PacketLines | Form::Events => {}
+            Form::Packets | Form::Events => {}
         }
         self.close(now, out);
         let figures = &mut self.graphite;
@@ -206,30 +211,6 @@ impl OutputEncoder {
             flush_ms: self.graphite.flush_ms,
             flush_length: self.graphite.flush_length,
         }
-    }
-
-    /// Packets as they came.
-    pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
-        for packet in packets {
-            let packet = packet.of(bytes);
-            match self.form {
-                Form::Packets => {
-                    self.open.packets.push(Span::new(self.open.bytes.len(), packet.len()));
-                    self.open.bytes.extend_from_slice(packet);
-                    self.open.copies += 1;
-                }
-                Form::PacketLines => {
-                    self.open.bytes.extend_from_slice(packet);
-                    if packet.last() != Some(&b'\n') {
-                        self.open.bytes.push(b'\n');
-                    }
-                    self.open.end_frame(1);
-                }
-                _ => debug_assert!(false, "routes lead no packets to output {}", self.id.0),
-            }
-        }
-        // Packets are sent on at once: whoever repeats wants the copy now.
-        self.close(now, out);
     }
 
     /// One event.
@@ -266,16 +247,15 @@ impl OutputEncoder {
             self.open.bytes.clear();
             return;
         }
-        let OpenBlock { bytes, copies, frames, packets } = std::mem::take(&mut self.open);
+        let OpenBlock { bytes, copies, frames } = std::mem::take(&mut self.open);
         self.graphite.length += bytes.len() as u64;
         let form = match self.form {
             Form::Lines(_) | Form::Events => BlockForm::Lines,
-            Form::Packets => BlockForm::Packets(packets),
-            Form::Pickle { .. } | Form::Console { .. } | Form::PerlFile(_) | Form::PacketLines => {
+            Form::Pickle { .. } | Form::Console { .. } | Form::PerlFile(_) | Form::Packets => {
                 BlockForm::Frames(frames)
             }
         };
-        out.blocks.push((self.id, Block { bytes, copies, form, at_ns: now.mono_ns }));
+        out.blocks.push((self.id, Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns }));
     }
 
     /// A document's series are its copies; a document of no series still goes out as one.

@@ -12,6 +12,7 @@ mod encode;
 mod exchange;
 mod inspect;
 mod intake;
+mod packets;
 mod reload;
 mod routes;
 mod shard;

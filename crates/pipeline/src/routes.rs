@@ -3,13 +3,15 @@
 use config::plan::{Feed, OutputKind, Plan};
 use model::{OutputId, SourceId, TransformId};
 
+use crate::packets::Sharing;
+
 /// Where the records of one source go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceRoutes {
     /// Aggregations of its samples.
     pub(crate) transforms: Vec<TransformId>,
-    /// Outputs of its packets as they are.
-    pub(crate) raw: Vec<OutputId>,
+    /// Outputs of its packets as they came.
+    pub(crate) raw: Sharing,
     /// Outputs of its events.
     pub(crate) events: Vec<OutputId>,
 }
@@ -22,7 +24,7 @@ impl SourceRoutes {
 }
 
 fn takes_packets(kind: &OutputKind) -> bool {
-    matches!(kind, OutputKind::Udp { .. } | OutputKind::Tcp { .. })
+    matches!(kind, OutputKind::Packets(_))
 }
 
 fn takes_events(kind: &OutputKind) -> bool {
@@ -46,9 +48,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
             continue;
         }
         let output_id = OutputId(at as u16);
-        if takes_packets(&output.kind) {
-            routes.raw.push(output_id);
-        } else if takes_events(&output.kind) {
+        if !routes.raw.add(plan, output_id) && takes_events(&output.kind) {
             routes.events.push(output_id);
         }
     }

@@ -175,6 +175,7 @@ impl Shard {
             account: Arc::clone(accounts.source(id)),
             parser: Arc::clone(&source.parser),
             parses: source.routes.parses(),
+            raw: !source.routes.raw.is_empty(),
         }
     }
 
@@ -183,9 +184,7 @@ impl Shard {
         let Batch { view, packets, names, events, tally, mut receipt } = batch;
         let Shard { transforms, sources, outputs, .. } = self;
         let source = &sources[view.source.index()];
-        for id in &source.routes.raw {
-            outputs[id.index()].packets(view.bytes, packets, now, out);
-        }
+        source.routes.raw.blocks(view.bytes, packets, now, out);
         if !source.routes.parses() {
             receipt.settle(Outcome::Routed);
             return;
@@ -399,7 +398,6 @@ fn settle_added(receipt: &mut Receipt, added: Added) {
 /// Counts points that were never written: they are copies that were routed and shed at once.
 pub(crate) fn shed_points(account: &model::OutputAccount, reason: Shed, points: u64) {
     if points > 0 {
-        account.route(points);
-        account.settle(CopyOutcome::Shed(reason), points);
+        account.pass(CopyOutcome::Shed(reason), points, 0);
     }
 }

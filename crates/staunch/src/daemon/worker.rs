@@ -320,7 +320,7 @@ impl Worker {
         self.progress.resize(self.outlets.len(), (0, 0));
         let mut ahead = false;
         for (outlet, (taken, changed_ns)) in self.outlets.iter().zip(&mut self.progress) {
-            let taken_now = outlet.account.bytes_delivered.load(Relaxed);
+            let taken_now = outlet.account.bytes_delivered();
             if std::mem::replace(taken, taken_now) != taken_now {
                 *changed_ns = now.mono_ns;
             }

@@ -173,6 +173,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
             from: vec![SOURCE],
         }],
         outputs,
+        clusters: Vec::new(),
         http: Some(HTTP),
         management: vec![management?],
         data_dir: "staunch-data".into(),
