@@ -4,6 +4,7 @@
 //! or stopped -> rows and checks of the report. Not here: reading CPU time and counts (`contestant`), configs (`fanout`).
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -164,13 +165,14 @@ impl Copies<'_, '_> {
                 0.0,
             ),
             Check::at_most(
-                "copies that the account and the stopped endpoint's kernel differ by:",
+                "copies that the accounts and the stopped endpoints' kernel differ by:",
                 own.iter().map(Outage::stopped_astray).fold(0.0, f64::max),
                 0.0,
             ),
         ];
         let what = format!(
-            "{}, {} packets a run, to a live, a closed and a stopped UDP endpoint",
+            "{}, {} packets a run, to a live, a closed and a stopped UDP endpoint; Staunch also to a stopped unix \
+             datagram one",
             speed(self.args.outage_rate),
             figure(packets as f64)
         );
@@ -180,21 +182,26 @@ impl Copies<'_, '_> {
     fn outage_run(&self, daemon: Daemon, ring: &Ring, packets: u64) -> Result<Outage, BenchError> {
         let live = Counting::start(1).map_err(failed("start an endpoint"))?;
         let closed = Closed::new().map_err(failed("close an endpoint"))?;
-        let (stopped, stopped_at) =
-            Stopped::udp(self.ground.stand.core).map_err(failed("stop an endpoint"))?;
+        let core = self.ground.stand.core;
+        let (stopped, stopped_at) = Stopped::udp(core).map_err(failed("stop an endpoint"))?;
+        let path = self.ground.stand.dir.join(format!("stopped-{}.sock", stopped_at.port()));
+        let stopped_unix = Stopped::unix(&path, core).map_err(failed("stop an endpoint"))?;
         let mut to = live.addresses().map_err(failed("find an endpoint's port"))?;
         to.push(closed.address().map_err(failed("find an endpoint's port"))?);
         to.push(stopped_at);
-        let server = Server::start(&self.ground.stand, daemon, &|ports| config(daemon, &to, ports))?;
+        let server = Server::start(&self.ground.stand, daemon, &|ports| {
+            config(daemon, &to, ports) + &also_to_unix(daemon, &path)
+        })?;
         let contestant = Contestant::Server(server);
-        let run = measure(&contestant, self.ground.stand.core, ring, packets, self.args.outage_rate, &live)?;
+        let run = measure(&contestant, core, ring, packets, self.args.outage_rate, &live)?;
         let Contestant::Server(server) = contestant else { unreachable!("made as a server above") };
         let memory = server.memory()?;
         let accounts = match daemon {
             Daemon::Staunch => still_accounts(&server)?,
             Daemon::Node => Vec::new(),
         };
-        let stopped_took = stopped.taken().map_err(failed("read what a stopped endpoint held"))?;
+        let took = |stopped: &Stopped| stopped.taken().map_err(failed("read what a stopped endpoint held"));
+        let stopped_took = [took(&stopped)?, took(&stopped_unix)?];
         server.stop()?;
         Ok(Outage { run, accounts, stopped_took, memory_bytes: memory.resident_high })
     }
@@ -259,6 +266,17 @@ impl Copies<'_, '_> {
                 figure(lost as f64)
             ));
         }
+    }
+}
+
+/// What is added to a daemon's config so that it copies to the unix datagram socket at `path`, too. Node cannot.
+fn also_to_unix(daemon: Daemon, path: &Path) -> String {
+    match daemon {
+        Daemon::Staunch => format!(
+            "\n[outputs.stopped]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unixgram://{}\"]\n",
+            path.display()
+        ),
+        Daemon::Node => String::new(),
     }
 }
 
@@ -337,16 +355,17 @@ impl Run {
 #[derive(Clone, Debug)]
 struct Outage {
     run: Run,
-    /// The outputs' accounts: live, closed, stopped. None of a daemon that has none.
+    /// The outputs' accounts: live, closed, stopped, stopped unix. None of a daemon that has none.
     accounts: Vec<Account>,
-    /// What the stopped endpoint's kernel took.
-    stopped_took: u64,
+    /// What the kernel took for the two stopped endpoints.
+    stopped_took: [u64; 2],
     memory_bytes: u64,
 }
 
 /// Places of the endpoints in [`Outage::accounts`].
 const CLOSED: usize = 1;
 const STOPPED: usize = 2;
+const STOPPED_UNIX: usize = 3;
 
 impl Outage {
     fn rows(who: &'static str, runs: &[Outage], accounts: bool) -> Vec<Row> {
@@ -364,6 +383,9 @@ impl Outage {
                 row(who, "stopped: delivered", "", runs, |outage| outage.account(STOPPED).delivered as f64),
                 row(who, "stopped: lost, told", "", runs, |outage| outage.account(STOPPED).lost as f64),
                 row(who, "stopped: waiting", "", runs, |outage| outage.account(STOPPED).waiting as f64),
+                row(who, "unix: delivered", "", runs, |outage| outage.account(STOPPED_UNIX).delivered as f64),
+                row(who, "unix: lost, told", "", runs, |outage| outage.account(STOPPED_UNIX).lost as f64),
+                row(who, "unix: waiting", "", runs, |outage| outage.account(STOPPED_UNIX).waiting as f64),
             ]);
         }
         rows
@@ -383,9 +405,11 @@ impl Outage {
         self.accounts.iter().map(|account| account.copies.abs_diff(packets)).max().unwrap_or(0) as f64
     }
 
-    /// Difference between what the stopped output's account calls delivered and what the kernel took.
+    /// Largest difference between what a stopped output's account calls delivered and what the kernel took.
     fn stopped_astray(&self) -> f64 {
-        self.account(STOPPED).delivered.abs_diff(self.stopped_took) as f64
+        let delivered = [STOPPED, STOPPED_UNIX].map(|at| self.account(at).delivered);
+        let astray = delivered.iter().zip(&self.stopped_took).map(|(told, took)| told.abs_diff(*took));
+        astray.max().unwrap_or(0) as f64
     }
 }
 
@@ -483,8 +507,10 @@ mod tests {
         let mut run = Run::default();
         run.measured.counted.packets = 10;
         run.arrived = vec![Arrived { packets: 7, dropped: 2, ns: 3 }];
-        let accounts = vec![account(10, 9), account(10, 0), account(8, 6)];
-        let outage = Outage { run, accounts, stopped_took: 5, memory_bytes: 0 };
+        let accounts = vec![account(10, 9), account(10, 0), account(8, 6), account(10, 4)];
+        let mut outage = Outage { run, accounts, stopped_took: [5, 4], memory_bytes: 0 };
         assert_eq!((outage.live(), outage.copies_astray(), outage.stopped_astray()), (9.0, 2.0, 1.0));
+        outage.stopped_took = [6, 7];
+        assert_eq!(outage.stopped_astray(), 3.0);
     }
 }

@@ -226,7 +226,6 @@ impl Stopped {
     ///
     /// # Errors
     /// As [`Self::udp`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "waits for outputs of type unix"))]
     pub(super) fn unix(path: &Path, core: Option<usize>) -> io::Result<Stopped> {
         Stopped::with(UnixDatagram::bind(path)?.into(), core)
     }
