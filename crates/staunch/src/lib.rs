@@ -5,6 +5,7 @@ pub mod bench;
 pub mod cli;
 pub mod clock;
 pub mod daemon;
+pub mod kernel;
 pub mod outputs;
 pub mod sources;
 pub mod sys;
