@@ -10,3 +10,4 @@ pub mod outputs;
 pub mod sources;
 pub mod sys;
 pub mod talk;
+mod top;

@@ -24,3 +24,4 @@ mod reload;
 mod sources;
 mod stop;
 mod support;
+mod top;
