@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
+use crate::kernel::Kernel;
 
 /// Most bytes between connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 16 << 20;
@@ -61,6 +62,8 @@ pub struct Shared {
     pub stopping: AtomicBool,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
+    /// What the kernel holds and drops of our datagram sockets.
+    pub kernel: Kernel,
     /// Reloads that took effect, and that were refused.
     pub reloads: Reloads,
 }
