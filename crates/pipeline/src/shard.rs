@@ -235,6 +235,17 @@ impl Shard {
         receipt.settle(Outcome::Filtered);
     }
 
+    /// Outputs that must have room before a batch of the source is taken, if the source can wait: those of its packets
+    /// with `when_full = "block"`.
+    pub fn blocking(&self, source: SourceId) -> &[OutputId] {
+        self.sources.get(source.index()).map_or(&[], |source| &source.routes.blocking)
+    }
+
+    /// True when some source waits for some output.
+    pub fn blocks(&self) -> bool {
+        self.sources.iter().any(|source| !source.routes.blocking.is_empty())
+    }
+
     /// Takes a batch that crossed a thread border.
     pub fn push_owned(&mut self, batch: SampleBatch, now: Now, out: &mut Routed) {
         borrowed(batch, |batch| self.push(batch, now, out));

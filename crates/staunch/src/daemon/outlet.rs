@@ -68,6 +68,13 @@ impl Outlet {
         self.wake();
     }
 
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
+    pub fn takes(&self, bytes: u64, records: u64) -> bool {
+        let queue = self.queue();
+        let nothing_waits = queue.is_empty() && self.sender_copies.load(Relaxed) == 0;
+        nothing_waits || queue.has_room(bytes, records)
+    }
+
     /// Wakes the output, to look at its queue or at its orders.
     pub fn wake(&self) {
         self.more.notify_one();

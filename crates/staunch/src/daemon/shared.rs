@@ -15,8 +15,8 @@ use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
 
-/// Most bytes between connections and the shard.
-pub const EXCHANGE_BYTES_MAX: usize = 16 << 20;
+/// Most bytes of one source between its connections and the shard.
+pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
 
 /// Most sources of a plan, those retired by reloads included.
 pub const SOURCES_MAX: usize = 1024;
