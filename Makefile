@@ -31,6 +31,7 @@ test:
 	@$(STEP) side-by-side compat/side_by_side.py --seconds 12
 	@$(STEP) management compat/management.py
 	@$(STEP) features compat/features.py
+	@$(STEP) rings compat/rings.js
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -42,15 +43,19 @@ test:
 bench:
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
 	cargo run --release --package staunch -- bench statsd
+	cargo run --release --package staunch -- bench fanout
 
 compat: tools
 	cargo build --locked --package staunch
+	cargo build --locked --package process --example placement
 	compat/side_by_side.py --self-test
 	compat/side_by_side.py --seconds 600 --random 10
 	compat/management.py --self-test
 	compat/management.py
 	compat/features.py --self-test
 	compat/features.py
+	compat/rings.js --self-test
+	compat/rings.js
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

@@ -26,6 +26,8 @@ ROOT = COMPAT.parent
 # Below the range that the kernel gives to connecting sockets, so that nobody takes a port between check and use.
 _PORT_FIRST, _PORT_LAST = 20_000, 32_000
 _port_lock = threading.Lock()
+# Abstract unix sockets, one for each port that was given out: what tells other runs on this machine that it is taken.
+_port_claims = []
 _port_next = random.SystemRandom().randrange(_PORT_FIRST, _PORT_LAST)
 
 
@@ -34,14 +36,26 @@ class DaemonError(Exception):
 
 
 def free_port():
-    """A port that is free for UDP and TCP on loopback now, and that this process gives out once."""
+    """A port that is free for UDP and TCP on loopback now, and that no run on this machine gives out while this one lasts."""
     global _port_next
     with _port_lock:
         for _ in range(_PORT_LAST - _PORT_FIRST):
             _port_next = _port_next + 1 if _port_next + 1 < _PORT_LAST else _PORT_FIRST
-            if _is_free(_port_next, socket.SOCK_DGRAM) and _is_free(_port_next, socket.SOCK_STREAM):
+            free = _is_free(_port_next, socket.SOCK_DGRAM) and _is_free(_port_next, socket.SOCK_STREAM)
+            if free and _claim(_port_next):
                 return _port_next
     raise DaemonError("no free port")
+
+
+def _claim(port):
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        claim.bind(f"\0staunch-compat-port-{port}")
+    except OSError:
+        claim.close()
+        return False
+    _port_claims.append(claim)
+    return True
 
 
 def _is_free(port, kind):

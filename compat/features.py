@@ -60,9 +60,9 @@ class UdpSink:
     """Datagrams that arrive at a port."""
 
     def __init__(self):
-        self.port = free_port()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", self.port))
+        self._socket.bind(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
         self._socket.settimeout(3)
 
     def take(self, count):
@@ -78,10 +78,10 @@ class TcpSink:
     """Bytes that arrive at a port, over however many connections."""
 
     def __init__(self):
-        self.port = free_port()
         self._bytes = []
         self._lock = threading.Lock()
-        self._server = socket.create_server(("127.0.0.1", self.port))
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):

@@ -63,13 +63,13 @@ def parse_pickle(data):
 
 
 class Listener:
-    """Listens on a port of its own until closed.
+    """Listens on a port of its own, `port`, until closed.
 
     With `last`, the name of the point that ends a flush, points are given out a flush at a time: each connection's
     are put together on their own, so that neither a pause within a flush nor a reader who comes late mixes two.
     """
 
-    def __init__(self, port, pickle=False, last=None):
+    def __init__(self, pickle=False, last=None):
         self._parse = parse_pickle if pickle else parse_lines
         self._lock = threading.Lock()
         self._points = []
@@ -78,7 +78,8 @@ class Listener:
         self._last_arrival = 0.0
         self._error = None
         self._stop = False
-        self._server = socket.create_server(("127.0.0.1", port))
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
         self._server.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._server, selectors.EVENT_READ)

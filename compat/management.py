@@ -158,9 +158,9 @@ class Instance:
     """A daemon with a configuration of its own, fed over UDP."""
 
     def __init__(self, command, folder, name, **options):
-        self.port, self.management, graphite = free_port(), free_port(), free_port()
+        self.port, self.management = free_port(), free_port()
         # Only so that the last flush finds somebody who takes it.
-        self._listener = Listener(graphite)
+        self._listener = Listener()
         self.config = {
             "port": self.port,
             "address": "127.0.0.1",
@@ -168,7 +168,7 @@ class Instance:
             "mgmt_address": "127.0.0.1",
             "backends": ["./backends/graphite"],
             "graphiteHost": "127.0.0.1",
-            "graphitePort": graphite,
+            "graphitePort": self._listener.port,
             "flushInterval": 600_000,
             "percentThreshold": [90, 95],
             "graphite": {"legacyNamespace": False},

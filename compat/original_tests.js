@@ -194,6 +194,16 @@ function whenListening(port, done) {
   probe.on('error', () => setTimeout(whenListening, 20, port, done));
 }
 
+// Abstract unix sockets: they tell other runs on this machine which ports are taken (see `_claim` in daemon.py).
+const claims = [];
+
+function claim(port) {
+  return new Promise((done) => {
+    const socket = net.createServer().on('error', () => done(false));
+    socket.listen(`\0staunch-compat-port-${port}`, () => { socket.unref(); claims.push(socket); done(true); });
+  });
+}
+
 // A port that is free for UDP and TCP, below those that the kernel gives to connecting sockets.
 async function freePort() {
   for (;;) {
@@ -206,6 +216,6 @@ async function freePort() {
       const probe = dgram.createSocket('udp4').on('error', () => done(false));
       probe.bind(port, '127.0.0.1', () => probe.close(() => done(true)));
     });
-    if (udp) return port;
+    if (udp && await claim(port)) return port;
   }
 }

@@ -246,14 +246,15 @@ class Side:
     def __init__(self, name, command, case, folder, extra=()):
         self.name = name
         self.case = case
-        self.port, self.management, graphite = free_port(), free_port(), free_port()
+        self.port, self.management = free_port(), free_port()
+        self.listener = Listener(pickle=case.pickle, last=case.end_of_flush())
         config = {
             "port": self.port,
             "address": "127.0.0.1",
             "mgmt_port": self.management,
             "mgmt_address": "127.0.0.1",
             "graphiteHost": "127.0.0.1",
-            "graphitePicklePort" if case.pickle else "graphitePort": graphite,
+            "graphitePicklePort" if case.pickle else "graphitePort": self.listener.port,
             "backends": ["./backends/graphite"],
             "flushInterval": str(case.interval_ms) if case.drawn else case.interval_ms,
             "automaticConfigReload": False,
@@ -263,7 +264,6 @@ class Side:
             config[key] = value
         path = pathlib.Path(folder) / f"{case.name}-{name}.js"
         path.write_text(f"// {case.name}\n" + FORMS[case.written](config))
-        self.listener = Listener(graphite, pickle=case.pickle, last=case.end_of_flush())
         try:
             self.daemon = Daemon(self._words(command, path), name=name, cwd=folder, env=ENVIRONMENT)
         except OSError as error:

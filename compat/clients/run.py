@@ -13,6 +13,7 @@ A client is skipped, loudly, when its language is not on this machine (no `go`; 
 """
 
 import argparse
+import contextlib
 import functools
 import json
 import os
@@ -200,7 +201,7 @@ def environment():
 
 def against_staunch(clients):
     with tempfile.TemporaryDirectory(prefix="clients-") as folder:
-        graphite, http = free_port(), free_port()
+        http = free_port()
         places, listens = {}, {}
         for client in clients:
             if client.transport in ("udp", "tcp"):
@@ -209,9 +210,11 @@ def against_staunch(clients):
                 places[client.name] = f"{folder}/{client.name}.sock"
             listens[client.name] = f"{client.transport}://{places[client.name]}"
         path = pathlib.Path(folder) / "clients.toml"
-        path.write_text(config(clients, listens, graphite, folder))
         argv = [staunch_binary(), "run", str(path), "--http", f"127.0.0.1:{http}"]
-        with Listener(graphite) as listener, Daemon(argv, name="staunch") as daemon:
+        with contextlib.ExitStack() as stack:
+            listener = stack.enter_context(Listener())
+            path.write_text(config(clients, listens, listener.port, folder))
+            daemon = stack.enter_context(Daemon(argv, name="staunch"))
             daemon.wait_http(f"http://127.0.0.1:{http}/ready")
             sent, verdicts = send_all(clients, places)
             accounts = settled_accounts(f"http://127.0.0.1:{http}/api/v1/accounts", sent)

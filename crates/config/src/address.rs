@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::options::Scheme;
-use crate::plan::{Endpoint, Listen};
+use crate::plan::{Destination, Endpoint, Listen};
 
 /// What is wrong with an address: for the caret, and perhaps what to write instead.
 #[derive(Debug, PartialEq, Eq)]
@@ -131,19 +131,6 @@ fn unescape(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Reads one entry of `to`: `tcp://host:port`.
-pub(crate) fn parse_endpoint(text: &str, scheme: Scheme) -> Result<Endpoint, BadAddress> {
-    let word = scheme.word();
-    match text.split_once("://") {
-        Some((given, rest)) if given == word => parse_host_port(rest),
-        Some((given, _)) => bad(format!("this output speaks {word}://, not {given}://")),
-        None => Err(BadAddress {
-            label: format!("does not begin with {word}://"),
-            hint: parse_host_port(text).ok().map(|_| format!("write \"{word}://{text}\"")),
-        }),
-    }
-}
-
 /// Reads `host:port`, the host being a name, an IPv4 address, or an IPv6 address in brackets.
 pub(crate) fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
     let Some((host, port)) = text.rsplit_once(':').filter(|(_, port)| !port.contains(']')) else {
@@ -167,6 +154,50 @@ pub(crate) fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
         return bad("its host is neither a name nor an address");
     }
     Ok(Endpoint { host: host.into(), port })
+}
+
+/// Reads one entry of `to` of an output of packets: `udp://host:port`, `unixgram:///path`, ….
+pub(crate) fn parse_destination(text: &str, schemes: &[Scheme]) -> Result<Destination, BadAddress> {
+    let words =
+        || schemes.iter().map(|scheme| format!("{}://", scheme.word())).collect::<Vec<_>>().join(", ");
+    let Some((given, rest)) = text.split_once("://") else {
+        let host_port = parse_host_port(text).is_ok();
+        let hint = schemes.first().filter(|scheme| host_port && scheme.is_host());
+        let hint = hint.map(|scheme| format!("write \"{}://{text}\"", scheme.word()));
+        return Err(BadAddress { label: format!("begins with none of {}", words()), hint });
+    };
+    let Some(scheme) = schemes.iter().find(|scheme| scheme.word() == given) else {
+        return bad(format!("this output speaks {}, not {given}://", words()));
+    };
+    match scheme {
+        Scheme::Udp => parse_host_port(rest).map(Destination::Udp),
+        Scheme::Tcp => parse_host_port(rest).map(Destination::Tcp),
+        Scheme::UnixDatagram | Scheme::UnixStream => match parse_unix(rest)? {
+            (_, Some(_)) => bad("`?mode=` is for sockets that are made, not for those that are sent to"),
+            (path, None) if *scheme == Scheme::UnixDatagram => Ok(Destination::UnixDatagram(path)),
+            (path, None) => Ok(Destination::UnixStream(path)),
+        },
+    }
+}
+
+/// Writes one entry of `to` of an output of packets.
+pub(crate) fn destination_text(to: &Destination) -> String {
+    match to {
+        Destination::Udp(host) => format!("udp://{}", host_port_text(host)),
+        Destination::Tcp(host) => format!("tcp://{}", host_port_text(host)),
+        Destination::UnixDatagram(path) => format!("unixgram://{}", unix_text(path, None)),
+        Destination::UnixStream(path) => format!("unix://{}", unix_text(path, None)),
+    }
+}
+
+/// What a destination is called in the name of an output that has several: without its scheme.
+pub(crate) fn destination_name(to: &Destination) -> String {
+    match to {
+        Destination::Udp(host) | Destination::Tcp(host) => host_port_text(host),
+        Destination::UnixDatagram(path) | Destination::UnixStream(path) => {
+            path.to_string_lossy().into_owned()
+        }
+    }
 }
 
 /// Writes `host:port`.
@@ -231,13 +262,16 @@ mod tests {
         for (text, host, port) in
             [("a.b-c_1:2003", "a.b-c_1", 2003), ("[::1]:1", "::1", 1), ("10.0.0.5:65535", "10.0.0.5", 65535)]
         {
-            let got = parse_endpoint(&format!("tcp://{text}"), Scheme::Tcp).unwrap();
-            assert_eq!((&*got.host, got.port), (host, port));
-            assert_eq!(host_port_text(&got), text);
+            let text = format!("tcp://{text}");
+            let got = parse_destination(&text, &[Scheme::Tcp]).unwrap();
+            assert_eq!(got, Destination::Tcp(Endpoint { host: host.into(), port }));
+            assert_eq!(got.to_string(), text);
         }
         let bad = [
-            ("udp://h:1", "speaks tcp://"),
-            ("h:1", "does not begin with tcp://"),
+            ("udp://h:1", "speaks tcp://, unix://, not udp://"),
+            ("h:1", "begins with none of tcp://, unix://"),
+            ("unix://", "no path"),
+            ("unix:///x?mode=660", "sockets that are made"),
             ("tcp://h", "no port"),
             ("tcp://[::1]", "no port"),
             ("tcp://h:0", "not a number of 1"),
@@ -248,8 +282,12 @@ mod tests {
             ("tcp://:1", "neither a name"),
         ];
         for (text, want) in bad {
-            let got = parse_endpoint(text, Scheme::Tcp).unwrap_err();
+            let got = parse_destination(text, &[Scheme::Tcp, Scheme::UnixStream]).unwrap_err();
             assert!(got.label.contains(want), "{text}: {}", got.label);
+        }
+        for text in ["udp://[::1]:1", "unixgram:///run/a%3Fb", "unix://@name"] {
+            let schemes = [Scheme::Udp, Scheme::UnixDatagram, Scheme::UnixStream];
+            assert_eq!(parse_destination(text, &schemes).map(|to| to.to_string()), Ok(text.to_owned()));
         }
         let host = "x".repeat(HOST_BYTES_MAX);
         assert!(parse_host_port(&format!("{host}:1")).is_ok());
@@ -259,7 +297,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "(udp|tcp|unix)?(://)?.{0,20}") {
-            let _ = (parse_listen(&text), parse_endpoint(&text, Scheme::Udp));
+            let _ = (parse_listen(&text), parse_destination(&text, &[Scheme::Udp, Scheme::UnixDatagram]));
         }
     }
 }

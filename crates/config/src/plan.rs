@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use deliver::plan::{QueueLimits, SenderPlan};
-use model::{SourceId, TransformId};
+use model::{OutputId, SourceId, TransformId};
 use process::aggregate::AggregatePlan;
+use process::placement::{HealthPlan, KeyForm, Placement};
+use process::stage::StagePlan;
 use wire::graphite::Namespace;
 use wire::statsd::Options;
+use wire::statsd::rewrite::{AggregateForm, RewritePlan};
 
 /// A whole pipeline and the daemon around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +21,8 @@ pub struct Plan {
     pub transforms: Vec<TransformPlan>,
     /// Outputs; a [`model::OutputId`] is an index into them.
     pub outputs: Vec<OutputPlan>,
+    /// Outputs that share the lines of their sources instead of each getting all of them.
+    pub clusters: Vec<ClusterPlan>,
     /// HTTP: `/healthz`, `/metrics`, `/api/v1`. None when switched off.
     pub http: Option<SocketAddr>,
     /// StatsD management ports.
@@ -152,6 +157,49 @@ pub struct OutputPlan {
     pub from: Vec<Feed>,
     /// Bounds of its queue.
     pub queue: QueueLimits,
+    /// Whether `/ready` says no while its endpoint is down.
+    pub required: bool,
+    /// How its endpoint is asked whether it is well; none: only by sending to it.
+    pub check: Option<CheckPlan>,
+}
+
+/// Endpoints among which lines are shared: each goes to the one that owns its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterPlan {
+    /// As the user named it.
+    pub name: String,
+    /// How keys are placed.
+    pub placement: Placement,
+    /// What of a line is its key.
+    pub key: KeyForm,
+    /// Its outputs, in the order that the placement goes by. They are fed through the cluster only.
+    pub members: Vec<OutputId>,
+    /// What the placement knows each member as: `host:port` as the user wrote it.
+    pub labels: Vec<String>,
+}
+
+/// An active check of an endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckPlan {
+    /// What is asked.
+    pub kind: CheckKind,
+    /// Where.
+    pub at: Endpoint,
+    /// Time between two checks, and how long an answer may take, in milliseconds.
+    pub every_ms: u64,
+    /// How many answers decide.
+    pub health: HealthPlan,
+}
+
+/// What a check asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// `health` on a StatsD management port; the answer holds `up` (spec statsd §13).
+    Management,
+    /// That a TCP connection can be made.
+    Connect,
+    /// GET this path; the status is 200 to 299.
+    Http(String),
 }
 
 /// A host and a port, resolved when needed.
@@ -202,18 +250,8 @@ pub enum OutputKind {
         /// Keys that start with this and a dot are left out.
         stats_prefix: String,
     },
-    /// Raw packets to a UDP endpoint.
-    Udp {
-        /// One endpoint.
-        to: Endpoint,
-    },
-    /// Raw packets to a TCP endpoint, LF behind each.
-    Tcp {
-        /// One endpoint.
-        to: Endpoint,
-        /// Retries and time-outs.
-        sender: SenderPlan,
-    },
+    /// Packets of a source, or what becomes of their lines, to an endpoint that takes StatsD.
+    Packets(PacketsPlan),
     /// Events as JSON lines appended to a file of bounded size.
     EventFile {
         /// The file that is written now; rotated ones get `.1`, `.2`, ….
@@ -223,6 +261,82 @@ pub enum OutputKind {
         /// Rotated files that are kept.
         files_max: u32,
     },
+}
+
+/// An output of packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PacketsPlan {
+    /// One endpoint.
+    pub to: Destination,
+    /// How packets follow each other on a stream; nothing to datagrams.
+    pub framing: Framing,
+    /// Retries and time-outs.
+    pub sender: SenderPlan,
+    /// What becomes of their lines. None: packets go as they came.
+    pub lines: Option<Box<LinesPlan>>,
+}
+
+/// An output that looks into packets: takes lines apart, may leave some out or change them, and packs them anew. It
+/// takes aggregates too, as samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinesPlan {
+    /// Which lines it wants.
+    pub stage: StagePlan,
+    /// What is changed in them.
+    pub rewrite: RewritePlan,
+    /// Longest packet that several lines may make, in bytes; 0: each line is a packet.
+    pub packet_bytes_max: usize,
+    /// Longest time that a line waits for others, in milliseconds.
+    pub flush_delay_ms: u64,
+    /// How aggregates become samples.
+    pub aggregates: AggregateForm,
+}
+
+impl PacketsPlan {
+    /// How UDP endpoints are treated: there is no connection that takes time to make, and what waits for one that is
+    /// away soon becomes stale.
+    pub const UDP_SENDER: SenderPlan = SenderPlan {
+        retry_min_ms: 100,
+        retry_max_ms: 2_000,
+        connect_timeout_ms: 5_000,
+        write_timeout_ms: 10_000,
+    };
+}
+
+/// Where packets can go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// Datagrams to a host.
+    Udp(Endpoint),
+    /// A stream to a host.
+    Tcp(Endpoint),
+    /// Datagrams to a unix socket; `@name` for an abstract one.
+    UnixDatagram(PathBuf),
+    /// A stream to a unix socket; `@name` for an abstract one.
+    UnixStream(PathBuf),
+}
+
+impl Destination {
+    /// True when each packet is sent as a datagram.
+    pub fn is_datagram(&self) -> bool {
+        matches!(self, Destination::Udp(_) | Destination::UnixDatagram(_))
+    }
+}
+
+/// `udp://host:port`, `unixgram:///path`, … as configs write it.
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::address::destination_text(self))
+    }
+}
+
+/// How packets follow each other on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// LF behind each packet that has none at its end.
+    Lines,
+    /// Its length before each packet, 4 bytes little-endian (DogStatsD).
+    Frames,
 }
 
 /// Wire form of Graphite points.

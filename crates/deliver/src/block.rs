@@ -1,4 +1,8 @@
 //! A block: many encoded records that move together, and where one ends and the next begins.
+//!
+//! The bytes are shared: outputs that send the same packets hold the same block, and each counts all of it.
+
+use std::sync::Arc;
 
 use model::{PacketBatch, Span};
 
@@ -6,11 +10,11 @@ use model::{PacketBatch, Span};
 /// allows; smaller ones make better use of it, because a block is kept or shed as a whole.
 pub const BLOCK_BYTES_MAX: usize = 128 * 1024;
 
-/// Encoded records on their way to one output. Moved, never copied.
+/// Encoded records on their way to one output. A clone shares the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The bytes as they will be written.
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<Vec<u8>>,
     /// Copies in it: records that were routed to the output.
     pub copies: u32,
     /// How the bytes divide into copies.
@@ -27,26 +31,36 @@ pub enum BlockForm {
     /// (end of the frame in the block's bytes, copies in the frame), ends ascending. A frame arrives as a
     /// whole or not at all: a pickle frame, a packet with LF behind it, a document.
     Frames(Vec<(u32, u32)>),
-    /// One copy for each packet, ascending, without gaps.
-    Packets(Vec<Span>),
+    /// One copy for each packet, ascending. What stands between two packets, such as an LF, belongs to the first on a
+    /// stream and is left out by a datagram sender.
+    Packets(Arc<Vec<Span>>),
 }
 
 impl Block {
     /// A block of `copies` lines, each ended by LF.
     pub fn lines(bytes: Vec<u8>, copies: u32, at_ns: u64) -> Block {
-        Block { bytes, copies, form: BlockForm::Lines, at_ns }
+        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Lines, at_ns }
     }
 
     /// A block of frames: (end, copies) of each, ends ascending.
     pub fn frames(bytes: Vec<u8>, frames: Vec<(u32, u32)>, at_ns: u64) -> Block {
         let copies = frames.iter().map(|frame| frame.1).sum();
-        Block { bytes, copies, form: BlockForm::Frames(frames), at_ns }
+        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Frames(frames), at_ns }
     }
 
     /// A block of packets, one copy each.
     pub fn packets(packets: PacketBatch, at_ns: u64) -> Block {
         let copies = u32::try_from(packets.packets.len()).expect("an arena has under 4 Gi packets");
-        Block { bytes: packets.bytes, copies, form: BlockForm::Packets(packets.packets), at_ns }
+        let form = BlockForm::Packets(Arc::new(packets.packets));
+        Block { bytes: Arc::new(packets.bytes), copies, form, at_ns }
+    }
+
+    /// Bytes of all its copies, as an account counts them: what stands between packets is not part of them.
+    pub fn copy_bytes(&self) -> u64 {
+        match &self.form {
+            BlockForm::Lines | BlockForm::Frames(_) => self.bytes.len() as u64,
+            BlockForm::Packets(packets) => packets.iter().map(|packet| u64::from(packet.len)).sum(),
+        }
     }
 
     /// Memory that the block holds: what counts against a queue's bound. Unused capacity is held as well.
@@ -60,22 +74,44 @@ impl Block {
         (self.bytes.capacity() + borders + 2 * FIXED_BYTES) as u64
     }
 
-    /// Copies that end in `from + 1 ..= to`.
-    pub(crate) fn copies_between(&self, from: usize, to: usize) -> u32 {
+    /// Copies that end in `from + 1 ..= to`, and their bytes.
+    pub(crate) fn copies_between(&self, from: usize, to: usize) -> (u32, u64) {
         if from >= to {
-            return 0;
+            return (0, 0);
         }
         match &self.form {
-            BlockForm::Lines => memchr::memchr_iter(b'\n', &self.bytes[from..to]).count() as u32,
+            BlockForm::Lines => {
+                let lines = memchr::memchr_iter(b'\n', &self.bytes[from..to]).count();
+                (lines as u32, (to - from) as u64)
+            }
             BlockForm::Frames(frames) => {
                 let first = frames.partition_point(|frame| frame.0 as usize <= from);
-                frames[first..].iter().take_while(|frame| frame.0 as usize <= to).map(|frame| frame.1).sum()
+                let ended = frames[first..].iter().take_while(|frame| frame.0 as usize <= to);
+                (ended.map(|frame| frame.1).sum(), (to - from) as u64)
             }
             BlockForm::Packets(packets) => {
-                let first = packets.partition_point(|packet| end_of(*packet) <= from);
-                packets[first..].iter().take_while(|packet| end_of(**packet) <= to).count() as u32
+                let (first, last) = (self.packets_up_to(packets, from), self.packets_up_to(packets, to));
+                let bytes = packets[first..last].iter().map(|packet| u64::from(packet.len)).sum();
+                ((last - first) as u32, bytes)
             }
         }
+    }
+
+    /// How many packets have ended at `at`, with what stands behind them.
+    fn packets_up_to(&self, packets: &[Span], at: usize) -> usize {
+        if at >= self.bytes.len() {
+            return packets.len();
+        }
+        if at == 0 {
+            return 0;
+        }
+        // A packet ends where the next one begins, so as many have ended as others begin up to `at`.
+        packets.partition_point(|packet| packet.at as usize <= at).saturating_sub(1)
+    }
+
+    /// Where packet `place` begins; past the last one: the end of the bytes.
+    fn packet_start(&self, packets: &[Span], place: usize) -> usize {
+        packets.get(place).map_or(self.bytes.len(), |packet| packet.at as usize)
     }
 
     /// The last border in `from ..= at`, where `from` itself is one.
@@ -89,10 +125,7 @@ impl Block {
                 let after = frames.partition_point(|frame| frame.0 as usize <= at);
                 after.checked_sub(1).map(|last| frames[last].0 as usize)
             }
-            BlockForm::Packets(packets) => {
-                let after = packets.partition_point(|packet| end_of(*packet) <= at);
-                after.checked_sub(1).map(|last| end_of(packets[last]))
-            }
+            BlockForm::Packets(packets) => Some(self.packet_start(packets, self.packets_up_to(packets, at))),
         };
         border.unwrap_or(from).max(from)
     }
@@ -106,8 +139,8 @@ impl Block {
                 frames.get(after).map(|frame| frame.0 as usize)
             }
             BlockForm::Packets(packets) => {
-                let after = packets.partition_point(|packet| end_of(*packet) <= from);
-                packets.get(after).map(|packet| end_of(*packet))
+                let place = packets.partition_point(|packet| packet.at as usize <= from);
+                Some(self.packet_start(packets, place))
             }
         };
         border.unwrap_or(self.bytes.len()).min(self.bytes.len())
@@ -117,24 +150,22 @@ impl Block {
 /// A block and what the queue notes beside it.
 const FIXED_BYTES: usize = size_of::<crate::queue::Entry>();
 
-fn end_of(packet: Span) -> usize {
-    packet.at as usize + packet.len as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn forms() -> [Block; 3] {
+    fn forms() -> [Block; 4] {
         // Three copies that end at 2, 5 and 9, in each form.
         let mut batch = PacketBatch::default();
         for packet in [&b"a\n"[..], b"bb\n", b"ccc\n"] {
             batch.push(packet);
         }
+        let gaps = vec![Span::new(0, 1), Span::new(2, 2), Span::new(5, 3)];
         [
             Block::lines(b"a\nbb\nccc\n".to_vec(), 3, 0),
             Block::frames(b"a\nbb\nccc\n".to_vec(), vec![(2, 1), (5, 1), (9, 1)], 0),
             Block::packets(batch, 0),
+            Block::packets(PacketBatch { bytes: b"a\nbb\nccc\n".to_vec(), packets: gaps }, 0),
         ]
     }
 
@@ -145,7 +176,7 @@ mod tests {
         let table = table.into_iter().chain([(0, 9, 3, 9), (5, 8, 0, 5), (5, 9, 1, 9), (9, 9, 0, 9)]);
         for (from, to, copies, border) in table {
             for block in forms() {
-                assert_eq!(block.copies_between(from, to), copies, "{from}..{to} of {block:?}");
+                assert_eq!(block.copies_between(from, to).0, copies, "{from}..{to} of {block:?}");
                 assert_eq!(block.border_before(from, to), border, "{from}..{to} of {block:?}");
             }
         }
@@ -162,6 +193,17 @@ mod tests {
         assert_eq!((block.border_after(2), block.border_before(2, 3), block.border_before(2, 4)), (4, 2, 4));
         let block = Block::frames(b"abc".to_vec(), vec![(9, 1)], 0);
         assert_eq!((block.border_after(0), block.border_before(0, 2)), (3, 0));
+    }
+
+    #[test]
+    fn empty_packets_are_copies_of_no_bytes() {
+        let spans = [(0, 0), (0, 2), (2, 0), (2, 0), (2, 1), (3, 0)].map(|(at, len)| Span::new(at, len));
+        let block = Block::packets(PacketBatch { bytes: b"abc".to_vec(), packets: spans.to_vec() }, 0);
+        assert_eq!((block.copies, block.copy_bytes()), (6, 3));
+        // The first has no byte to end with and is counted with the second.
+        assert_eq!(block.copies_between(0, 3), (6, 3));
+        assert_eq!(block.copies_between(0, 2).0 + block.copies_between(2, 3).0, 6);
+        assert_eq!((block.border_after(0), block.border_after(2)), (2, 3));
     }
 
     #[test]

@@ -16,7 +16,9 @@ pub enum WhenFull {
 pub struct QueueLimits {
     /// Most bytes, in flight included; at least [`QueueLimits::BYTES_MIN`].
     pub bytes_max: u64,
-    /// What happens past it.
+    /// Most copies, in flight included; 0 for as many as there are bytes for. A single block may be larger.
+    pub records_max: u64,
+    /// What happens past either.
     pub when_full: WhenFull,
     /// Blocks older than this many milliseconds are shed as `too_old`; 0 for never.
     pub age_max_ms: u64,
@@ -31,7 +33,7 @@ const _: () = assert!(QueueLimits::BYTES_MIN >= 2 * crate::block::BLOCK_BYTES_MA
 
 impl Default for QueueLimits {
     fn default() -> Self {
-        QueueLimits { bytes_max: 256 << 20, when_full: WhenFull::ShedOldest, age_max_ms: 0 }
+        QueueLimits { bytes_max: 256 << 20, records_max: 0, when_full: WhenFull::ShedOldest, age_max_ms: 0 }
     }
 }
 

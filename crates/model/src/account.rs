@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::{CopyOutcome, Internal, Outcome, Refused, Reject, Shed};
+use crate::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed};
 
 /// Counts of one source. Unit: records, unless a field says packets or bytes.
 #[derive(Debug)]
@@ -49,18 +49,21 @@ pub struct SourceAccount {
     pub last_packet_s: AtomicU64,
 }
 
-/// Counts of one output, in copies: records that were routed to it.
-#[derive(Debug)]
+/// Counts of one output, in copies (records that were routed to it) and in the bytes of those copies.
+#[derive(Debug, Default)]
 pub struct OutputAccount {
-    copies: AtomicU64,
-    delivered: AtomicU64,
-    shed: [AtomicU64; Shed::COUNT],
-    refused: [AtomicU64; Refused::COUNT],
-    expired: AtomicU64,
-    internal: [AtomicU64; Internal::COUNT],
-    /// Bytes delivered.
-    pub bytes_delivered: AtomicU64,
-    /// Bytes waiting in the queue or in flight.
+    copies: Count,
+    delivered: Count,
+    shed: [Count; Shed::COUNT],
+    refused: [Count; Refused::COUNT],
+    filtered: [Count; Filtered::COUNT],
+    expired: Count,
+    internal: [Count; Internal::COUNT],
+    /// Copies without an outcome.
+    copies_waiting: AtomicU64,
+    /// Most copies without an outcome so far.
+    copies_waiting_high: AtomicU64,
+    /// Memory held by the queue and what is in flight, in bytes.
     pub bytes_waiting: AtomicU64,
     /// Largest `bytes_waiting` so far.
     pub bytes_waiting_high: AtomicU64,
@@ -72,6 +75,28 @@ pub struct OutputAccount {
     pub resent: AtomicU64,
     /// Unix seconds of the last failure; 0 for none.
     pub last_error_s: AtomicU64,
+}
+
+/// Copies, and the bytes that they have on the wire.
+#[derive(Debug, Default)]
+struct Count {
+    copies: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Count {
+    fn add(&self, copies: u64, bytes: u64) {
+        self.copies.fetch_add(copies, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    fn copies(&self) -> u64 {
+        self.copies.load(Relaxed)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
 }
 
 /// The sum of one source at one moment: `received` equals the sum of all others.
@@ -123,6 +148,8 @@ pub struct OutputSum {
     pub shed: u64,
     /// Not taken by the endpoint.
     pub refused: u64,
+    /// Left out by the output's own stage.
+    pub filtered: u64,
     /// Time ran out.
     pub expired: u64,
     /// Lost by a bug of ours.
@@ -134,7 +161,14 @@ pub struct OutputSum {
 impl OutputSum {
     /// True when every copy has exactly one outcome or still waits.
     pub fn holds(&self) -> bool {
-        self.copies == self.delivered + self.shed + self.refused + self.expired + self.internal + self.waiting
+        self.copies
+            == self.delivered
+                + self.shed
+                + self.refused
+                + self.filtered
+                + self.expired
+                + self.internal
+                + self.waiting
     }
 }
 
@@ -242,73 +276,98 @@ impl SourceAccount {
     }
 }
 
-impl Default for OutputAccount {
-    fn default() -> Self {
-        let zero = || AtomicU64::new(0);
-        OutputAccount {
-            copies: zero(),
-            delivered: zero(),
-            shed: zeros(),
-            refused: zeros(),
-            expired: zero(),
-            internal: zeros(),
-            bytes_delivered: zero(),
-            bytes_waiting: zero(),
-            bytes_waiting_high: zero(),
-            connects: zero(),
-            errors: zero(),
-            resent: zero(),
-            last_error_s: zero(),
-        }
-    }
-}
-
 impl OutputAccount {
-    /// Counts `copies` as routed to the output. Each of them must be settled later.
-    pub fn route(&self, copies: u64) {
-        self.copies.fetch_add(copies, Relaxed);
+    /// Counts `copies` with `bytes` between them as routed to the output. Each must be settled later.
+    pub fn route(&self, copies: u64, bytes: u64) {
+        self.copies.add(copies, bytes);
+        let waiting = self.copies_waiting.fetch_add(copies, Relaxed) + copies;
+        self.copies_waiting_high.fetch_max(waiting, Relaxed);
     }
 
-    /// Gives `copies` routed copies their outcome.
-    pub fn settle(&self, outcome: CopyOutcome, copies: u64) {
-        let counter = match outcome {
+    /// Gives `copies` routed copies with `bytes` between them their outcome.
+    pub fn settle(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
+        self.count(outcome).add(copies, bytes);
+        self.copies_waiting.fetch_sub(copies, Relaxed);
+    }
+
+    /// Counts copies that are routed and settled at once, without having waited.
+    pub fn pass(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
+        self.copies.add(copies, bytes);
+        self.count(outcome).add(copies, bytes);
+    }
+
+    fn count(&self, outcome: CopyOutcome) -> &Count {
+        match outcome {
             CopyOutcome::Delivered => &self.delivered,
             CopyOutcome::Shed(reason) => &self.shed[reason.index()],
             CopyOutcome::Refused(reason) => &self.refused[reason.index()],
+            CopyOutcome::Filtered(reason) => &self.filtered[reason.index()],
             CopyOutcome::Expired => &self.expired,
             CopyOutcome::Internal(reason) => &self.internal[reason.index()],
-        };
-        counter.fetch_add(copies, Relaxed);
+        }
     }
 
     /// Copies shed for one reason.
     pub fn shed(&self, reason: Shed) -> u64 {
-        self.shed[reason.index()].load(Relaxed)
+        self.shed[reason.index()].copies()
+    }
+
+    /// Copies left out for one reason.
+    pub fn filtered(&self, reason: Filtered) -> u64 {
+        self.filtered[reason.index()].copies()
+    }
+
+    /// Copies routed to it that have no outcome yet.
+    pub fn copies_waiting(&self) -> u64 {
+        self.copies_waiting.load(Relaxed)
+    }
+
+    /// Most copies that waited at one time.
+    pub fn copies_waiting_high(&self) -> u64 {
+        self.copies_waiting_high.load(Relaxed)
+    }
+
+    /// Bytes of all copies routed to it.
+    pub fn bytes_routed(&self) -> u64 {
+        self.copies.bytes()
+    }
+
+    /// Bytes of the copies that were delivered.
+    pub fn bytes_delivered(&self) -> u64 {
+        self.delivered.bytes()
     }
 
     /// The sum now. `waiting` is what the queue and its sender hold, counted by them.
     pub fn sum(&self, waiting: u64) -> OutputSum {
+        let total = |counts: &[Count]| counts.iter().map(Count::copies).sum();
         OutputSum {
-            copies: self.copies.load(Relaxed),
-            delivered: self.delivered.load(Relaxed),
+            copies: self.copies.copies(),
+            delivered: self.delivered.copies(),
             shed: total(&self.shed),
             refused: total(&self.refused),
-            expired: self.expired.load(Relaxed),
+            filtered: total(&self.filtered),
+            expired: self.expired.copies(),
             internal: total(&self.internal),
             waiting,
         }
     }
 
-    /// Every reason with its count, those at 0 included.
+    /// Every reason with its count of copies, those at 0 included.
     pub fn losses(&self) -> Losses {
+        self.losses_by(Count::copies)
+    }
+
+    /// Every reason with the bytes of its copies, those at 0 included.
+    pub fn losses_bytes(&self) -> Losses {
+        self.losses_by(Count::bytes)
+    }
+
+    fn losses_by(&self, unit: fn(&Count) -> u64) -> Losses {
         let mut losses = Losses::new();
-        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), self.shed(*r))));
-        losses.extend(
-            Refused::ALL.iter().map(|r| ("refused", r.word(), self.refused[r.index()].load(Relaxed))),
-        );
-        losses.extend(
-            Internal::ALL.iter().map(|r| ("internal", r.word(), self.internal[r.index()].load(Relaxed))),
-        );
+        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), unit(&self.shed[r.index()]))));
+        losses.extend(Refused::ALL.iter().map(|r| ("refused", r.word(), unit(&self.refused[r.index()]))));
+        losses.extend(Filtered::ALL.iter().map(|r| ("filtered", r.word(), unit(&self.filtered[r.index()]))));
+        losses.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), unit(&self.internal[r.index()]))));
         losses
     }
 }
@@ -327,7 +386,14 @@ fn a_sum_holds_only_when_every_record_has_one_outcome() {
     assert_eq!(losses, [("rejected", "bad_value", 1), ("shed", "series_max", 3)]);
 
     let account = OutputAccount::default();
-    account.route(5);
-    account.settle(CopyOutcome::Delivered, 2);
+    account.route(5, 50);
+    account.settle(CopyOutcome::Delivered, 2, 20);
     assert!(account.sum(3).holds() && !account.sum(2).holds());
+    assert_eq!((account.copies_waiting(), account.copies_waiting_high()), (3, 5));
+    account.pass(CopyOutcome::Filtered(Filtered::ByName), 1, 7);
+    account.settle(CopyOutcome::Shed(Shed::TooOld), 3, 30);
+    assert!(account.sum(0).holds());
+    assert_eq!((account.bytes_routed(), account.bytes_delivered()), (57, 20));
+    let lost: Vec<_> = account.losses_bytes().into_iter().filter(|loss| loss.2 > 0).collect();
+    assert_eq!(lost, [("shed", "too_old", 30), ("filtered", "by_name", 7)]);
 }

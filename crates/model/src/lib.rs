@@ -22,7 +22,7 @@ pub use event::{Event, EventKind, EventState};
 pub use flushed::{FlushInfo, Flushed, Label};
 pub use id::{OutputId, SourceId, TransformId};
 pub use now::{Now, SECOND_NS};
-pub use outcome::{CopyOutcome, Internal, Outcome, Refused, Reject, Shed};
+pub use outcome::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed};
 pub use receipt::Receipt;
 pub use sample::{Extra, GaugeOp, Kind, Sample, Value};
 pub use series::{Canonical, RawKey, SeriesRef, Span};

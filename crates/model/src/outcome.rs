@@ -68,6 +68,7 @@ reasons! {
         ExchangeFull "exchange_full" "The exchange to the shard was full and the source cannot wait.",
         QueueFull "queue_full" "The output's queue was full and `when_full` says to shed.",
         TooOld "too_old" "The record waited in the output's queue longer than `age_max`.",
+        NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so none owns the record's key.",
         TooBig "too_big" "The record is larger than the endpoint's datagrams may be.",
         Stopped "stopped" "The daemon stopped before the endpoint took the record.",
         NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",
@@ -80,6 +81,16 @@ reasons! {
     Refused {
         ByPeer "by_peer" "The endpoint answered that it does not accept the record.",
         SendError "send_error" "The system refused to send the record.",
+    }
+}
+
+reasons! {
+    /// Why an output's own stage left a copy out. The user asked for it.
+    Filtered {
+        ByName "by_name" "The output's `allow` and `deny` do not want the name.",
+        SampledOut "sampled_out" "The output's `sample` kept others.",
+        BadLine "bad_line" "The line cannot be read, and the output changes lines.",
+        Unwanted "unwanted" "The output has no form for what the line is, such as an event in plain StatsD.",
     }
 }
 
@@ -119,6 +130,8 @@ pub enum CopyOutcome {
     Shed(Shed),
     /// The endpoint did not take it.
     Refused(Refused),
+    /// The output's own stage left it out.
+    Filtered(Filtered),
     /// Its time ran out in the queue.
     Expired,
     /// Lost by a bug of ours.
@@ -136,6 +149,7 @@ fn words_are_distinct_within_their_enum() {
     distinct(Reject::ALL.iter().map(|r| r.word()).collect());
     distinct(Shed::ALL.iter().map(|r| r.word()).collect());
     distinct(Refused::ALL.iter().map(|r| r.word()).collect());
+    distinct(Filtered::ALL.iter().map(|r| r.word()).collect());
     distinct(Internal::ALL.iter().map(|r| r.word()).collect());
     for (at, reject) in Reject::ALL.iter().enumerate() {
         assert_eq!(reject.index(), at);

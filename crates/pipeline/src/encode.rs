@@ -15,6 +15,7 @@ use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
+use crate::lines::Lines;
 use crate::shard::shed_points;
 
 /// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block is nothing.
@@ -48,20 +49,29 @@ fn made_of(plan: &Plan, id: OutputId) -> MadeOf {
 #[derive(Debug)]
 enum Form {
     Lines(Encoder),
-    Pickle { encoder: Encoder, points: Vec<u8>, count: u32 },
-    Console { console: Console, begun: bool },
+    Pickle {
+        encoder: Encoder,
+        points: Vec<u8>,
+        count: u32,
+    },
+    Console {
+        console: Console,
+        begun: bool,
+    },
     PerlFile(PerlFile),
+    /// Packets as they came: their blocks are made elsewhere (`packets`).
     Packets,
-    PacketLines,
+    /// Lines of packets, and aggregates as samples.
+    Samples(Box<Lines>),
     Events,
 }
 
+/// What becomes a block.
 #[derive(Debug, Default)]
-struct OpenBlock {
-    bytes: Vec<u8>,
+pub(crate) struct OpenBlock {
+    pub(crate) bytes: Vec<u8>,
     copies: u32,
     frames: Vec<(u32, u32)>,
-    packets: Vec<Span>,
 }
 
 /// What the graphiteStats lines tell of the flush before (spec statsd §8.5).
@@ -93,7 +103,8 @@ impl OutputEncoder {
         OutputFigures { output: self.id, last_flush_s, flush_ms, flush_length }
     }
 
-    pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, now: Now) -> OutputEncoder {
+    /// `seed` seeds the hashes of outside names.
+    pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, seed: u64, now: Now) -> OutputEncoder {
         let form = match &plan.outputs[id.index()].kind {
             OutputKind::Graphite { form: GraphiteForm::Lines, namespace, .. }
             | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
@@ -111,8 +122,10 @@ impl OutputEncoder {
             OutputKind::PerlFile { stats_prefix, .. } => {
                 Form::PerlFile(PerlFile::new(stats_prefix, DOCUMENT_BYTES_MAX))
             }
-            OutputKind::Udp { .. } => Form::Packets,
-            OutputKind::Tcp { .. } => Form::PacketLines,
+            OutputKind::Packets(packets) => match &packets.lines {
+                None => Form::Packets,
+                Some(lines) => Form::Samples(Box::new(Lines::new(packets, lines, seed ^ u64::from(id.0)))),
+            },
             OutputKind::EventFile { .. } => Form::Events,
         };
         let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
@@ -150,8 +163,9 @@ impl OutputEncoder {
                 console.add(flushed);
             }
             Form::PerlFile(file) => file.add(flushed),
-            Form::Packets | Form::PacketLines | Form::Events => {
-                debug_assert!(false, "routes lead no aggregates to `{}`", self.id.0);
+            Form::Samples(lines) => lines.aggregate(flushed, &self.account, now, &mut self.open),
+            Form::Packets | Form::Events => {
+                debug_assert!(false, "routes lead no aggregates to output {}", self.id.0);
             }
         }
         if self.open.bytes.len() >= BLOCK_BYTES {
@@ -184,7 +198,7 @@ impl OutputEncoder {
                 let documented = file.finish(&mut self.open.bytes);
                 self.document(documented);
             }
-            Form::Packets | Form::PacketLines | Form::Events => {}
+            Form::Packets | Form::Samples(_) | Form::Events => {}
         }
         self.close(now, out);
         let figures = &mut self.graphite;
@@ -208,28 +222,38 @@ impl OutputEncoder {
         }
     }
 
-    /// Packets as they came.
+    /// Packets of which this output wants lines.
     pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
+        let Form::Samples(lines) = &mut self.form else { return };
         for packet in packets {
-            let packet = packet.of(bytes);
-            match self.form {
-                Form::Packets => {
-                    self.open.packets.push(Span::new(self.open.bytes.len(), packet.len()));
-                    self.open.bytes.extend_from_slice(packet);
-                    self.open.copies += 1;
-                }
-                Form::PacketLines => {
-                    self.open.bytes.extend_from_slice(packet);
-                    if packet.last() != Some(&b'\n') {
-                        self.open.bytes.push(b'\n');
-                    }
-                    self.open.end_frame(1);
-                }
-                _ => debug_assert!(false, "routes lead no packets to output {}", self.id.0),
-            }
+            lines.packet(packet.of(bytes), &self.account, now, &mut self.open);
         }
-        // Packets are sent on at once: whoever repeats wants the copy now.
+        if self.open.bytes.len() >= BLOCK_BYTES {
+            self.close(now, out);
+        }
+    }
+
+    /// One line of a cluster that this output owns.
+    pub(crate) fn line(&mut self, line: &[u8], now: Now, out: &mut Routed) {
+        let Form::Samples(lines) = &mut self.form else { return };
+        lines.line(line, &self.account, now, &mut self.open);
+        if self.open.bytes.len() >= BLOCK_BYTES {
+            self.close(now, out);
+        }
+    }
+
+    /// The output's account.
+    pub(crate) fn account(&self) -> &OutputAccount {
+        &self.account
+    }
+
+    /// Hands on lines that have waited long enough for others. Gives the monotonic nanosecond at which the rest has.
+    pub(crate) fn close_due(&mut self, now: Now, out: &mut Routed) -> Option<u64> {
+        let Form::Samples(lines) = &mut self.form else { return None };
+        lines.close_due(now, &mut self.open);
+        let due_ns = lines.due_ns();
         self.close(now, out);
+        due_ns
     }
 
     /// One event.
@@ -256,6 +280,14 @@ impl OutputEncoder {
         if let Some(documented) = documented {
             self.document(documented);
         }
+        self.close_lines(now, out);
+    }
+
+    /// Closes the open block, with the lines that wait for others.
+    pub(crate) fn close_lines(&mut self, now: Now, out: &mut Routed) {
+        if let Form::Samples(lines) = &mut self.form {
+            lines.close(&mut self.open);
+        }
         self.close(now, out);
     }
 
@@ -266,16 +298,17 @@ impl OutputEncoder {
             self.open.bytes.clear();
             return;
         }
-        let OpenBlock { bytes, copies, frames, packets } = std::mem::take(&mut self.open);
+        let OpenBlock { bytes, copies, frames } = std::mem::take(&mut self.open);
         self.graphite.length += bytes.len() as u64;
         let form = match self.form {
             Form::Lines(_) | Form::Events => BlockForm::Lines,
-            Form::Packets => BlockForm::Packets(packets),
-            Form::Pickle { .. } | Form::Console { .. } | Form::PerlFile(_) | Form::PacketLines => {
-                BlockForm::Frames(frames)
-            }
+            Form::Pickle { .. }
+            | Form::Console { .. }
+            | Form::PerlFile(_)
+            | Form::Packets
+            | Form::Samples(_) => BlockForm::Frames(frames),
         };
-        out.blocks.push((self.id, Block { bytes, copies, form, at_ns: now.mono_ns }));
+        out.blocks.push((self.id, Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns }));
     }
 
     /// A document's series are its copies; a document of no series still goes out as one.
@@ -308,7 +341,8 @@ impl OutputEncoder {
 }
 
 impl OpenBlock {
-    fn end_frame(&mut self, copies: u32) {
+    /// The bytes behind the last frame become one, of `copies` copies.
+    pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));
     }

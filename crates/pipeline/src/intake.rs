@@ -26,12 +26,16 @@ pub struct Intake {
     parser: Arc<Parser>,
     /// False when only raw routes use the source: nothing is looked at.
     parses: bool,
+    /// True when raw routes use the source: they take each line of a stream as a packet.
+    raw: bool,
     tail_counts: bool,
     framing: Framing,
     parsed: Parsed,
     /// Frames of one read, and their places.
     arena: Vec<u8>,
     packets: Vec<Span>,
+    /// Lines of a stream, without their ends.
+    lines: Vec<Span>,
     complaints: Vec<Complaint>,
     /// A frame could not be followed.
     broken: bool,
@@ -63,12 +67,30 @@ pub struct IntakeMaker {
     pub(crate) account: Arc<SourceAccount>,
     pub(crate) parser: Arc<Parser>,
     pub(crate) parses: bool,
+    pub(crate) raw: bool,
 }
 
 impl IntakeMaker {
     /// An intake for a datagram socket or a connection of lines.
     pub fn make(&self) -> Intake {
-        Intake::new(self.source, &self.plan, &self.account, &self.parser, self.parses)
+        let IntakeMaker { source, plan, account, parser, parses, raw } = self;
+        let SourceKind::Statsd(_) = plan.kind;
+        Intake {
+            source: *source,
+            name: plan.name.clone(),
+            account: Arc::clone(account),
+            parser: Arc::clone(parser),
+            parses: *parses,
+            raw: *raw,
+            tail_counts: plan.tail_counts,
+            framing: Framing::Lines(LineFramer::new(plan.line_bytes_max)),
+            parsed: Parsed::default(),
+            arena: Vec::new(),
+            packets: Vec::new(),
+            lines: Vec::new(),
+            complaints: Vec::new(),
+            broken: false,
+        }
     }
 
     /// An intake for a connection of length-prefixed packets.
@@ -89,30 +111,6 @@ pub struct Complaint {
 }
 
 impl Intake {
-    fn new(
-        source: SourceId,
-        plan: &SourcePlan,
-        account: &Arc<SourceAccount>,
-        parser: &Arc<Parser>,
-        parses: bool,
-    ) -> Intake {
-        let SourceKind::Statsd(_) = plan.kind;
-        Intake {
-            source,
-            name: plan.name.clone(),
-            account: Arc::clone(account),
-            parser: Arc::clone(parser),
-            parses,
-            tail_counts: plan.tail_counts,
-            framing: Framing::Lines(LineFramer::new(plan.line_bytes_max)),
-            parsed: Parsed::default(),
-            arena: Vec::new(),
-            packets: Vec::new(),
-            complaints: Vec::new(),
-            broken: false,
-        }
-    }
-
     fn framed(mut self, frame_bytes_max: usize) -> Intake {
         self.framing = Framing::Frames(LengthFramer::new(frame_bytes_max));
         self
@@ -129,7 +127,7 @@ impl Intake {
         }
         note_complaint(name, bytes, parsed, account, complaints);
         account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
-        batch(*source, account, *parses, now, bytes, packets, parsed)
+        batch(*source, account, *parses, now, bytes, Packets::each(packets), parsed)
     }
 
     /// Takes what a connection gave. An unfinished line or frame stays for the next call.
@@ -145,9 +143,11 @@ impl Intake {
             parser,
             parses,
             framing,
+            raw,
             parsed,
             arena,
             packets,
+            lines,
             complaints,
             broken,
             ..
@@ -155,6 +155,7 @@ impl Intake {
         account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         parsed.clear();
         packets.clear();
+        let by_lines = *raw && matches!(framing, Framing::Lines(_));
         let whole = match framing {
             Framing::Lines(framer) => {
                 let whole = framer.push(bytes);
@@ -186,6 +187,12 @@ impl Intake {
             }
         }
         note_complaint(name, whole, parsed, account, complaints);
+        let packets = if by_lines {
+            split_lines(whole, lines);
+            Packets { raw: lines, count: packets.len() }
+        } else {
+            Packets::each(packets)
+        };
         batch(*source, account, *parses, now, whole, packets, parsed)
     }
 
@@ -228,7 +235,7 @@ impl Intake {
             }
         }
         note_complaint(name, arena, parsed, account, complaints);
-        batch(*source, account, *parses, now, arena, packets, parsed)
+        batch(*source, account, *parses, now, arena, Packets::each(packets), parsed)
     }
 
     /// The first bad line of a kind that no complaint was made of yet. Take them after each call.
@@ -255,6 +262,31 @@ impl Intake {
     }
 }
 
+/// What raw routes take, and how many packets or reads it came in.
+#[derive(Clone, Copy)]
+struct Packets<'a> {
+    raw: &'a [Span],
+    count: usize,
+}
+
+impl<'a> Packets<'a> {
+    fn each(packets: &'a [Span]) -> Packets<'a> {
+        Packets { raw: packets, count: packets.len() }
+    }
+}
+
+/// The lines of `whole`, which ends in LF; empty ones are none.
+fn split_lines(whole: &[u8], lines: &mut Vec<Span>) {
+    lines.clear();
+    let mut from = 0;
+    for end in memchr::memchr_iter(b'\n', whole) {
+        if end > from {
+            lines.push(Span::new(from, end - from));
+        }
+        from = end + 1;
+    }
+}
+
 /// Settles what was refused, and makes a batch of the rest.
 fn batch<'a>(
     source: SourceId,
@@ -262,9 +294,10 @@ fn batch<'a>(
     parses: bool,
     now: Now,
     bytes: &'a [u8],
-    packets: &'a [Span],
+    packets: Packets<'a>,
     parsed: &'a mut Parsed,
 ) -> Batch<'a> {
+    let Packets { raw, count } = packets;
     let bad = parsed.rejected();
     if bad > 0 {
         account.receive(bad);
@@ -281,23 +314,23 @@ fn batch<'a>(
     if parsed.event_fields_ignored > 0 {
         account.event_fields_ignored.fetch_add(parsed.event_fields_ignored, Relaxed);
     }
-    let empty = packets.iter().filter(|packet| packet.is_empty()).count() as u64;
+    let empty = raw.iter().filter(|packet| packet.is_empty()).count() as u64;
     if empty > 0 {
         account.packets_empty.fetch_add(empty, Relaxed);
     }
-    if !packets.is_empty() {
-        account.packets.fetch_add(packets.len() as u64, Relaxed);
+    if count > 0 {
+        account.packets.fetch_add(count as u64, Relaxed);
         account.last_packet_s.store(now.wall_seconds(), Relaxed);
     }
     account.lines.fetch_add(parsed.lines, Relaxed);
     let events = std::mem::take(&mut parsed.events);
-    let records = if parses { parsed.samples.len() + events.len() } else { packets.len() };
+    let records = if parses { parsed.samples.len() + events.len() } else { raw.len() };
     Batch {
         view: SampleView { source, bytes, samples: &parsed.samples, extras: &parsed.extras },
-        packets,
+        packets: raw,
         names: &parsed.names,
         events,
-        tally: Tally { packets: packets.len() as u64, lines: parsed.lines, bad },
+        tally: Tally { packets: count as u64, lines: parsed.lines, bad },
         receipt: Receipt::receive(account, records as u64),
     }
 }

@@ -38,7 +38,7 @@ impl std::fmt::Display for GlobError {
 
 impl std::error::Error for GlobError {}
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Byte(u8),
     Any,
@@ -52,7 +52,7 @@ enum Step {
 }
 
 /// A compiled pattern.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     steps: Vec<Step>,
 }

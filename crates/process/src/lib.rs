@@ -2,3 +2,5 @@
 
 pub mod aggregate;
 pub mod glob;
+pub mod placement;
+pub mod stage;

@@ -12,7 +12,7 @@ use foldhash::HashSet;
 use super::outputs::Built;
 use crate::address::host_port_text;
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::plan::{Endpoint, Listen, OutputKind, SourcePlan};
+use crate::plan::{Destination, Endpoint, Listen, OutputKind, SourcePlan};
 
 /// Everything that a plan claims for itself, gathered while it is built.
 #[derive(Default)]
@@ -105,8 +105,12 @@ impl Claims {
             self.endpoints.push(Claim { whose: whose.clone(), place, what: (protocol, to.clone()) });
         };
         match &built.plan.kind {
-            OutputKind::Graphite { to, .. } | OutputKind::Tcp { to, .. } => endpoint(Protocol::Tcp, to),
-            OutputKind::Udp { to } => endpoint(Protocol::Udp, to),
+            OutputKind::Graphite { to, .. } => endpoint(Protocol::Tcp, to),
+            OutputKind::Packets(packets) => match &packets.to {
+                Destination::Udp(to) => endpoint(Protocol::Udp, to),
+                Destination::Tcp(to) => endpoint(Protocol::Tcp, to),
+                Destination::UnixDatagram(_) | Destination::UnixStream(_) => {}
+            },
             OutputKind::GraphiteFile { path, files_max, .. }
             | OutputKind::EventFile { path, files_max, .. } => {
                 let what = File { path: plain(path), rotated: *files_max };

@@ -107,6 +107,7 @@ fn empty_plan() -> Plan {
         sources: Vec::new(),
         transforms: Vec::new(),
         outputs: Vec::new(),
+        clusters: Vec::new(),
         http: Some(default_http()),
         management: Vec::new(),
         data_dir: PathBuf::from("./staunch-data"),
@@ -203,7 +204,7 @@ fn check_name(named: &Named, wrong: &mut Vec<Diagnostic>) {
     let own_endpoint = || {
         let to = named.fields.as_ref().and_then(|fields| fields.other_of_any("to"));
         let Some(value::Checked::Endpoints(to)) = to else { return false };
-        to.len() == 1 && Some(&*crate::address::host_port_text(&to[0].0)) == endpoint
+        to.len() == 1 && Some(&*crate::address::destination_name(&to[0].0)) == endpoint
     };
     if !plain || endpoint.is_some() && !own_endpoint() {
         let label = if plain {
@@ -323,6 +324,8 @@ pub fn defaults(data_dir: &Path) -> Plan {
         kind,
         from: vec![feed],
         queue: deliver::plan::QueueLimits::default(),
+        required: false,
+        check: None,
     };
     let (file_bytes_max, files_max) = outputs::POINT_FILES;
     let points = OutputKind::GraphiteFile {

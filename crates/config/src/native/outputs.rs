@@ -7,10 +7,10 @@ use wire::graphite::{Namespace, Numbers};
 
 use super::fields::{Fields, table};
 use super::value::Checked;
-use crate::address::host_port_text;
+use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{ConsoleForm, Endpoint, GraphiteForm, OutputKind, OutputPlan};
+use crate::plan::{ConsoleForm, Destination, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan};
 
 /// Default of `file_bytes_max` and `files_max` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
 pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
@@ -34,18 +34,29 @@ pub(super) fn build(
 ) -> Vec<Built> {
     let queue = queue(name, fields, wrong);
     let one = |kind: OutputKind, place: Place| {
-        vec![Built { plan: OutputPlan { name: name.to_owned(), kind, from: Vec::new(), queue }, place }]
+        vec![Built {
+            plan: OutputPlan {
+                name: name.to_owned(),
+                kind,
+                from: Vec::new(),
+                queue,
+                required: false,
+                check: None,
+            },
+            place,
+        }]
     };
     let path_place = || fields.place_of("path").unwrap_or(fields.place);
     match section {
         Section::OutputGraphite => {
             let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
             let sender = sender(fields, wrong);
-            each_endpoint(name, fields, queue, |to| OutputKind::Graphite {
-                to,
-                form,
-                namespace: namespace.clone(),
-                sender,
+            each_endpoint(name, fields, queue, |to| match to {
+                Destination::Tcp(to) => {
+                    Some(OutputKind::Graphite { to, form, namespace: namespace.clone(), sender })
+                }
+                // Its row has no other scheme.
+                _ => None,
             })
         }
         Section::OutputGraphiteFile => {
@@ -66,10 +77,12 @@ pub(super) fn build(
             let path = fields.path("path").unwrap_or_default();
             one(OutputKind::PerlFile { path, stats_prefix }, path_place())
         }
-        Section::OutputUdp => each_endpoint(name, fields, queue, |to| OutputKind::Udp { to }),
-        Section::OutputTcp => {
-            let sender = sender(fields, wrong);
-            each_endpoint(name, fields, queue, |to| OutputKind::Tcp { to, sender })
+        Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => {
+            let sender =
+                if section == Section::OutputUdp { PacketsPlan::UDP_SENDER } else { sender(fields, wrong) };
+            each_endpoint(name, fields, queue, |to| {
+                Some(OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None }))
+            })
         }
         Section::OutputEventFile => {
             let (file_bytes_max, files_max) = rotation(fields, EVENT_FILES);
@@ -87,23 +100,26 @@ pub(super) fn default_path(data_dir: &Path, name: &str, file: &str) -> PathBuf {
 }
 
 /// Name of one endpoint's output.
-pub(super) fn endpoint_name(name: &str, endpoint: &Endpoint) -> String {
-    format!("{name}/{}", host_port_text(endpoint))
+pub(super) fn endpoint_name(name: &str, to: &Destination) -> String {
+    format!("{name}/{}", destination_name(to))
 }
 
 fn each_endpoint(
     name: &str,
     fields: &Fields,
     queue: QueueLimits,
-    kind: impl Fn(Endpoint) -> OutputKind,
+    kind: impl Fn(Destination) -> Option<OutputKind>,
 ) -> Vec<Built> {
     let Some(Checked::Endpoints(to)) = fields.other("to") else { return Vec::new() };
     let one = to.len() == 1;
     to.iter()
-        .map(|(endpoint, place)| {
-            let name = if one { name.to_owned() } else { endpoint_name(name, endpoint) };
-            let kind = kind(endpoint.clone());
-            Built { plan: OutputPlan { name, kind, from: Vec::new(), queue }, place: *place }
+        .filter_map(|(to, place)| {
+            let name = if one { name.to_owned() } else { endpoint_name(name, to) };
+            let kind = kind(to.clone())?;
+            Some(Built {
+                plan: OutputPlan { name, kind, from: Vec::new(), queue, required: false, check: None },
+                place: *place,
+            })
         })
         .collect()
 }
@@ -177,6 +193,7 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> QueueLimit
     let fields =
         Fields::read(Section::Queue, &format!("the queue of output `{name}`"), node.place, entries, wrong);
     Fields::set(&mut limits.bytes_max, fields.whole("bytes_max"));
+    Fields::set(&mut limits.records_max, fields.whole("records_max"));
     Fields::set(&mut limits.age_max_ms, fields.whole("age_max"));
     match fields.word("when_full") {
         Some("block") => limits.when_full = WhenFull::Block,

@@ -14,9 +14,9 @@ use wire::graphite::{Namespace, Numbers};
 use wire::statsd::{GaugeSign, Options};
 
 use super::{default_http, default_management, empty_plan, outputs, sources, transforms};
-use crate::address::{host_port_text, listen_text};
+use crate::address::{destination_name, listen_text};
 use crate::plan::{
-    AggregateTransform, ConsoleForm, Endpoint, Feed, GraphiteForm, ManagementPlan, OutputKind, OutputPlan,
+    AggregateTransform, ConsoleForm, Destination, Feed, GraphiteForm, ManagementPlan, OutputKind, OutputPlan,
     Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
 };
 use crate::text::{duration, size};
@@ -306,16 +306,17 @@ fn idle_text(idle: Idle) -> String {
 
 /// How an output is called in the file, and the endpoints that one section can say at once: those that differ in
 /// the endpoint only and are called after it.
-fn group(outputs: &[OutputPlan]) -> (&str, Vec<&Endpoint>) {
+fn group(outputs: &[OutputPlan]) -> (&str, Vec<Destination>) {
     let first = &outputs[0];
-    let Some(to) = endpoint(&first.kind) else { return (&first.name, Vec::new()) };
-    let Some(base) = base_name(first, to) else { return (&first.name, vec![to]) };
+    let Some(to) = destination(&first.kind) else { return (&first.name, Vec::new()) };
+    let Some(base) = base_name(first, &to) else { return (&first.name, vec![to]) };
     let mut endpoints = vec![to];
     for other in &outputs[1..] {
-        let Some(to) = endpoint(&other.kind) else { break };
-        let alike = with_endpoint(&first.kind, to) == other.kind
+        let Some(to) = destination(&other.kind) else { break };
+        let alike = with_destination(&first.kind, &to) == other.kind
             && (&first.from, first.queue) == (&other.from, other.queue)
-            && base_name(other, to) == Some(base);
+            && base_name(other, &to) == Some(base)
+            && packets_word(&to) == packets_word(&endpoints[0]);
         if !alike || endpoints.contains(&to) {
             break;
         }
@@ -325,26 +326,38 @@ fn group(outputs: &[OutputPlan]) -> (&str, Vec<&Endpoint>) {
 }
 
 /// `carbon` of `carbon/10.0.0.5:2003`, when that is its endpoint.
-fn base_name<'a>(output: &'a OutputPlan, to: &Endpoint) -> Option<&'a str> {
-    output.name.strip_suffix(&*host_port_text(to))?.strip_suffix('/')
+fn base_name<'a>(output: &'a OutputPlan, to: &Destination) -> Option<&'a str> {
+    output.name.strip_suffix(&*destination_name(to))?.strip_suffix('/')
 }
 
-fn endpoint(kind: &OutputKind) -> Option<&Endpoint> {
+fn destination(kind: &OutputKind) -> Option<Destination> {
     match kind {
-        OutputKind::Graphite { to, .. } | OutputKind::Udp { to } | OutputKind::Tcp { to, .. } => Some(to),
+        OutputKind::Graphite { to, .. } => Some(Destination::Tcp(to.clone())),
+        OutputKind::Packets(packets) => Some(packets.to.clone()),
         _ => None,
     }
 }
 
-fn with_endpoint(kind: &OutputKind, endpoint: &Endpoint) -> OutputKind {
+fn with_destination(kind: &OutputKind, destination: &Destination) -> OutputKind {
     let mut kind = kind.clone();
-    if let OutputKind::Graphite { to, .. } | OutputKind::Udp { to } | OutputKind::Tcp { to, .. } = &mut kind {
-        *to = endpoint.clone();
+    match (&mut kind, destination) {
+        (OutputKind::Graphite { to, .. }, Destination::Tcp(host)) => *to = host.clone(),
+        (OutputKind::Packets(packets), _) => packets.to = destination.clone(),
+        _ => {}
     }
     kind
 }
 
-fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, endpoints: &[&Endpoint]) {
+/// The type that a config gives to an output of packets.
+fn packets_word(to: &Destination) -> &'static str {
+    match to {
+        Destination::Udp(_) => "udp",
+        Destination::Tcp(_) => "tcp",
+        Destination::UnixDatagram(_) | Destination::UnixStream(_) => "unix",
+    }
+}
+
+fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, endpoints: &[Destination]) {
     out.heading(&format!("outputs.{}", bare_or_quoted(name)));
     let head = |out: &mut Out, kind: &str| {
         out.key("type", text(kind));
@@ -354,14 +367,11 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, end
         });
         out.key("from", texts(from));
     };
-    let to = |out: &mut Out, scheme: &str| {
-        let each = endpoints.iter().map(|to| text(&format!("{scheme}://{}", host_port_text(to))));
-        out.key("to", list(each));
-    };
+    let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
         OutputKind::Graphite { form, namespace, sender, .. } => {
             head(out, "graphite");
-            to(out, "tcp");
+            to(out);
             if *form == GraphiteForm::Pickle {
                 out.key("form", text("pickle"));
             }
@@ -387,14 +397,12 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, end
             out.key("path", path(file));
             out.key_unless("stats_prefix", text(stats_prefix), text("statsd"));
         }
-        OutputKind::Udp { .. } => {
-            head(out, "udp");
-            to(out, "udp");
-        }
-        OutputKind::Tcp { sender, .. } => {
-            head(out, "tcp");
-            to(out, "tcp");
-            print_sender(out, sender);
+        OutputKind::Packets(packets) => {
+            head(out, packets_word(&packets.to));
+            to(out);
+            if !matches!(packets.to, Destination::Udp(_)) {
+                print_sender(out, &packets.sender);
+            }
         }
         OutputKind::EventFile { path: file, file_bytes_max, files_max } => {
             head(out, "event_file");
@@ -450,6 +458,7 @@ fn print_queue(out: &mut Out, queue: &QueueLimits) {
     };
     let pairs = [
         ("bytes_max", bytes(queue.bytes_max), bytes(default.bytes_max)),
+        ("records_max", queue.records_max.to_string(), default.records_max.to_string()),
         ("when_full", when_full(queue.when_full), when_full(default.when_full)),
         ("age_max", time(queue.age_max_ms), time(default.age_max_ms)),
     ];

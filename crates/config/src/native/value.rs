@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use process::aggregate::Idle;
 
 use super::tree::{Node, Value};
-use crate::address::{BadAddress, parse_endpoint, parse_listen, parse_socket};
+use crate::address::{BadAddress, parse_destination, parse_listen, parse_socket};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::options::{Row, Scheme, Type, quoted};
-use crate::plan::{Endpoint, Listen};
+use crate::plan::{Destination, Listen};
 use crate::text::{duration, parse_duration, parse_size, size};
 
 /// Most entries of a list: listeners, endpoints, names, percentiles, ….
@@ -31,7 +31,7 @@ pub(super) enum Checked {
     Whole(u64),
     Address(std::net::SocketAddr),
     Listen(Vec<(Listen, Place)>),
-    Endpoints(Vec<(Endpoint, Place)>),
+    Endpoints(Vec<(Destination, Place)>),
     Texts(Vec<(String, Place)>),
     /// Percentiles or bins: each with the text it was written as.
     Limits(Vec<(f64, String)>),
@@ -67,7 +67,7 @@ pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Opti
             let each = |text: &str| parse_listen(text);
             addresses(row, node, each, wrong).map(Checked::Listen)
         }
-        (Type::Endpoints(scheme), _) => endpoints(row, node, scheme, wrong),
+        (Type::Endpoints(schemes), _) => endpoints(row, node, schemes, wrong),
         (Type::Names | Type::Texts, Value::List(list)) => {
             texts(row, list, node.place, wrong).map(Checked::Texts)
         }
@@ -263,9 +263,9 @@ pub(super) fn empty(key: &str, place: Place) -> Diagnostic {
     Diagnostic::error(Code::Empty, format!("`{key}` is empty")).at(place).label("at least one is needed")
 }
 
-fn endpoints(row: &Row, node: &Node, scheme: Scheme, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    let read = addresses(row, node, |text| parse_endpoint(text, scheme), wrong)?;
-    let mut distinct: Vec<(Endpoint, Place)> = Vec::with_capacity(read.len());
+fn endpoints(row: &Row, node: &Node, schemes: &[Scheme], wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    let read = addresses(row, node, |text| parse_destination(text, schemes), wrong)?;
+    let mut distinct: Vec<(Destination, Place)> = Vec::with_capacity(read.len());
     for (endpoint, place) in read {
         if distinct.iter().any(|(other, _)| *other == endpoint) {
             wrong.push(repeated(row.key, place));

@@ -42,7 +42,10 @@ impl Named<'_> {
 
     /// Whether an output takes packets and events as they are, rather than aggregates.
     fn takes_raw(&self) -> bool {
-        matches!(self.section, Some(Section::OutputUdp | Section::OutputTcp | Section::OutputEventFile))
+        matches!(
+            self.section,
+            Some(Section::OutputUdp | Section::OutputTcp | Section::OutputUnix | Section::OutputEventFile)
+        )
     }
 }
 

@@ -40,6 +40,8 @@ pub enum Section {
     OutputUdp,
     /// `[outputs.NAME]` with `type = "tcp"`.
     OutputTcp,
+    /// `[outputs.NAME]` with `type = "unix"`.
+    OutputUnix,
     /// `[outputs.NAME]` with `type = "event_file"`.
     OutputEventFile,
     /// `queue` of an output.
@@ -93,8 +95,8 @@ pub enum Type {
     Address,
     /// A list of listen addresses.
     Listen,
-    /// A list of endpoints of one scheme.
-    Endpoints(Scheme),
+    /// A list of endpoints of these schemes; at least one.
+    Endpoints(&'static [Scheme]),
     /// A list of names of sources and transforms.
     Names,
     /// A list of texts.
@@ -129,14 +131,25 @@ pub enum Scheme {
     Tcp,
     /// `udp://`.
     Udp,
+    /// `unixgram://`.
+    UnixDatagram,
+    /// `unix://`.
+    UnixStream,
 }
 
 impl Scheme {
-    /// `tcp` or `udp`.
+    /// True when a host and a port follow, not a path.
+    pub fn is_host(self) -> bool {
+        matches!(self, Scheme::Tcp | Scheme::Udp)
+    }
+
+    /// What stands before `://`.
     pub fn word(self) -> &'static str {
         match self {
             Scheme::Tcp => "tcp",
             Scheme::Udp => "udp",
+            Scheme::UnixDatagram => "unixgram",
+            Scheme::UnixStream => "unix",
         }
     }
 }
@@ -186,6 +199,7 @@ impl Family {
                 ("perl_file", Section::OutputPerlFile),
                 ("udp", Section::OutputUdp),
                 ("tcp", Section::OutputTcp),
+                ("unix", Section::OutputUnix),
                 ("event_file", Section::OutputEventFile),
             ],
         }
@@ -226,7 +240,7 @@ pub struct Row {
 
 impl Section {
     /// Every section, in the order of the reference.
-    pub const ALL: [Section; 16] = [
+    pub const ALL: [Section; 17] = [
         Section::Top,
         Section::SourceStatsd,
         Section::TransformAggregate,
@@ -239,6 +253,7 @@ impl Section {
         Section::OutputPerlFile,
         Section::OutputUdp,
         Section::OutputTcp,
+        Section::OutputUnix,
         Section::OutputEventFile,
         Section::Queue,
         Section::Http,
@@ -285,8 +300,10 @@ impl Type {
             Type::Size { .. } => "a size such as \"64MiB\"".into(),
             Type::Address => "an address such as \"127.0.0.1:8680\"".into(),
             Type::Listen => "a list of addresses such as [\"udp://127.0.0.1:8125\"]".into(),
-            Type::Endpoints(scheme) => {
-                format!("a list of endpoints such as [\"{}://10.0.0.5:2003\"]", scheme.word())
+            Type::Endpoints(schemes) => {
+                let scheme = schemes.first().copied().unwrap_or(Scheme::Tcp);
+                let place = if scheme.is_host() { "10.0.0.5:2003" } else { "/run/statsd.sock" };
+                format!("a list of endpoints such as [\"{}://{place}\"]", scheme.word())
             }
             Type::Names => "a list of names".into(),
             Type::Texts | Type::Words(_) => "a list of texts".into(),

@@ -56,8 +56,12 @@ fn value(of: Type) -> Value {
             let scheme = "^(udp|tcp|unix|unixgram|unix-frames)://";
             json!({ "type": "array", "minItems": 1, "items": { "type": "string", "pattern": scheme } })
         }
-        Type::Endpoints(scheme) => {
-            let scheme = format!("^{}://", scheme.word());
+        Type::Endpoints(schemes) => {
+            let words: Vec<&str> = schemes.iter().map(|scheme| scheme.word()).collect();
+            let scheme = match words.as_slice() {
+                [one] => format!("^{one}://"),
+                several => format!("^({})://", several.join("|")),
+            };
             json!({ "type": "array", "minItems": 1, "items": { "type": "string", "pattern": scheme } })
         }
         Type::Names => json!({ "type": "array", "minItems": 1, "items": text() }),

@@ -5,7 +5,8 @@ use deliver::plan::QueueLimits;
 use super::Default::{Absent, Depends, Required, Toml};
 use super::Section::{
     self, Histogram, Http, Idle, KeyFlush, Management, OutputConsole, OutputEventFile, OutputGraphite,
-    OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputUdp, Queue, SourceStatsd, Top, TransformAggregate,
+    OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputUdp, OutputUnix, Queue, SourceStatsd, Top,
+    TransformAggregate,
 };
 use super::{Default, Family, Row, Scheme, Type};
 
@@ -28,6 +29,7 @@ const OUTPUTS: &[Section] = &[
     OutputPerlFile,
     OutputUdp,
     OutputTcp,
+    OutputUnix,
     OutputEventFile,
 ];
 const NAMED: &[Section] = &[
@@ -39,10 +41,11 @@ const NAMED: &[Section] = &[
     OutputPerlFile,
     OutputUdp,
     OutputTcp,
+    OutputUnix,
     OutputEventFile,
 ];
 const NAMING: &[Section] = &[OutputGraphite, OutputGraphiteFile];
-const STREAMS: &[Section] = &[OutputGraphite, OutputTcp];
+const STREAMS: &[Section] = &[OutputGraphite, OutputTcp, OutputUnix];
 const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
 
 /// The timer aggregates that `timer_aggregates` can name (spec statsd §7.7).
@@ -124,6 +127,10 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
         OutputTcp => (
             "[outputs.NAME] type = \"tcp\"",
             "Sends each packet of a source on over TCP, with a line feed behind it.",
+        ),
+        OutputUnix => (
+            "[outputs.NAME] type = \"unix\"",
+            "Sends each packet of a source on to a unix socket: as a datagram, or over a stream.",
         ),
         OutputEventFile => (
             "[outputs.NAME] type = \"event_file\"",
@@ -226,7 +233,7 @@ pub(super) const ROWS: &[Row] = &[
         Required,
         "[\"stats\"]",
         "What feeds it.",
-        "`graphite`, `graphite_file`, `console` and `perl_file` take from transforms; `udp`, `tcp` and `event_file` from sources.",
+        "`graphite`, `graphite_file`, `console` and `perl_file` take from transforms; `udp`, `tcp`, `unix` and `event_file` from sources.",
     ),
     // Source: where it listens
     row(
@@ -634,7 +641,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[OutputGraphite],
         "to",
-        Type::Endpoints(Scheme::Tcp),
+        Type::Endpoints(&[Scheme::Tcp]),
         Required,
         "[\"tcp://10.0.0.5:2003\"]",
         "Endpoints; each gets every point.",
@@ -818,7 +825,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[OutputUdp],
         "to",
-        Type::Endpoints(Scheme::Udp),
+        Type::Endpoints(&[Scheme::Udp]),
         Required,
         "[\"udp://10.0.0.5:8125\"]",
         "Endpoints; each gets every packet.",
@@ -827,11 +834,20 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[OutputTcp],
         "to",
-        Type::Endpoints(Scheme::Tcp),
+        Type::Endpoints(&[Scheme::Tcp]),
         Required,
         "[\"tcp://10.0.0.5:8125\"]",
         "Endpoints; each gets every packet.",
         "With several endpoints each is an output of its own, called `NAME/host:port`.",
+    ),
+    row(
+        &[OutputUnix],
+        "to",
+        Type::Endpoints(&[Scheme::UnixDatagram, Scheme::UnixStream]),
+        Required,
+        "[\"unixgram:///run/statsd.sock\"]",
+        "Sockets; each gets every packet.",
+        "`unixgram://PATH` for datagrams, `unix://PATH` for a stream. With several each is an output of its own, called `NAME/PATH`.",
     ),
     // Stream senders
     row(
@@ -897,6 +913,15 @@ pub(super) const ROWS: &[Row] = &[
         "\"1MiB\"",
         "Most bytes, those on the way included.",
         "Bytes per second times the longest outage to be survived.",
+    ),
+    row(
+        &[Queue],
+        "records_max",
+        Type::Whole { min: 0, max: 1_000_000_000_000 },
+        Toml("0"),
+        "100000",
+        "Most records, those on the way included.",
+        "`0`: as many as there are bytes for. Records come in blocks, and a block is kept or shed as a whole; one that comes alone may be larger.",
     ),
     row(
         &[Queue],

@@ -12,6 +12,10 @@
 //! of the last `on_sent` therefore wait a moment before they count as delivered, each refusal is charged to
 //! one of them, and the packet at the front is tried again.
 //!
+//! An endpoint that refuses is not fed any further: records wait in the queue, under its limits, while one packet at
+//! a time finds out whether somebody is there again. A dead endpoint so costs a packet now and then, not its share of
+//! the traffic.
+//!
 //! Not here: sockets, name resolution, UDP_SEGMENT.
 //! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
 
@@ -30,6 +34,9 @@ use crate::queue::{BlockForm, Entry, MemoryQueue};
 
 /// Without a refusal for so long, what was sent counts as arrived and the endpoint as up.
 const PROOF_NS: u64 = SECOND_NS;
+
+/// Without a refusal for so long, a packet that was sent to find out has arrived.
+const PROBE_NS: u64 = SECOND_NS / 10;
 
 /// Pause after the system had no room for a packet, unless it says earlier that it has.
 const BLOCKED_PAUSE_NS: u64 = SECOND_NS / 20;
@@ -120,21 +127,22 @@ impl Held {
         }
     }
 
-    /// Copies in the next `packets` packets. The last packet takes what is left.
-    fn copies_in(&self, packets: usize) -> u32 {
+    /// Copies in the next `packets` packets, and their bytes. The last packet takes what is left.
+    fn copies_in(&self, packets: usize) -> (u32, u64) {
         let done = self.entry.packets_done;
         let all = self.packets();
         if done + packets >= all.len() {
-            return self.entry.copies() as u32;
+            return (self.entry.copies() as u32, self.entry.bytes_left());
         }
+        let bytes = all[done..done + packets].iter().map(|packet| u64::from(packet.len)).sum();
         let copies = match self.entry.block().form {
             BlockForm::Packets(_) => packets as u32,
             BlockForm::Lines | BlockForm::Frames(_) => {
                 let (from, to) = (all[done].at as usize, all[done + packets].at as usize);
-                self.entry.block().copies_between(from, to)
+                self.entry.block().copies_between(from, to).0
             }
         };
-        copies.min(self.entry.copies() as u32)
+        (copies.min(self.entry.copies() as u32), bytes)
     }
 }
 
@@ -156,6 +164,10 @@ pub struct DatagramSender {
     quiet_since_ns: Option<u64>,
     /// Refusals since a packet left last.
     refusals: u32,
+    /// One packet at a time is sent, because the last one was refused.
+    probing: bool,
+    /// No packet is sent before.
+    held_until_ns: u64,
     blocked_since_ns: Option<u64>,
     blocked_until_ns: u64,
     backlog_copies: u64,
@@ -178,6 +190,8 @@ impl DatagramSender {
             sent_ns: 0,
             quiet_since_ns: None,
             refusals: 0,
+            probing: false,
+            held_until_ns: 0,
             blocked_since_ns: None,
             blocked_until_ns: 0,
             backlog_copies: 0,
@@ -240,12 +254,13 @@ impl DatagramSender {
             self.stop(now);
             return DatagramAction::Idle;
         }
-        if nothing_waits || now.mono_ns < self.blocked_until_ns {
+        if nothing_waits || now.mono_ns < self.blocked_until_ns.max(self.held_until_ns) {
             return self.wait();
         }
         let Some(held) = &self.held else { return DatagramAction::Idle };
         let waiting = &held.packets()[held.entry.packets_done..];
-        let spans = &waiting[..waiting.len().min(packets_max.max(1))];
+        let packets_max = if self.probing { 1 } else { packets_max.max(1) };
+        let spans = &waiting[..waiting.len().min(packets_max)];
         DatagramAction::Send(Packets { bytes: &held.entry.block().bytes, spans })
     }
 
@@ -256,6 +271,7 @@ impl DatagramSender {
             self.account.connects.fetch_add(1, Relaxed);
             self.quiet_since_ns = None;
             self.refusals = 0;
+            self.held_until_ns = 0;
             self.blocked_since_ns = None;
             self.blocked_until_ns = 0;
         }
@@ -278,9 +294,11 @@ impl DatagramSender {
             return;
         }
         self.settle_proven();
-        self.unproven_bytes = self.bytes_in(packets);
-        self.unproven_copies = u64::from(self.pass(packets));
+        (self.unproven_copies, self.unproven_bytes) = self.pass(packets);
         self.sent_ns = now.mono_ns;
+        if self.probing {
+            self.held_until_ns = now.mono_ns.saturating_add(PROBE_NS);
+        }
         self.quiet_since_ns.get_or_insert(now.mono_ns);
         self.refusals = 0;
         self.blocked_since_ns = None;
@@ -336,13 +354,14 @@ impl DatagramSender {
         let phase_ns = match self.phase {
             Phase::Closed { retry_ns } => Some(retry_ns),
             Phase::Opening { deadline_ns } => Some(deadline_ns),
-            Phase::Open if self.held.is_some() && self.blocked_until_ns > 0 => Some(self.blocked_until_ns),
+            Phase::Open if self.held.is_some() => Some(self.blocked_until_ns.max(self.held_until_ns)),
             Phase::Open => None,
             Phase::Stopped => return None,
         };
         let proof_ns = (self.unproven_copies > 0).then(|| self.sent_ns.saturating_add(PROOF_NS));
         let not_up = self.health.state().status != Status::Up;
         let up_ns = self.quiet_since_ns.filter(|_| not_up).map(|ns| ns.saturating_add(PROOF_NS));
+        let phase_ns = phase_ns.filter(|at_ns| *at_ns > 0);
         [phase_ns, proof_ns, up_ns, self.stop_ns].into_iter().flatten().min()
     }
 
@@ -374,12 +393,14 @@ impl DatagramSender {
     fn refused(&mut self, now: Now) {
         self.refusals += 1;
         self.quiet_since_ns = None;
+        self.probing = true;
+        self.held_until_ns = now.mono_ns.saturating_add(self.backoff.fail());
         self.health.fail(Failure::Refused, now);
         // Which one it was is not told: an average one.
         if let Some(bytes_each) = self.unproven_bytes.checked_div(self.unproven_copies) {
             self.unproven_copies -= 1;
             self.unproven_bytes -= bytes_each;
-            self.account.settle(CopyOutcome::Refused(Refused::ByPeer), 1);
+            self.account.settle(CopyOutcome::Refused(Refused::ByPeer), 1, bytes_each);
         } else if self.refusals > REFUSALS_MAX {
             self.settle_front(CopyOutcome::Refused(Refused::ByPeer));
             self.refusals = 0;
@@ -399,6 +420,10 @@ impl DatagramSender {
 
     /// What enough time without a refusal tells.
     fn prove(&mut self, now: Now) {
+        let probed = self.probing && self.unproven_copies > 0;
+        if probed && now.mono_ns >= self.sent_ns.saturating_add(PROBE_NS) {
+            self.probing = false;
+        }
         if self.unproven_copies > 0 && now.mono_ns >= self.sent_ns.saturating_add(PROOF_NS) {
             self.settle_proven();
         }
@@ -409,8 +434,7 @@ impl DatagramSender {
     }
 
     fn settle_proven(&mut self) {
-        self.account.settle(CopyOutcome::Delivered, self.unproven_copies);
-        self.account.bytes_delivered.fetch_add(self.unproven_bytes, Relaxed);
+        self.account.settle(CopyOutcome::Delivered, self.unproven_copies, self.unproven_bytes);
         self.unproven_copies = 0;
         self.unproven_bytes = 0;
     }
@@ -418,30 +442,21 @@ impl DatagramSender {
     /// Gives the packet at the front its outcome.
     fn settle_front(&mut self, outcome: CopyOutcome) {
         if self.held.is_some() {
-            let copies = self.pass(1);
-            self.account.settle(outcome, u64::from(copies));
+            let (copies, bytes) = self.pass(1);
+            self.account.settle(outcome, copies, bytes);
         }
     }
 
-    fn bytes_in(&self, packets: usize) -> u64 {
-        let Some(held) = &self.held else { return 0 };
-        held.packets()[held.entry.packets_done..]
-            .iter()
-            .take(packets)
-            .map(|packet| u64::from(packet.len))
-            .sum()
-    }
-
     /// Moves on by `packets` packets, whose copies the caller settles.
-    fn pass(&mut self, packets: usize) -> u32 {
-        let Some(held) = &mut self.held else { return 0 };
-        let copies = held.copies_in(packets);
-        held.entry.hand_over(copies);
+    fn pass(&mut self, packets: usize) -> (u64, u64) {
+        let Some(held) = &mut self.held else { return (0, 0) };
+        let (copies, bytes) = held.copies_in(packets);
+        held.entry.hand_over(copies, bytes);
         held.entry.packets_done += packets;
         if held.entry.packets_done >= held.packets().len() {
             self.held = None;
         }
-        copies
+        (u64::from(copies), bytes)
     }
 
     fn take_next(&mut self, queue: &mut MemoryQueue, now: Now) {

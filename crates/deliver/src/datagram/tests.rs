@@ -86,7 +86,7 @@ fn packets_go_out_in_order_as_many_as_asked_for() {
     world.pass(1000);
     assert_eq!(world.poll(64), DatagramAction::Idle);
     assert_eq!(world.sum(), (4, 0, 0, 0));
-    assert_eq!(world.account.bytes_delivered.load(Relaxed), 5);
+    assert_eq!(world.account.bytes_delivered(), 5);
     assert_eq!(world.sender.take_news(), Some(News::Up));
 }
 
@@ -94,7 +94,7 @@ fn packets_go_out_in_order_as_many_as_asked_for() {
 fn each_error_has_its_outcome() {
     // (error, outcome of the first packet, does it go first in the next send, pause in ms at most)
     let table = [
-        (SendError::Refused, (0, 0, 0, 2), true, 0),
+        (SendError::Refused, (0, 0, 0, 2), true, 250),
         (SendError::WouldBlock, (0, 0, 0, 2), true, 50),
         (SendError::TooBig, (0, 1, 0, 1), false, 0),
         (SendError::Gone, (0, 0, 0, 2), true, 250),
@@ -125,28 +125,44 @@ fn each_error_has_its_outcome() {
 }
 
 #[test]
-fn a_dead_endpoint_is_seen_in_the_account_packet_by_packet() {
+fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
     let mut world = World::opened();
-    for _ in 0..20 {
-        world.append(&[b"a"]);
-        assert_eq!(world.packets(64).len(), 1);
+    (0..40).for_each(|_| world.append(&[b"a"]));
+    assert_eq!(world.packets(64).len(), 1);
+    world.sender.on_sent(1, world.now);
+    world.sender.on_error(SendError::Refused, world.now);
+    for refused in 1..20 {
+        assert_eq!(world.sum(), (0, 0, refused, 40 - refused));
+        let DatagramAction::WaitUntil(at_ns) = world.poll(64) else { panic!("it waits with the next one") };
+        assert_eq!(world.sender.wake_ns(), Some(at_ns));
+        world.now.mono_ns = at_ns;
+        assert_eq!(world.packets(64).len(), 1, "one packet finds out");
         world.sender.on_sent(1, world.now);
-        world.pass(100);
+        assert!(matches!(world.poll(64), DatagramAction::WaitUntil(_)));
         world.sender.on_error(SendError::Refused, world.now);
     }
-    assert_eq!(world.sum(), (0, 0, 20, 0));
     assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::Refused }));
     assert_eq!((world.sender.take_news(), world.sender.state().attempts), (None, 20));
-    // Back: what is sent is not refused any more.
-    world.append(&[b"a"]);
-    world.poll(64);
+    // Back: the packet that finds out is not refused, and the others follow at once.
+    world.pass(15_000);
+    world.append(&[b"b", b"c"]);
+    assert_eq!(world.packets(64), [b"a"]);
     world.sender.on_sent(1, world.now);
+    world.pass(99);
+    assert_eq!(world.packets(64).len(), 0, "too early to tell");
+    world.pass(1);
+    for _ in 0..19 {
+        assert_eq!(world.packets(64), [b"a"]);
+        world.sender.on_sent(1, world.now);
+    }
+    assert_eq!(world.packets(64), [b"b", b"c"]);
+    world.sender.on_sent(2, world.now);
     world.poll(64);
-    assert_eq!(world.sender.state().status, Status::Down, "too early to tell");
+    assert_eq!(world.sender.state().status, Status::Down, "too early to say that it is up");
     world.pass(1000);
     world.poll(64);
     assert!(matches!(world.sender.take_news(), Some(News::Back { attempts: 20, .. })));
-    assert_eq!(world.sum(), (1, 0, 20, 0));
+    assert_eq!(world.sum(), (22, 0, 20, 0));
 }
 
 #[test]
@@ -176,12 +192,14 @@ fn a_packet_that_is_refused_again_and_again_does_not_hold_up_the_rest() {
     let mut world = World::opened();
     world.append(&[b"a", b"b"]);
     for _ in 0..REFUSALS_MAX {
-        world.poll(64);
+        world.pass(15_000);
+        assert_eq!(world.packets(64)[0], b"a");
         world.sender.on_error(SendError::Refused, world.now);
         assert_eq!(world.sum(), (0, 0, 0, 2));
     }
     world.sender.on_error(SendError::Refused, world.now);
     assert_eq!(world.sum(), (0, 0, 1, 1));
+    world.pass(15_000);
     assert_eq!(world.packets(64), [b"b"]);
 }
 
@@ -325,7 +343,7 @@ proptest! {
     #[test]
     fn every_packet_leaves_once_in_order_or_is_counted(ops in ops(), bytes_max in 600..4000_u64, block: bool) {
         let when_full = if block { WhenFull::Block } else { WhenFull::ShedOldest };
-        let mut world = World::with(QueueLimits { bytes_max, when_full, age_max_ms: 0 });
+        let mut world = World::with(QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms: 0 });
         let (mut next, mut left, mut opening) = (0_u32, Vec::new(), false);
         for op in ops {
             match op {

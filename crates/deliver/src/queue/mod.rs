@@ -1,4 +1,5 @@
-//! The queue between the pipeline and one output's sender: in memory, bounded in bytes.
+//! The queue between the pipeline and one output's sender: in memory, bounded in bytes, in
+//! copies and in age.
 //!
 //! Path of a packet: pipeline -> **`append`** -> `pop` -> a sender -> settled.
 //! Not here: what is on the way (`stream`, `datagram`, `file`), the queue on disk.
@@ -43,6 +44,8 @@ pub struct Entry {
     /// Packets from the front that have their outcome; for senders of packets.
     pub(crate) packets_done: usize,
     copies_left: u32,
+    /// Bytes of the copies that are left.
+    bytes_left: u64,
     memory_bytes: u64,
     account: Arc<OutputAccount>,
 }
@@ -50,7 +53,8 @@ pub struct Entry {
 impl Entry {
     fn new(block: Block, account: &Arc<OutputAccount>) -> Entry {
         let memory_bytes = block.memory_bytes();
-        account.route(u64::from(block.copies));
+        let bytes_left = block.copy_bytes();
+        account.route(u64::from(block.copies), bytes_left);
         let waiting = account.bytes_waiting.fetch_add(memory_bytes, Relaxed) + memory_bytes;
         account.bytes_waiting_high.fetch_max(waiting, Relaxed);
         let copies_left = block.copies;
@@ -60,6 +64,7 @@ impl Entry {
             written_before: 0,
             packets_done: 0,
             copies_left,
+            bytes_left,
             memory_bytes,
             account: Arc::clone(account),
         }
@@ -93,27 +98,37 @@ impl Entry {
     pub(crate) fn delivered_up_to(&mut self, at: usize) -> u32 {
         let border = self.block.border_before(self.settled, at);
         // The block's end takes what is left, even if its maker counted copies that have no border.
-        let copies = if border == self.block.bytes.len() {
-            self.copies_left
+        let (copies, bytes) = if border == self.block.bytes.len() {
+            (self.copies_left, self.bytes_left)
         } else {
-            self.block.copies_between(self.settled, border).min(self.copies_left)
+            let (copies, bytes) = self.block.copies_between(self.settled, border);
+            (copies.min(self.copies_left), bytes.min(self.bytes_left))
         };
-        self.account.settle(CopyOutcome::Delivered, u64::from(copies));
-        self.account.bytes_delivered.fetch_add((border - self.settled) as u64, Relaxed);
-        self.copies_left -= copies;
+        self.settle_part(CopyOutcome::Delivered, copies, bytes);
         self.settled = border;
         copies
     }
 
-    /// Leaves the outcome of the next `copies` copies to the caller.
-    pub(crate) fn hand_over(&mut self, copies: u32) {
+    /// Leaves the outcome of the next `copies` copies, of `bytes` bytes, to the caller.
+    pub(crate) fn hand_over(&mut self, copies: u32, bytes: u64) {
         debug_assert!(copies <= self.copies_left, "{copies} of {} copies", self.copies_left);
         self.copies_left = self.copies_left.saturating_sub(copies);
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+    }
+
+    /// Bytes of the copies that have no outcome yet.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.bytes_left
     }
 
     fn settle_left(&mut self, outcome: CopyOutcome) {
-        self.account.settle(outcome, u64::from(self.copies_left));
-        self.copies_left = 0;
+        self.settle_part(outcome, self.copies_left, self.bytes_left);
+    }
+
+    fn settle_part(&mut self, outcome: CopyOutcome, copies: u32, bytes: u64) {
+        self.account.settle(outcome, u64::from(copies), bytes);
+        self.copies_left -= copies;
+        self.bytes_left -= bytes;
     }
 }
 
@@ -124,7 +139,7 @@ impl Drop for Entry {
     }
 }
 
-/// Blocks in order of arrival, bounded in bytes of memory truly held.
+/// Blocks in order of arrival, bounded in bytes of memory truly held, in copies and in age.
 #[derive(Debug)]
 pub struct MemoryQueue {
     limits: QueueLimits,
@@ -154,7 +169,7 @@ impl MemoryQueue {
             self.shed(block, Shed::QueueFull);
             return Appended::Shed;
         }
-        while !self.has_room(memory_bytes) {
+        while !self.has_room(memory_bytes, u64::from(block.copies)) {
             let made_room = match self.limits.when_full {
                 WhenFull::Block => return Appended::Full(block),
                 WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
@@ -174,8 +189,7 @@ impl MemoryQueue {
 
     /// Counts a block that the queue never held as routed and shed.
     pub fn shed(&self, block: Block, reason: Shed) {
-        self.account.route(u64::from(block.copies));
-        self.account.settle(CopyOutcome::Shed(reason), u64::from(block.copies));
+        self.account.pass(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
     }
 
     /// Takes the oldest block out. Its memory counts against the bound until it is settled.
@@ -212,10 +226,14 @@ impl MemoryQueue {
         while self.shed_front(reason) {}
     }
 
-    /// True when a block that holds `memory_bytes` would fit now.
-    pub fn has_room(&self, memory_bytes: u64) -> bool {
+    /// True when a block of `copies` that holds `memory_bytes` would fit now.
+    pub fn has_room(&self, memory_bytes: u64, copies: u64) -> bool {
         let held = self.account.bytes_waiting.load(Relaxed);
-        held.saturating_add(memory_bytes) <= self.limits.bytes_max
+        let fits = held.saturating_add(memory_bytes) <= self.limits.bytes_max;
+        let waiting = self.account.copies_waiting();
+        let most = self.limits.records_max;
+        // Blocks move as a whole: where nothing waits, one may be larger than the bound.
+        fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
     }
 
     /// Bytes of memory in the queue, without what its sender holds.

@@ -17,7 +17,10 @@ fn block_of(bytes: u64, copies: u32, now: Now) -> Block {
 }
 
 fn queue_of(bytes_max: u64, when_full: WhenFull, age_max_ms: u64) -> MemoryQueue {
-    MemoryQueue::new(QueueLimits { bytes_max, when_full, age_max_ms }, Arc::new(OutputAccount::default()))
+    MemoryQueue::new(
+        QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms },
+        Arc::new(OutputAccount::default()),
+    )
 }
 
 fn check(queue: &MemoryQueue, held: &[&Entry]) {
@@ -80,7 +83,7 @@ fn what_is_on_the_way_counts_against_the_bound() {
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(600, 3, at_ms(0)), at_ms(0)), Appended::Kept);
         let entry = queue.pop(at_ms(0)).expect("one block waits");
-        assert!(queue.is_empty() && queue.has_room(400) && !queue.has_room(401));
+        assert!(queue.is_empty() && queue.has_room(400, 1) && !queue.has_room(401, 1));
         let appended = queue.append(block_of(401, 1, at_ms(0)), at_ms(0));
         assert!(!matches!(appended, Appended::Kept), "{when_full:?}");
         assert_eq!(queue.account().shed(Shed::QueueFull), want_shed, "{when_full:?}");
@@ -88,9 +91,33 @@ fn what_is_on_the_way_counts_against_the_bound() {
         assert_eq!(queue.append(block_of(400, 1, at_ms(0)), at_ms(0)), Appended::Kept);
         check(&queue, &[&entry]);
         entry.settle(CopyOutcome::Delivered);
-        assert!(queue.has_room(600));
+        assert!(queue.has_room(600, 1));
         check(&queue, &[]);
     }
+}
+
+#[test]
+fn copies_are_bounded_and_a_block_alone_may_be_larger() {
+    for (when_full, kept, shed) in [(WhenFull::ShedOldest, 7, 6), (WhenFull::ShedNewest, 10, 3)] {
+        let limits = QueueLimits { bytes_max: 1 << 20, records_max: 10, when_full, age_max_ms: 0 };
+        let mut queue = MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
+        for copies in [6, 4, 3] {
+            let _kept_or_shed = queue.append(block_of(300, copies, at_ms(0)), at_ms(0));
+        }
+        assert_eq!((queue.copies(), queue.account().shed(Shed::QueueFull)), (kept, shed), "{when_full:?}");
+        assert_eq!(queue.account().copies_waiting_high(), 10, "{when_full:?}");
+        check(&queue, &[]);
+        queue.shed_all(Shed::Stopped);
+        assert_eq!(queue.append(block_of(300, 11, at_ms(0)), at_ms(0)), Appended::Kept, "{when_full:?}");
+    }
+    // What the sender holds counts as well.
+    let limits = QueueLimits { records_max: 10, when_full: WhenFull::Block, ..QueueLimits::default() };
+    let mut queue = MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
+    assert_eq!(queue.append(block_of(300, 8, at_ms(0)), at_ms(0)), Appended::Kept);
+    let entry = queue.pop(at_ms(0)).expect("one block waits");
+    assert!(matches!(queue.append(block_of(300, 3, at_ms(0)), at_ms(0)), Appended::Full(_)));
+    assert_eq!(queue.append(block_of(300, 2, at_ms(0)), at_ms(0)), Appended::Kept);
+    check(&queue, &[&entry]);
 }
 
 #[test]

@@ -271,7 +271,7 @@ impl StreamSender {
         }
         let written = last.written + bytes;
         let twice_up_to = written.min(last.entry.written_before);
-        let twice = last.entry.block().copies_between(last.written, twice_up_to);
+        let (twice, _) = last.entry.block().copies_between(last.written, twice_up_to);
         self.account.resent.fetch_add(u64::from(twice), Relaxed);
         last.written = written;
         if self.written == self.acked {

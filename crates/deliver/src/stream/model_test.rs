@@ -45,8 +45,17 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 fn limits() -> impl Strategy<Value = QueueLimits> {
     let when_full =
         prop_oneof![Just(WhenFull::Block), Just(WhenFull::ShedOldest), Just(WhenFull::ShedNewest)];
-    (prop_oneof![1500..6000_u64, Just(1 << 30)], when_full, prop_oneof![3 => Just(0), 1 => 1..20_000_u64])
-        .prop_map(|(bytes_max, when_full, age_max_ms)| QueueLimits { bytes_max, when_full, age_max_ms })
+    let bytes_max = prop_oneof![1500..6000_u64, Just(1 << 30)];
+    let records_max = prop_oneof![2 => Just(0), 1 => 1..60_u64];
+    let age_max_ms = prop_oneof![3 => Just(0), 1 => 1..20_000_u64];
+    (bytes_max, records_max, when_full, age_max_ms).prop_map(
+        |(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
+            bytes_max,
+            records_max,
+            when_full,
+            age_max_ms,
+        },
+    )
 }
 
 /// One connection: what the kernel took, and how far it got.

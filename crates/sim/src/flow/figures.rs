@@ -62,6 +62,7 @@ pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
         ("delivered", sum.delivered),
         ("shed", sum.shed),
         ("refused", sum.refused),
+        ("filtered", sum.filtered),
         ("expired", sum.expired),
         ("internal", sum.internal),
         ("waiting", sum.waiting),
@@ -75,12 +76,13 @@ pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
     );
     let read = |number: &AtomicU64| number.load(Relaxed);
     let rest = [
-        ("connects", &account.connects),
-        ("errors", &account.errors),
-        ("resent", &account.resent),
-        ("bytes_delivered", &account.bytes_delivered),
+        ("connects", read(&account.connects)),
+        ("errors", read(&account.errors)),
+        ("resent", read(&account.resent)),
+        ("bytes_routed", account.bytes_routed()),
+        ("bytes_delivered", account.bytes_delivered()),
     ];
-    lines.extend(rest.map(|(word, number)| line(word, read(number), false)));
+    lines.extend(rest.map(|(word, number)| line(word, number, false)));
     lines
 }
 

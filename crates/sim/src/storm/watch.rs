@@ -47,10 +47,10 @@ impl Watch {
         let mut units = VecDeque::new();
         let mut cutter = Cutter::new(self.reading);
         match &block.form {
-            BlockForm::Packets(packets) => {
+            BlockForm::Packets(packets) if self.reading == Reading::Packets => {
                 packets.iter().for_each(|packet| cutter.push(packet.of(&block.bytes), &mut units));
             }
-            BlockForm::Lines | BlockForm::Frames(_) => cutter.push(&block.bytes, &mut units),
+            _ => cutter.push(&block.bytes, &mut units),
         }
         for unit in units {
             self.given.entry(unit.bytes()).or_default().push(self.numbered);

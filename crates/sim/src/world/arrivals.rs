@@ -27,8 +27,8 @@ impl Reading {
                 Reading::Points
             }
             OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => Reading::Pickle,
-            OutputKind::Udp { .. } => Reading::Packets,
-            OutputKind::Tcp { .. }
+            OutputKind::Packets(packets) if packets.to.is_datagram() => Reading::Packets,
+            OutputKind::Packets(_)
             | OutputKind::Console { .. }
             | OutputKind::PerlFile { .. }
             | OutputKind::EventFile { .. } => Reading::Lines,

@@ -29,7 +29,7 @@ impl Canary {
     pub(super) fn before_append(self, block: &mut Block) {
         if self == Canary::TornLine && matches!(block.form, BlockForm::Lines) && block.copies > 1 {
             let first = block.bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
-            block.bytes.remove(first);
+            Arc::make_mut(&mut block.bytes).remove(first);
             block.copies -= 1;
         }
     }
@@ -41,7 +41,7 @@ impl Canary {
 
     pub(super) fn after_shed(self, account: &Arc<OutputAccount>, copies: u64) {
         if self == Canary::ShedCountedTwice {
-            account.settle(CopyOutcome::Shed(Shed::QueueFull), copies);
+            account.settle(CopyOutcome::Shed(Shed::QueueFull), copies, 0);
         }
     }
 

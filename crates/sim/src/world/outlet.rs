@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputKind, OutputPlan};
+use config::plan::{OutputKind, OutputPlan, PacketsPlan};
 use deliver::datagram::{DatagramAction, DatagramSender};
 use deliver::file::{FileAction, FileSender};
-use deliver::plan::{FilePlan, SenderPlan};
+use deliver::plan::FilePlan;
 use deliver::queue::{Appended, Block, MemoryQueue};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
@@ -65,14 +65,16 @@ impl Outlet {
         let account = Arc::clone(account);
         let file_plan = file_plan(&plan.kind);
         let link = match &plan.kind {
-            OutputKind::Graphite { sender, .. } | OutputKind::Tcp { sender, .. } => Link::Stream(
-                Box::new(StreamSender::new(*sender, Arc::clone(&account), seed)),
-                StreamPeer::new(reading),
-            ),
-            OutputKind::Udp { .. } => Link::Datagram(
-                Box::new(DatagramSender::new(SenderPlan::default(), Arc::clone(&account), seed)),
+            OutputKind::Packets(packets) if packets.to.is_datagram() => Link::Datagram(
+                Box::new(DatagramSender::new(packets.sender, Arc::clone(&account), seed)),
                 DatagramPeer::new(),
             ),
+            OutputKind::Graphite { sender, .. } | OutputKind::Packets(PacketsPlan { sender, .. }) => {
+                Link::Stream(
+                    Box::new(StreamSender::new(*sender, Arc::clone(&account), seed)),
+                    StreamPeer::new(reading),
+                )
+            }
             OutputKind::GraphiteFile { .. }
             | OutputKind::EventFile { .. }
             | OutputKind::PerlFile { .. }

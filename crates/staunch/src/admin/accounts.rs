@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputKind, SourceKind, SourcePlan};
+use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
 use model::{Losses, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum};
 use serde::Serialize;
 
@@ -115,6 +115,8 @@ pub struct OutputRow {
     pub shed: u64,
     /// Not taken by the endpoint.
     pub refused: u64,
+    /// Left out by the output's own stage.
+    pub filtered: u64,
     /// Time ran out.
     pub expired: u64,
     /// Lost by a bug of ours.
@@ -156,8 +158,11 @@ pub fn output_word(kind: &OutputKind) -> &'static str {
         OutputKind::GraphiteFile { .. } => "graphite_file",
         OutputKind::Console { .. } => "console",
         OutputKind::PerlFile { .. } => "perl_file",
-        OutputKind::Udp { .. } => "udp",
-        OutputKind::Tcp { .. } => "tcp",
+        OutputKind::Packets(packets) => match packets.to {
+            Destination::Udp(_) => "udp",
+            Destination::Tcp(_) => "tcp",
+            Destination::UnixDatagram(_) | Destination::UnixStream(_) => "unix",
+        },
         OutputKind::EventFile { .. } => "event_file",
     }
 }
@@ -198,6 +203,7 @@ impl OutputRow {
             (&mut self.delivered, before.delivered),
             (&mut self.shed, before.shed),
             (&mut self.refused, before.refused),
+            (&mut self.filtered, before.filtered),
             (&mut self.expired, before.expired),
             (&mut self.internal, before.internal),
             (&mut self.waiting, before.waiting),
@@ -304,6 +310,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         delivered: sum.delivered,
         shed: sum.shed,
         refused: sum.refused,
+        filtered: sum.filtered,
         expired: sum.expired,
         internal: sum.internal,
         waiting: sum.waiting,
@@ -319,7 +326,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         bytes_waiting_high: account.bytes_waiting_high.load(Relaxed),
         bytes_max: plan.queue.bytes_max,
         oldest_s: oldest_ns.map_or(0.0, |oldest| now.mono_ns.saturating_sub(oldest) as f64 / 1e9),
-        bytes_delivered: account.bytes_delivered.load(Relaxed),
+        bytes_delivered: account.bytes_delivered(),
         connects: account.connects.load(Relaxed),
         errors: account.errors.load(Relaxed),
         resent: account.resent.load(Relaxed),

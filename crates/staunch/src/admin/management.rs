@@ -302,7 +302,7 @@ fn backend_stats(
     let Moments { started_s, last_exception_s, now_s } = moments;
     let word = match (kind, form) {
         // Repeaters say nothing there, and nothing is flushed to files of events.
-        (OutputKind::Udp { .. } | OutputKind::Tcp { .. } | OutputKind::EventFile { .. }, _) => return,
+        (OutputKind::Packets(_) | OutputKind::EventFile { .. }, _) => return,
         (OutputKind::Console { .. }, Form::Node) => {
             // No `last_` in the names: so node prints the moments themselves.
             let or_start = |moment: u64| if moment == 0 { started_s } else { moment };

@@ -3,12 +3,12 @@
 //! The words and their one sentence come from `model::outcome`; here is the advice. Each `match` is over a closed
 //! enum, so a new reason does not compile before it has one.
 
-use model::{Internal, Refused, Reject, Shed};
+use model::{Filtered, Internal, Refused, Reject, Shed};
 
 /// One reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
-    /// `rejected`, `shed`, `refused` or `internal`.
+    /// `rejected`, `shed`, `refused`, `filtered` or `internal`.
     pub(crate) family: &'static str,
     /// The word in self-metrics, the API and logs; also the anchor in `docs/outcomes.md`.
     pub(crate) word: &'static str,
@@ -25,6 +25,7 @@ pub(crate) fn pages() -> Vec<Page> {
     pages.extend(Reject::ALL.iter().map(|r| page("rejected", r.word(), r.why(), rejected(*r))));
     pages.extend(Shed::ALL.iter().map(|r| page("shed", r.word(), r.why(), shed(*r))));
     pages.extend(Refused::ALL.iter().map(|r| page("refused", r.word(), r.why(), refused(*r))));
+    pages.extend(Filtered::ALL.iter().map(|r| page("filtered", r.word(), r.why(), filtered(*r))));
     pages.extend(Internal::ALL.iter().map(|r| page("internal", r.word(), r.why(), internal(*r))));
     pages
 }
@@ -99,6 +100,10 @@ fn shed(reason: Shed) -> &'static str {
              `queue.bytes_max` of the output: bytes per second times the longest outage to be survived."
         }
         Shed::TooOld => "Raise `queue.age_max` of the output, or mend the endpoint.",
+        Shed::NoEndpoint => {
+            "Every endpoint of the cluster is away: none answers its checks. Start one, or leave out `check` if what is \
+             asked is not there."
+        }
         Shed::TooBig => {
             "The endpoint's network takes no datagram of this size (about 65,507 bytes for UDP), or a flush's document \
              of a `console` or `perl_file` output grew past its bound. Use an output of type `tcp` or `graphite`."
@@ -129,6 +134,23 @@ fn refused(reason: Refused) -> &'static str {
     }
 }
 
+fn filtered(reason: Filtered) -> &'static str {
+    match reason {
+        Filtered::ByName => "This is what `allow` and `deny` of the output are for.",
+        Filtered::SampledOut => {
+            "This is what `sample` of the output is for. The samples that were kept carry their rate, so that counters \
+             still add up."
+        }
+        Filtered::BadLine => {
+            "Correct the sender. An output without any change to lines sends bad ones on as they are; one that changes \
+             lines cannot."
+        }
+        Filtered::Unwanted => {
+            "Send what the endpoint cannot read to another output, or leave its lines unconverted."
+        }
+    }
+}
+
 fn internal(reason: Internal) -> &'static str {
     match reason {
         Internal::ReceiptDropped => "A bug of ours. Report it, with the log and `/api/v1/accounts`.",
@@ -149,7 +171,7 @@ nothing moves, two sums hold; `/api/v1/accounts` shows both with a field `holds`
 
 ```
 per source:  received = rejected + shed + duplicate + filtered + aggregated + routed + internal + in_flight
-per output:  copies   = delivered + shed + refused + expired + internal + waiting
+per output:  copies   = delivered + shed + refused + filtered + expired + internal + waiting
 ```
 
 A **record** is a sample, an event or a service check; a bad line counts as one received and rejected record (a bad value
@@ -193,7 +215,7 @@ pub(crate) const OUTSIDE: [(&str, &str); 4] = [
 
 /// What each family is, before its reasons.
 #[cfg(test)]
-const FAMILIES: [(&str, &str); 4] = [
+const FAMILIES: [(&str, &str); 5] = [
     (
         "rejected",
         "Refused at intake: the sender wrote something that the dialect cannot read. The log quotes the first line of each reason per source; later ones are only counted.",
@@ -203,6 +225,7 @@ const FAMILIES: [(&str, &str); 4] = [
         "A good record or copy that was lost at a limit of ours. The log tells when it begins, and then once a minute.",
     ),
     ("refused", "A copy that was sent and that the endpoint did not take."),
+    ("filtered", "A copy that the output's own options left out. Nothing is wrong."),
     ("internal", "Our own bugs. Any count above 0 is worth a report."),
 ];
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use std::net::SocketAddr;
 
-use config::plan::{ConsoleForm, OutputKind, Plan};
+use config::plan::{ConsoleForm, Destination, OutputKind, Plan};
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
@@ -79,10 +79,8 @@ fn tip(listening: &[Vec<String>]) -> Option<String> {
 
 fn place(kind: &OutputKind) -> String {
     match kind {
-        OutputKind::Graphite { to, .. } | OutputKind::Tcp { to, .. } => {
-            format!("tcp://{}:{}", to.host, to.port)
-        }
-        OutputKind::Udp { to } => format!("udp://{}:{}", to.host, to.port),
+        OutputKind::Graphite { to, .. } => Destination::Tcp(to.clone()).to_string(),
+        OutputKind::Packets(packets) => packets.to.to_string(),
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
             let most = file_bytes_max * (u64::from(*files_max) + 1);

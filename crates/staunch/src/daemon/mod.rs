@@ -12,6 +12,7 @@ pub mod listeners;
 pub mod outlet;
 pub mod reload;
 pub mod shared;
+pub mod supervisor;
 pub mod watch;
 pub mod worker;
 
@@ -87,6 +88,7 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     let mut running = launch(plan, http_optional)?;
     banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
+    supervisor::ready(&running.shared);
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
     // Kept so that the channel stays open without a file to watch.
     let _unused = changes.clone();
@@ -175,16 +177,27 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     }
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     ports.serve(&shared, &stopped)?;
-    tokio::spawn(watch::losses(Arc::clone(&shared), stopped.clone()));
-    tokio::spawn(kernel::follow_tables(Arc::clone(&shared), stopped.clone()));
-    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(&shared)));
+    spawn_watches(&shared, &stopped, key_flush_reports);
     Ok(Running { shared, listeners, outputs, stop, worker })
+}
+
+/// The tasks that only look on; they end with the daemon.
+fn spawn_watches(
+    shared: &Arc<Shared>,
+    stopped: &watch_channel::Receiver<bool>,
+    key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+) {
+    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let Running { shared, mut listeners, mut outputs, stop, worker } = running;
     shared.stopping.store(true, Relaxed);
+    supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
     tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));

@@ -62,8 +62,8 @@ impl Outlet {
         let appended = self.queue().append(block, now);
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
-            self.account.route(u64::from(block.copies));
-            self.account.settle(CopyOutcome::Shed(Shed::QueueFull), u64::from(block.copies));
+            let shed = CopyOutcome::Shed(Shed::QueueFull);
+            self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
         self.wake();
     }

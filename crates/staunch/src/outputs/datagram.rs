@@ -1,4 +1,4 @@
-//! One UDP endpoint: sends packets as its sender says (sendmmsg on a connected socket).
+//! One UDP or unix datagram endpoint: sends packets as its sender says (sendmmsg on a connected socket).
 //!
 //! Not here: what to send and what is settled (`deliver::datagram`).
 
@@ -7,25 +7,25 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::plan::Endpoint;
+use config::plan::Destination;
 use deliver::datagram::{DatagramAction, DatagramSender, SendError};
 use deliver::plan::SenderPlan;
-use tokio::net::UdpSocket;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
-use crate::outputs::{publish, shown, tell};
+use crate::outputs::socket::DatagramSocket;
+use crate::outputs::{publish, tell};
 use crate::sys::{PacketWriter, Wait};
 
 /// Packets of one system call.
 const PACKETS_MAX: usize = 64;
 
 /// Drives the sender of one endpoint until its outlet stops.
-pub async fn run(to: Endpoint, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
+pub async fn run(to: Destination, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
     let mut sender = DatagramSender::new(plan, Arc::clone(&outlet.account), seed);
     let mut writer = PacketWriter::new(PACKETS_MAX);
-    let place = shown(&to);
-    let mut socket: Option<UdpSocket> = None;
+    let place = to.to_string();
+    let mut socket: Option<DatagramSocket> = None;
     let mut error = None;
     while !sender.stopped() {
         if outlet.is_stopping() {
@@ -33,15 +33,15 @@ pub async fn run(to: Endpoint, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64)
         }
         let mut waits_for_room = false;
         // An error that followed a short count of sendmmsg waits in the socket.
-        if let Some(Ok(Some(failed))) = socket.as_ref().map(UdpSocket::take_error) {
-            sender.on_error(send_error(&failed), Clock::now());
+        if let Some(failed) = socket.as_ref().and_then(DatagramSocket::take_error) {
+            sender.on_error(send_error(&failed, &to), Clock::now());
             error = Some(failed.to_string());
         }
         let now = Clock::now();
         let action = sender.poll(&mut outlet.queue(), PACKETS_MAX, now);
         let wait = match action {
             DatagramAction::Open => {
-                match open(&to).await {
+                match DatagramSocket::open(&to).await {
                     Ok(opened) => {
                         socket = Some(opened);
                         sender.on_opened(Clock::now());
@@ -61,7 +61,7 @@ pub async fn run(to: Endpoint, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64)
                 match sent {
                     Ok(packets) => sender.on_sent(packets, Clock::now()),
                     Err(failed) => {
-                        let why = send_error(&failed);
+                        let why = send_error(&failed, &to);
                         waits_for_room = why == SendError::WouldBlock;
                         error = Some(failed.to_string());
                         sender.on_error(why, Clock::now());
@@ -88,7 +88,7 @@ pub async fn run(to: Endpoint, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64)
     outlet.set_ended();
 }
 
-async fn rest(sender: &mut DatagramSender, outlet: &Outlet, full: Option<&UdpSocket>) {
+async fn rest(sender: &mut DatagramSender, outlet: &Outlet, full: Option<&DatagramSocket>) {
     let pause = match sender.wake_ns() {
         Some(at_ns) => Duration::from_nanos(at_ns.saturating_sub(Clock::mono_ns())),
         None => Duration::from_secs(3600),
@@ -107,26 +107,11 @@ async fn rest(sender: &mut DatagramSender, outlet: &Outlet, full: Option<&UdpSoc
     }
 }
 
-async fn open(to: &Endpoint) -> io::Result<UdpSocket> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in tokio::net::lookup_host((to.host.as_str(), to.port)).await? {
-        let any = if address.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
-        let opened = async {
-            let socket = UdpSocket::bind(any).await?;
-            socket.connect(address).await?;
-            Ok(socket)
-        };
-        match opened.await {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-fn send_error(error: &io::Error) -> SendError {
+fn send_error(error: &io::Error, to: &Destination) -> SendError {
     match error.raw_os_error() {
-        Some(libc::ECONNREFUSED) => SendError::Refused,
+        // On UDP it tells of an earlier packet; on a unix socket nobody listens at the other end any more.
+        Some(libc::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
+        Some(libc::ECONNREFUSED | libc::EPIPE) => SendError::Gone,
         Some(libc::EAGAIN | libc::ENOBUFS) => SendError::WouldBlock,
         Some(libc::EMSGSIZE) => SendError::TooBig,
         Some(libc::ECONNRESET | libc::ENOTCONN) => SendError::Gone,
@@ -137,6 +122,7 @@ fn send_error(error: &io::Error) -> SendError {
 
 #[cfg(test)]
 mod tests {
+    use config::plan::Endpoint;
     use deliver::plan::QueueLimits;
     use deliver::queue::{Block, BlockForm};
     use model::{OutputAccount, Span};
@@ -148,11 +134,12 @@ mod tests {
         let account = Arc::new(OutputAccount::default());
         let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
         let now = Clock::now();
-        let form = BlockForm::Packets(vec![Span::new(0, 5)]);
-        outlet.append(Block { bytes: b"a:1|c".to_vec(), copies: 1, form, at_ns: now.mono_ns }, now);
+        let form = BlockForm::Packets(Arc::new(vec![Span::new(0, 5)]));
+        let bytes = Arc::new(b"a:1|c".to_vec());
+        outlet.append(Block { bytes, copies: 1, form, at_ns: now.mono_ns }, now);
         outlet.stop(now.mono_ns + 100_000_000);
         // Not an address, and by its characters not a name that anybody can look up.
-        let to = Endpoint { host: "not a host".into(), port: 1 };
+        let to = Destination::Udp(Endpoint { host: "not a host".into(), port: 1 });
         let ended = run(to, SenderPlan::default(), Arc::clone(&outlet), 1);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
         assert_eq!(account.shed(model::Shed::Stopped), 1);

@@ -3,12 +3,13 @@
 pub mod datagram;
 pub mod file;
 pub mod key_flush;
+pub mod socket;
 pub mod stream;
 
 use std::sync::Arc;
 
-use config::plan::{ConsoleForm, Endpoint, OutputKind, OutputPlan};
-use deliver::plan::{FilePlan, SenderPlan};
+use config::plan::{ConsoleForm, Destination, OutputKind, OutputPlan};
+use deliver::plan::FilePlan;
 use deliver::{EndpointState, News};
 use model::{OutputId, SECOND_NS};
 use tokio::task::JoinSet;
@@ -27,11 +28,14 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let outlet = Arc::clone(&wiring.outlets[id.index()]);
     let seed = Clock::mono_ns() ^ u64::from(id.0);
     match &plan.kind {
-        OutputKind::Graphite { to, sender, .. } | OutputKind::Tcp { to, sender } => {
-            tasks.spawn(stream::run(to.clone(), *sender, outlet, seed));
+        OutputKind::Graphite { to, sender, .. } => {
+            tasks.spawn(stream::run(Destination::Tcp(to.clone()), *sender, outlet, seed));
         }
-        OutputKind::Udp { to } => {
-            tasks.spawn(datagram::run(to.clone(), SenderPlan::default(), outlet, seed));
+        OutputKind::Packets(packets) if packets.to.is_datagram() => {
+            tasks.spawn(datagram::run(packets.to.clone(), packets.sender, outlet, seed));
+        }
+        OutputKind::Packets(packets) => {
+            tasks.spawn(stream::run(packets.to.clone(), packets.sender, outlet, seed));
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
@@ -103,13 +107,4 @@ fn publish(outlet: &Outlet, copies: u64, bytes: u64, state: EndpointState) {
         outlet.account.last_error_s.store(at.wall_seconds(), std::sync::atomic::Ordering::Relaxed);
     }
     outlet.publish(copies, bytes, state);
-}
-
-/// `host:port` as users write it.
-fn shown(to: &Endpoint) -> String {
-    if to.host.contains(':') {
-        format!("[{}]:{}", to.host, to.port)
-    } else {
-        format!("{}:{}", to.host, to.port)
-    }
 }

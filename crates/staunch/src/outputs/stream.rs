@@ -1,4 +1,4 @@
-//! One TCP endpoint: connects, writes what its sender says, tells the sender what became of it.
+//! One TCP or unix stream endpoint: connects, writes what its sender says, tells the sender what became of it.
 //!
 //! Not here: what to write, what is settled and when to try again (`deliver::stream`).
 
@@ -8,15 +8,15 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::plan::Endpoint;
+use config::plan::Destination;
 use deliver::plan::SenderPlan;
 use deliver::stream::{Action, CloseReason, StreamSender};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
-use crate::outputs::{publish, shown, tell};
+use crate::outputs::socket::StreamSocket;
+use crate::outputs::{publish, tell};
 use crate::sys;
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
@@ -25,17 +25,17 @@ const ANSWER_BYTES: usize = 512;
 /// Where the connection stands.
 enum Link {
     Closed,
-    Opening(JoinHandle<io::Result<TcpStream>>),
-    Open(TcpStream),
+    Opening(JoinHandle<io::Result<StreamSocket>>),
+    Open(StreamSocket),
 }
 
 /// Drives the sender of one endpoint until its outlet stops.
-pub async fn run(to: Endpoint, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
+pub async fn run(to: Destination, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
     let mut sender = StreamSender::new(plan, Arc::clone(&outlet.account), seed);
     if cfg!(not(target_os = "linux")) {
         sender = sender.without_acks();
     }
-    let place = shown(&to);
+    let place = to.to_string();
     let mut link = Link::Closed;
     let mut error = None;
     while !sender.stopped() {
@@ -69,7 +69,7 @@ fn report_acks(sender: &mut StreamSender, link: &Link) {
 }
 
 /// Does what the sender says. `None`: go on at once; `Some(true)`: wait, also for room in the socket.
-fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Endpoint) -> Option<bool> {
+fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Destination) -> Option<bool> {
     let now = Clock::now();
     let action = sender.poll(&mut outlet.queue(), now);
     match action {
@@ -78,7 +78,7 @@ fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Endpoi
                 attempt.abort();
             }
             let to = to.clone();
-            *link = Link::Opening(tokio::spawn(async move { connect(&to).await }));
+            *link = Link::Opening(tokio::spawn(async move { StreamSocket::connect(&to).await }));
             None
         }
         Action::Write(bytes) => {
@@ -115,14 +115,6 @@ fn close(sender: &mut StreamSender, link: &mut Link, why: CloseReason) {
     sender.on_closed(why, Clock::now());
 }
 
-async fn connect(to: &Endpoint) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((to.host.as_str(), to.port)).await?;
-    stream.set_nodelay(true)?;
-    let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
-    socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-    Ok(stream)
-}
-
 /// Waits until something happens. Gives the system's words when a connection could not be made.
 async fn wait(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, for_room: bool) -> Option<String> {
     let pause = match sender.wake_ns() {
@@ -140,7 +132,7 @@ async fn wait(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, for_r
 
 /// What a connection tells of itself.
 enum Event {
-    Opened(io::Result<TcpStream>),
+    Opened(io::Result<StreamSocket>),
     Room,
     Readable(io::Result<()>),
 }
@@ -192,6 +184,7 @@ fn on_event(event: Event, sender: &mut StreamSender, link: &mut Link) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use config::plan::Endpoint;
     use deliver::plan::QueueLimits;
     use deliver::queue::{Block, BlockForm};
     use model::OutputAccount;
@@ -203,13 +196,13 @@ mod tests {
         let account = Arc::new(OutputAccount::default());
         let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
         let now = Clock::now();
-        let line = b"a 1 2\n".to_vec();
+        let line = Arc::new(b"a 1 2\n".to_vec());
         outlet.append(Block { bytes: line, copies: 1, form: BlockForm::Lines, at_ns: now.mono_ns }, now);
         outlet.stop(now.mono_ns + 100_000_000);
         // Bound and closed again: connections are refused.
         let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = closed.expect("a free port").port();
-        let to = Endpoint { host: "127.0.0.1".into(), port };
+        let to = Destination::Tcp(Endpoint { host: "127.0.0.1".into(), port });
         let ended = run(to, SenderPlan::default(), Arc::clone(&outlet), 1);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
         assert_eq!(account.shed(model::Shed::Stopped), 1);

@@ -5,6 +5,8 @@ mod name;
 mod namespace;
 mod pickle;
 
+pub(crate) use name::mend;
+
 pub use encoder::{Encoded, Encoder, NAME_BYTES_MAX, OwnFigures};
 pub use namespace::{Namespace, Numbers};
 pub use pickle::{FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, pickle_frame, pickle_frames};

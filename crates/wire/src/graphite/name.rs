@@ -144,7 +144,7 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Appends `text` with `_` for each of the `bad` bytes (ASCII), for each run of white space and control
 /// characters, and for each sequence that is no UTF-8.
-fn mend(text: &[u8], bad: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn mend(text: &[u8], bad: &[u8], out: &mut Vec<u8>) {
     let fine = |byte: &u8| byte.is_ascii_graphic() && !bad.contains(byte);
     if text.iter().all(fine) {
         out.extend_from_slice(text);

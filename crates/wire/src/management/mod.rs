@@ -1,14 +1,16 @@
-//! StatsD's management port (spec statsd §11): bytes to commands, values to replies.
+//! StatsD's management port (spec statsd §11), and that of its cluster proxy (§13): bytes to commands, values to replies.
 //!
 //! Path of a command: connection -> `Commands::push` -> `Command::parse` -> the owner of the state looks up
 //! what was asked -> `Replies` and `Dump` write the answer -> connection. Nothing here knows any state.
 
 mod command;
 mod commands;
+mod proxy;
 mod replies;
 
 pub use command::{Command, Names, Pattern};
 pub use commands::{COMMAND_BYTES_MAX, Commands};
+pub use proxy::{HEALTH_REPLY_BYTES_MAX, HEALTH_REQUEST, ProxyCommand, ProxyReplies, health_reply};
 pub use replies::{Dump, Replies, TargetFigures};
 
 /// Whose rules and replies hold.

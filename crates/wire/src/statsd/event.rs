@@ -62,7 +62,7 @@ fn new_event(
 }
 
 /// Title, text, and the fields with the `|` before them. The lengths rule: title and text may hold `|`.
-fn split_event(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+pub(super) fn split_event(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let rest = line.strip_prefix(b"_e{")?;
     let comma = memchr(b',', rest)?;
     let brace = memchr(b'}', rest)?;

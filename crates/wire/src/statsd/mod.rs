@@ -19,6 +19,7 @@ mod perl;
 mod plain;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
+pub mod rewrite;
 mod sink;
 #[cfg(test)]
 mod tests;

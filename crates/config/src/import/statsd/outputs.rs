@@ -11,7 +11,9 @@ use super::{SOURCE, TRANSFORM};
 use crate::address::host_port_text;
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::import::javascript::{Node, Value};
-use crate::plan::{ConsoleForm, Endpoint, Feed, GraphiteForm, OutputKind, OutputPlan};
+use crate::plan::{
+    ConsoleForm, Destination, Endpoint, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
+};
 
 /// Bound of a repeater's queue (spec statsd §14 R3).
 const REPEATER_QUEUE_BYTES: u64 = 64 << 20;
@@ -171,6 +173,8 @@ fn graphite(
         },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
+        required: false,
+        check: None,
     })
 }
 
@@ -273,6 +277,8 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
         kind: OutputKind::Console { form, pretty: pretty && form == ConsoleForm::Node },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
+        required: false,
+        check: None,
     }
 }
 
@@ -300,6 +306,8 @@ fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option
         kind: OutputKind::PerlFile { path: PathBuf::from(path), stats_prefix: "statsd".into() },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
+        required: false,
+        check: None,
     })
 }
 
@@ -336,10 +344,11 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
             import.warn(Code::NotCarriedOver, node.place, message);
             continue;
         }
-        let kind = match protocol {
-            Protocol::Udp4 | Protocol::Udp6 => OutputKind::Udp { to },
-            Protocol::Tcp => OutputKind::Tcp { to, sender: SenderPlan::default() },
+        let (to, sender) = match protocol {
+            Protocol::Udp4 | Protocol::Udp6 => (Destination::Udp(to), PacketsPlan::UDP_SENDER),
+            Protocol::Tcp => (Destination::Tcp(to), SenderPlan::default()),
         };
+        let kind = OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None });
         outputs.push(OutputPlan {
             name,
             kind,
@@ -349,6 +358,8 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
                 when_full: WhenFull::ShedOldest,
                 ..QueueLimits::default()
             },
+            required: false,
+            check: None,
         });
     }
     if let [only] = &mut outputs[..] {

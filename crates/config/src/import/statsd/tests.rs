@@ -511,7 +511,10 @@ fn repeaters_take_from_the_source() {
         let output = &plan.outputs[0];
         assert_eq!(output.name, "repeater");
         assert_eq!(output.from, [crate::plan::Feed::Source(SOURCE)]);
-        assert_eq!(matches!(output.kind, OutputKind::Tcp { .. }), protocol == "tcp");
+        assert_eq!(
+            matches!(&output.kind, OutputKind::Packets(packets) if !packets.to.is_datagram()),
+            protocol == "tcp"
+        );
     }
     let many = |n: usize| {
         let each: String = (1..=n).map(|port| format!("{{host: 'h', port: {port}}},")).collect();

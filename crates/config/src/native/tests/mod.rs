@@ -51,6 +51,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::OutputPerlFile => output("perl_file", "stats", &[("path", "\"p\"")]),
         Section::OutputUdp => output("udp", "app", &[("to", "[\"udp://h:8125\"]")]),
         Section::OutputTcp => output("tcp", "app", &[("to", "[\"tcp://h:8125\"]")]),
+        Section::OutputUnix => output("unix", "app", &[("to", "[\"unixgram:///s\"]")]),
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => format!("{}\n[outputs.o.queue]\n{line}", file_with(Section::OutputConsole, "", "")),
         Section::Http => format!("{all}[http]\n{line}"),

@@ -42,6 +42,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 sources: Vec::new(),
                 transforms: Vec::new(),
                 outputs: Vec::new(),
+                clusters: Vec::new(),
                 http: http.map(|ip| SocketAddr::new(ip, 50_000)),
                 management,
                 data_dir: data_dir.into(),
@@ -108,8 +109,7 @@ fn subset(of: &[u16], bits: u8) -> Vec<u16> {
 type Draft = (OutputPlan, usize);
 
 fn finish_output(at: usize, (draft, endpoints): Draft, bits: u8, plan: &mut Plan) {
-    let raw =
-        matches!(draft.kind, OutputKind::Udp { .. } | OutputKind::Tcp { .. } | OutputKind::EventFile { .. });
+    let raw = matches!(draft.kind, OutputKind::Packets(_) | OutputKind::EventFile { .. });
     if !raw && plan.transforms.is_empty() {
         return;
     }
@@ -126,10 +126,21 @@ fn finish_output(at: usize, (draft, endpoints): Draft, bits: u8, plan: &mut Plan
     for n in 0..endpoints {
         let mut output = OutputPlan { name: name.clone(), from: from.clone(), ..draft.clone() };
         match &mut output.kind {
-            OutputKind::Graphite { to, .. } | OutputKind::Udp { to } | OutputKind::Tcp { to, .. } => {
+            OutputKind::Graphite { to, .. } => {
                 to.port = 30_000 + (at * 10 + n) as u16;
                 if endpoints > 1 || bits & 64 == 64 {
-                    output.name = outputs::endpoint_name(&name, to);
+                    output.name = outputs::endpoint_name(&name, &Destination::Tcp(to.clone()));
+                }
+            }
+            OutputKind::Packets(packets) => {
+                match &mut packets.to {
+                    Destination::Udp(to) | Destination::Tcp(to) => to.port = 30_000 + (at * 10 + n) as u16,
+                    Destination::UnixDatagram(path) | Destination::UnixStream(path) => {
+                        *path = format!("/run/{at}-{n}?").into();
+                    }
+                }
+                if endpoints > 1 || bits & 64 == 64 {
+                    output.name = outputs::endpoint_name(&name, &packets.to);
                 }
             }
             OutputKind::GraphiteFile { path, .. } if bits & 128 == 128 => {
@@ -329,8 +340,13 @@ fn sender() -> impl Strategy<Value = SenderPlan> {
 
 fn output() -> impl Strategy<Value = Draft> {
     let when_full = select(vec![WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest]);
-    let queue = (QueueLimits::BYTES_MIN..1 << 40, when_full, 0u64..1 << 34)
-        .prop_map(|(bytes_max, when_full, age_max_ms)| QueueLimits { bytes_max, when_full, age_max_ms });
+    let queue = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..1 << 34);
+    let queue = queue.prop_map(|(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
+        bytes_max,
+        records_max,
+        when_full,
+        age_max_ms,
+    });
     let queue = prop_oneof![Just(QueueLimits::default()), queue];
     let host = select(vec!["h", "10.0.0.5", "fe80::1", "carbon-1.example.org"]);
     let to = host.prop_map(|host| Endpoint { host: host.into(), port: 1 });
@@ -345,17 +361,26 @@ fn output() -> impl Strategy<Value = Draft> {
             .prop_map(|(pretty, form)| OutputKind::Console { form, pretty }),
         ("[a-z]{1,5}", text())
             .prop_map(|(path, stats_prefix)| OutputKind::PerlFile { path: path.into(), stats_prefix }),
-        to.clone().prop_map(|to| OutputKind::Udp { to }),
-        (to, sender()).prop_map(|(to, sender)| OutputKind::Tcp { to, sender }),
+        (to, 0usize..4, sender()).prop_map(|(to, scheme, sender)| {
+            let (to, sender) = match scheme {
+                0 => (Destination::Udp(to), PacketsPlan::UDP_SENDER),
+                1 => (Destination::Tcp(to), sender),
+                2 => (Destination::UnixDatagram("/x".into()), sender),
+                _ => (Destination::UnixStream("@x".into()), sender),
+            };
+            OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None })
+        }),
         file.prop_map(|(path, file_bytes_max, files_max)| {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
     ];
     (kind, queue, 1usize..4).prop_map(|(kind, queue, endpoints)| {
-        let several =
-            matches!(kind, OutputKind::Graphite { .. } | OutputKind::Udp { .. } | OutputKind::Tcp { .. });
+        let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
         let endpoints = if several { endpoints } else { 1 };
-        (OutputPlan { name: String::new(), kind, from: Vec::new(), queue }, endpoints)
+        (
+            OutputPlan { name: String::new(), kind, from: Vec::new(), queue, required: false, check: None },
+            endpoints,
+        )
     })
 }
 

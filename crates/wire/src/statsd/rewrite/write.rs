@@ -1,0 +1,372 @@
+//! One line, rewritten by an endpoint's plan.
+//!
+//! Path of a line: `parts` -> `process::stage` -> **[`Rewrite::write`]** -> `Packer`.
+//! Invariant: what the plan does not name keeps its bytes and its order.
+
+use model::Reject;
+
+use super::super::blank::js_trim;
+use super::super::number::strtod;
+use super::form::{Distributions, Form, Gauges};
+use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
+use super::plan::Rewrite;
+use super::tags::{TagTexts, Tags};
+use crate::number::js_format;
+
+/// What became of one line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Lines appended, each with its LF. 0: the form has no way to say the line.
+    pub lines: u32,
+    /// Tags left out because the form cannot hold them: no key, or no value.
+    pub tags_left_out: u32,
+    /// Bits without a type, left out where each value gets a line. No dialect takes them.
+    pub values_left_out: u32,
+}
+
+impl Rewrite {
+    /// Appends the line as the plan wants it, with an LF behind each line.
+    ///
+    /// `rate_factor`: the line was kept by chance, with this probability (between 0 and 1). The rate of its values of
+    /// the types `c`, `ms`, `h` and `d` is multiplied with it, other types and rates that are no numbers stay
+    /// (spec statsd §14 R5).
+    pub fn write(&self, parts: &Parts<'_>, rate_factor: Option<f64>, out: &mut Vec<u8>) -> Written {
+        let factor = rate_factor.filter(|factor| (0.0..1.0).contains(factor) && *factor > 0.0);
+        if parts.kind != LineKind::Samples {
+            return self.write_other(parts, out);
+        }
+        if self.only_names && factor.is_none() {
+            out.extend_from_slice(&self.prefix);
+            out.extend_from_slice(parts.name);
+            out.extend_from_slice(&self.suffix);
+            out.extend_from_slice(&parts.line[parts.name.len()..]);
+            out.push(b'\n');
+            return Written { lines: 1, ..Written::default() };
+        }
+        let texts = TagTexts { in_name: parts.name_tags, field: parts.tags };
+        let tags = Tags::of(self.form.tags, &self.edits, texts);
+        let mut line = Line { rewrite: self, parts, factor, tags, out, written: Written::default() };
+        // Fields behind several bits would become the last bit's own if the tags before them went.
+        let torn = parts.several && !self.only_names && parts.fields().nth(1).is_some();
+        if self.form.one_value_per_line || torn || self.splits_gauges(parts) {
+            line.write_apart();
+        } else {
+            line.write_whole();
+        }
+        line.written
+    }
+
+    /// Appends `text`, lines joined with LF, each as the plan wants it; `reject` is told of lines without parts.
+    ///
+    /// For endpoints whose plan has no filter and no sampling.
+    pub fn write_lines(
+        &self,
+        text: &[u8],
+        out: &mut Vec<u8>,
+        mut reject: impl FnMut(Reject, &[u8]),
+    ) -> Written {
+        let mut sum = Written::default();
+        for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            match super::parts(line) {
+                Ok(parts) => sum.add(self.write(&parts, None, out)),
+                Err(why) => reject(why, line),
+            }
+        }
+        sum
+    }
+
+    /// Appends the name of samples with the plan's prefix and suffix and the tags that go into it.
+    pub(super) fn write_name(&self, name: &[u8], tags: &Tags<'_>, out: &mut Vec<u8>) -> u32 {
+        out.extend_from_slice(&self.prefix);
+        out.extend_from_slice(name);
+        out.extend_from_slice(&self.suffix);
+        tags.write_in_name(out)
+    }
+
+    /// An event or a check: its tags are edited, its name and texts stay.
+    fn write_other(&self, parts: &Parts<'_>, out: &mut Vec<u8>) -> Written {
+        if !self.form.events {
+            return Written::default();
+        }
+        if self.only_names {
+            out.extend_from_slice(parts.line);
+        } else {
+            let texts = TagTexts { in_name: &[], field: parts.tags };
+            // There is no name that could hold tags.
+            let form = match self.form.tags {
+                super::TagForm::Graphite => super::TagForm::Dogstatsd,
+                form => form,
+            };
+            let tags = Tags::of(form, &self.edits, texts);
+            out.extend_from_slice(parts.body);
+            let mut line =
+                Line { rewrite: self, parts, factor: None, tags, out, written: Written::default() };
+            line.write_fields(None);
+            line.write_end();
+            return line.written;
+        }
+        out.push(b'\n');
+        Written { lines: 1, ..Written::default() }
+    }
+
+    /// True when a gauge of the line takes two lines, or one of its own.
+    fn splits_gauges(&self, parts: &Parts<'_>) -> bool {
+        let is_gauge = |bit: &Bit<'_>| bit.type_text.map(js_trim) == Some(b"g");
+        self.form.gauges != Gauges::Keep
+            && parts
+                .bits()
+                .filter(is_gauge)
+                .any(|bit| bit.values().any(|value| self.gauge_of(parts, value) != GaugeValue::AsItStands))
+    }
+
+    /// What is to be made of a gauge's value.
+    fn gauge_of<'a>(&self, parts: &Parts<'_>, value: &'a [u8]) -> GaugeValue<'a> {
+        let timed = || parts.fields().any(|field| field.kind == FieldKind::Time);
+        let absolute = match (self.form.gauges, value) {
+            (Gauges::Keep, _) => return GaugeValue::AsItStands,
+            (_, [b'=', number @ ..]) => number,
+            (Gauges::SignsAreParts, _) => value,
+            (Gauges::SignsAreChanges, [b'+' | b'-', ..]) if timed() => value,
+            (Gauges::SignsAreChanges, _) => return GaugeValue::AsItStands,
+        };
+        match absolute {
+            [b'-', ..] => GaugeValue::Below0(absolute),
+            [b'+', number @ ..] => GaugeValue::Absolute(number),
+            _ if absolute.len() == value.len() => GaugeValue::AsItStands,
+            _ => GaugeValue::Absolute(absolute),
+        }
+    }
+
+    /// The type to write.
+    fn type_of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        if self.form == Form::KEEP {
+            return text;
+        }
+        let mut word = js_trim(text);
+        if word == b"d" {
+            word = match self.form.distributions {
+                Distributions::Keep => word,
+                Distributions::Histograms => b"h",
+                Distributions::Timers => b"ms",
+            };
+        }
+        if word == b"h" && self.form.histograms_as_timers { b"ms" } else { word }
+    }
+}
+
+impl Written {
+    fn add(&mut self, other: Written) {
+        self.lines += other.lines;
+        self.tags_left_out += other.tags_left_out;
+        self.values_left_out += other.values_left_out;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GaugeValue<'a> {
+    AsItStands,
+    /// Without the mark that it came with.
+    Absolute(&'a [u8]),
+    Below0(&'a [u8]),
+}
+
+/// One line while it is written.
+struct Line<'a, 'o> {
+    rewrite: &'a Rewrite,
+    parts: &'a Parts<'a>,
+    factor: Option<f64>,
+    tags: Tags<'a>,
+    out: &'o mut Vec<u8>,
+    written: Written,
+}
+
+impl<'a> Line<'a, '_> {
+    /// All values in one line.
+    fn write_whole(&mut self) {
+        self.written.tags_left_out += self.rewrite.write_name(self.parts.name, &self.tags, self.out);
+        // The factor for bits that leave their rate to the line.
+        let mut line_factor = None;
+        for bit in self.parts.bits() {
+            self.out.push(b':');
+            self.out.extend_from_slice(bit.values);
+            let Some(type_text) = bit.type_text else { continue };
+            self.out.push(b'|');
+            self.out.extend_from_slice(self.rewrite.type_of(type_text));
+            let factor = self.factor.filter(|_| bit.is_sampled_type());
+            match (factor, bit.rate()) {
+                (Some(factor), Some(rate)) => {
+                    self.write_rate(rate, Some(factor));
+                    self.out.extend_from_slice(&bit.rest[b"|@".len() + rate.len()..]);
+                    continue;
+                }
+                (Some(factor), None) if self.parts.rate.is_none() => {
+                    self.out.extend_from_slice(b"|@");
+                    write_decimal(factor, self.out);
+                }
+                (Some(_), None) => line_factor = factor,
+                (None, _) => {}
+            }
+            self.out.extend_from_slice(bit.rest);
+        }
+        self.write_fields(line_factor);
+        self.write_end();
+    }
+
+    /// Each value in a line of its own.
+    fn write_apart(&mut self) {
+        let begin = self.out.len();
+        self.written.tags_left_out += self.rewrite.write_name(self.parts.name, &self.tags, self.out);
+        let head = begin..self.out.len();
+        for bit in self.parts.bits() {
+            let Some(type_text) = bit.type_text else {
+                self.written.values_left_out += 1;
+                continue;
+            };
+            let word = self.rewrite.type_of(type_text);
+            let is_gauge = js_trim(type_text) == b"g";
+            for value in bit.values() {
+                match if is_gauge { self.rewrite.gauge_of(self.parts, value) } else { GaugeValue::AsItStands }
+                {
+                    GaugeValue::AsItStands => self.write_value(&head, value, word, &bit),
+                    GaugeValue::Absolute(value) => self.write_value(&head, value, word, &bit),
+                    GaugeValue::Below0(value) => {
+                        self.write_value(&head, b"0", word, &bit);
+                        self.write_value(&head, value, word, &bit);
+                    }
+                }
+            }
+        }
+        if self.written.lines == 0 {
+            self.out.truncate(begin);
+        }
+    }
+
+    /// One value in its line; the name of the first one stands there already.
+    fn write_value(&mut self, head: &std::ops::Range<usize>, value: &[u8], word: &[u8], bit: &Bit<'_>) {
+        if self.written.lines > 0 {
+            self.out.extend_from_within(head.clone());
+        }
+        self.out.push(b':');
+        if word == b"s" && self.rewrite.form.one_value_per_line {
+            self.out.extend(value.iter().map(|&byte| if byte == b':' { b'_' } else { byte }));
+        } else {
+            self.out.extend_from_slice(value);
+        }
+        self.out.push(b'|');
+        self.out.extend_from_slice(word);
+        let factor = self.factor.filter(|_| bit.is_sampled_type());
+        match (bit.rate().or(self.parts.rate), factor) {
+            (Some(rate), factor) => self.write_rate(rate, factor),
+            (None, Some(factor)) => {
+                self.out.extend_from_slice(b"|@");
+                write_decimal(factor, self.out);
+            }
+            (None, None) => {}
+        }
+        self.write_other_fields();
+        self.write_end();
+    }
+
+    /// The fields in their order, `rate_factor` put into the rate.
+    fn write_fields(&mut self, rate_factor: Option<f64>) {
+        let parts = self.parts;
+        let mut tags_due = self.tags.has_field();
+        for field in parts.fields() {
+            if self.leaves_out(&field) {
+                continue;
+            }
+            match field.kind {
+                FieldKind::Rate => match rate_factor {
+                    // Of repeated rates only the last one counts.
+                    Some(_) if !is_same(&field.text[1..], parts.rate) => {}
+                    Some(_) => self.write_rate(&field.text[1..], rate_factor),
+                    None => self.write_field(&field),
+                },
+                FieldKind::Tags if !self.rewrite.rebuilds_tags() => {
+                    tags_due = false;
+                    self.write_field(&field);
+                }
+                FieldKind::Tags if is_same(&field.text[1..], parts.tags) && tags_due => {
+                    tags_due = false;
+                    self.tags.write_field(self.out);
+                }
+                FieldKind::Tags => {}
+                _ => {
+                    // New tags stand where DogStatsD's clients put them: behind the rate, before all else.
+                    if tags_due && parts.tags.is_none() {
+                        tags_due = false;
+                        self.tags.write_field(self.out);
+                    }
+                    self.write_field(&field);
+                }
+            }
+        }
+        if tags_due {
+            self.tags.write_field(self.out);
+        }
+    }
+
+    /// The fields but for the rate, which stands behind the type already.
+    fn write_other_fields(&mut self) {
+        if self.tags.has_field() {
+            self.tags.write_field(self.out);
+        }
+        for field in self.parts.fields() {
+            if !matches!(field.kind, FieldKind::Rate | FieldKind::Tags) && !self.leaves_out(&field) {
+                self.write_field(&field);
+            }
+        }
+    }
+
+    fn write_field(&mut self, field: &Field<'_>) {
+        self.out.push(b'|');
+        self.out.extend_from_slice(field.text);
+    }
+
+    fn leaves_out(&self, field: &Field<'_>) -> bool {
+        let strip = &self.rewrite.form.strip;
+        let of_samples = self.parts.kind == LineKind::Samples;
+        match field.kind {
+            FieldKind::Container => strip.container,
+            FieldKind::External => strip.external,
+            FieldKind::Cardinality => strip.cardinality,
+            FieldKind::Time => strip.time && of_samples,
+            FieldKind::Other => strip.unknown && of_samples,
+            FieldKind::Rate => strip.unknown && !is_same(&field.text[1..], self.parts.rate),
+            FieldKind::Tags => strip.unknown && !is_same(&field.text[1..], self.parts.tags),
+        }
+    }
+
+    /// `|@` and the rate, times the factor when both are numbers.
+    fn write_rate(&mut self, text: &[u8], factor: Option<f64>) {
+        self.out.extend_from_slice(b"|@");
+        let product = factor.and_then(|factor| Some(strtod(js_trim(text), true)? * factor));
+        match product.filter(|product| product.is_normal() && *product > 0.0) {
+            Some(product) => write_decimal(product, self.out),
+            None => self.out.extend_from_slice(text),
+        }
+    }
+
+    fn write_end(&mut self) {
+        if self.rewrite.form == Form::KEEP {
+            self.out.extend_from_slice(self.parts.end);
+        }
+        self.out.push(b'\n');
+        self.written.lines += 1;
+    }
+}
+
+/// True when `text` is the very piece of the line that `known` is, and not only its equal.
+fn is_same(text: &[u8], known: Option<&[u8]>) -> bool {
+    known.is_some_and(|known| std::ptr::eq(text, known))
+}
+
+/// Appends `x` without an exponent, which node would not read in a rate.
+pub(super) fn write_decimal(x: f64, out: &mut Vec<u8>) {
+    use std::io::Write;
+
+    if x >= 1e-6 {
+        return js_format(x, out);
+    }
+    write!(out, "{x}").expect("writing to a Vec cannot fail");
+}
