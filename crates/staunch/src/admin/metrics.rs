@@ -129,7 +129,7 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         loss_rows(&mut copies, output, &row.losses);
     }
     type Read = fn(&accounts::OutputRow) -> f64;
-    let rows: [(&'static str, &str, &str, Read); 11] = [
+    let rows: [(&'static str, &str, &str, Read); 12] = [
         ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| row.copies as f64),
         ("staunch_output_bytes_delivered_total", "counter", "Bytes delivered.", |row| {
             row.bytes_delivered as f64
@@ -144,6 +144,9 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_waiting", "gauge", "Copies in the queue or on the way.", |row| row.waiting as f64),
         ("staunch_output_waiting_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
             row.bytes_waiting as f64
+        }),
+        ("staunch_output_waiting_bytes_max", "gauge", "Most bytes that the queue may hold.", |row| {
+            row.bytes_max as f64
         }),
         ("staunch_output_oldest_seconds", "gauge", "Age of the oldest waiting copy.", |row| row.oldest_s),
         ("staunch_output_up", "gauge", "1 while the endpoint takes copies.", |row| {

@@ -19,11 +19,13 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
-use crate::kernel::SocketGauge;
+use crate::kernel::{BATCH_BOUNDS, SocketGauge};
 use crate::sys::{self, Gather, PacketReader, Rest, Wait, Waker, Watch};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;
+const _: () =
+    assert!(BATCH_PACKETS <= BATCH_BOUNDS[BATCH_BOUNDS.len() - 1], "the last class holds every call");
 
 /// Batches that one socket may give in a row before the others have their turn.
 const TURN_BATCHES: usize = 16;
