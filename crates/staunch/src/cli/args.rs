@@ -23,6 +23,9 @@ pub(crate) struct Args {
 pub(crate) enum Verb {
     /// Run the daemon: with FILE, or on built-in defaults (loopback only).
     Run(RunArgs),
+    /// Run the daemon as a Windows service; `sc create` says so to the service manager.
+    #[cfg(windows)]
+    Service(RunArgs),
     /// Run the daemon with a config of node's statsd or Net::Statsd::Server.
     Statsd(StatsdArgs),
     /// Check a config and show every mistake at once.
@@ -32,6 +35,7 @@ pub(crate) enum Verb {
     /// Run flow files: a config, what is sent, what must come out.
     Test(TestArgs),
     /// Measure speed on this machine, beside a bare loop and node's statsd.
+    #[cfg(unix)]
     Bench(BenchArgs),
     /// Watch a running daemon: rates, losses and queues, once a second.
     Top(TopArgs),
@@ -77,7 +81,7 @@ impl std::str::FromStr for Port {
 }
 
 /// `staunch run`
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
     /// Config, .toml or .yaml.
     pub(crate) file: Option<PathBuf>,
@@ -233,6 +237,7 @@ impl std::str::FromStr for Api {
 }
 
 /// `staunch bench`
+#[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     /// What to measure.
@@ -244,6 +249,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// What to measure.
+#[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchKind {
     /// Receiving and aggregating StatsD packets, beside a bare receive loop and node's statsd.

@@ -12,6 +12,7 @@ pub mod listeners;
 pub mod outlet;
 pub mod reload;
 pub mod shared;
+pub mod signals;
 pub mod supervisor;
 pub mod watch;
 pub mod worker;
@@ -28,7 +29,6 @@ use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::SECOND_NS;
 use pipeline::{Accounts, Complaint, Exchange, Shard};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
@@ -36,6 +36,7 @@ use crate::clock::Clock;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::signals::{Request, Signals};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::{admin, outputs};
@@ -82,9 +83,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
 async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     let Start { plan, reread, file, http_optional } = start;
     // Before anything that takes time: a signal that comes early is not lost.
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let mut signals = Signals::take()?;
     let mut running = launch(plan, http_optional)?;
     banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
@@ -98,9 +97,10 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     loop {
         // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            request = signals.next() => match request {
+                Request::Stop => break,
+                Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
+            },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),

@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +19,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::kernel::{BATCH_BOUNDS, SocketGauge};
-use crate::sys::{self, Gather, PacketReader, Rest, Wait, Waker, Watch};
+use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;

@@ -3,7 +3,6 @@
 //! Not here: what to send and what is settled (`deliver::datagram`).
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::outputs::socket::DatagramSocket;
 use crate::outputs::{publish, tell};
-use crate::sys::{PacketWriter, Wait};
+use crate::sys::{AsFd, PacketWriter, Wait, errno};
 
 /// Packets of one system call.
 const PACKETS_MAX: usize = 64;
@@ -110,11 +109,11 @@ async fn rest(sender: &mut DatagramSender, outlet: &Outlet, full: Option<&Datagr
 fn send_error(error: &io::Error, to: &Destination) -> SendError {
     match error.raw_os_error() {
         // On UDP it tells of an earlier packet; on a unix socket nobody listens at the other end any more.
-        Some(libc::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
-        Some(libc::ECONNREFUSED | libc::EPIPE) => SendError::Gone,
-        Some(libc::EAGAIN | libc::ENOBUFS) => SendError::WouldBlock,
-        Some(libc::EMSGSIZE) => SendError::TooBig,
-        Some(libc::ECONNRESET | libc::ENOTCONN) => SendError::Gone,
+        Some(errno::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
+        Some(errno::ECONNREFUSED | errno::EPIPE) => SendError::Gone,
+        Some(errno::EAGAIN | errno::ENOBUFS) => SendError::WouldBlock,
+        Some(errno::EMSGSIZE) => SendError::TooBig,
+        Some(errno::ECONNRESET | errno::ENOTCONN) => SendError::Gone,
         _ if error.kind() == io::ErrorKind::NotConnected => SendError::Gone,
         _ => SendError::Other,
     }

@@ -3,12 +3,13 @@
 //! Not here: what is sent over them (`datagram`, `stream`).
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use config::plan::Destination;
-use tokio::net::{TcpStream, UdpSocket, UnixDatagram, UnixStream};
+use tokio::net::{TcpStream, UdpSocket};
+
+use crate::sys::{AsFd, BorrowedFd, UnixDatagram, UnixStream};
 
 /// A connected datagram socket.
 #[derive(Debug)]
