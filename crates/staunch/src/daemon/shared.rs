@@ -83,6 +83,14 @@ impl Shared {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS
     }
 
+    /// Labels of the live endpoints of a cluster, in the ring's own order: what the proxy's `status` lists.
+    ///
+    /// Whoever holds the states of endpoints narrows it to those; until checks say otherwise, all are live.
+    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
+        let wiring = self.wiring.load();
+        wiring.plan.clusters.get(cluster).map(|cluster| cluster.labels.clone()).unwrap_or_default()
+    }
+
     /// True when the daemon takes and delivers records.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Relaxed) && !self.stopping.load(Relaxed) && self.healthy.load(Relaxed)
