@@ -43,6 +43,7 @@ pub async fn run(to: Destination, plan: SenderPlan, outlet: Arc<Outlet>, seed: u
             DatagramAction::Open => {
                 match DatagramSocket::open(&to).await {
                     Ok(opened) => {
+                        writer.begin(opened.as_fd());
                         socket = Some(opened);
                         sender.on_opened(Clock::now());
                     }
