@@ -8,10 +8,12 @@
 
 mod accounts;
 mod batch;
+mod clusters;
 mod encode;
 mod exchange;
 mod inspect;
 mod intake;
+mod lines;
 mod packets;
 mod reload;
 mod routes;

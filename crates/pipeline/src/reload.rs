@@ -4,7 +4,7 @@
 //! adds up; what is new follows behind.
 
 use config::plan::{Feed, OutputPlan, Plan, SourcePlan};
-use model::SourceId;
+use model::{OutputId, SourceId};
 
 /// `new` with the ids of `old`: a [`SourceId`] or [`model::OutputId`] means the same under both.
 pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
@@ -39,6 +39,14 @@ pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
     };
     plan.outputs =
         laid(&old.outputs, &new_outputs, same, |gone| OutputPlan { from: Vec::new(), ..gone.clone() });
+    let moved = |id: &OutputId| {
+        let output = &new_outputs[id.index()];
+        let at = plan.outputs.iter().position(|known| same(known, output));
+        OutputId(at.expect("every output of the new plan was laid over or added") as u16)
+    };
+    for cluster in &mut plan.clusters {
+        cluster.members = cluster.members.iter().map(moved).collect();
+    }
     plan
 }
 

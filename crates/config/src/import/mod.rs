@@ -4,5 +4,7 @@ pub mod javascript;
 mod json;
 pub mod perl;
 pub mod statsd;
+pub mod statsd_proxy;
 
 pub use statsd::{Compat, detect, statsd};
+pub use statsd_proxy::{ProxyConfig, ProxyNode, statsd_proxy};

@@ -72,6 +72,7 @@ pub(crate) struct World {
     exchange: Exchange,
     routed: Routed,
     due_ns: u64,
+    lines_due_ns: u64,
     knobs: Knobs,
 }
 
@@ -97,6 +98,7 @@ impl World {
             exchange: Exchange::new(knobs.exchange_bytes_max, SOURCES_MAX),
             routed: Routed::default(),
             due_ns: 0,
+            lines_due_ns: u64::MAX,
             knobs,
             plan,
         };
@@ -236,6 +238,7 @@ impl World {
         if self.due_ns > self.now.mono_ns {
             self.shard.close_blocks(self.now, &mut self.routed);
         }
+        self.lines_due_ns = self.shard.close_due(self.now, &mut self.routed);
         self.append_blocks();
     }
 
@@ -268,7 +271,7 @@ impl World {
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
             if self.due_ns > self.now.mono_ns && self.exchange.is_empty() && !stalled {
                 let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
-                return Ok(wake_ns.min(self.due_ns).min(idle_ns));
+                return Ok(wake_ns.min(self.due_ns).min(self.lines_due_ns).min(idle_ns));
             }
         }
         Err("the shard never comes to rest".into())

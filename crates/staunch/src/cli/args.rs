@@ -210,6 +210,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchKind {
     /// Receiving and aggregating StatsD packets, beside a bare receive loop and node's statsd.
     Statsd(crate::bench::statsd::Args),
+    /// Copying packets to several endpoints, beside a bare loop and node's repeater.
+    Fanout(crate::bench::fanout::Args),
 }
 
 #[test]

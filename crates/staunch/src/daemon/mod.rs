@@ -12,6 +12,7 @@ pub mod listeners;
 pub mod outlet;
 pub mod reload;
 pub mod shared;
+pub mod supervisor;
 pub mod watch;
 pub mod worker;
 
@@ -86,6 +87,7 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     let mut running = launch(plan, http_optional)?;
     banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
+    supervisor::ready(&running.shared);
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
     // Kept so that the channel stays open without a file to watch.
     let _unused = changes.clone();
@@ -173,6 +175,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     ports.serve(&shared, &stopped)?;
     tokio::spawn(watch::losses(Arc::clone(&shared), stopped.clone()));
+    tokio::spawn(supervisor::tend(Arc::clone(&shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(&shared)));
     Ok(Running { shared, listeners, outputs, stop, worker })
 }
@@ -181,6 +184,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let Running { shared, mut listeners, mut outputs, stop, worker } = running;
     shared.stopping.store(true, Relaxed);
+    supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
     tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));

@@ -12,7 +12,7 @@ use pipeline::laid_over;
 
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
-use crate::daemon::{Reread, Running, listeners};
+use crate::daemon::{Reread, Running, listeners, supervisor};
 use crate::outputs;
 
 /// Reloads, and says how it went. A failed reload changes nothing.
@@ -21,6 +21,7 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
         tracing::info!("SIGHUP: there is no config file to read anew");
         return;
     };
+    supervisor::reloading();
     let result = match reread() {
         Ok(plan) => apply(running, &plan).await,
         Err(mistakes) => Err(mistakes),
@@ -36,6 +37,7 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
             reloads.refused.fetch_add(1, Relaxed);
         }
     }
+    supervisor::ready(&running.shared);
 }
 
 async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {

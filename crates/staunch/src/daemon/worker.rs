@@ -158,6 +158,7 @@ pub struct Worker {
     taken: Vec<SampleBatch>,
     due_ns: u64,
     chores_due_ns: u64,
+    lines_due_ns: u64,
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
     ended: bool,
@@ -224,6 +225,7 @@ impl Worker {
             taken: Vec::new(),
             due_ns: 0,
             chores_due_ns: 0,
+            lines_due_ns: u64::MAX,
             sweep_waits_since_ns: None,
             key_flushes,
             ended: false,
@@ -304,6 +306,7 @@ impl Worker {
         if self.due_ns > now.mono_ns {
             self.shard.close_blocks(now, &mut self.routed);
         }
+        self.lines_due_ns = self.shard.close_due(now, &mut self.routed);
         if now.mono_ns >= self.chores_due_ns {
             self.chores_due_ns = now.mono_ns + CHORES_EVERY_NS;
             self.count_drops();
@@ -409,7 +412,7 @@ impl Worker {
         // Set before the exchange is looked at once more: a sender either sees it or is seen.
         let idle = self.exchange.is_empty();
         if idle {
-            let until_ns = self.due_ns.min(self.chores_due_ns);
+            let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
             watches.extend(

@@ -28,7 +28,8 @@ pub use portable::{PacketReader, PacketWriter};
 #[cfg(target_os = "linux")]
 pub use process::on_core;
 pub use process::{
-    CpuClock, Memory, core_now, cores, memory_of, pin_to_core, process_cpu_ns, terminate, thread_cpu_ns,
+    CpuClock, Memory, core_now, cores, is_suspended, memory_of, pin_to_core, process_cpu_ns, suspend,
+    terminate, thread_cpu_ns,
 };
 pub use socket::{
     RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, set_receive_buffer, socket_memory, unacked,

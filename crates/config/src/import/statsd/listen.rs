@@ -50,7 +50,8 @@ pub(super) fn all(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Vec
     complete.then_some(listen)
 }
 
-fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<Listen> {
+/// The listener that the keys of one section ask for; none when an error was reported.
+pub(in crate::import) fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<Listen> {
     let tcp = tcp(import, section);
     let ipv6 = if import.perl() { None } else { import.switch(section, "address_ipv6") };
     let ipv6 = ipv6.unwrap_or(false);
@@ -58,7 +59,13 @@ fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<Listen> {
     let address = section.set("address");
     let socket = import.text(section, "socket");
     let mode = mode(import, section);
-    let tcp = tcp?;
+    let Some(tcp) = tcp else {
+        // Whatever it is, the address must be one.
+        if let Some(member) = address {
+            ip(import, &section.name("address"), &member.value, Family::Any);
+        }
+        return None;
+    };
     if let (Some(path), true) = (&socket, tcp) {
         for key in ["port", "address"] {
             if let Some(member) = section.set(key) {
@@ -79,7 +86,8 @@ fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<Listen> {
             );
         }
     }
-    if let (true, true, Some(member)) = (tcp, ipv6, section.set("address_ipv6")) {
+    // The proxy sends by it as well.
+    if let (true, false, Some(member)) = (tcp && ipv6, import.proxy, section.set("address_ipv6")) {
         let message = format!("`{}` has no effect on a tcp server", section.name("address_ipv6"));
         import.warn(Code::ImportNoEffect, member.key_place, message);
     }

@@ -11,20 +11,26 @@ use crate::plan::ManagementPlan;
 /// The port; none when an error was reported.
 pub(super) fn port(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<ManagementPlan> {
     let perl = import.perl();
-    let port = port_of(import, root, "mgmt_port", 8126);
-    let address = match root.set("mgmt_address") {
-        Some(member) => ip(import, "mgmt_address", &member.value, Family::Any),
-        None if perl => Some(Ipv4Addr::UNSPECIFIED.into()),
-        None => Some(Ipv6Addr::UNSPECIFIED.into()),
-    };
+    let listen = listen(import, root);
     let healthy = if perl { true } else { healthy(import, root) };
     Some(ManagementPlan {
-        listen: SocketAddr::new(address?, port?),
+        listen: listen?,
         perl,
         healthy,
         config: listing(root.node(), !perl),
         read_only: false,
     })
+}
+
+/// Where it listens; none when an error was reported.
+pub(in crate::import) fn listen(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<SocketAddr> {
+    let port = port_of(import, root, "mgmt_port", 8126);
+    let address = match root.set("mgmt_address") {
+        Some(member) => ip(import, "mgmt_address", &member.value, Family::Any),
+        None if import.perl() => Some(Ipv4Addr::UNSPECIFIED.into()),
+        None => Some(Ipv6Addr::UNSPECIFIED.into()),
+    };
+    Some(SocketAddr::new(address?, port?))
 }
 
 fn healthy(import: &mut Import<'_>, root: &mut Section<'_>) -> bool {
@@ -47,7 +53,7 @@ const LISTING_LINES_MAX: usize = 10_000;
 /// `key` and value for each scalar, `key > sub` and value for each member of an object or list; null, which
 /// JavaScript takes for an object without members, gives nothing. Of lines that look alike (`a > b` may be one key)
 /// the first is kept. With `defaults` the lines that node adds for what the file leaves out stand at the end.
-fn listing(root: &Node, defaults: bool) -> Vec<(String, String)> {
+pub(in crate::import) fn listing(root: &Node, defaults: bool) -> Vec<(String, String)> {
     let mut seen = BTreeSet::new();
     let mut lines = lines(root);
     lines.retain(|(key, _)| seen.insert(key.clone()));

@@ -11,11 +11,11 @@
 //! for a warning, or two originals on one machine could not both be replaced.
 
 mod aggregate;
-mod listen;
-mod management;
-mod notes;
+pub(in crate::import) mod listen;
+pub(in crate::import) mod management;
+pub(in crate::import) mod notes;
 mod outputs;
-mod values;
+pub(in crate::import) mod values;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -39,7 +39,7 @@ pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
 }
 
 /// `log`: syslog is not spoken; the other two matter to syslog only.
-fn log(import: &mut Import<'_>, root: &mut Section<'_>) {
+pub(in crate::import) fn log(import: &mut Import<'_>, root: &mut Section<'_>) {
     let Some(mut section) = import.section(root, "log") else { return };
     let mut syslog = false;
     if let Some(member) = section.set("backend") {

@@ -9,16 +9,18 @@ use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::import::javascript::{Member, Node, Value, to_number};
 
 /// One run of the import: whose file, and what was found wrong so far.
-pub(super) struct Import<'a> {
+pub(in crate::import) struct Import<'a> {
     /// The file's text.
     pub text: &'a str,
     pub compat: Compat,
+    /// It is the file of node's cluster proxy.
+    pub proxy: bool,
     pub ignore_unknown_backends: bool,
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// An object of the file, and which of its keys have a meaning.
-pub(super) struct Section<'a> {
+pub(in crate::import) struct Section<'a> {
     node: &'a Node,
     /// What stands before its keys in messages: `graphite.`.
     prefix: String,
@@ -26,26 +28,26 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn root(node: &'a Node) -> Section<'a> {
+    pub(in crate::import) fn root(node: &'a Node) -> Section<'a> {
         Section { node, prefix: String::new(), known: Vec::new() }
     }
 
     /// The object `node`, called `name` in messages.
-    pub(super) fn of(node: &'a Node, name: &str) -> Section<'a> {
+    pub(in crate::import) fn of(node: &'a Node, name: &str) -> Section<'a> {
         Section { node, prefix: format!("{name}."), known: Vec::new() }
     }
 
-    pub(super) fn node(&self) -> &'a Node {
+    pub(in crate::import) fn node(&self) -> &'a Node {
         self.node
     }
 
     /// The key with the names of the sections around it.
-    pub(super) fn name(&self, key: &str) -> String {
+    pub(in crate::import) fn name(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
     /// The member of this key when it is there and not `undefined`.
-    pub(super) fn get(&mut self, key: &'static str) -> Option<&'a Member> {
+    pub(in crate::import) fn get(&mut self, key: &'static str) -> Option<&'a Member> {
         if !self.known.contains(&key) {
             self.known.push(key);
         }
@@ -53,12 +55,12 @@ impl<'a> Section<'a> {
     }
 
     /// The member of this key when it counts as true: the originals write `config.key || default`.
-    pub(super) fn set(&mut self, key: &'static str) -> Option<&'a Member> {
+    pub(in crate::import) fn set(&mut self, key: &'static str) -> Option<&'a Member> {
         self.get(key).filter(|member| member.value.value.truthy())
     }
 
     /// Reports the keys that nobody asked for.
-    pub(super) fn finish(&self, import: &mut Import<'_>) {
+    pub(in crate::import) fn finish(&self, import: &mut Import<'_>) {
         for member in self.node.members() {
             if !self.known.contains(&member.key.as_str()) {
                 import.unknown(self, member);
@@ -86,40 +88,45 @@ const NODE_ONLY: &[&str] = &[
 ];
 
 impl<'a> Import<'a> {
-    pub(super) fn new(text: &'a str, compat: Compat, ignore_unknown_backends: bool) -> Import<'a> {
-        Import { text, compat, ignore_unknown_backends, diagnostics: Vec::new() }
+    pub(in crate::import) fn new(text: &'a str, compat: Compat, ignore_unknown_backends: bool) -> Import<'a> {
+        Import { text, compat, proxy: false, ignore_unknown_backends, diagnostics: Vec::new() }
     }
 
-    pub(super) fn perl(&self) -> bool {
+    pub(in crate::import) fn of_proxy(text: &'a str) -> Import<'a> {
+        Import { proxy: true, ..Import::new(text, Compat::Node, false) }
+    }
+
+    pub(in crate::import) fn perl(&self) -> bool {
         self.compat == Compat::Perl
     }
 
     /// The daemon's name in messages.
-    pub(super) fn original(&self) -> &'static str {
+    pub(in crate::import) fn original(&self) -> &'static str {
         match self.compat {
+            Compat::Node if self.proxy => "node's cluster proxy",
             Compat::Node => "node statsd",
             Compat::Perl => "Net::Statsd::Server",
         }
     }
 
-    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+    pub(in crate::import) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
-    pub(super) fn error(&mut self, code: Code, place: Place, message: String) {
+    pub(in crate::import) fn error(&mut self, code: Code, place: Place, message: String) {
         self.report(Diagnostic::error(code, message).at(place));
     }
 
-    pub(super) fn warn(&mut self, code: Code, place: Place, message: String) {
+    pub(in crate::import) fn warn(&mut self, code: Code, place: Place, message: String) {
         self.report(Diagnostic::warning(code, message).at(place));
     }
 
-    pub(super) fn warn_hint(&mut self, code: Code, place: Place, message: String, hint: &str) {
+    pub(in crate::import) fn warn_hint(&mut self, code: Code, place: Place, message: String, hint: &str) {
         self.report(Diagnostic::warning(code, message).at(place).hint(hint));
     }
 
     /// `name` has the wrong type: `wanted` says the right one.
-    pub(super) fn wrong_type(&mut self, name: &str, value: &Node, wanted: &str) {
+    pub(in crate::import) fn wrong_type(&mut self, name: &str, value: &Node, wanted: &str) {
         let message = format!("`{name}` must be {wanted}, and is {}", value.value.describe());
         self.report(
             Diagnostic::error(Code::ImportBadType, message).at(value.place).label(format!("not {wanted}")),
@@ -127,7 +134,7 @@ impl<'a> Import<'a> {
     }
 
     /// `name` has the right type and a value that cannot be.
-    pub(super) fn bad_value(&mut self, name: &str, value: &Node, wanted: &str) {
+    pub(in crate::import) fn bad_value(&mut self, name: &str, value: &Node, wanted: &str) {
         let message = format!("`{name}` must be {wanted}, and is {}", value.value.describe());
         self.error(Code::ImportBadValue, value.place, message);
     }
@@ -145,7 +152,11 @@ impl<'a> Import<'a> {
     }
 
     /// The section of this key; none when it is absent, reported when it is no object.
-    pub(super) fn section<'n>(&mut self, outer: &mut Section<'n>, key: &'static str) -> Option<Section<'n>> {
+    pub(in crate::import) fn section<'n>(
+        &mut self,
+        outer: &mut Section<'n>,
+        key: &'static str,
+    ) -> Option<Section<'n>> {
         let member = outer.set(key)?;
         let name = outer.name(key);
         if !matches!(member.value.value, Value::Object(_)) {
@@ -156,7 +167,7 @@ impl<'a> Import<'a> {
     }
 
     /// A finite number, texts converted; none when absent or reported.
-    pub(super) fn number(&mut self, name: &str, node: &Node) -> Option<f64> {
+    pub(in crate::import) fn number(&mut self, name: &str, node: &Node) -> Option<f64> {
         let number = match &node.value {
             Value::Number(number) => *number,
             Value::Text(text) => to_number(text),
@@ -172,7 +183,7 @@ impl<'a> Import<'a> {
 
     /// A whole number within limits; none when it does not count as true (the original's default holds) or is
     /// reported.
-    pub(super) fn integer(
+    pub(in crate::import) fn integer(
         &mut self,
         section: &mut Section<'_>,
         key: &'static str,
@@ -201,13 +212,13 @@ impl<'a> Import<'a> {
     }
 
     /// A text, numbers converted; none when it does not count as true or is reported.
-    pub(super) fn text(&mut self, section: &mut Section<'_>, key: &'static str) -> Option<String> {
+    pub(in crate::import) fn text(&mut self, section: &mut Section<'_>, key: &'static str) -> Option<String> {
         let member = section.set(key)?;
         self.text_of(&section.name(key), &member.value)
     }
 
     /// The text of a value, numbers converted.
-    pub(super) fn text_of(&mut self, name: &str, node: &Node) -> Option<String> {
+    pub(in crate::import) fn text_of(&mut self, name: &str, node: &Node) -> Option<String> {
         match &node.value {
             Value::Text(text) => Some(text.clone()),
             Value::Number(_) => Some(node.value.to_text()),
@@ -220,7 +231,7 @@ impl<'a> Import<'a> {
 
     /// True or false; none when absent or reported. Null and 0 are false, other numbers true, and so are texts, as the
     /// original takes them: also one that says "false", for which there is a warning, as for one that says neither.
-    pub(super) fn switch(&mut self, section: &mut Section<'_>, key: &'static str) -> Option<bool> {
+    pub(in crate::import) fn switch(&mut self, section: &mut Section<'_>, key: &'static str) -> Option<bool> {
         let node = &section.get(key)?.value;
         let name = section.name(key);
         let text = match &node.value {
@@ -247,7 +258,11 @@ impl<'a> Import<'a> {
     }
 
     /// The entries of a list; empty when absent, null or false, reported when it is something else.
-    pub(super) fn list<'n>(&mut self, section: &mut Section<'n>, key: &'static str) -> Option<&'n [Node]> {
+    pub(in crate::import) fn list<'n>(
+        &mut self,
+        section: &mut Section<'n>,
+        key: &'static str,
+    ) -> Option<&'n [Node]> {
         let member = section.set(key)?;
         match &member.value.value {
             Value::Array(nodes) => Some(nodes),
@@ -259,7 +274,7 @@ impl<'a> Import<'a> {
     }
 
     /// A name or address to connect to.
-    pub(super) fn host(&mut self, name: &str, node: &Node) -> Option<String> {
+    pub(in crate::import) fn host(&mut self, name: &str, node: &Node) -> Option<String> {
         let host = self.text_of(name, node)?;
         let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | '[' | ']' | '@');
         if host.parse::<IpAddr>().is_err() && (host.contains(odd) || host.is_empty()) {

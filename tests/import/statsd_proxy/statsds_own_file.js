@@ -1,0 +1,5 @@
+{
+  graphiteHost: 'carbon.example',
+  port: 8125,
+  backends: ['./backends/graphite']
+}
