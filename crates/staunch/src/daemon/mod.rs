@@ -37,6 +37,7 @@ use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
+use crate::outputs::locator::Directory;
 use crate::{admin, outputs};
 
 /// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
@@ -118,12 +119,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
     handover::take_up(&plan, &mut shard, now);
-    let outlets: Vec<Arc<Outlet>> = plan
-        .outputs
-        .iter()
-        .zip(accounts.outputs())
-        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
-        .collect();
+    let outlets = outlets(&plan, &accounts);
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
@@ -142,6 +138,8 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     })
     .context("cannot make room for packets")?;
     let plan = Arc::new(plan);
+    let directory = Directory::of_system();
+    directory.own.set(Listeners::default().really_at(&opened));
     let wiring = Wiring {
         plan: Arc::clone(&plan),
         accounts,
@@ -160,6 +158,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         healthy: AtomicBool::new(healthy),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
+        directory: Arc::new(directory),
         room,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
@@ -178,6 +177,14 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     tokio::spawn(supervisor::tend(Arc::clone(&shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(&shared)));
     Ok(Running { shared, listeners, outputs, stop, worker })
+}
+
+/// An empty queue for each output.
+fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
+    let with_account = plan.outputs.iter().zip(accounts.outputs());
+    with_account
+        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
+        .collect()
 }
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
+use crate::outputs::locator::Directory;
 
 /// Most bytes between connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 16 << 20;
@@ -59,6 +60,8 @@ pub struct Shared {
     pub ready: AtomicBool,
     /// SIGTERM was taken.
     pub stopping: AtomicBool,
+    /// How outputs find their endpoints.
+    pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
     /// Reloads that took effect, and that were refused.
