@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, default_value_t = 300_000)]
     pub outage_rate: u64,
     /// Endpoints of `cpu`
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=ENDPOINTS_MAX))]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=ENDPOINTS_MAX), hide_short_help = true)]
     pub endpoints: u64,
     /// Samples in a packet
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=super::packets::Ring::pack_max()), hide_short_help = true)]

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use self::args::{Args, Verb};
+use self::args::{Args, TopArgs, Verb};
 
 /// Exit code for mistakes in what was given.
 pub(crate) const MISTAKES: u8 = 1;
@@ -39,6 +39,7 @@ pub fn main() -> ExitCode {
         Verb::Import(args) => import::import(&args),
         Verb::Test(args) => test::test(&args),
         Verb::Bench(kind) => bench::bench(&kind),
+        Verb::Top(args) => top(args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Manual(args) => manual::manual(&args),
     };
@@ -46,6 +47,12 @@ pub fn main() -> ExitCode {
         crate::talk::say(&format!("staunch: {error:#}\n"));
         ExitCode::from(FAILED)
     })
+}
+
+/// `staunch top`
+fn top(args: TopArgs) -> anyhow::Result<ExitCode> {
+    let TopArgs { api, json, once } = args;
+    crate::top::run(&crate::top::Options { api: api.0, json, once })
 }
 
 /// Called by the name `statsd`, the program takes node's command line: `statsd CONFIG`.

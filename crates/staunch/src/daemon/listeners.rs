@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use crate::daemon::complain;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{DatagramSocket, shown};
+use crate::kernel::{Kernel, SocketOpened};
 use crate::sources::bind::{self, Bound, ShortBuffer, bind};
 use crate::sources::stream::{StreamSource, accept};
 
@@ -86,18 +87,26 @@ pub fn datagram_sockets(
     opened: &[Opened],
     makers: &[IntakeMaker],
     accounts: &Accounts,
+    kernel: &Kernel,
 ) -> io::Result<Vec<DatagramSocket>> {
     let mut sockets = Vec::new();
     for listener in opened {
         let Some(Bound::Datagram(fd)) = &listener.bound else { continue };
-        debug_assert!(listener.source.index() < plan.sources.len(), "opened for this plan");
+        let account = accounts.source(listener.source);
+        let opened = SocketOpened {
+            source: listener.source,
+            listen: shown(&listener.at),
+            account: Arc::clone(account),
+            buffer_wanted_bytes: plan.sources[listener.source.index()].receive_buffer_bytes,
+            measured: matches!(listener.at, Listen::Udp(_)),
+        };
         sockets.push(DatagramSocket {
             source: listener.source,
             listen: listener.listen.clone(),
+            gauge: kernel.open(opened, fd),
             fd: fd.try_clone()?,
             intake: makers[listener.source.index()].make(),
-            account: Arc::clone(accounts.source(listener.source)),
-            drops: 0,
+            account: Arc::clone(account),
             failed: false,
         });
     }

@@ -37,6 +37,7 @@ use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
+use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
 use crate::{admin, outputs};
 
@@ -125,7 +126,8 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
-    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts)?;
+    let kernel_view = Kernel::default();
+    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts, &kernel_view)?;
     let worker = Worker::new(WorkerParts {
         shard,
         sockets,
@@ -160,6 +162,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         stopping: AtomicBool::new(false),
         directory: Arc::new(directory),
         room,
+        kernel: kernel_view,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
     let worker = std::thread::Builder::new()
@@ -173,9 +176,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     }
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     ports.serve(&shared, &stopped)?;
-    tokio::spawn(watch::losses(Arc::clone(&shared), stopped.clone()));
-    tokio::spawn(supervisor::tend(Arc::clone(&shared), stopped.clone()));
-    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(&shared)));
+    spawn_watches(&shared, &stopped, key_flush_reports);
     Ok(Running { shared, listeners, outputs, stop, worker })
 }
 
@@ -185,6 +186,18 @@ fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
     with_account
         .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
         .collect()
+}
+
+/// The tasks that only look on; they end with the daemon.
+fn spawn_watches(
+    shared: &Arc<Shared>,
+    stopped: &watch_channel::Receiver<bool>,
+    key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+) {
+    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.

@@ -119,8 +119,8 @@ async fn rewire_worker(
         makers
     });
     let makers = makers.await.map_err(|_gone| "the shard has ended".to_owned())?;
-    let sockets =
-        listeners::datagram_sockets(plan, opened, &makers, &accounts).map_err(|error| error.to_string())?;
+    let sockets = listeners::datagram_sockets(plan, opened, &makers, &accounts, &shared.kernel)
+        .map_err(|error| error.to_string())?;
     let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
     added.await.map_err(|_gone| "the shard has ended".to_owned())?;
     Ok(makers)

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
+use crate::kernel::Kernel;
 use crate::outputs::locator::Directory;
 
 /// Most bytes between connections and the shard.
@@ -64,6 +65,8 @@ pub struct Shared {
     pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
+    /// What the kernel holds and drops of our datagram sockets.
+    pub kernel: Kernel,
     /// Reloads that took effect, and that were refused.
     pub reloads: Reloads,
 }

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
+use crate::kernel::SocketGauge;
 use crate::sys::{self, Gather, PacketReader, Rest, Wait, Waker, Watch};
 
 /// Datagrams that one system call takes at most.
@@ -132,8 +133,8 @@ pub struct DatagramSocket {
     pub intake: Intake,
     /// The source's account.
     pub account: Arc<SourceAccount>,
-    /// The kernel's drop count when last read.
-    pub drops: u32,
+    /// What the kernel holds and drops.
+    pub gauge: Arc<SocketGauge>,
     /// Reading failed: told once.
     pub failed: bool,
 }
@@ -278,6 +279,7 @@ impl Worker {
                     break;
                 }
                 let (more, count) = (packets.more, packets.spans.len());
+                socket.gauge.count_batch(count);
                 socket.take(&packets, shard, routed, *complaints);
                 got += count;
                 if !more {
@@ -349,7 +351,7 @@ impl Worker {
     pub fn close_sockets(&mut self, gone: &[(SourceId, Listen)]) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
         while self.receive() > 0 && Clock::mono_ns() < until_ns {}
-        self.sockets.retain_mut(|socket| {
+        self.sockets.retain(|socket| {
             socket.count_drops();
             !gone.iter().any(|(source, listen)| *source == socket.source && *listen == socket.listen)
         });
@@ -357,8 +359,8 @@ impl Worker {
     }
 
     /// Reads the kernel's drop counts into the accounts.
-    pub fn count_drops(&mut self) {
-        for socket in &mut self.sockets {
+    pub fn count_drops(&self) {
+        for socket in &self.sockets {
             socket.count_drops();
         }
     }
@@ -477,14 +479,9 @@ impl DatagramSocket {
         }
     }
 
-    /// Adds what the kernel dropped since the last call to the source's account.
-    pub fn count_drops(&mut self) {
-        let Ok(memory) = sys::socket_memory(self.fd.as_fd()) else { return };
-        let new = sys::new_drops(self.drops, memory.drops);
-        self.drops = memory.drops;
-        if new > 0 {
-            self.account.kernel_dropped.fetch_add(new, Relaxed);
-        }
+    /// Adds what the kernel dropped since the last call to the source's account, and reads how full the socket is.
+    pub fn count_drops(&self) {
+        self.gauge.read(&self.fd);
     }
 }
 

@@ -26,3 +26,4 @@ mod sources;
 mod stop;
 mod supervisor;
 mod support;
+mod top;
