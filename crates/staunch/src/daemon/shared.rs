@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
+use crate::outputs::locator::Directory;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
@@ -60,6 +61,8 @@ pub struct Shared {
     pub ready: AtomicBool,
     /// SIGTERM was taken.
     pub stopping: AtomicBool,
+    /// How outputs find their endpoints.
+    pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
     /// What the kernel holds and drops of our datagram sockets.
