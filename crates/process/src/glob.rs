@@ -54,6 +54,7 @@ enum Step {
 /// A compiled pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
+    pattern: Box<[u8]>,
     steps: Vec<Step>,
 }
 
@@ -68,7 +69,12 @@ impl Glob {
         }
         let mut compiler = Compiler { pattern, at: 0, steps: Vec::new(), open: Vec::new() };
         compiler.run()?;
-        Ok(Glob { steps: compiler.steps })
+        Ok(Glob { pattern: pattern.into(), steps: compiler.steps })
+    }
+
+    /// The pattern that it was compiled from.
+    pub fn pattern(&self) -> &[u8] {
+        &self.pattern
     }
 
     /// True when the whole of `text` matches.
@@ -257,6 +263,7 @@ mod tests {
         ];
         for (pattern, good, bad) in table {
             let glob = Glob::new(pattern.as_bytes()).expect(pattern);
+            assert_eq!(glob.pattern(), pattern.as_bytes());
             for text in good.split(' ') {
                 assert!(glob.matches(text.as_bytes()), "`{pattern}` should match `{text}`");
             }

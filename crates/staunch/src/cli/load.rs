@@ -7,7 +7,7 @@ use anyhow::Context;
 use config::Format;
 use config::diagnostic::{Diagnostic, Source, has_errors, render};
 use config::import::{self, javascript};
-use config::plan::{ManagementPlan, Plan};
+use config::plan::{ManagementPlan, ManagementReplies, Plan};
 
 use super::args::{Compat, Original, Port, Ports};
 use super::wants_colour;
@@ -119,7 +119,7 @@ pub(crate) fn set_ports(plan: &mut Plan, ports: &Ports) {
         (Some(Port::At(address)), Some(management)) => management.listen = address,
         (Some(Port::At(listen)), None) => plan.management.push(ManagementPlan {
             listen,
-            perl: false,
+            replies: ManagementReplies::Node,
             healthy: true,
             config: Vec::new(),
             read_only: false,

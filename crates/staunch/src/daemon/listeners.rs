@@ -186,6 +186,12 @@ impl Listeners {
         self.served.iter().map(|served| (served.source.clone(), served.listen.clone())).collect()
     }
 
+    /// Where the daemon listens: what is served and what `opened` will add.
+    pub fn really_at(&self, opened: &[Opened]) -> Vec<Listen> {
+        let served = self.served.iter().map(|served| &served.at);
+        served.chain(opened.iter().map(|new| &new.at)).cloned().collect()
+    }
+
     /// What each source of `plan` listens at, as texts: what is served and what `opened` will add.
     pub fn listening(&self, plan: &Plan, opened: &[Opened]) -> Vec<Vec<String>> {
         let served = self.served.iter().map(|served| (served.source.as_str(), &served.listen, &served.at));

@@ -39,6 +39,7 @@ use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wi
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
+use crate::outputs::locator::Directory;
 use crate::{admin, outputs};
 
 /// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
@@ -119,12 +120,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
     handover::take_up(&plan, &mut shard, now);
-    let outlets: Vec<Arc<Outlet>> = plan
-        .outputs
-        .iter()
-        .zip(accounts.outputs())
-        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
-        .collect();
+    let outlets = outlets(&plan, &accounts);
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
@@ -144,6 +140,8 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     })
     .context("cannot make room for packets")?;
     let plan = Arc::new(plan);
+    let directory = Directory::of_system();
+    directory.own.set(Listeners::default().really_at(&opened));
     let wiring = Wiring {
         plan: Arc::clone(&plan),
         accounts,
@@ -162,6 +160,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         healthy: AtomicBool::new(healthy),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
+        directory: Arc::new(directory),
         room,
         kernel: kernel_view,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
@@ -179,6 +178,14 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     ports.serve(&shared, &stopped)?;
     spawn_watches(&shared, &stopped, key_flush_reports);
     Ok(Running { shared, listeners, outputs, stop, worker })
+}
+
+/// An empty queue for each output.
+fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
+    let with_account = plan.outputs.iter().zip(accounts.outputs());
+    with_account
+        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
+        .collect()
 }
 
 /// The tasks that only look on; they end with the daemon.

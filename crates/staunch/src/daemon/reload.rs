@@ -72,6 +72,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     }
     let plan = Arc::new(plan);
     let listening = running.listeners.listening(&plan, &opened);
+    shared.directory.own.set(running.listeners.really_at(&opened));
     let wiring = Wiring {
         plan: Arc::clone(&plan),
         accounts: accounts.clone(),
@@ -88,6 +89,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
     let gone = running.listeners.update(&plan, &makers, &shared);
     running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;
+    shared.directory.own.set(running.listeners.really_at(&[]));
     let closed = shared.shard.call(move |worker| worker.close_sockets(&gone));
     closed.await.map_err(|_gone| "the shard has ended".to_owned())?;
     // Nothing is appended to a retired output any more: it sends what waits, however long that takes, and ends.

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
+use crate::outputs::locator::Directory;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
@@ -60,6 +61,8 @@ pub struct Shared {
     pub ready: AtomicBool,
     /// SIGTERM was taken.
     pub stopping: AtomicBool,
+    /// How outputs find their endpoints.
+    pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
     /// What the kernel holds and drops of our datagram sockets.
@@ -81,6 +84,14 @@ impl Shared {
     /// Seconds since the start.
     pub fn uptime_s(&self) -> u64 {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS
+    }
+
+    /// Labels of the live endpoints of a cluster, in the ring's own order: what the proxy's `status` lists.
+    ///
+    /// Whoever holds the states of endpoints narrows it to those; until checks say otherwise, all are live.
+    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
+        let wiring = self.wiring.load();
+        wiring.plan.clusters.get(cluster).map(|cluster| cluster.labels.clone()).unwrap_or_default()
     }
 
     /// True when the daemon takes and delivers records.

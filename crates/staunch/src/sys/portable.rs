@@ -77,6 +77,14 @@ impl PacketWriter {
         PacketWriter { slots: slots.clamp(1, PACKETS_MAX) }
     }
 
+    /// Tells it of the socket that the next calls are for; the Linux writer asks it what it can do.
+    pub fn begin(&mut self, _socket: BorrowedFd<'_>) {}
+
+    /// True while packets may be sent as parts of longer messages: never here.
+    pub fn segments(&self) -> bool {
+        false
+    }
+
     /// Sends the first of `packets` (spans of `bytes`), as many as there are slots and as the socket takes now;
     /// says how many.
     ///

@@ -63,7 +63,7 @@ pub fn socket_memory(socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
     const RECEIVE_MAX: usize = 1;
     const DROPS: usize = 8;
     let mut numbers = [0; NUMBERS];
-    let got = option(socket, libc::SO_MEMINFO, &mut numbers)?;
+    let got = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut numbers)?;
     if got <= DROPS {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -119,13 +119,39 @@ fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> 
     Ok(())
 }
 
+/// Longest packet that may be part of a message which the system cuts apart (UDP_SEGMENT): what the path to the peer
+/// takes in one piece, so that a packet arrives in as many pieces as if it had been sent alone.
+///
+/// # Errors
+/// When `socket` is not a connected UDP socket, or the system does not know UDP_SEGMENT. The question matters: kernels
+/// before 4.18 take no notice of the option and would send the message as one datagram.
+#[cfg(target_os = "linux")]
+pub(super) fn segment_bytes_max(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    const UDP_HEADER_BYTES: usize = 8;
+    let mut number = [0; 1];
+    option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN, &mut number)?;
+    let (level, name, ip_header_bytes) = match number[0] as libc::c_int {
+        libc::AF_INET => (libc::IPPROTO_IP, libc::IP_MTU, 20),
+        libc::AF_INET6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40),
+        _ => return Err(io::ErrorKind::Unsupported.into()),
+    };
+    option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &mut number)?;
+    option(socket, level, name, &mut number)?;
+    Ok((number[0] as usize).saturating_sub(ip_header_bytes + UDP_HEADER_BYTES).min(usize::from(u16::MAX)))
+}
+
 /// Reads an option made of 32-bit numbers; says how many the kernel wrote.
 #[cfg(target_os = "linux")]
-fn option(socket: BorrowedFd<'_>, name: libc::c_int, into: &mut [u32]) -> io::Result<usize> {
+fn option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    into: &mut [u32],
+) -> io::Result<usize> {
     let mut len = size_of_val(into) as libc::socklen_t;
     // SAFETY: the buffer is borrowed mutably for the call, which writes no more than the `len` it is told.
     super::checked(unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, into.as_mut_ptr().cast(), &mut len)
+        libc::getsockopt(socket.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &mut len)
     })?;
     Ok(len as usize / size_of::<u32>())
 }
