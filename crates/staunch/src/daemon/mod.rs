@@ -40,7 +40,7 @@ use crate::daemon::signals::{Request, Signals};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
-use crate::{admin, outputs};
+use crate::{admin, outputs, sources};
 
 /// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
 const SOURCES_STOP_MAX: Duration = Duration::from_millis(1500);
@@ -188,7 +188,7 @@ fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
         .collect()
 }
 
-/// The tasks that only look on; they end with the daemon.
+/// The tasks that only look on and tell; they end with the daemon.
 fn spawn_watches(
     shared: &Arc<Shared>,
     stopped: &watch_channel::Receiver<bool>,
@@ -197,6 +197,7 @@ fn spawn_watches(
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 
