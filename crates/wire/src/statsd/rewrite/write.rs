@@ -5,7 +5,7 @@
 
 use model::Reject;
 
-use super::super::blank::js_trim;
+use super::super::blank::{js_trim, js_trim_end};
 use super::super::number::strtod;
 use super::form::{Distributions, Form, Gauges};
 use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
@@ -20,7 +20,8 @@ pub struct Written {
     pub lines: u32,
     /// Tags left out because the form cannot hold them: no key, or no value.
     pub tags_left_out: u32,
-    /// Bits without a type, left out where each value gets a line. No dialect takes them.
+    /// Bits without a type, or with something in place of their rate that is none, left out where each value gets a
+    /// line. The dialects that know such lines refuse these bits.
     pub values_left_out: u32,
 }
 
@@ -46,8 +47,10 @@ impl Rewrite {
         let texts = TagTexts { in_name: parts.name_tags, field: parts.tags };
         let tags = Tags::of(self.form.tags, &self.edits, texts);
         let mut line = Line { rewrite: self, parts, factor, tags, out, written: Written::default() };
-        // Fields behind several bits would become the last bit's own if the tags before them went.
-        let torn = parts.several && !self.only_names && parts.fields().nth(1).is_some();
+        // Without the tags before them, fields behind several bits would become the last bit's own, and a colon in a
+        // rate would begin another bit.
+        let torn =
+            !self.only_names && (parts.has_bad_rate() || parts.several && parts.fields().nth(1).is_some());
         if self.form.one_value_per_line || torn || self.splits_gauges(parts) {
             line.write_apart();
         } else {
@@ -91,7 +94,7 @@ impl Rewrite {
         if self.only_names {
             out.extend_from_slice(parts.line);
         } else {
-            let texts = TagTexts { in_name: &[], field: parts.tags };
+            let texts = TagTexts { in_name: None, field: parts.tags };
             // There is no name that could hold tags.
             let form = match self.form.tags {
                 super::TagForm::Graphite => super::TagForm::Dogstatsd,
@@ -124,16 +127,16 @@ impl Rewrite {
         let timed = || parts.fields().any(|field| field.kind == FieldKind::Time);
         let absolute = match (self.form.gauges, value) {
             (Gauges::Keep, _) => return GaugeValue::AsItStands,
-            (_, [b'=', number @ ..]) => number,
+            (_, [b'=', number @ ..]) => js_trim(number),
             (Gauges::SignsAreParts, _) => value,
             (Gauges::SignsAreChanges, [b'+' | b'-', ..]) if timed() => value,
             (Gauges::SignsAreChanges, _) => return GaugeValue::AsItStands,
         };
         match absolute {
-            [b'-', ..] => GaugeValue::Below0(absolute),
-            [b'+', number @ ..] => GaugeValue::Absolute(number),
-            _ if absolute.len() == value.len() => GaugeValue::AsItStands,
-            _ => GaugeValue::Absolute(absolute),
+            [b'-', number @ ..] if begins_number(number) => GaugeValue::Below0(absolute),
+            [b'+', number @ ..] if begins_number(number) => GaugeValue::Absolute(number),
+            _ if absolute.len() < value.len() && begins_number(absolute) => GaugeValue::Absolute(absolute),
+            _ => GaugeValue::AsItStands,
         }
     }
 
@@ -143,6 +146,10 @@ impl Rewrite {
             return text;
         }
         let mut word = js_trim(text);
+        if word.first() == Some(&b'#') {
+            // No type, and a tag field when the blank before it goes.
+            return text;
+        }
         if word == b"d" {
             word = match self.form.distributions {
                 Distributions::Keep => word,
@@ -218,7 +225,8 @@ impl<'a> Line<'a, '_> {
         self.written.tags_left_out += self.rewrite.write_name(self.parts.name, &self.tags, self.out);
         let head = begin..self.out.len();
         for bit in self.parts.bits() {
-            let Some(type_text) = bit.type_text else {
+            let rated = if bit.rest.is_empty() { !self.parts.has_bad_rate() } else { bit.rate().is_some() };
+            let Some(type_text) = bit.type_text.filter(|_| rated) else {
                 self.written.values_left_out += 1;
                 continue;
             };
@@ -338,7 +346,16 @@ impl<'a> Line<'a, '_> {
     }
 
     /// `|@` and the rate, times the factor when both are numbers.
-    fn write_rate(&mut self, text: &[u8], factor: Option<f64>) {
+    fn write_rate(&mut self, mut text: &[u8], factor: Option<f64>) {
+        if self.rewrite.form != Form::KEEP {
+            // DogStatsD takes a plus, node does not.
+            if let [b'+', number @ ..] = text
+                && begins_number(number)
+            {
+                text = number;
+            }
+            text = js_trim_end(text);
+        }
         self.out.extend_from_slice(b"|@");
         let product = factor.and_then(|factor| Some(strtod(js_trim(text), true)? * factor));
         match product.filter(|product| product.is_normal() && *product > 0.0) {
@@ -350,10 +367,19 @@ impl<'a> Line<'a, '_> {
     fn write_end(&mut self) {
         if self.rewrite.form == Form::KEEP {
             self.out.extend_from_slice(self.parts.end);
+        } else {
+            // One within the line, now that what stood behind it is gone.
+            while self.out.last() == Some(&b'\r') {
+                self.out.pop();
+            }
         }
         self.out.push(b'\n');
         self.written.lines += 1;
     }
+}
+
+fn begins_number(text: &[u8]) -> bool {
+    matches!(text, [b'0'..=b'9' | b'.', ..])
 }
 
 /// True when `text` is the very piece of the line that `known` is, and not only its equal.
@@ -365,6 +391,9 @@ fn is_same(text: &[u8], known: Option<&[u8]>) -> bool {
 pub(super) fn write_decimal(x: f64, out: &mut Vec<u8>) {
     use std::io::Write;
 
+    // A product such as 0.1 * 0.1 is a hair off nine decimals, and long for nothing.
+    let short = (x * 1e9).round() / 1e9;
+    let x = if (short - x).abs() <= x * 1e-12 { short } else { x };
     if x >= 1e-6 {
         return js_format(x, out);
     }
