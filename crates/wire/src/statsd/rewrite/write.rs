@@ -3,6 +3,8 @@
 //! Path of a line: `parts` -> `process::stage` -> **[`Rewrite::write`]** -> `Packer`.
 //! Invariant: what the plan does not name keeps its bytes and its order.
 
+use std::ops::Range;
+
 use model::Reject;
 
 use super::super::blank::{js_trim, js_trim_end};
@@ -12,6 +14,10 @@ use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
 use super::plan::Rewrite;
 use super::tags::{TagTexts, Tags};
 use crate::number::js_format;
+
+/// Most bytes that one line may become where each value gets a line; its name, tags and fields are written again for
+/// each. Lines of clients stay far below, but one datagram of two-byte values and long tags could ask for 500 MB.
+pub const WRITTEN_BYTES_MAX: usize = 4 << 20;
 
 /// What became of one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +29,8 @@ pub struct Written {
     /// Bits without a type, or with something in place of their rate that is none, left out where each value gets a
     /// line. The dialects that know such lines refuse these bits.
     pub values_left_out: u32,
+    /// Values left out because the line had become [`WRITTEN_BYTES_MAX`] bytes.
+    pub values_shed: u32,
 }
 
 impl Rewrite {
@@ -46,13 +54,15 @@ impl Rewrite {
         }
         let texts = TagTexts { in_name: parts.name_tags, field: parts.tags };
         let tags = Tags::of(self.form.tags, &self.edits, texts);
-        let mut line = Line { rewrite: self, parts, factor, tags, out, written: Written::default() };
+        let mut line =
+            Line { rewrite: self, parts, factor, tags, out, tail: None, written: Written::default() };
         // Without the tags before them, fields behind several bits would become the last bit's own, and a colon in a
         // rate would begin another bit.
         let torn =
             !self.only_names && (parts.has_bad_rate() || parts.several && parts.fields().nth(1).is_some());
-        if self.form.one_value_per_line || torn || self.splits_gauges(parts) {
-            line.write_apart();
+        let gauges = self.gauges_of(parts);
+        if self.form.one_value_per_line || torn || splits_gauges(parts, gauges) {
+            line.write_apart(gauges);
         } else {
             line.write_whole();
         }
@@ -102,8 +112,15 @@ impl Rewrite {
             };
             let tags = Tags::of(form, &self.edits, texts);
             out.extend_from_slice(parts.body);
-            let mut line =
-                Line { rewrite: self, parts, factor: None, tags, out, written: Written::default() };
+            let mut line = Line {
+                rewrite: self,
+                parts,
+                factor: None,
+                tags,
+                out,
+                tail: None,
+                written: Written::default(),
+            };
             line.write_fields(None);
             line.write_end();
             return line.written;
@@ -112,32 +129,11 @@ impl Rewrite {
         Written { lines: 1, ..Written::default() }
     }
 
-    /// True when a gauge of the line takes two lines, or one of its own.
-    fn splits_gauges(&self, parts: &Parts<'_>) -> bool {
-        let is_gauge = |bit: &Bit<'_>| bit.type_text.map(js_trim) == Some(b"g");
-        self.form.gauges != Gauges::Keep
-            && parts
-                .bits()
-                .filter(is_gauge)
-                .any(|bit| bit.values().any(|value| self.gauge_of(parts, value) != GaugeValue::AsItStands))
-    }
-
-    /// What is to be made of a gauge's value.
-    fn gauge_of<'a>(&self, parts: &Parts<'_>, value: &'a [u8]) -> GaugeValue<'a> {
-        let timed = || parts.fields().any(|field| field.kind == FieldKind::Time);
-        let absolute = match (self.form.gauges, value) {
-            (Gauges::Keep, _) => return GaugeValue::AsItStands,
-            (_, [b'=', number @ ..]) => js_trim(number),
-            (Gauges::SignsAreParts, _) => value,
-            (Gauges::SignsAreChanges, [b'+' | b'-', ..]) if timed() => value,
-            (Gauges::SignsAreChanges, _) => return GaugeValue::AsItStands,
-        };
-        match absolute {
-            [b'-', number @ ..] if begins_number(number) => GaugeValue::Below0(absolute),
-            [b'+', number @ ..] if begins_number(number) => GaugeValue::Absolute(number),
-            _ if absolute.len() < value.len() && begins_number(absolute) => GaugeValue::Absolute(absolute),
-            _ => GaugeValue::AsItStands,
-        }
+    /// How the line's gauges are to be taken: with a time they are absolute in every dialect.
+    fn gauges_of(&self, parts: &Parts<'_>) -> Gauges {
+        let gauges = self.form.gauges;
+        let is_timed = || parts.fields().any(|field| field.kind == FieldKind::Time);
+        if gauges == Gauges::SignsAreChanges && is_timed() { Gauges::SignsAreParts } else { gauges }
     }
 
     /// The type to write.
@@ -166,6 +162,30 @@ impl Written {
         self.lines += other.lines;
         self.tags_left_out += other.tags_left_out;
         self.values_left_out += other.values_left_out;
+        self.values_shed += other.values_shed;
+    }
+}
+
+/// True when a gauge of the line takes two lines, or one of its own.
+fn splits_gauges(parts: &Parts<'_>, gauges: Gauges) -> bool {
+    let is_gauge = |bit: &Bit<'_>| bit.type_text.map(js_trim) == Some(b"g");
+    let splits = |value| gauge_value(gauges, value) != GaugeValue::AsItStands;
+    gauges != Gauges::Keep && parts.bits().filter(is_gauge).any(|bit| bit.values().any(splits))
+}
+
+/// What is to be made of a gauge's value.
+fn gauge_value(gauges: Gauges, value: &[u8]) -> GaugeValue<'_> {
+    let absolute = match (gauges, value) {
+        (Gauges::Keep, _) => return GaugeValue::AsItStands,
+        (_, [b'=', number @ ..]) => js_trim(number),
+        (Gauges::SignsAreParts, _) => value,
+        (Gauges::SignsAreChanges, _) => return GaugeValue::AsItStands,
+    };
+    match absolute {
+        [b'-', number @ ..] if begins_number(number) => GaugeValue::Below0(absolute),
+        [b'+', number @ ..] if begins_number(number) => GaugeValue::Absolute(number),
+        _ if absolute.len() < value.len() && begins_number(absolute) => GaugeValue::Absolute(absolute),
+        _ => GaugeValue::AsItStands,
     }
 }
 
@@ -184,6 +204,8 @@ struct Line<'a, 'o> {
     factor: Option<f64>,
     tags: Tags<'a>,
     out: &'o mut Vec<u8>,
+    /// Where the fields of the first line stand, once it is written.
+    tail: Option<Range<usize>>,
     written: Written,
 }
 
@@ -220,21 +242,25 @@ impl<'a> Line<'a, '_> {
     }
 
     /// Each value in a line of its own.
-    fn write_apart(&mut self) {
+    fn write_apart(&mut self, gauges: Gauges) {
         let begin = self.out.len();
+        let has_bad_rate = self.parts.has_bad_rate();
         self.written.tags_left_out += self.rewrite.write_name(self.parts.name, &self.tags, self.out);
         let head = begin..self.out.len();
         for bit in self.parts.bits() {
-            let rated = if bit.rest.is_empty() { !self.parts.has_bad_rate() } else { bit.rate().is_some() };
+            let rated = if bit.rest.is_empty() { !has_bad_rate } else { bit.rate().is_some() };
             let Some(type_text) = bit.type_text.filter(|_| rated) else {
                 self.written.values_left_out += 1;
                 continue;
             };
             let word = self.rewrite.type_of(type_text);
-            let is_gauge = js_trim(type_text) == b"g";
+            let gauges = if js_trim(type_text) == b"g" { gauges } else { Gauges::Keep };
             for value in bit.values() {
-                match if is_gauge { self.rewrite.gauge_of(self.parts, value) } else { GaugeValue::AsItStands }
-                {
+                if self.out.len() - begin >= WRITTEN_BYTES_MAX {
+                    self.written.values_shed += 1;
+                    continue;
+                }
+                match gauge_value(gauges, value) {
                     GaugeValue::AsItStands => self.write_value(&head, value, word, &bit),
                     GaugeValue::Absolute(value) => self.write_value(&head, value, word, &bit),
                     GaugeValue::Below0(value) => {
@@ -250,7 +276,7 @@ impl<'a> Line<'a, '_> {
     }
 
     /// One value in its line; the name of the first one stands there already.
-    fn write_value(&mut self, head: &std::ops::Range<usize>, value: &[u8], word: &[u8], bit: &Bit<'_>) {
+    fn write_value(&mut self, head: &Range<usize>, value: &[u8], word: &[u8], bit: &Bit<'_>) {
         if self.written.lines > 0 {
             self.out.extend_from_within(head.clone());
         }
@@ -271,7 +297,17 @@ impl<'a> Line<'a, '_> {
             }
             (None, None) => {}
         }
-        self.write_other_fields();
+        // The first line's fields are all the others' as well: looking at them again for each of many values would let
+        // one long datagram keep us busy.
+        match self.tail.clone() {
+            Some(tail) => self.out.extend_from_within(tail),
+            None => {
+                let at = self.out.len();
+                self.write_other_fields();
+                self.trim_end();
+                self.tail = Some(at.min(self.out.len())..self.out.len());
+            }
+        }
         self.write_end();
     }
 
@@ -364,14 +400,17 @@ impl<'a> Line<'a, '_> {
         }
     }
 
+    /// Takes away CRs that stood within the line, now that what stood behind them is gone.
+    fn trim_end(&mut self) {
+        while self.rewrite.form != Form::KEEP && self.out.last() == Some(&b'\r') {
+            self.out.pop();
+        }
+    }
+
     fn write_end(&mut self) {
+        self.trim_end();
         if self.rewrite.form == Form::KEEP {
             self.out.extend_from_slice(self.parts.end);
-        } else {
-            // One within the line, now that what stood behind it is gone.
-            while self.out.last() == Some(&b'\r') {
-                self.out.pop();
-            }
         }
         self.out.push(b'\n');
         self.written.lines += 1;

@@ -1,7 +1,8 @@
 //! Every edit and every conversion, line by line.
 
 use super::super::{
-    Distributions, Form, Gauges, Rewrite, RewriteError, RewritePlan, Strip, TagForm, Written, parts,
+    Distributions, Form, Gauges, Rewrite, RewriteError, RewritePlan, Strip, TagForm, WRITTEN_BYTES_MAX,
+    Written, parts,
 };
 
 fn rewritten(plan: &RewritePlan, rate_factor: Option<f64>, line: &str) -> (String, Written) {
@@ -159,6 +160,15 @@ fn each_switch_works_alone() {
             ("a:1|c|@0.5:2|g:3|ms|#t|@0.1", "a:1|c|@0.5|#t\na:2|g|@0.1|#t\na:3|ms|@0.1|#t"),
             ("u:a:b|s", "u:a_b|s"),
             (":1|c", ":1|c"),
+        ],
+    );
+    let strip = Strip { unknown: true, ..Strip::NONE };
+    check(
+        &to(Form { one_value_per_line: true, strip, ..Form::KEEP }),
+        &[
+            ("a:1:2|c|c:x\r|zz", "a:1|c|c:x\na:2|c|c:x"),
+            ("a:1:2|c|@1\r|zz", "a:1|c|@1\na:2|c|@1"),
+            ("a:1:2|#\r\r|zz", "a:1|#\na:2|#"),
         ],
     );
     for (distributions, histograms_as_timers, d, h) in [
@@ -353,4 +363,29 @@ fn many_tags_are_as_good_as_few() {
     let sorted: Vec<String> = (0..300).map(|at| format!(";t{at:03}={at}")).collect();
     let form = Form { tags: TagForm::Graphite, ..Form::KEEP };
     check(&to(form), &[(&format!("a:1|c|#{}", tags.join(",")), &format!("a{}:1|c", sorted.concat()))]);
+}
+
+#[test]
+fn one_line_becomes_so_many_bytes_and_no_more() {
+    let tags = "t".repeat(1 << 15);
+    let values = |count: usize| vec!["1"; count].join(":");
+    let of =
+        |count: usize| rewritten(&to(Form::DOGSTATSD_1_0), None, &format!("a:{}|c|#{tags}", values(count)));
+    // `a:1|c|#`, the tags, LF.
+    let line_len = 8 + tags.len();
+    let fit = WRITTEN_BYTES_MAX.div_ceil(line_len);
+    for (count, shed) in [(fit, 0), (fit + 1, 1), (16_000, 16_000 - fit)] {
+        let (text, written) = of(count);
+        assert_eq!((written.lines as usize, written.values_shed as usize), (count - shed, shed));
+        assert!(text.len() < WRITTEN_BYTES_MAX + line_len);
+    }
+}
+
+#[test]
+fn a_line_of_nothing_but_values_and_fields_takes_no_longer_than_its_bytes() {
+    // Looking at each field for each value would be 10^8 looks; whoever tries notices.
+    let line = format!("a:{}|g{}|T9", vec!["-1"; 10_000].join(":"), "|zz".repeat(10_000));
+    let (text, written) = rewritten(&to(Form::ETSY), None, &line);
+    assert_eq!((written.lines, written.values_shed), (20_000, 0));
+    assert!(text.starts_with("a:0|g\na:-1|g\na:0|g\n"));
 }
