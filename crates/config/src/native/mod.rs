@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 use model::OutputId;
 
+pub(crate) use outputs::endpoint_name;
 pub use print::print;
 pub(crate) use sources::{default_plan as default_source, own_plan as own_source};
 

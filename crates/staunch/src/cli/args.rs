@@ -26,6 +26,8 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Run the daemon with a config of node's statsd or Net::Statsd::Server.
     Statsd(StatsdArgs),
+    /// Run node's cluster proxy with its config: each key has one node.
+    StatsdProxy(StatsdProxyArgs),
     /// Copy each packet to every target; one that is slow or dead hurts no other.
     Fanout(FanoutArgs),
     /// Check a config and show every mistake at once.
@@ -118,6 +120,16 @@ pub(crate) struct StatsdArgs {
     /// The file.
     #[command(flatten)]
     pub(crate) original: Original,
+    /// Addresses.
+    #[command(flatten)]
+    pub(crate) ports: Ports,
+}
+
+/// `staunch statsd-proxy`
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatsdProxyArgs {
+    /// Config of the proxy (proxyConfig.js).
+    pub(crate) file: PathBuf,
     /// Addresses.
     #[command(flatten)]
     pub(crate) ports: Ports,
@@ -244,6 +256,8 @@ pub(crate) struct ImportArgs {
 pub(crate) enum ImportKind {
     /// node's statsd, or Net::Statsd::Server.
     Statsd,
+    /// The cluster proxy of node's statsd.
+    StatsdProxy,
 }
 
 /// `staunch test`

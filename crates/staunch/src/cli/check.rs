@@ -12,7 +12,7 @@ use crate::talk;
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let loaded = if load::is_original(&args.file) || args.compat.is_some() {
         let CheckArgs { file, compat, ignore_unknown_backends, .. } = args.clone();
-        load::statsd(&Original { file, compat, ignore_unknown_backends })?
+        load::any_original(&Original { file, compat, ignore_unknown_backends })?
     } else {
         load::native(&args.file)?
     };

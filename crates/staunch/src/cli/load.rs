@@ -92,7 +92,7 @@ pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
         "{name} is a native config by its name: run it with `staunch run {name}`"
     );
     let vars = |name: &str| std::env::var(name).ok();
-    let environment = javascript::Environment { vars: &vars, hostname: hostname() };
+    let environment = environment(&vars);
     let compat = match original.compat {
         Some(Compat::Node) => import::Compat::Node,
         Some(Compat::Perl) => import::Compat::Perl,
@@ -100,6 +100,38 @@ pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
     };
     let (plan, diagnostics) = import::statsd(&text, &environment, compat, original.ignore_unknown_backends);
     Ok(Loaded { plan, diagnostics, name, text })
+}
+
+/// Reads a config of node's cluster proxy.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
+    let (name, text) = read(file)?;
+    let vars = |name: &str| std::env::var(name).ok();
+    let (config, mut diagnostics) = import::statsd_proxy(&text, &environment(&vars));
+    let plan = config.and_then(|config| {
+        let (plan, more) = import::proxy_plan(&config);
+        diagnostics.extend(more);
+        plan
+    });
+    Ok(Loaded { plan, diagnostics, name, text })
+}
+
+/// Reads a config of node's statsd, of its cluster proxy, or of Net::Statsd::Server, whichever it is.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn any_original(original: &Original) -> anyhow::Result<Loaded> {
+    let vars = |name: &str| std::env::var(name).ok();
+    if original.compat.is_none() && import::is_proxy(&read(&original.file)?.1, &environment(&vars)) {
+        return statsd_proxy(&original.file);
+    }
+    statsd(original)
+}
+
+fn environment<'a>(vars: &'a dyn Fn(&str) -> Option<String>) -> javascript::Environment<'a> {
+    javascript::Environment { vars, hostname: hostname() }
 }
 
 /// The command line of a fan-out as the file that it stands for.

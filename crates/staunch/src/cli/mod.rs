@@ -35,6 +35,7 @@ pub fn main() -> ExitCode {
     let done = match args.verb {
         Verb::Run(args) => run::run(&args),
         Verb::Statsd(args) => run::statsd(&args),
+        Verb::StatsdProxy(args) => run::statsd_proxy(&args),
         Verb::Fanout(args) => run::fanout(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Import(args) => import::import(&args),

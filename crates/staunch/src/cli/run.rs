@@ -1,4 +1,4 @@
-//! `staunch run`, `staunch statsd` and `staunch fanout`: the same daemon, from a native file, an original's, or a
+//! `staunch run`, `statsd`, `statsd-proxy` and `fanout`: the same daemon, from a native file, an original's, or a
 //! command line.
 
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use config::plan::Plan;
 
 use super::MISTAKES;
-use super::args::{FanoutArgs, RunArgs, StatsdArgs};
+use super::args::{FanoutArgs, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
 use crate::daemon::{self, Reread, Start};
 
@@ -32,6 +32,18 @@ pub(crate) fn statsd(args: &StatsdArgs) -> anyhow::Result<ExitCode> {
     let http_optional = ports.http.is_none();
     let load = move || {
         let mut loaded = load::statsd(&original)?;
+        loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
+        Ok(loaded)
+    };
+    start(load, http_optional)
+}
+
+/// `staunch statsd-proxy`
+pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
+    let (file, ports) = (args.file.clone(), args.ports.clone());
+    let http_optional = ports.http.is_none();
+    let load = move || {
+        let mut loaded = load::statsd_proxy(&file)?;
         loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
         Ok(loaded)
     };
