@@ -22,13 +22,13 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Run the daemon: with FILE, or on built-in defaults (loopback only).
+    /// Run the daemon: with FILE, or with defaults on loopback.
     Run(RunArgs),
-    /// Run the daemon with a config of node's statsd or Net::Statsd::Server.
+    /// Run with a config of node's statsd or Net::Statsd::Server.
     Statsd(StatsdArgs),
-    /// Run node's cluster proxy with its config: each key has one node.
+    /// Run with a config of node's cluster proxy: a node per key.
     StatsdProxy(StatsdProxyArgs),
-    /// Copy each packet to every target; one that is slow or dead hurts no other.
+    /// Copy each packet to every target; a dead one hurts no other.
     Fanout(FanoutArgs),
     /// Check a config and show every mistake at once.
     Check(CheckArgs),
@@ -36,11 +36,11 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// Run flow files: a config, what is sent, what must come out.
     Test(TestArgs),
-    /// Measure speed on this machine, beside a bare loop and node's statsd.
+    /// Measure speed, beside a bare loop and node's statsd.
     Bench(BenchArgs),
     /// Explain a code or an outcome, such as C014 or bad_value.
     Explain(ExplainArgs),
-    /// Print the man page, completions, the config reference or its schema.
+    /// Print the man page, completions, config reference or schema.
     Manual(ManualArgs),
 }
 
@@ -236,6 +236,11 @@ pub(crate) struct CheckArgs {
     /// Go on without backends that are not known.
     #[arg(long)]
     pub(crate) ignore_unknown_backends: bool,
+    /// Tell which endpoint of each cluster owns the keys of FILE, or of stdin (-).
+    ///
+    /// Keys, or whole lines, one on each line; the answer is key, tab, output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
     /// Print the result as JSON.
     #[arg(long)]
     pub(crate) json: bool,

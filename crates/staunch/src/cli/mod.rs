@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod check;
+mod copies;
 mod explain;
 mod import;
 mod load;
