@@ -30,7 +30,9 @@ use std::path::{Path, PathBuf};
 
 use model::OutputId;
 
+pub(crate) use outputs::endpoint_name;
 pub use print::print;
+pub(crate) use sources::{default_plan as default_source, own_plan as own_source};
 
 use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
@@ -111,7 +113,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     plan
 }
 
-fn empty_plan() -> Plan {
+pub(crate) fn empty_plan() -> Plan {
     Plan {
         sources: Vec::new(),
         transforms: Vec::new(),

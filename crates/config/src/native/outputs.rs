@@ -119,7 +119,7 @@ pub(super) fn default_path(data_dir: &Path, name: &str, file: &str) -> PathBuf {
 }
 
 /// Name of one endpoint's output.
-pub(super) fn endpoint_name(name: &str, to: &Destination) -> String {
+pub(crate) fn endpoint_name(name: &str, to: &Destination) -> String {
     format!("{name}/{}", destination_name(to))
 }
 

@@ -9,7 +9,7 @@ use crate::options::Section;
 use crate::plan::{Listen, OwnPlan, SourceKind, SourcePlan};
 
 /// A source as an empty section means it.
-pub(super) fn default_plan(name: &str) -> SourcePlan {
+pub(crate) fn default_plan(name: &str) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 8125));
     SourcePlan {
         name: name.to_owned(),

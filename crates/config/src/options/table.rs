@@ -1204,7 +1204,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[Check],
         "every",
-        Type::Duration { min_ms: 10, max_ms: YEAR },
+        Type::Duration { min_ms: 1, max_ms: YEAR },
         Toml("\"10s\""),
         "\"1s\"",
         "Time between two checks, and how long an answer may take.",

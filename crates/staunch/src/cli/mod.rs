@@ -6,6 +6,7 @@ mod args;
 #[cfg(unix)]
 mod bench;
 mod check;
+mod copies;
 mod explain;
 mod import;
 mod load;
@@ -40,6 +41,8 @@ pub fn main() -> ExitCode {
         #[cfg(windows)]
         Verb::Service(args) => service::service(&args),
         Verb::Statsd(args) => run::statsd(&args),
+        Verb::StatsdProxy(args) => run::statsd_proxy(&args),
+        Verb::Fanout(args) => run::fanout(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Import(args) => import::import(&args),
         Verb::Test(args) => test::test(&args),

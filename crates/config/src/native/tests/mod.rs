@@ -275,6 +275,14 @@ fn wildcards_and_loopback_collide_as_the_system_sees_them() {
         ("udp://0.0.0.0:1", "10.0.0.5:1", false),
         ("udp://10.0.0.5:1", "10.0.0.5:1", true),
         ("udp://10.0.0.5:1", "example.org:1", false),
+        ("udp://127.0.0.1:1", "127.1:1", true),
+        ("udp://127.0.0.1:1", "LOCALHOST.:1", true),
+        ("udp://[::1]:1", "ip6-localhost:1", true),
+        ("udp://0.0.0.0:1", "ip6-localhost:1", false),
+        ("udp://[::]:1", "127.9.9.9:1", true),
+        ("udp://[::]:1", "[::ffff:127.0.0.1]:1", true),
+        ("udp://127.0.0.2:1", "127.0.0.1:1", false),
+        ("udp://127.0.0.2:1", "0.0.0.0:1", false),
         ("tcp://127.0.0.1:1", "127.0.0.1:1", false),
     ];
     for (listen, to, is_loop) in table {
@@ -282,6 +290,22 @@ fn wildcards_and_loopback_collide_as_the_system_sees_them() {
             "[sources.a]\ntype = \"statsd\"\nlisten = [\"{listen}\"]\n[outputs.o]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://{to}\"]\n"
         );
         assert_eq!(codes(&text).contains(&"C015"), is_loop, "{listen} {to}");
+        let cluster = format!("{text}placement = \"jump\"\n");
+        assert_eq!(codes(&cluster).contains(&"C015"), is_loop, "{listen} {to} in a cluster");
+    }
+    let table = [
+        ("unixgram:///run/s", "unixgram:///run/./s", true),
+        ("unix:///run/s?mode=666", "unix:///run/s", true),
+        ("unix-frames:///run/s", "unix:///run/s", true),
+        ("unix://@s", "unix://@s", true),
+        ("unix://@s", "unix://s", false),
+        ("unixgram:///run/s", "unixgram:///run/t", false),
+    ];
+    for (heard, to, is_loop) in table {
+        let text = format!(
+            "[sources.a]\ntype = \"statsd\"\nlisten = [\"{heard}\"]\n[outputs.o]\ntype = \"unix\"\nfrom = [\"a\"]\nto = [\"{to}\"]\n"
+        );
+        assert_eq!(codes(&text).contains(&"C015"), is_loop, "{heard} {to}");
     }
 }
 
