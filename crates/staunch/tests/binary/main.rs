@@ -14,6 +14,7 @@
 
 mod bad_input;
 mod check;
+mod fanout;
 mod first_run;
 mod graphite;
 mod http;
