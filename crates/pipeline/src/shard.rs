@@ -289,11 +289,10 @@ impl Shard {
         self.clusters.iter_mut().any(|cluster| cluster.set_live(output, live))
     }
 
-    /// The members of the cluster of that name, and whether each is in the placement; none when there is no such
-    /// cluster.
-    pub fn members(&self, cluster: &str) -> Vec<(OutputId, bool)> {
-        let known = self.clusters.iter().find(|known| known.name() == cluster);
-        known.map(|cluster| cluster.members().collect()).unwrap_or_default()
+    /// Labels of the live members of a cluster, by its place in the plan, in the order that decides between equal
+    /// places on its ring; none when there is no such cluster.
+    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
+        self.clusters.get(cluster).map(|cluster| cluster.live_labels().collect()).unwrap_or_default()
     }
 
     /// The last flush: every open window is closed and swept at once.

@@ -35,7 +35,7 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
-use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
@@ -65,6 +65,8 @@ pub(crate) struct Running {
     pub(crate) shared: Arc<Shared>,
     pub(crate) listeners: Listeners,
     pub(crate) outputs: JoinSet<()>,
+    /// Checks of endpoints.
+    pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
     worker: std::thread::JoinHandle<()>,
 }
@@ -160,6 +162,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         healthy: AtomicBool::new(healthy),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
+        heartbeat: Heartbeat::default(),
         directory: Arc::new(directory),
         room,
         kernel: kernel_view,
@@ -177,7 +180,9 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     ports.serve(&shared, &stopped)?;
     spawn_watches(&shared, &stopped, key_flush_reports);
-    Ok(Running { shared, listeners, outputs, stop, worker })
+    let mut checks = JoinSet::new();
+    outputs::check::spawn(&mut checks, &shared);
+    Ok(Running { shared, listeners, outputs, checks, stop, worker })
 }
 
 /// An empty queue for each output.
@@ -203,7 +208,7 @@ fn spawn_watches(
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { shared, mut listeners, mut outputs, stop, worker } = running;
+    let Running { shared, mut listeners, mut outputs, mut checks, stop, worker } = running;
     shared.stopping.store(true, Relaxed);
     supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
@@ -230,6 +235,7 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
     }
+    checks.shutdown().await;
     stop.send_replace(true);
     if worker.join().is_err() {
         tracing::error!("the shard's thread panicked");
