@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{AggregateTransform, Plan, SelfCounters, TransformKind};
+use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, TransformKind};
 use model::{
     CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject, SampleBatch, Shed,
     SourceId, Tally, TransformId,
@@ -157,7 +157,8 @@ impl Shard {
             .collect();
         let mut before = std::mem::take(&mut self.transforms);
         for (at, transform) in plan.transforms.iter().enumerate() {
-            let TransformKind::Aggregate(aggregate) = &transform.kind;
+            let outputs = routes::of_transform(plan, TransformId(at as u16));
+            let aggregate = &aggregate_for(plan, &transform.kind, &outputs);
             let known = before.iter().position(|known| known.name == transform.name);
             let mut state = match known {
                 Some(known) => before.swap_remove(known),
@@ -172,7 +173,6 @@ impl Shard {
                 state.names = SelfNames::of(aggregate);
                 state.key_flush = aggregate.plan.key_flush.is_some();
             }
-            let outputs = routes::of_transform(plan, TransformId(at as u16));
             state.outputs = outputs.iter().map(|id| id.index()).collect();
             self.transforms.push(state);
         }
@@ -342,6 +342,15 @@ impl Shard {
         };
         self.transforms.iter().map(figures).collect()
     }
+}
+
+/// The plan of an aggregation that feeds `outputs`: those that send samples on need the members of sets.
+fn aggregate_for(plan: &Plan, kind: &TransformKind, outputs: &[OutputId]) -> AggregateTransform {
+    let TransformKind::Aggregate(aggregate) = kind;
+    let mut aggregate = AggregateTransform::clone(aggregate);
+    let samples = |id: &OutputId| matches!(plan.outputs[id.index()].kind, OutputKind::Packets(_));
+    aggregate.plan.set_members |= outputs.iter().any(samples);
+    aggregate
 }
 
 impl Aggregation {

@@ -196,12 +196,12 @@ fn aggregates_go_out_as_samples() {
     set_lines(&mut plan, 0, lines_plan(1432));
     plan.outputs[0].from = vec![config::plan::Feed::Transform(model::TransformId(0))];
     let mut world = World::new(plan);
-    world.send(b"a:1|c\na:2|c\nt:5|ms\nt:4|ms\ng:-3|g\ng:10|g");
+    world.send(b"a:1|c\na:2|c\nt:5|ms\nt:4|ms\ng:-3|g\ng:10|g\nu:x|s\nu:x|s");
     world.shard.stop(world.now, &mut world.routed);
     let packets = world.packets();
     let mut lines: Vec<&str> = packets[&0].iter().flat_map(|packet| packet.lines()).collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["a:3|c", "g:10|g", "t:4:5|ms"]);
+    assert_eq!(lines, ["a:3|c", "g:10|g", "t:4:5|ms", "u:x|s"]);
 }
 
 #[test]
