@@ -1,7 +1,8 @@
 //! A seeded random run of a whole pipeline in bad weather, with everything checked after every step.
 //!
 //! Traffic of all kinds comes in over datagrams, connections and frames; endpoints go down, hang, and break their
-//! connections at any byte; disks fill up; the wall clock steps; the configuration is reloaded. After each step both
+//! connections at any byte; disks fill up; the wall clock steps; members of clusters come and go; the configuration is
+//! reloaded. After each step both
 //! sums must hold for every source and output (design §5), and what arrived must be what was given: whole, in order,
 //! once. At the end some counters are followed from the socket to the points: not one unit may be missing.
 //! A failure comes with its seed and step, and the same seed gives the same run.
@@ -148,7 +149,8 @@ impl Storm {
             30..=44 => self.connections()?,
             45..=49 => self.frames()?,
             50..=57 => self.endpoint()?,
-            58..=61 => self.reload()?,
+            58..=60 => self.reload()?,
+            61 => self.member(),
             62..=64 => {
                 let ns = self.random.below(7200) * 1000 * MS_NS;
                 self.world.step_wall(self.random.chance(50), ns);
@@ -239,6 +241,13 @@ impl Storm {
             }
         };
         Ok(())
+    }
+
+    /// A check finds that an endpoint of a cluster is away, or that it is back.
+    fn member(&mut self) {
+        let output = OutputId(self.random.below(self.world.outlets.len() as u64) as u16);
+        let live = self.random.chance(50);
+        self.world.set_member_live(output, live);
     }
 
     fn reload(&mut self) -> Result<(), String> {

@@ -57,6 +57,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     text += "[outputs.file]\ntype = \"graphite_file\"\nfrom = [\"t\"]\npath = \"file\"\nfile_bytes_max = \"8KiB\"\nfiles_max = 2\n";
     text += "[outputs.events]\ntype = \"event_file\"\nfrom = [\"a\", \"f\"]\npath = \"events\"\nfile_bytes_max = \"4KiB\"\n";
     text += "[outputs.udp]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://10.0.0.2:8125\"]\n";
+    text += &fan_out(random);
     if random.chance(70) {
         text += "[outputs.tcp]\ntype = \"tcp\"\nfrom = [\"b\"]\nto = [\"tcp://10.0.0.3:8125\"]\n";
     }
@@ -73,6 +74,30 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     plan
 }
 
+/// Packets to many endpoints: as they came, line by line, shared out, and aggregates sent on as samples.
+fn fan_out(random: &mut Random) -> String {
+    let mut text = String::from(
+        "[outputs.copies]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://10.0.1.1:8125\", \"udp://10.0.1.2:8125\"]\n\
+         [outputs.local]\ntype = \"unix\"\nfrom = [\"a\"]\nto = [\"unixgram:///run/local.sock\", \"unix:///run/stream.sock\"]\n\
+         [outputs.edge]\ntype = \"udp\"\nfrom = [\"v\"]\nto = [\"udp://10.0.1.3:8125\"]\n",
+    );
+    text += &format!(
+        "[outputs.packed]\ntype = \"udp\"\nfrom = [\"a\", \"b\"]\nto = [\"udp://10.0.1.4:8125\"]\nmode = \"repack\"\n\
+         packet_bytes_max = \"{}B\"\nflush_delay = \"{}ms\"\nprefix = \"eu.\"\ndeny = [\"t.*\"]\nsample = 0.5\n\
+         series_max = {}\n",
+        random.between(64, 300),
+        *random.pick(&[0, 100, 5000]),
+        random.between(5, 100)
+    );
+    let nodes = (1..=random.between(1, 4)).map(|node| format!("\"udp://10.0.2.{node}:8125\""));
+    text += &format!(
+        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"a\", \"f\"]\nto = [{}]\nplacement = \"{}\"\n",
+        nodes.collect::<Vec<_>>().join(", "),
+        random.pick(&["statsd-node", "ketama", "jump"])
+    );
+    text
+}
+
 /// Far smaller queues than a file may ask for, so that they are full often.
 fn shrink_queues(plan: &mut Plan, random: &mut Random) {
     for output in &mut plan.outputs {
@@ -80,6 +105,7 @@ fn shrink_queues(plan: &mut Plan, random: &mut Random) {
             continue;
         }
         output.queue.bytes_max = random.between(15_000, 60_000);
+        output.queue.records_max = *random.pick(&[0, 0, 50]);
         output.queue.when_full = *random.pick(&[WhenFull::ShedOldest, WhenFull::ShedNewest, WhenFull::Block]);
         output.queue.age_max_ms = *random.pick(&[0, 0, 30_000]);
     }

@@ -25,6 +25,8 @@ pub(super) struct Watch {
     arrived: u64,
     /// Units that arrived although later ones had.
     twice: u64,
+    /// A unit was given that is not one copy: a packet of several lines.
+    several_copies: bool,
     /// Sums of the counters that are followed, by point.
     sums: BTreeMap<String, f64>,
 }
@@ -38,6 +40,7 @@ impl Watch {
             next: 0,
             arrived: 0,
             twice: 0,
+            several_copies: false,
             sums: BTreeMap::new(),
         }
     }
@@ -50,8 +53,16 @@ impl Watch {
             BlockForm::Packets(packets) if self.reading == Reading::Packets => {
                 packets.iter().for_each(|packet| cutter.push(packet.of(&block.bytes), &mut units));
             }
+            BlockForm::Frames(frames) if self.reading == Reading::Packets => {
+                let mut from = 0;
+                for (end, _copies) in frames {
+                    cutter.push(&block.bytes[from..*end as usize], &mut units);
+                    from = *end as usize;
+                }
+            }
             _ => cutter.push(&block.bytes, &mut units),
         }
+        self.several_copies |= units.len() as u64 != u64::from(block.copies);
         for unit in units {
             self.given.entry(unit.bytes()).or_default().push(self.numbered);
             self.numbered += 1;
@@ -88,9 +99,9 @@ impl Watch {
         }
     }
 
-    /// Whether each unit is a copy in the account: packets over TCP may have several lines.
+    /// Whether each unit is a copy in the account: packets over TCP, and those that are packed, may have several lines.
     fn unit_is_copy(&self, outlet: &Outlet) -> bool {
-        !matches!((self.reading, &outlet.link), (Reading::Lines, Link::Stream(..)))
+        !self.several_copies && !matches!((self.reading, &outlet.link), (Reading::Lines, Link::Stream(..)))
     }
 
     /// Whether the followed counters have arrived to the last unit.

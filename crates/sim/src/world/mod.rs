@@ -270,6 +270,11 @@ impl World {
         }
     }
 
+    /// What a check of a cluster's endpoint has found. Of other outputs it says nothing.
+    pub(crate) fn set_member_live(&mut self, output: OutputId, live: bool) {
+        self.shard.set_member_live(output, live);
+    }
+
     /// Goes on until nothing is left to do at this moment. Returns when there is something to do again.
     ///
     /// # Errors
