@@ -43,6 +43,7 @@ test:
 bench:
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
 	cargo run --release --package staunch -- bench statsd
+	cargo run --release --package staunch -- bench fanout
 
 compat: tools
 	cargo build --locked --package staunch

@@ -10,8 +10,12 @@ const NEWS_MAX: usize = 8;
 /// Why an attempt failed, as far as the sender knows. The binary has the system's own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// It could not be resolved, reached, or opened.
+    /// It could not be reached or opened.
     ConnectFailed,
+    /// Its name has no address.
+    Unresolved,
+    /// It is one of our own listeners: what is sent there would come back for ever.
+    Loop,
     /// No answer within `connect_timeout_ms`.
     ConnectTimeout,
     /// It closed the connection with something on the way.
@@ -33,6 +37,8 @@ impl Failure {
     pub fn word(self) -> &'static str {
         match self {
             Failure::ConnectFailed => "connect_failed",
+            Failure::Unresolved => "unresolved",
+            Failure::Loop => "loop",
             Failure::ConnectTimeout => "connect_timeout",
             Failure::ClosedByPeer => "closed_by_peer",
             Failure::Broken => "broken",

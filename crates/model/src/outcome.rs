@@ -68,6 +68,7 @@ reasons! {
         ExchangeFull "exchange_full" "The exchange to the shard was full and the source cannot wait.",
         QueueFull "queue_full" "The output's queue was full and `when_full` says to shed.",
         TooOld "too_old" "The record waited in the output's queue longer than `age_max`.",
+        NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so none owns the record's key.",
         TooBig "too_big" "The record is larger than the endpoint's datagrams may be.",
         Stopped "stopped" "The daemon stopped before the endpoint took the record.",
         NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan, TransformKind};
 use deliver::queue::{Block, BlockForm};
-use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Shed};
+use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Shed, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
+use crate::lines::Lines;
 use crate::shard::shed_points;
 
 /// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block is nothing.
@@ -60,12 +61,15 @@ enum Form {
     PerlFile(PerlFile),
     /// Packets as they came: their blocks are made elsewhere (`packets`).
     Packets,
+    /// Lines of packets, and aggregates as samples.
+    Samples(Box<Lines>),
     Events,
 }
 
+/// What becomes a block.
 #[derive(Debug, Default)]
-struct OpenBlock {
-    bytes: Vec<u8>,
+pub(crate) struct OpenBlock {
+    pub(crate) bytes: Vec<u8>,
     copies: u32,
     frames: Vec<(u32, u32)>,
 }
@@ -99,7 +103,8 @@ impl OutputEncoder {
         OutputFigures { output: self.id, last_flush_s, flush_ms, flush_length }
     }
 
-    pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, now: Now) -> OutputEncoder {
+    /// `seed` seeds the hashes of outside names.
+    pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, seed: u64, now: Now) -> OutputEncoder {
         let form = match &plan.outputs[id.index()].kind {
             OutputKind::Graphite { form: GraphiteForm::Lines, namespace, .. }
             | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
@@ -117,7 +122,10 @@ impl OutputEncoder {
             OutputKind::PerlFile { stats_prefix, .. } => {
                 Form::PerlFile(PerlFile::new(stats_prefix, DOCUMENT_BYTES_MAX))
             }
-            OutputKind::Packets(_) => Form::Packets,
+            OutputKind::Packets(packets) => match &packets.lines {
+                None => Form::Packets,
+                Some(lines) => Form::Samples(Box::new(Lines::new(packets, lines, seed ^ u64::from(id.0)))),
+            },
             OutputKind::EventFile { .. } => Form::Events,
         };
         let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
@@ -155,8 +163,9 @@ impl OutputEncoder {
                 console.add(flushed);
             }
             Form::PerlFile(file) => file.add(flushed),
+            Form::Samples(lines) => lines.aggregate(flushed, &self.account, now, &mut self.open),
             Form::Packets | Form::Events => {
-                debug_assert!(false, "routes lead no aggregates to `{}`", self.id.0);
+                debug_assert!(false, "routes lead no aggregates to output {}", self.id.0);
             }
         }
         if self.open.bytes.len() >= BLOCK_BYTES {
@@ -189,7 +198,7 @@ impl OutputEncoder {
                 let documented = file.finish(&mut self.open.bytes);
                 self.document(documented);
             }
-            Form::Packets | Form::Events => {}
+            Form::Packets | Form::Samples(_) | Form::Events => {}
         }
         self.close(now, out);
         let figures = &mut self.graphite;
@@ -211,6 +220,40 @@ impl OutputEncoder {
             flush_ms: self.graphite.flush_ms,
             flush_length: self.graphite.flush_length,
         }
+    }
+
+    /// Packets of which this output wants lines.
+    pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
+        let Form::Samples(lines) = &mut self.form else { return };
+        for packet in packets {
+            lines.packet(packet.of(bytes), &self.account, now, &mut self.open);
+        }
+        if self.open.bytes.len() >= BLOCK_BYTES {
+            self.close(now, out);
+        }
+    }
+
+    /// One line of a cluster that this output owns.
+    pub(crate) fn line(&mut self, line: &[u8], now: Now, out: &mut Routed) {
+        let Form::Samples(lines) = &mut self.form else { return };
+        lines.line(line, &self.account, now, &mut self.open);
+        if self.open.bytes.len() >= BLOCK_BYTES {
+            self.close(now, out);
+        }
+    }
+
+    /// The output's account.
+    pub(crate) fn account(&self) -> &OutputAccount {
+        &self.account
+    }
+
+    /// Hands on lines that have waited long enough for others. Gives the monotonic nanosecond at which the rest has.
+    pub(crate) fn close_due(&mut self, now: Now, out: &mut Routed) -> Option<u64> {
+        let Form::Samples(lines) = &mut self.form else { return None };
+        lines.close_due(now, &mut self.open);
+        let due_ns = lines.due_ns();
+        self.close(now, out);
+        due_ns
     }
 
     /// One event.
@@ -237,6 +280,14 @@ impl OutputEncoder {
         if let Some(documented) = documented {
             self.document(documented);
         }
+        self.close_lines(now, out);
+    }
+
+    /// Closes the open block, with the lines that wait for others.
+    pub(crate) fn close_lines(&mut self, now: Now, out: &mut Routed) {
+        if let Form::Samples(lines) = &mut self.form {
+            lines.close(&mut self.open);
+        }
         self.close(now, out);
     }
 
@@ -251,9 +302,11 @@ impl OutputEncoder {
         self.graphite.length += bytes.len() as u64;
         let form = match self.form {
             Form::Lines(_) | Form::Events => BlockForm::Lines,
-            Form::Pickle { .. } | Form::Console { .. } | Form::PerlFile(_) | Form::Packets => {
-                BlockForm::Frames(frames)
-            }
+            Form::Pickle { .. }
+            | Form::Console { .. }
+            | Form::PerlFile(_)
+            | Form::Packets
+            | Form::Samples(_) => BlockForm::Frames(frames),
         };
         out.blocks.push((self.id, Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns }));
     }
@@ -288,7 +341,8 @@ impl OutputEncoder {
 }
 
 impl OpenBlock {
-    fn end_frame(&mut self, copies: u32) {
+    /// The bytes behind the last frame become one, of `copies` copies.
+    pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));
     }

@@ -8,17 +8,19 @@
 
 mod accounts;
 mod batch;
+mod clusters;
 mod encode;
 mod exchange;
 mod inspect;
 mod intake;
+mod lines;
 mod packets;
 mod reload;
 mod routes;
 mod shard;
 
 pub use accounts::Accounts;
-pub use batch::Batch;
+pub use batch::{Batch, room_for};
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::Exchange;
 pub use inspect::{SeriesPage, SeriesRow};

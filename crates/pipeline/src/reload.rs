@@ -39,10 +39,13 @@ pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
     };
     plan.outputs =
         laid(&old.outputs, &new_outputs, same, |gone| OutputPlan { from: Vec::new(), ..gone.clone() });
-    for member in plan.clusters.iter_mut().flat_map(|cluster| &mut cluster.members) {
-        let name = &new.outputs[member.index()].name;
-        let at = plan.outputs.iter().position(|output| output.name == *name && !output.from.is_empty());
-        *member = OutputId(at.expect("every output of the new plan was laid over or added") as u16);
+    let moved = |id: &OutputId| {
+        let output = &new_outputs[id.index()];
+        let at = plan.outputs.iter().position(|known| same(known, output));
+        OutputId(at.expect("every output of the new plan was laid over or added") as u16)
+    };
+    for cluster in &mut plan.clusters {
+        cluster.members = cluster.members.iter().map(moved).collect();
     }
     plan
 }

@@ -16,6 +16,7 @@ use process::aggregate::{Added, Aggregator, Figures, FlushAlign, FlushEnd, Tick}
 use wire::statsd::{Options, Parser};
 
 use crate::batch::borrowed;
+use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::routes::{self, SourceRoutes};
 use crate::{Accounts, Batch, IntakeMaker};
@@ -28,6 +29,7 @@ pub struct Shard {
     pub(crate) transforms: Vec<Aggregation>,
     sources: Vec<SourceState>,
     outputs: Vec<OutputEncoder>,
+    clusters: Vec<ClusterState>,
     /// Seed of the hashes of outside keys.
     seed: u64,
 }
@@ -99,7 +101,13 @@ impl SelfNames {
 impl Shard {
     /// A shard for `plan` that starts at `now`. `seed` seeds the hash of outside keys.
     pub fn new(plan: &Plan, accounts: &Accounts, seed: u64, now: Now) -> Shard {
-        let mut shard = Shard { transforms: Vec::new(), sources: Vec::new(), outputs: Vec::new(), seed };
+        let mut shard = Shard {
+            transforms: Vec::new(),
+            sources: Vec::new(),
+            outputs: Vec::new(),
+            clusters: Vec::new(),
+            seed,
+        };
         shard.wire(plan, accounts, now, &mut Routed::default());
         shard
     }
@@ -113,7 +121,7 @@ impl Shard {
             state.flush_all(outputs, now, out);
         }
         self.wire(plan, accounts, now, out);
-        self.close_blocks(now, out);
+        self.close_lines(now, out);
     }
 
     fn wire(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
@@ -134,10 +142,17 @@ impl Shard {
                     Some(kept) if kept.fits(plan, id) => kept,
                     Some(mut replaced) => {
                         replaced.finish(now, out);
-                        OutputEncoder::new(plan, id, accounts, now)
+                        OutputEncoder::new(plan, id, accounts, seed, now)
                     }
-                    None => OutputEncoder::new(plan, id, accounts, now),
+                    None => OutputEncoder::new(plan, id, accounts, seed, now),
                 }
+            })
+            .collect();
+        let mut before = std::mem::take(&mut self.clusters);
+        self.clusters = (plan.clusters.iter())
+            .map(|cluster| {
+                let known = before.iter().position(|known| known.name() == cluster.name);
+                ClusterState::replanned(known.map(|known| before.swap_remove(known)), cluster)
             })
             .collect();
         let mut before = std::mem::take(&mut self.transforms);
@@ -172,16 +187,22 @@ impl Shard {
             account: Arc::clone(accounts.source(id)),
             parser: Arc::clone(&source.parser),
             parses: source.routes.parses(),
-            raw: !source.routes.raw.is_empty(),
+            raw: source.routes.takes_packets(),
         }
     }
 
     /// Takes a batch and settles its receipt.
     pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
         let Batch { view, packets, names, events, tally, mut receipt } = batch;
-        let Shard { transforms, sources, outputs, .. } = self;
+        let Shard { transforms, sources, outputs, clusters, .. } = self;
         let source = &sources[view.source.index()];
         source.routes.raw.blocks(view.bytes, packets, now, out);
+        for id in &source.routes.lines {
+            outputs[id.index()].packets(view.bytes, packets, now, out);
+        }
+        for at in &source.routes.clusters {
+            clusters[*at].lines(view.bytes, packets, outputs, now, out);
+        }
         if !source.routes.parses() {
             receipt.settle(Outcome::Routed);
             return;
@@ -211,6 +232,17 @@ impl Shard {
         receipt.settle(Outcome::Filtered);
     }
 
+    /// Outputs that must have room before a batch of the source is taken, if the source can wait: those of its packets
+    /// with `when_full = "block"`.
+    pub fn blocking(&self, source: SourceId) -> &[OutputId] {
+        self.sources.get(source.index()).map_or(&[], |source| &source.routes.blocking)
+    }
+
+    /// True when some source waits for some output.
+    pub fn blocks(&self) -> bool {
+        self.sources.iter().any(|source| !source.routes.blocking.is_empty())
+    }
+
     /// Takes a batch that crossed a thread border.
     pub fn push_owned(&mut self, batch: SampleBatch, now: Now, out: &mut Routed) {
         borrowed(batch, |batch| self.push(batch, now, out));
@@ -230,18 +262,45 @@ impl Shard {
         due_ns
     }
 
-    /// Closes every block that holds something, so that nothing waits for more to come.
+    /// Closes every block that holds something, so that nothing waits for more to come. Packets of lines that are not
+    /// due stay open.
     pub fn close_blocks(&mut self, now: Now, out: &mut Routed) {
         for output in &mut self.outputs {
             output.close(now, out);
         }
     }
 
+    /// Hands on lines that have waited long enough for others to share a packet with. Gives the monotonic nanosecond
+    /// at which those that are left have; `u64::MAX` when there are none.
+    pub fn close_due(&mut self, now: Now, out: &mut Routed) -> u64 {
+        let due_ns = self.outputs.iter_mut().filter_map(|output| output.close_due(now, out));
+        due_ns.min().unwrap_or(u64::MAX)
+    }
+
+    /// Hands on everything that waits for more to come.
+    fn close_lines(&mut self, now: Now, out: &mut Routed) {
+        for output in &mut self.outputs {
+            output.close_lines(now, out);
+        }
+    }
+
+    /// Takes the endpoint of a cluster's output out of the placement, or back in. False when nothing changed.
+    pub fn set_member_live(&mut self, output: OutputId, live: bool) -> bool {
+        self.clusters.iter_mut().any(|cluster| cluster.set_live(output, live))
+    }
+
+    /// The members of the cluster of that name, and whether each is in the placement; none when there is no such
+    /// cluster.
+    pub fn members(&self, cluster: &str) -> Vec<(OutputId, bool)> {
+        let known = self.clusters.iter().find(|known| known.name() == cluster);
+        known.map(|cluster| cluster.members().collect()).unwrap_or_default()
+    }
+
     /// The last flush: every open window is closed and swept at once.
     pub fn stop(&mut self, now: Now, out: &mut Routed) {
         let Shard { transforms, outputs, .. } = self;
         transforms.iter_mut().for_each(|state| state.flush_all(outputs, now, out));
-        self.close_blocks(now, out);
+        self.close_lines(now, out);
     }
 
     /// Name and last label (Unix seconds) of every aggregation that has flushed and whose windows hang on the wall

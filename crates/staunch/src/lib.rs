@@ -1,11 +1,14 @@
 //! What the binary is made of: the daemon with its sockets, threads and ports, and the command line.
 
 pub mod admin;
+#[cfg(unix)]
 pub mod bench;
 pub mod cli;
 pub mod clock;
 pub mod daemon;
+pub mod kernel;
 pub mod outputs;
 pub mod sources;
 pub mod sys;
 pub mod talk;
+mod top;

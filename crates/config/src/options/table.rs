@@ -960,7 +960,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Whole { min: 0, max: u32::MAX as u64 },
         Absent("0, no cap"),
         "100000",
-        "Most distinct series (name and tags); lines of further ones end as `filtered`.",
+        "Most distinct series (name and tags); lines of further ones are shed as `series_max`.",
         "Each takes 8 to 32 bytes.",
     ),
     row(
@@ -1364,7 +1364,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("\"shed_oldest\""),
         "\"block\"",
         "What happens when the queue is full.",
-        "`block` is `shed_newest` in this version: one thread serves all sources, and it waits for none.",
+        "`block`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, which makes their senders wait; nothing of them is lost, and other sources go on. Datagrams and aggregates cannot wait: for them it is `shed_newest`.",
     ),
     row(
         &[Queue],

@@ -4,13 +4,14 @@
 //!
 //! How the binary drives it: call `poll` and do what it says, with a connected socket (so that refusals are
 //! seen). Answer `Open` with `on_opened` or `on_open_failed`, `Send` with `on_sent` (how many left, from the
-//! front) and then, if the system gave an error for the next one, `on_error`. Ask the socket for a pending error
-//! (SO_ERROR) before a poll and report it the same way. Poll again after each report, when the queue got
-//! something, and at [`DatagramSender::wake_ns`].
+//! front) and then, if the system gave an error for the next one, `on_error`. Before a poll, when
+//! [`DatagramSender::asks_for_error`] says so, ask the socket for a pending error (SO_ERROR) and report it the same
+//! way. Poll again after each report, when the queue got something, and at [`DatagramSender::wake_ns`].
 //!
 //! A refusal (ICMP port unreachable) tells of an earlier packet, not of the one that is being sent. The copies
 //! of the last `on_sent` therefore wait a moment before they count as delivered, each refusal is charged to
-//! one of them, and the packet at the front is tried again.
+//! one of them, and the packet at the front is tried again. When fewer packets left than were asked for, the system
+//! met an error and forgot it: the next packet goes alone, and leaves an error behind if nobody is there.
 //!
 //! An endpoint that refuses is not fed any further: records wait in the queue, under its limits, while one packet at
 //! a time finds out whether somebody is there again. A dead endpoint so costs a packet now and then, not its share of
@@ -162,6 +163,12 @@ pub struct DatagramSender {
     sent_ns: u64,
     /// When the first packet was sent since the socket was made or a packet was refused.
     quiet_since_ns: Option<u64>,
+    /// Packets of the last `Send`.
+    asked: usize,
+    /// The last call sent fewer packets than it was asked for: its error may have been a refusal.
+    cut_short: bool,
+    /// The call before the last one was cut short: a refusal that follows was not the first.
+    after_cut: bool,
     /// Refusals since a packet left last.
     refusals: u32,
     /// One packet at a time is sent, because the last one was refused.
@@ -189,6 +196,9 @@ impl DatagramSender {
             unproven_bytes: 0,
             sent_ns: 0,
             quiet_since_ns: None,
+            asked: 0,
+            cut_short: false,
+            after_cut: false,
             refusals: 0,
             probing: false,
             held_until_ns: 0,
@@ -259,8 +269,9 @@ impl DatagramSender {
         }
         let Some(held) = &self.held else { return DatagramAction::Idle };
         let waiting = &held.packets()[held.entry.packets_done..];
-        let packets_max = if self.probing { 1 } else { packets_max.max(1) };
+        let packets_max = if self.probing || self.cut_short { 1 } else { packets_max.max(1) };
         let spans = &waiting[..waiting.len().min(packets_max)];
+        self.asked = spans.len();
         DatagramAction::Send(Packets { bytes: &held.entry.block().bytes, spans })
     }
 
@@ -270,6 +281,7 @@ impl DatagramSender {
             self.phase = Phase::Open;
             self.account.connects.fetch_add(1, Relaxed);
             self.quiet_since_ns = None;
+            self.cut_short = false;
             self.refusals = 0;
             self.held_until_ns = 0;
             self.blocked_since_ns = None;
@@ -277,11 +289,24 @@ impl DatagramSender {
         }
     }
 
-    /// The socket could not be made, or the name could not be resolved.
+    /// The socket could not be made.
     pub fn on_open_failed(&mut self, now: Now) {
+        self.on_no_address(Failure::ConnectFailed, now);
+    }
+
+    /// There is no address to send to, for this reason: the name has none, or it is one of our own.
+    pub fn on_no_address(&mut self, why: Failure, now: Now) {
         if matches!(self.phase, Phase::Opening { .. }) {
-            self.close(Failure::ConnectFailed, now);
+            self.close(why, now);
         }
+    }
+
+    /// True when an error may wait in the socket that the next send would tell too late, or not at all: after a packet
+    /// that went alone, and before what was sent counts as arrived. In between a send tells by itself, and each
+    /// question is a system call.
+    pub fn asks_for_error(&self, now: Now) -> bool {
+        let proof_ns = if self.probing { PROBE_NS } else { PROOF_NS };
+        self.unproven_copies > 0 && (self.asked == 1 || now.mono_ns >= self.sent_ns.saturating_add(proof_ns))
     }
 
     /// The first `packets` packets of the last `Send` left.
@@ -293,8 +318,15 @@ impl DatagramSender {
         if packets == 0 {
             return;
         }
-        self.settle_proven();
-        (self.unproven_copies, self.unproven_bytes) = self.pass(packets);
+        // One more than a cut call had sent proves nothing about those yet.
+        if !self.cut_short {
+            self.settle_proven();
+        }
+        let (copies, bytes) = self.pass(packets);
+        self.unproven_copies += copies;
+        self.unproven_bytes += bytes;
+        self.after_cut = self.cut_short;
+        self.cut_short = packets < self.asked;
         self.sent_ns = now.mono_ns;
         if self.probing {
             self.held_until_ns = now.mono_ns.saturating_add(PROBE_NS);
@@ -310,6 +342,7 @@ impl DatagramSender {
         if self.phase != Phase::Open {
             return;
         }
+        self.cut_short = false;
         match error {
             SendError::WouldBlock => return self.blocked(now),
             SendError::Refused => self.refused(now),
@@ -396,11 +429,14 @@ impl DatagramSender {
         self.probing = true;
         self.held_until_ns = now.mono_ns.saturating_add(self.backoff.fail());
         self.health.fail(Failure::Refused, now);
-        // Which one it was is not told: an average one.
+        // Which ones they were is not told: average ones.
         if let Some(bytes_each) = self.unproven_bytes.checked_div(self.unproven_copies) {
-            self.unproven_copies -= 1;
-            self.unproven_bytes -= bytes_each;
-            self.account.settle(CopyOutcome::Refused(Refused::ByPeer), 1, bytes_each);
+            let packets = if std::mem::take(&mut self.after_cut) { 2 } else { 1 };
+            let (copies, bytes) =
+                (packets.min(self.unproven_copies), packets.min(self.unproven_copies) * bytes_each);
+            self.unproven_copies -= copies;
+            self.unproven_bytes -= bytes;
+            self.account.settle(CopyOutcome::Refused(Refused::ByPeer), copies, bytes);
         } else if self.refusals > REFUSALS_MAX {
             self.settle_front(CopyOutcome::Refused(Refused::ByPeer));
             self.refusals = 0;

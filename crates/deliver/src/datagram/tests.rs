@@ -77,8 +77,10 @@ fn packets_go_out_in_order_as_many_as_asked_for() {
     world.append(&[b"d"]);
     assert_eq!(world.packets(2), [&b"a"[..], b""]);
     world.sender.on_sent(1, world.now);
-    assert_eq!(world.packets(2), [&b""[..], b"ccc"]);
-    world.sender.on_sent(2, world.now);
+    assert_eq!(world.packets(2), [b""], "what cut the call short may have been a refusal");
+    world.sender.on_sent(1, world.now);
+    assert_eq!(world.packets(2), [b"ccc"]);
+    world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(64), [b"d"]);
     world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(64).len(), 0);
@@ -163,6 +165,42 @@ fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
     world.poll(64);
     assert!(matches!(world.sender.take_news(), Some(News::Back { attempts: 20, .. })));
     assert_eq!(world.sum(), (22, 0, 20, 0));
+}
+
+#[test]
+fn a_call_that_is_cut_short_is_followed_by_one_packet_that_finds_out_why() {
+    // (what the system says about the packet that went alone, sum after it, packets of the next call)
+    let table = [
+        (None, (0, 0, 0, 5), 3),
+        (Some(SendError::Refused), (0, 0, 2, 3), 0),
+        (Some(SendError::WouldBlock), (0, 0, 0, 5), 0),
+    ];
+    for (error, want, next) in table {
+        let mut world = World::opened();
+        world.append(&[b"a", b"b", b"c", b"d", b"e"]);
+        assert!(!world.sender.asks_for_error(world.now), "nothing was sent");
+        assert_eq!(world.packets(64).len(), 5);
+        world.sender.on_sent(1, world.now);
+        assert!(!world.sender.asks_for_error(world.now), "the next send tells");
+        assert_eq!(world.packets(64), [b"b"]);
+        world.sender.on_sent(1, world.now);
+        assert!(world.sender.asks_for_error(world.now));
+        if let Some(error) = error {
+            world.sender.on_error(error, world.now);
+        }
+        assert_eq!(world.sum(), want, "{error:?}");
+        assert_eq!(world.packets(64).len(), next, "{error:?}");
+    }
+    let mut world = World::opened();
+    world.append(&[b"a", b"b"]);
+    world.poll(64);
+    world.sender.on_sent(2, world.now);
+    world.pass(999);
+    assert!(!world.sender.asks_for_error(world.now));
+    world.pass(1);
+    assert!(world.sender.asks_for_error(world.now), "before they count as delivered");
+    world.poll(64);
+    assert!(world.sum() == (2, 0, 0, 0) && !world.sender.asks_for_error(world.now));
 }
 
 #[test]

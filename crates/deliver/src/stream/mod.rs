@@ -255,8 +255,13 @@ impl StreamSender {
 
     /// The attempt to connect failed, or the name could not be resolved.
     pub fn on_connect_failed(&mut self, now: Now) {
+        self.on_no_address(Failure::ConnectFailed, now);
+    }
+
+    /// There is no address to connect to, for this reason: the name has none, or it is one of our own.
+    pub fn on_no_address(&mut self, why: Failure, now: Now) {
         if matches!(self.phase, Phase::Connecting { .. }) {
-            self.failed(Failure::ConnectFailed, now);
+            self.failed(why, now);
         }
     }
 

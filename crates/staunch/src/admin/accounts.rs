@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
-use model::{Losses, Now, OutputId, SECOND_NS, SourceId};
+use model::{Losses, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum};
 use serde::Serialize;
 
 use crate::daemon::shared::{Shared, Wiring};
+use crate::kernel::SocketFigures;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -79,6 +80,23 @@ pub struct SourceRow {
     pub glued_tag_fields: u64,
     /// Optional fields of events that were not understood.
     pub event_fields_ignored: u64,
+    /// Its UDP sockets that are open.
+    pub sockets: Vec<SocketRow>,
+}
+
+/// One UDP socket, as the kernel sees it.
+#[derive(Debug, Default, Serialize)]
+pub struct SocketRow {
+    /// Where it listens.
+    pub listen: String,
+    /// Bytes that wait to be read, by the kernel's measure.
+    pub rx_queue_bytes: u64,
+    /// Most bytes that may wait before packets are dropped, by the same measure.
+    pub buffer_bytes: u64,
+    /// What `buffer_bytes` would be had the kernel granted all that `receive_buffer` asks for.
+    pub buffer_wanted_bytes: u64,
+    /// Packets that the kernel dropped at this socket.
+    pub kernel_dropped: u64,
 }
 
 /// An output's account: `copies` is the sum of the next six fields.
@@ -160,7 +178,12 @@ pub fn source_word(plan: &SourcePlan) -> &'static str {
 /// The document as of `now`.
 pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let wiring = shared.wiring.load();
-    let sources = wiring.accounts.sources().map(|(id, _, _)| source_row(shared, &wiring, id));
+    let mut sockets = shared.kernel.figures();
+    let sources = wiring.accounts.sources().map(|(id, _, _)| {
+        let of_source = sockets.extract_if(.., |socket| socket.source == id).map(socket_row).collect();
+        source_row(shared, &wiring, id, of_source)
+    });
+    let sources = sources.collect();
     let mut outputs: Vec<OutputRow> = Vec::new();
     // A reload may have given a name to another endpoint: what its row was before goes on in the row that is now.
     for (id, name, _) in wiring.accounts.outputs() {
@@ -170,7 +193,7 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
             None => outputs.push(row),
         }
     }
-    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources: sources.collect(), outputs }
+    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs }
 }
 
 impl OutputRow {
@@ -214,10 +237,35 @@ fn table(losses: Losses) -> LossTable {
     table
 }
 
-fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
+fn socket_row(figures: SocketFigures) -> SocketRow {
+    SocketRow {
+        listen: figures.listen,
+        rx_queue_bytes: figures.rx_queue_bytes,
+        buffer_bytes: figures.buffer_bytes,
+        buffer_wanted_bytes: figures.buffer_wanted_bytes,
+        kernel_dropped: figures.kernel_dropped,
+    }
+}
+
+/// A sum that holds, if one of a few looks finds it at rest: between two batches it always does, and in the middle of
+/// one it would look as if records were missing.
+fn at_rest<S>(look: impl Fn() -> S, holds: impl Fn(&S) -> bool) -> S {
+    const LOOKS: u32 = 20;
+    let mut seen = look();
+    for _ in 1..LOOKS {
+        if holds(&seen) {
+            break;
+        }
+        std::thread::yield_now();
+        seen = look();
+    }
+    seen
+}
+
+fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId, sockets: Vec<SocketRow>) -> SourceRow {
     let plan = &wiring.plan.sources[id.index()];
     let account = wiring.accounts.source(id);
-    let sum = account.sum(shared.exchange.in_flight(id));
+    let sum = at_rest(|| account.sum(shared.exchange.in_flight(id)), SourceSum::holds);
     SourceRow {
         name: plan.name.clone(),
         kind: source_word(plan),
@@ -245,6 +293,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
         connections_broken: account.connections_broken.load(Relaxed),
         glued_tag_fields: account.glued_tag_fields.load(Relaxed),
         event_fields_ignored: account.event_fields_ignored.load(Relaxed),
+        sockets,
     }
 }
 
@@ -252,7 +301,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let plan = &wiring.plan.outputs[id.index()];
     let outlet = &wiring.outlets[id.index()];
     let account = &outlet.account;
-    let sum = outlet.sum();
+    let sum = at_rest(|| outlet.sum(), OutputSum::holds);
     let state = outlet.state();
     let oldest_ns = outlet.queue().oldest_ns();
     OutputRow {
@@ -299,12 +348,13 @@ fn the_page_on_the_api_shows_these_documents() {
         .map(|json| serde_json::from_str(json).expect("the example is JSON"))
         .collect();
     let [accounts, series] = shown.as_slice() else { panic!("two documents, not {}", shown.len()) };
-    let page =
-        AccountsPage { time_ms: 1, sources: vec![SourceRow::default()], outputs: vec![OutputRow::default()] };
+    let source = SourceRow { sockets: vec![SocketRow::default()], ..SourceRow::default() };
+    let page = AccountsPage { time_ms: 1, sources: vec![source], outputs: vec![OutputRow::default()] };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
     assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
     assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
+    assert_eq!(members(&accounts["sources"][0]["sockets"][0]), members(&page["sources"][0]["sockets"][0]));
     let item = SeriesItem {
         name: String::new(),
         tags: Vec::new(),

@@ -68,7 +68,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 /// Has the worker read the kernel's drop counts, so that what is shown is of now.
 async fn with_fresh_drops(shared: &Shared) {
     // The worker is gone only while stopping: the counts of its last turn are then the last ones.
-    let _gone = shared.shard.call(crate::daemon::worker::Worker::count_drops).await;
+    let _gone = shared.shard.call(|worker| worker.count_drops()).await;
 }
 
 async fn accounts_page(State(shared): State<Arc<Shared>>) -> Response {

@@ -1,5 +1,7 @@
 //! `/metrics`: self-metrics as Prometheus text. Names are an interface: they change with a changelog line only.
 
+mod kernel;
+
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,7 +25,13 @@ fn family<'a>(out: &'a mut String, name: &'static str, kind: &str, help: &str) -
 
 impl Family<'_> {
     fn row(&mut self, labels: &[(&str, &str)], value: f64) {
+        self.part("", labels, value);
+    }
+
+    /// A row whose name goes on behind the family's: `_bucket`, `_sum`, `_count`.
+    fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
         self.out.push_str(self.name);
+        self.out.push_str(suffix);
         for (at, (label, text)) in labels.iter().enumerate() {
             let open = if at == 0 { '{' } else { ',' };
             let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
@@ -49,6 +57,9 @@ pub fn render(shared: &Shared, figures: &[ShardFigures], now: Now) -> String {
     reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
     reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
     sources(&mut out, &page);
+    kernel::sockets(&mut out, &page);
+    kernel::batches(&mut out, shared);
+    kernel::machine(&mut out, &crate::kernel::machine_counters());
     outputs(&mut out, &page);
     series(&mut out, figures);
     flushes(&mut out, figures, now);
@@ -104,6 +115,8 @@ fn sources(out: &mut String, page: &AccountsPage) {
     page.sources.iter().for_each(|row| open.row(&[("source", &row.name)], row.connections_open as f64));
     let mut flight = family(out, "staunch_source_in_flight", "gauge", "Records between intake and shard.");
     page.sources.iter().for_each(|row| flight.row(&[("source", &row.name)], row.in_flight as f64));
+    let mut holds = family(out, "staunch_source_sum_holds", "gauge", "1 when each record has one outcome.");
+    page.sources.iter().for_each(|row| holds.row(&[("source", &row.name)], f64::from(u8::from(row.holds))));
 }
 
 fn outputs(out: &mut String, page: &AccountsPage) {
@@ -116,7 +129,7 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         loss_rows(&mut copies, output, &row.losses);
     }
     type Read = fn(&accounts::OutputRow) -> f64;
-    let rows: [(&'static str, &str, &str, Read); 9] = [
+    let rows: [(&'static str, &str, &str, Read); 12] = [
         ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| row.copies as f64),
         ("staunch_output_bytes_delivered_total", "counter", "Bytes delivered.", |row| {
             row.bytes_delivered as f64
@@ -132,9 +145,18 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_waiting_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
             row.bytes_waiting as f64
         }),
+        ("staunch_output_waiting_bytes_max", "gauge", "Most bytes that the queue may hold.", |row| {
+            row.bytes_max as f64
+        }),
         ("staunch_output_oldest_seconds", "gauge", "Age of the oldest waiting copy.", |row| row.oldest_s),
         ("staunch_output_up", "gauge", "1 while the endpoint takes copies.", |row| {
             f64::from(u8::from(row.state == "up"))
+        }),
+        ("staunch_output_down", "gauge", "1 while attempts to reach the endpoint fail.", |row| {
+            f64::from(u8::from(row.state == "down"))
+        }),
+        ("staunch_output_sum_holds", "gauge", "1 when each copy has one outcome or waits.", |row| {
+            f64::from(u8::from(row.holds))
         }),
     ];
     for (name, kind, help, read) in rows {
@@ -195,9 +217,11 @@ fn flushes(out: &mut String, figures: &[ShardFigures], now: Now) {
 #[test]
 fn every_self_metric_has_its_heading_in_the_docs() {
     use std::collections::BTreeSet;
-    // The names stand in this file as texts of their own, and nowhere else.
+    // The names stand in these files as texts of their own, and nowhere else.
     let begin = concat!("\"sta", "unch_");
-    let names = include_str!("metrics.rs").split(begin).skip(1).filter_map(|rest| rest.split('"').next());
+    let files = [include_str!("metrics.rs"), include_str!("metrics/kernel.rs")];
+    let names = files.iter().flat_map(|text| text.split(begin).skip(1));
+    let names = names.filter_map(|rest| rest.split('"').next());
     let names: BTreeSet<String> = names.map(|rest| format!("{}{rest}", &begin[1..])).collect();
     let headings = include_str!("../../../../docs/metrics.md").lines();
     let headings = headings.filter_map(|line| line.strip_prefix("### ")).map(str::to_owned);

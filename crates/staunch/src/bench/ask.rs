@@ -23,11 +23,22 @@ pub(super) struct Counts {
     pub dropped: u64,
 }
 
-/// The counts of all sources of a Staunch whose HTTP server listens at `http`.
+impl Counts {
+    /// What was added since `before`.
+    pub(super) fn since(self, before: Counts) -> Counts {
+        Counts {
+            packets: self.packets.saturating_sub(before.packets),
+            samples: self.samples.saturating_sub(before.samples),
+            dropped: self.dropped.saturating_sub(before.dropped),
+        }
+    }
+}
+
+/// The accounts of a Staunch whose HTTP server listens at `http`.
 ///
 /// # Errors
-/// When it does not answer, or not with accounts.
-pub(super) fn staunch_counts(http: SocketAddr) -> io::Result<Counts> {
+/// When it does not answer, or not with JSON.
+pub(super) fn staunch_accounts(http: SocketAddr) -> io::Result<Value> {
     let mut connection = connect(http)?;
     // HTTP/1.0: the answer ends with the connection, and comes in one piece.
     connection.write_all(b"GET /api/v1/accounts HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
@@ -38,12 +49,19 @@ pub(super) fn staunch_counts(http: SocketAddr) -> io::Result<Counts> {
     if status.split(' ').nth(1) != Some("200") {
         return Err(wrong(status.lines().next().unwrap_or_default()));
     }
-    accounts(&answer[end + 4..])
+    Ok(serde_json::from_slice(&answer[end + 4..])?)
+}
+
+/// The counts of all its sources.
+///
+/// # Errors
+/// When it does not answer, or not with accounts.
+pub(super) fn staunch_counts(http: SocketAddr) -> io::Result<Counts> {
+    sources(&staunch_accounts(http)?)
 }
 
 /// Adds up the sources of an accounts document.
-fn accounts(document: &[u8]) -> io::Result<Counts> {
-    let document: Value = serde_json::from_slice(document)?;
+fn sources(document: &Value) -> io::Result<Counts> {
     let sources = document["sources"].as_array().ok_or_else(|| wrong("no sources in the accounts"))?;
     let mut counts = Counts::default();
     for source in sources {

@@ -1,6 +1,7 @@
-//! The bare receive loop that throws the packets away: what no UDP server can beat by much.
+//! The bare receive loop: throws the packets away, which no UDP server can beat by much, or sends each of them on to
+//! a few endpoints, which no proxy can.
 //!
-//! Two of them. The plain one sleeps in poll and takes what is there, as anyone would write it: the yardstick.
+//! Two of each. The plain one sleeps in poll and takes what is there, as anyone would write it: the yardstick.
 //! The gathering one sleeps as our own sources do (`sys::Gather`): the floor under Staunch's own figure.
 
 use std::io;
@@ -11,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use crate::sys::{self, CpuClock, Gather, PACKETS_DEFAULT, PacketReader, Rest, Wait, Watch};
+use crate::sys::{self, CpuClock, Gather, PACKETS_DEFAULT, PacketReader, PacketWriter, Rest, Wait, Watch};
 
 /// Receive buffer that the loop asks for, in bytes: the same as Staunch's default.
-const RECEIVE_BUFFER_BYTES: u64 = 8 << 20;
+const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;
 
 /// The loop wakes up at least so often, to see whether it should end.
 const WAKE_NS: u64 = 100_000_000;
@@ -35,11 +36,16 @@ struct Seen {
 }
 
 impl BareLoop {
-    /// Starts a loop on `core`, or anywhere without one.
+    /// Starts a loop on `core`, or anywhere without one, that sends every packet on to each of `to`.
     ///
     /// # Errors
     /// When the system gives no socket or thread, there is no such core, or it cannot tell a thread's CPU time.
-    pub(super) fn start(core: Option<usize>, gather: Option<Gather>) -> io::Result<BareLoop> {
+    pub(super) fn start(
+        core: Option<usize>,
+        gather: Option<Gather>,
+        to: &[SocketAddr],
+    ) -> io::Result<BareLoop> {
+        let to = to.iter().map(connected).collect::<io::Result<Vec<UdpSocket>>>()?;
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         sys::set_receive_buffer(socket.as_fd(), RECEIVE_BUFFER_BYTES)?;
         let receiver = socket.try_clone()?;
@@ -54,7 +60,7 @@ impl BareLoop {
             let _gone = tell.send(ready);
             if runs {
                 // An error ends the loop; its counts then stand still and the scenario reports what is missing.
-                let _ended = throw_away(&receiver, reader, gather, &shared);
+                let _ended = relay(&receiver, reader, gather, &to, &shared);
             }
         })?;
         let clock = told.recv().map_err(|_| io::Error::other("the bare loop's thread has ended"))??;
@@ -101,15 +107,29 @@ impl Drop for BareLoop {
     }
 }
 
-fn throw_away(
+fn connected(to: &SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(to)?;
+    Ok(socket)
+}
+
+fn relay(
     socket: &UdpSocket,
     mut reader: PacketReader,
     gather: Option<Gather>,
+    to: &[UdpSocket],
     seen: &Seen,
 ) -> io::Result<()> {
+    let mut writer = PacketWriter::new(PACKETS_DEFAULT);
     let mut packets = 0;
     while !seen.stop.load(Relaxed) {
         let got = reader.receive(socket.as_fd(), Wait::No)?;
+        for endpoint in to {
+            let mut sent = 0;
+            while sent < got.spans.len() {
+                sent += writer.send(endpoint.as_fd(), got.bytes, &got.spans[sent..], Wait::Yes)?;
+            }
+        }
         if !got.is_empty() {
             packets += got.spans.len() as u64;
             seen.packets.store(packets, Relaxed);

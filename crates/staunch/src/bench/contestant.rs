@@ -41,6 +41,15 @@ pub(super) struct Measured {
     pub others_share: f64,
 }
 
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// Packets that are where they should be.
+    pub done: u64,
+    /// Grows while anything still happens.
+    pub moved: u64,
+}
+
 impl Contestant {
     fn generator(&self) -> Result<Generator, BenchError> {
         let address = match self {
@@ -83,6 +92,22 @@ impl Contestant {
         packets: u64,
         rate: u64,
     ) -> Result<Measured, BenchError> {
+        self.measure_until(core, ring, packets, rate, &mut |before| {
+            let now = self.counts()?.since(before);
+            Ok(Progress { done: now.packets, moved: now.packets + now.samples + now.dropped })
+        })
+    }
+
+    /// Sends and waits until `progress` is done with every packet, or nothing moves any more. It is told what the
+    /// contestant had counted before.
+    pub(super) fn measure_until(
+        &self,
+        core: Option<usize>,
+        ring: &Ring,
+        packets: u64,
+        rate: u64,
+        progress: &mut dyn FnMut(Counts) -> Result<Progress, BenchError>,
+    ) -> Result<Measured, BenchError> {
         let mut generator = self.generator()?;
         let idle_ns = self.cpu_ns()?;
         thread::sleep(IDLE_WATCH);
@@ -91,7 +116,8 @@ impl Contestant {
         let busy_ns = core.and_then(core_busy_ns);
         let (cpu_ns, start_ns) = (self.cpu_ns()?, Clock::mono_ns());
         let sent = generator.send(ring, packets, rate).map_err(failed("send packets"))?;
-        let (counted, cpu_end_ns, end_ns) = self.settled(before, sent.packets)?;
+        let (cpu_end_ns, end_ns) = self.settled(sent.packets, &mut || progress(before))?;
+        let counted = self.counts()?.since(before);
         let passed_ns = (end_ns - start_ns) as f64;
         let used_ns = (cpu_end_ns - cpu_ns) as f64;
         let busy_ns =
@@ -104,24 +130,23 @@ impl Contestant {
         })
     }
 
-    /// What came in since `before` once it is all in or lost; CPU time and moment, read before the question.
-    fn settled(&self, before: Counts, packets: u64) -> Result<(Counts, u64, u64), BenchError> {
-        let mut last = Counts::default();
+    /// CPU time and moment once all is in or lost, read before the question.
+    fn settled(
+        &self,
+        packets: u64,
+        progress: &mut dyn FnMut() -> Result<Progress, BenchError>,
+    ) -> Result<(u64, u64), BenchError> {
+        let mut last = 0;
         let mut unchanged = 0;
         loop {
             thread::sleep(LOOK_EVERY);
             let (cpu_ns, at_ns) = (self.cpu_ns()?, Clock::mono_ns());
-            let now = self.counts()?;
-            let since = Counts {
-                packets: now.packets.saturating_sub(before.packets),
-                samples: now.samples.saturating_sub(before.samples),
-                dropped: now.dropped.saturating_sub(before.dropped),
-            };
-            unchanged = if since == last { unchanged + 1 } else { 0 };
-            if since.packets >= packets || unchanged >= LOOKS_WITHOUT_CHANGE_MAX {
-                return Ok((since, cpu_ns, at_ns));
+            let now = progress()?;
+            unchanged = if now.moved == last { unchanged + 1 } else { 0 };
+            if now.done >= packets || unchanged >= LOOKS_WITHOUT_CHANGE_MAX {
+                return Ok((cpu_ns, at_ns));
             }
-            last = since;
+            last = now.moved;
         }
     }
 }
@@ -145,7 +170,7 @@ mod tests {
     #[test]
     fn the_bare_loops_take_every_packet_of_the_generator() {
         for gather in [None, Some(Gather::default())] {
-            let bare = Contestant::Bare(BareLoop::start(None, gather).unwrap());
+            let bare = Contestant::Bare(BareLoop::start(None, gather, &[]).unwrap());
             let ring = Ring::new(Mixture { names: 10, pack: 3, kind: SampleType::Mix, every_name: false });
             // More than the ring holds, so that it goes round; paced, so that no buffer can overflow.
             let run = bare.measure(None, &ring, 5_000, 100_000).unwrap();

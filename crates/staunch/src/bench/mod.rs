@@ -1,15 +1,19 @@
 //! `staunch bench`: measures the daemon from outside, with a generator and a bare loop of our own.
 //!
 //! Path of a packet: `packets` makes a ring of them -> `generator` sends it -> a contestant receives: the bare loop
-//! (`bare`), Staunch or node statsd as child processes (`server`) -> what they deliver ends in `sink`.
-//! `scenario` decides who gets what, `contestant` reads CPU time, memory and counts, `report` says it.
+//! (`bare`), Staunch or node statsd as child processes (`server`) -> what they deliver ends in `sink`, what they copy
+//! in `endpoints`. `scenario` (for `statsd`) and `copies` (for `fanout`) decide who gets what, `contestant` reads CPU time, memory and counts, `report` says it.
 //! Not here: numbers without a comparison in the same run. Everything stays on loopback.
 //! Invariant: whatever ends a run, the children end with it.
 
 mod ask;
 mod bare;
 mod contestant;
+mod copies;
+mod endpoints;
+pub mod fanout;
 mod generator;
+pub mod ground;
 mod machine;
 mod packets;
 mod report;

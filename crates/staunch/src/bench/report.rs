@@ -15,6 +15,8 @@ const SPREAD_MAX: f64 = 0.10;
 /// The whole report. `Display` is the table, `Serialize` the JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// Its word on the command line.
+    pub bench: &'static str,
     /// Version of the daemon under test.
     pub version: String,
     /// What it ran on.
@@ -134,7 +136,7 @@ impl Display for Report {
         let kind = if machine.is_virtual { ", virtual machine" } else { "" };
         let memory = machine.memory_bytes as f64 / f64::from(1 << 30);
         let hardware = format!("{}, {} cores, {memory:.1} GiB{kind}", machine.processor, machine.cores);
-        paragraph(f, "staunch", &format!("{}, bench statsd", self.version))?;
+        paragraph(f, "staunch", &format!("{}, bench {}", self.version, self.bench))?;
         paragraph(f, "machine", &hardware)?;
         paragraph(
             f,
@@ -250,6 +252,7 @@ mod tests {
             ],
         };
         Report {
+            bench: "statsd",
             version: "0.1.0".into(),
             machine,
             command:

@@ -1,4 +1,4 @@
-//! The four scenarios: who receives what, how often, and which figures come of it.
+//! The four scenarios of `staunch bench statsd`: who receives what, how often, and which figures come of it.
 //!
 //! Path of a packet: the ring made here -> `Contestant::measure` -> rows and checks of the report. Not here: reading
 //! CPU time and counts (`contestant`), starting daemons (`server`), words (`report`).
@@ -7,9 +7,10 @@ use model::SECOND_NS;
 
 use super::bare::BareLoop;
 use super::contestant::{Contestant, Measured};
+use super::ground::Ground;
 use super::packets::{Mixture, NAME_BYTES, Ring, SampleType};
 use super::report::{Check, Row, ScenarioReport, figure};
-use super::server::{Daemon, Server, Stand};
+use super::server::{Daemon, Server, statsd_config};
 use super::sink::Sink;
 use super::statsd::Args;
 use super::{BenchError, failed};
@@ -21,31 +22,23 @@ const CPU_NS_PER_SAMPLE_MAX: f64 = 50.0;
 const BYTES_PER_SERIES_MAX: f64 = 250.0;
 
 /// Share of a run's packets that go ahead of it, and the most of them: caches, page tables and compilers get warm.
-const WARM_UP_SHARE: u64 = 10;
-const WARM_UP_MAX: u64 = 100_000;
+pub(super) const WARM_UP_SHARE: u64 = 10;
+pub(super) const WARM_UP_MAX: u64 = 100_000;
 
 /// Most runs of the long scenarios.
-const FLOOD_RUNS_MAX: u64 = 3;
+pub(super) const FLOOD_RUNS_MAX: u64 = 3;
 
 /// Length of the `series` scenario under load: two windows of ten seconds and a half.
 const SERIES_SECONDS: u64 = 25;
 
-/// When others take more than this share of the server's core, the server may have had to wait for it.
-const OTHERS_SHARE_MAX: f64 = 0.05;
-
-/// A rate that was not kept to this share was not kept.
-const RATE_KEPT_MIN: f64 = 0.97;
-
 /// What all scenarios need.
-pub(super) struct Bench<'a> {
+pub(super) struct Bench<'a, 'g> {
     pub args: &'a Args,
-    pub stand: &'a Stand,
+    pub ground: &'a mut Ground<'g>,
     pub sink: &'a Sink,
-    pub warnings: &'a mut Vec<String>,
-    pub talk: &'a mut dyn FnMut(&str),
 }
 
-impl Bench<'_> {
+impl Bench<'_, '_> {
     /// `one` and `packed`: CPU per packet of the bare loops, Staunch and the rival, in turn.
     pub(super) fn cpu(
         &mut self,
@@ -59,27 +52,19 @@ impl Bench<'_> {
         let mut staunch = Vec::new();
         let mut node = Vec::new();
         for run in 1..=self.args.runs {
-            (self.talk)(&format!("{name}: run {run} of {}", self.args.runs));
+            (self.ground.talk)(&format!("{name}: run {run} of {}", self.args.runs));
             bare.push(self.run(Contestant::Bare(self.bare(None)?), &ring, packets)?);
-            staunch.push(self.run(
-                Contestant::Server(Server::start(self.stand, Daemon::Staunch)?),
-                &ring,
-                packets,
-            )?);
+            staunch.push(self.run(self.server(Daemon::Staunch)?, &ring, packets)?);
             gathering.push(self.run(
                 Contestant::Bare(self.bare(Some(Gather::default()))?),
                 &ring,
                 packets,
             )?);
-            if self.stand.node_script.is_some() {
-                node.push(self.run(
-                    Contestant::Server(Server::start(self.stand, Daemon::Node)?),
-                    &ring,
-                    packets,
-                )?);
+            if self.ground.stand.node_script.is_some() {
+                node.push(self.run(self.server(Daemon::Node)?, &ring, packets)?);
             }
         }
-        self.warn_of_others(name, bare.iter().chain(&gathering).chain(&staunch).chain(&node));
+        self.ground.warn_of_others(name, bare.iter().chain(&gathering).chain(&staunch).chain(&node));
         let mut rows = cpu_rows("bare loop", &bare, None, 1);
         rows.extend(cpu_rows("bare, napping", &gathering, Some(&bare), 1));
         rows.extend(cpu_rows(Daemon::Staunch.name(), &staunch, Some(&bare), pack));
@@ -104,15 +89,15 @@ impl Bench<'_> {
         let mut measured = Vec::new();
         let mut delivered = Vec::new();
         for run in 1..=runs {
-            (self.talk)(&format!("flood: run {run} of {runs}"));
-            let server = Server::start(self.stand, Daemon::Staunch)?;
+            (self.ground.talk)(&format!("flood: run {run} of {runs}"));
+            let server = self.start(Daemon::Staunch)?;
             let before = self.sink.counted();
             let contestant = Contestant::Server(server);
-            measured.push(contestant.measure(self.stand.core, &ring, packets, 0)?);
+            measured.push(contestant.measure(self.ground.stand.core, &ring, packets, 0)?);
             self.stop(contestant)?;
             delivered.push((self.sink.counted() - before) as f64);
         }
-        self.warn_of_others("flood", &measured);
+        self.ground.warn_of_others("flood", &measured);
         let who = Daemon::Staunch.name();
         let counted: Vec<f64> = measured.iter().map(|run| run.counted.packets as f64).collect();
         let speeds = measured.iter().map(|run| run.sent.packets_per_second()).collect();
@@ -147,15 +132,18 @@ impl Bench<'_> {
     /// `series`: memory of very many counters, and whether their flush costs a packet.
     pub(super) fn series(&mut self) -> Result<ScenarioReport, BenchError> {
         let (series, rate) = (self.args.series, self.args.series_rate);
-        (self.talk)(&format!("series: {} counters, then {SERIES_SECONDS} s of load", figure(series as f64)));
+        (self.ground.talk)(&format!(
+            "series: {} counters, then {SERIES_SECONDS} s of load",
+            figure(series as f64)
+        ));
         let ring = self.ring(series, 1, SampleType::C, true);
-        let server = Server::start(self.stand, Daemon::Staunch)?;
+        let server = self.start(Daemon::Staunch)?;
         let idle = server.memory()?;
         let lines = self.sink.lines();
         let contestant = Contestant::Server(server);
-        let filled = contestant.measure(self.stand.core, &ring, series, rate)?;
+        let filled = contestant.measure(self.ground.stand.core, &ring, series, rate)?;
         let memory_filled = contestant.memory()?;
-        let loaded = contestant.measure(self.stand.core, &ring, rate * SERIES_SECONDS, rate)?;
+        let loaded = contestant.measure(self.ground.stand.core, &ring, rate * SERIES_SECONDS, rate)?;
         let memory_end = contestant.memory()?;
         let lines = self.sink.lines() - lines;
         self.stop(contestant)?;
@@ -165,11 +153,8 @@ impl Bench<'_> {
             (filled.counted.packets + loaded.counted.packets) as f64,
         );
         let speed = loaded.sent.packets_per_second();
-        if speed < RATE_KEPT_MIN * rate as f64 {
-            self.warnings
-                .push(format!("series: the generator made only {} packets/s", figure(speed.round())));
-        }
-        self.warn_of_others("series", &[filled, loaded]);
+        self.ground.warn_of_rate("series", speed, rate);
+        self.ground.warn_of_others("series", &[filled, loaded]);
         let who = Daemon::Staunch.name();
         let one = |what, unit, value: f64| Row { who, what, unit, runs: vec![value] };
         let resident = each(memory_filled.resident).max(each(memory_end.resident));
@@ -197,30 +182,27 @@ impl Bench<'_> {
         Ok(ScenarioReport { name: "series", what, rows, checks })
     }
 
-    /// Warns when other processes took much of the server's core in any of `runs`.
-    fn warn_of_others<'r>(&mut self, name: &str, runs: impl IntoIterator<Item = &'r Measured>) {
-        let share = runs.into_iter().map(|run| run.others_share).fold(0.0, f64::max);
-        if share > OTHERS_SHARE_MAX {
-            self.warnings.push(format!(
-                "{name}: other programs took up to {:.0} % of the server's core during a run",
-                share * 100.0
-            ));
-        }
-    }
-
     fn ring(&self, names: u64, pack: u64, kind: SampleType, every_name: bool) -> Ring {
         Ring::new(Mixture { names, pack, kind, every_name })
     }
 
+    fn server(&self, daemon: Daemon) -> Result<Contestant, BenchError> {
+        self.start(daemon).map(Contestant::Server)
+    }
+
+    fn start(&self, daemon: Daemon) -> Result<Server, BenchError> {
+        Server::start(&self.ground.stand, daemon, &|ports| statsd_config(daemon, self.sink.address(), ports))
+    }
+
     fn bare(&self, gather: Option<Gather>) -> Result<BareLoop, BenchError> {
-        BareLoop::start(self.stand.core, gather).map_err(failed("start the bare loop"))
+        BareLoop::start(self.ground.stand.core, gather, &[]).map_err(failed("start the bare loop"))
     }
 
     /// One run of a contestant: warmed up, measured, stopped.
     fn run(&self, contestant: Contestant, ring: &Ring, packets: u64) -> Result<Measured, BenchError> {
         let warm_up = (packets / WARM_UP_SHARE).clamp(1, WARM_UP_MAX);
-        contestant.measure(self.stand.core, ring, warm_up, self.args.rate)?;
-        let measured = contestant.measure(self.stand.core, ring, packets, self.args.rate)?;
+        contestant.measure(self.ground.stand.core, ring, warm_up, self.args.rate)?;
+        let measured = contestant.measure(self.ground.stand.core, ring, packets, self.args.rate)?;
         self.stop(contestant)?;
         Ok(measured)
     }
@@ -250,11 +232,16 @@ impl Bench<'_> {
 
 const NS_PER_PACKET: &str = "CPU per packet";
 const NS_PER_SAMPLE: &str = "CPU per sample";
-const TIMES_BARE: &str = "times the bare loop";
-const DROPPED: &str = "dropped by kernel";
+pub(super) const TIMES_BARE: &str = "times the bare loop";
+pub(super) const DROPPED: &str = "dropped by kernel";
 
 /// The figures of one contestant; ratios are of run to run, so that a slow minute hits both.
-fn cpu_rows(who: &'static str, runs: &[Measured], bare: Option<&[Measured]>, pack: u64) -> Vec<Row> {
+pub(super) fn cpu_rows(
+    who: &'static str,
+    runs: &[Measured],
+    bare: Option<&[Measured]>,
+    pack: u64,
+) -> Vec<Row> {
     if runs.is_empty() {
         return Vec::new();
     }

@@ -45,6 +45,15 @@ impl Daemon {
     }
 }
 
+/// Where a daemon under test listens on loopback.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ports {
+    /// UDP, for samples.
+    pub statsd: u16,
+    /// TCP: HTTP server or management port.
+    pub control: u16,
+}
+
 /// What all daemons under test are started with.
 #[derive(Debug)]
 pub(super) struct Stand {
@@ -54,8 +63,6 @@ pub(super) struct Stand {
     pub node_script: Option<PathBuf>,
     /// Where configs and logs go.
     pub dir: PathBuf,
-    /// Where the Graphite lines go.
-    pub graphite: SocketAddr,
     /// The core that they run on; None for any.
     pub core: Option<usize>,
 }
@@ -73,15 +80,21 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a daemon and waits until it answers.
+    /// Starts a daemon with the text of its config file, and waits until it answers.
     ///
     /// # Errors
     /// When it cannot be started, ends at once, or does not answer in time.
-    pub(super) fn start(stand: &Stand, daemon: Daemon) -> Result<Server, BenchError> {
+    pub(super) fn start(
+        stand: &Stand,
+        daemon: Daemon,
+        config: &dyn Fn(Ports) -> String,
+    ) -> Result<Server, BenchError> {
         let statsd = free_udp_port().map_err(failed("find a free port"))?;
         let control = free_tcp_port().map_err(failed("find a free port"))?;
         let log = stand.dir.join(format!("{}-{}.log", daemon.name().replace(' ', "-"), statsd.port()));
-        let mut command = command(stand, daemon, statsd, control).map_err(failed("write a config file"))?;
+        let ports = Ports { statsd: statsd.port(), control: control.port() };
+        let mut command =
+            command(stand, daemon, &config(ports), statsd.port()).map_err(failed("write a config file"))?;
         let output = File::create(&log).map_err(failed("write a log file"))?;
         let errors = output.try_clone().map_err(failed("write a log file"))?;
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
@@ -124,7 +137,7 @@ impl Server {
     /// # Errors
     /// When it does not say.
     pub(super) fn counts(&self) -> Result<Counts, BenchError> {
-        self.ask().map_err(|error| BenchError::Counts { server: self.daemon.name(), why: error.to_string() })
+        self.ask().map_err(|error| self.no_counts(error.to_string()))
     }
 
     fn ask(&self) -> io::Result<Counts> {
@@ -138,6 +151,19 @@ impl Server {
                 })
             }
         }
+    }
+
+    /// Its accounts, a JSON document; only Staunch has them.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub(super) fn accounts(&self) -> Result<serde_json::Value, BenchError> {
+        ask::staunch_accounts(self.control).map_err(|error| self.no_counts(error.to_string()))
+    }
+
+    /// The error of one whose answer cannot be used.
+    pub(super) fn no_counts(&self, why: String) -> BenchError {
+        BenchError::Counts { server: self.daemon.name(), why }
     }
 
     /// Asks it to end and waits for that: what it holds is delivered first, if it is a good daemon.
@@ -183,17 +209,31 @@ impl Drop for Server {
     }
 }
 
-/// The command line of a daemon, its config file written.
-fn command(stand: &Stand, daemon: Daemon, statsd: SocketAddr, control: SocketAddr) -> io::Result<Command> {
-    let (text, control_port, ending) = match daemon {
-        Daemon::Staunch => (STAUNCH_CONFIG, HTTP_PORT, "toml"),
-        Daemon::Node => (NODE_CONFIG, MANAGEMENT_PORT, "js"),
+/// The config of the `statsd` benchmark, as published, with these ports.
+pub(super) fn statsd_config(daemon: Daemon, graphite: SocketAddr, ports: Ports) -> String {
+    let text = match daemon {
+        Daemon::Staunch => STAUNCH_CONFIG,
+        Daemon::Node => NODE_CONFIG,
     };
-    let text = text
-        .replace(STATSD_PORT, &statsd.port().to_string())
-        .replace(control_port, &control.port().to_string())
-        .replace(GRAPHITE_PORT, &stand.graphite.port().to_string());
-    let config = stand.dir.join(format!("{}.{ending}", statsd.port()));
+    with_ports(daemon, text, ports).replace(GRAPHITE_PORT, &graphite.port().to_string())
+}
+
+/// A published config with these ports in place of its own.
+pub(super) fn with_ports(daemon: Daemon, text: &str, ports: Ports) -> String {
+    let control = match daemon {
+        Daemon::Staunch => HTTP_PORT,
+        Daemon::Node => MANAGEMENT_PORT,
+    };
+    text.replace(STATSD_PORT, &ports.statsd.to_string()).replace(control, &ports.control.to_string())
+}
+
+/// The command line of a daemon, its config file written under a name made of `number`.
+fn command(stand: &Stand, daemon: Daemon, text: &str, number: u16) -> io::Result<Command> {
+    let ending = match daemon {
+        Daemon::Staunch => "toml",
+        Daemon::Node => "js",
+    };
+    let config = stand.dir.join(format!("{number}.{ending}"));
     fs::write(&config, text)?;
     let mut command = match daemon {
         Daemon::Staunch => {
@@ -262,17 +302,12 @@ mod tests {
     #[test]
     fn a_daemon_that_ends_at_once_is_reported_with_its_log() {
         let dir = tempfile::tempdir().unwrap();
-        let stand = Stand {
-            binary: "/bin/false".into(),
-            node_script: None,
-            dir: dir.path().into(),
-            graphite: "127.0.0.1:1".parse().unwrap(),
-            core: None,
-        };
-        let error = Server::start(&stand, Daemon::Staunch).unwrap_err();
+        let stand =
+            Stand { binary: "/bin/false".into(), node_script: None, dir: dir.path().into(), core: None };
+        let error = Server::start(&stand, Daemon::Staunch, &|_ports| String::new()).unwrap_err();
         assert!(matches!(&error, BenchError::NotReady { log, .. } if log.exists()), "{error}");
         let stand = Stand { binary: dir.path().join("no-such-file"), ..stand };
-        let error = Server::start(&stand, Daemon::Staunch).unwrap_err();
+        let error = Server::start(&stand, Daemon::Staunch, &|_ports| String::new()).unwrap_err();
         assert!(matches!(error, BenchError::Start { .. }), "{error}");
     }
 }

@@ -24,6 +24,9 @@ pub(crate) struct Args {
 pub(crate) enum Verb {
     /// Run the daemon: with FILE, or with defaults on loopback.
     Run(RunArgs),
+    /// Run the daemon as a Windows service; `sc create` says so to the service manager.
+    #[cfg(windows)]
+    Service(RunArgs),
     /// Run with a config of node's statsd or Net::Statsd::Server.
     Statsd(StatsdArgs),
     /// Run with a config of node's cluster proxy: a node per key.
@@ -37,7 +40,10 @@ pub(crate) enum Verb {
     /// Run flow files: a config, what is sent, what must come out.
     Test(TestArgs),
     /// Measure speed, beside a bare loop and node's statsd.
+    #[cfg(unix)]
     Bench(BenchArgs),
+    /// Watch a running daemon: rates, losses and queues, once a second.
+    Top(TopArgs),
     /// Explain a code or an outcome, such as C014 or bad_value.
     Explain(ExplainArgs),
     /// Print the man page, completions, config reference or schema.
@@ -80,7 +86,7 @@ impl std::str::FromStr for Port {
 }
 
 /// `staunch run`
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
     /// Config, .toml or .yaml.
     pub(crate) file: Option<PathBuf>,
@@ -306,7 +312,44 @@ pub(crate) enum ManualKind {
     Schema,
 }
 
+/// `staunch top`
+#[derive(Debug, clap::Args)]
+pub(crate) struct TopArgs {
+    /// HTTP API of the daemon: HOST:PORT, a port of 127.0.0.1, or its http:// address.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8680")]
+    pub(crate) api: Api,
+    /// One JSON object a second, as into a pipe.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show the rates of one second and exit.
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+/// `HOST:PORT` of an HTTP API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Api(pub(crate) String);
+
+impl std::str::FromStr for Api {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Api, String> {
+        if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+            return Ok(Api(format!("127.0.0.1:{port}")));
+        }
+        let place = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let good = place.rsplit_once(':').is_some_and(|(host, port)| {
+            let numeric = host.starts_with('[') && host.ends_with(']');
+            let named = !host.is_empty() && !host.contains([':', '/', '@', ' ']);
+            (numeric || named) && port.parse::<u16>().is_ok()
+        });
+        good.then(|| Api(place.to_owned()))
+            .ok_or_else(|| "write HOST:PORT such as 127.0.0.1:8680, or a port of 127.0.0.1".to_owned())
+    }
+}
+
 /// `staunch bench`
+#[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     /// What to measure.
@@ -318,10 +361,13 @@ pub(crate) struct BenchArgs {
 }
 
 /// What to measure.
+#[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchKind {
     /// Receiving and aggregating StatsD packets, beside a bare receive loop and node's statsd.
     Statsd(crate::bench::statsd::Args),
+    /// Copying packets to several endpoints, beside a bare loop and node's repeater.
+    Fanout(crate::bench::fanout::Args),
 }
 
 #[test]
@@ -338,6 +384,26 @@ fn ports_are_addresses_ports_or_off() {
         ("", None),
     ] {
         assert_eq!(text.parse::<Port>().ok(), want, "{text:?}");
+    }
+}
+
+#[test]
+fn apis_are_places_without_paths() {
+    for (text, want) in [
+        ("127.0.0.1:8680", Some("127.0.0.1:8680")),
+        ("8680", Some("127.0.0.1:8680")),
+        (":8680", Some("127.0.0.1:8680")),
+        ("http://web1:8680/", Some("web1:8680")),
+        ("[::1]:8680", Some("[::1]:8680")),
+        ("web1", None),
+        ("::1:8680", None),
+        ("https://web1:8680", None),
+        ("http://web1:8680/metrics", None),
+        ("web1:http", None),
+        (":", None),
+        ("", None),
+    ] {
+        assert_eq!(text.parse::<Api>().ok().map(|api| api.0).as_deref(), want, "{text:?}");
     }
 }
 

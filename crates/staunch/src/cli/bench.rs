@@ -4,13 +4,16 @@ use std::process::ExitCode;
 
 use super::MISTAKES;
 use super::args::{BenchArgs, BenchKind};
-use crate::bench::statsd;
+use crate::bench::{fanout, statsd};
 use crate::talk;
 
 /// `staunch bench`
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let BenchKind::Statsd(statsd) = &args.kind;
-    let report = statsd::run(statsd, &mut |progress| talk::say(&format!("{progress}\n")))?;
+    let mut tell = |progress: &str| talk::say(&format!("{progress}\n"));
+    let report = match &args.kind {
+        BenchKind::Statsd(statsd) => statsd::run(statsd, &mut tell)?,
+        BenchKind::Fanout(fanout) => fanout::run(fanout, &mut tell)?,
+    };
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
     talk::data(text.as_bytes())?;
     Ok(if report.all_met() { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })

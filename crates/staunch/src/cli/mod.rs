@@ -3,6 +3,7 @@
 //! Exit codes: 0 good, 1 mistakes in what was given, 2 could not do it. Data goes to stdout, talk to stderr.
 
 mod args;
+#[cfg(unix)]
 mod bench;
 mod check;
 mod copies;
@@ -12,6 +13,8 @@ mod load;
 mod manual;
 mod outcomes;
 mod run;
+#[cfg(windows)]
+mod service;
 mod test;
 
 use std::ffi::OsString;
@@ -21,7 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use self::args::{Args, Verb};
+use self::args::{Args, TopArgs, Verb};
 
 /// Exit code for mistakes in what was given.
 pub(crate) const MISTAKES: u8 = 1;
@@ -35,13 +38,17 @@ pub fn main() -> ExitCode {
     start_log(&args);
     let done = match args.verb {
         Verb::Run(args) => run::run(&args),
+        #[cfg(windows)]
+        Verb::Service(args) => service::service(&args),
         Verb::Statsd(args) => run::statsd(&args),
         Verb::StatsdProxy(args) => run::statsd_proxy(&args),
         Verb::Fanout(args) => run::fanout(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Import(args) => import::import(&args),
         Verb::Test(args) => test::test(&args),
+        #[cfg(unix)]
         Verb::Bench(kind) => bench::bench(&kind),
+        Verb::Top(args) => top(args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Manual(args) => manual::manual(&args),
     };
@@ -49,6 +56,12 @@ pub fn main() -> ExitCode {
         crate::talk::say(&format!("staunch: {error:#}\n"));
         ExitCode::from(FAILED)
     })
+}
+
+/// `staunch top`
+fn top(args: TopArgs) -> anyhow::Result<ExitCode> {
+    let TopArgs { api, json, once } = args;
+    crate::top::run(&crate::top::Options { api: api.0, json, once })
 }
 
 /// Called by the name `statsd`, the program takes node's command line: `statsd CONFIG`.

@@ -100,6 +100,10 @@ fn shed(reason: Shed) -> &'static str {
              `queue.bytes_max` of the output: bytes per second times the longest outage to be survived."
         }
         Shed::TooOld => "Raise `queue.age_max` of the output, or mend the endpoint.",
+        Shed::NoEndpoint => {
+            "Every endpoint of the cluster is away: none answers its checks. Start one, or leave out `check` if what is \
+             asked is not there."
+        }
         Shed::TooBig => {
             "The endpoint's network takes no datagram of this size (about 65,507 bytes for UDP), or a flush's document \
              of a `console` or `perl_file` output grew past its bound. Use an output of type `tcp` or `graphite`."

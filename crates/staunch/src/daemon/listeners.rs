@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use crate::daemon::complain;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{DatagramSocket, shown};
+use crate::kernel::{Kernel, SocketOpened};
 use crate::sources::bind::{self, Bound, ShortBuffer, bind};
 use crate::sources::stream::{StreamSource, accept};
 
@@ -86,18 +87,26 @@ pub fn datagram_sockets(
     opened: &[Opened],
     makers: &[IntakeMaker],
     accounts: &Accounts,
+    kernel: &Kernel,
 ) -> io::Result<Vec<DatagramSocket>> {
     let mut sockets = Vec::new();
     for listener in opened {
         let Some(Bound::Datagram(fd)) = &listener.bound else { continue };
-        debug_assert!(listener.source.index() < plan.sources.len(), "opened for this plan");
+        let account = accounts.source(listener.source);
+        let opened = SocketOpened {
+            source: listener.source,
+            listen: shown(&listener.at),
+            account: Arc::clone(account),
+            buffer_wanted_bytes: plan.sources[listener.source.index()].receive_buffer_bytes,
+            measured: matches!(listener.at, Listen::Udp(_)),
+        };
         sockets.push(DatagramSocket {
             source: listener.source,
             listen: listener.listen.clone(),
+            gauge: kernel.open(opened, fd),
             fd: fd.try_clone()?,
             intake: makers[listener.source.index()].make(),
-            account: Arc::clone(accounts.source(listener.source)),
-            drops: 0,
+            account: Arc::clone(account),
             failed: false,
         });
     }
@@ -175,6 +184,12 @@ impl Listeners {
     /// Source name and place of every listener.
     pub fn places(&self) -> Vec<(String, Listen)> {
         self.served.iter().map(|served| (served.source.clone(), served.listen.clone())).collect()
+    }
+
+    /// Where the daemon listens: what is served and what `opened` will add.
+    pub fn really_at(&self, opened: &[Opened]) -> Vec<Listen> {
+        let served = self.served.iter().map(|served| &served.at);
+        served.chain(opened.iter().map(|new| &new.at)).cloned().collect()
     }
 
     /// What each source of `plan` listens at, as texts: what is served and what `opened` will add.

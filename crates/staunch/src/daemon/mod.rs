@@ -12,6 +12,8 @@ pub mod listeners;
 pub mod outlet;
 pub mod reload;
 pub mod shared;
+pub mod signals;
+pub mod supervisor;
 pub mod watch;
 pub mod worker;
 
@@ -27,7 +29,6 @@ use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::SECOND_NS;
 use pipeline::{Accounts, Complaint, Exchange, Shard};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
@@ -35,7 +36,10 @@ use crate::clock::Clock;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::signals::{Request, Signals};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
+use crate::kernel::{self, Kernel};
+use crate::outputs::locator::Directory;
 use crate::{admin, outputs};
 
 /// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
@@ -80,12 +84,11 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
 async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     let Start { plan, reread, file, http_optional } = start;
     // Before anything that takes time: a signal that comes early is not lost.
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let mut signals = Signals::take()?;
     let mut running = launch(plan, http_optional)?;
     banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
+    supervisor::ready(&running.shared);
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
     // Kept so that the channel stays open without a file to watch.
     let _unused = changes.clone();
@@ -95,9 +98,10 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     loop {
         // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            request = signals.next() => match request {
+                Request::Stop => break,
+                Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
+            },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
@@ -116,18 +120,14 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
     handover::take_up(&plan, &mut shard, now);
-    let outlets: Vec<Arc<Outlet>> = plan
-        .outputs
-        .iter()
-        .zip(accounts.outputs())
-        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
-        .collect();
+    let outlets = outlets(&plan, &accounts);
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
-    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts)?;
+    let kernel_view = Kernel::default();
+    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts, &kernel_view)?;
     let worker = Worker::new(WorkerParts {
         shard,
         sockets,
@@ -140,6 +140,8 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     })
     .context("cannot make room for packets")?;
     let plan = Arc::new(plan);
+    let directory = Directory::of_system();
+    directory.own.set(Listeners::default().really_at(&opened));
     let wiring = Wiring {
         plan: Arc::clone(&plan),
         accounts,
@@ -158,7 +160,9 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         healthy: AtomicBool::new(healthy),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
+        directory: Arc::new(directory),
         room,
+        kernel: kernel_view,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
     let worker = std::thread::Builder::new()
@@ -172,15 +176,35 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     }
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     ports.serve(&shared, &stopped)?;
-    tokio::spawn(watch::losses(Arc::clone(&shared), stopped.clone()));
-    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(&shared)));
+    spawn_watches(&shared, &stopped, key_flush_reports);
     Ok(Running { shared, listeners, outputs, stop, worker })
+}
+
+/// An empty queue for each output.
+fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
+    let with_account = plan.outputs.iter().zip(accounts.outputs());
+    with_account
+        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
+        .collect()
+}
+
+/// The tasks that only look on; they end with the daemon.
+fn spawn_watches(
+    shared: &Arc<Shared>,
+    stopped: &watch_channel::Receiver<bool>,
+    key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+) {
+    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let Running { shared, mut listeners, mut outputs, stop, worker } = running;
     shared.stopping.store(true, Relaxed);
+    supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
     tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));

@@ -10,6 +10,8 @@ use deliver::queue::{Appended, Block, MemoryQueue};
 use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
+use crate::outputs::errors::ErrorCounts;
+
 /// Between the shard, which appends, and the output's task or thread, which takes.
 #[derive(Debug)]
 pub struct Outlet {
@@ -17,11 +19,15 @@ pub struct Outlet {
     pub name: String,
     /// Its account.
     pub account: Arc<OutputAccount>,
+    /// Errors that its endpoint or file gave, by the system's word.
+    pub errors: ErrorCounts,
     queue: Mutex<MemoryQueue>,
     /// Wakes an output that is a task.
     more: Notify,
     /// Wakes an output that is a thread.
     more_for_thread: Condvar,
+    /// A thread has waited: only then is there one to wake, which is a system call.
+    is_thread: AtomicBool,
     /// What the sender holds outside the queue.
     sender_copies: AtomicU64,
     sender_bytes: AtomicU64,
@@ -40,9 +46,11 @@ impl Outlet {
         Outlet {
             name: name.to_owned(),
             account: Arc::clone(account),
+            errors: ErrorCounts::default(),
             queue: Mutex::new(MemoryQueue::new(limits, Arc::clone(account))),
             more: Notify::new(),
             more_for_thread: Condvar::new(),
+            is_thread: AtomicBool::new(false),
             sender_copies: AtomicU64::new(0),
             sender_bytes: AtomicU64::new(0),
             state: Mutex::new(None),
@@ -68,10 +76,19 @@ impl Outlet {
         self.wake();
     }
 
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
+    pub fn takes(&self, bytes: u64, records: u64) -> bool {
+        let queue = self.queue();
+        let nothing_waits = queue.is_empty() && self.sender_copies.load(Relaxed) == 0;
+        nothing_waits || queue.has_room(bytes, records)
+    }
+
     /// Wakes the output, to look at its queue or at its orders.
     pub fn wake(&self) {
         self.more.notify_one();
-        self.more_for_thread.notify_one();
+        if self.is_thread.load(Relaxed) {
+            self.more_for_thread.notify_one();
+        }
     }
 
     /// Resolves when there may be something to do.
@@ -82,6 +99,8 @@ impl Outlet {
     /// Waits on a thread until there may be something to do, or so long.
     pub fn wait(&self, at_most: Duration) {
         let queue = self.queue();
+        // Under the lock that every appended block has taken too, so that its wake-up sees it.
+        self.is_thread.store(true, Relaxed);
         if queue.copies() == 0 && !self.is_stopping() {
             let _guard =
                 self.more_for_thread.wait_timeout(queue, at_most).unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use pipeline::laid_over;
 
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
-use crate::daemon::{Reread, Running, listeners};
+use crate::daemon::{Reread, Running, listeners, supervisor};
 use crate::outputs;
 
 /// Reloads, and says how it went. A failed reload changes nothing.
@@ -21,6 +21,7 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
         tracing::info!("SIGHUP: there is no config file to read anew");
         return;
     };
+    supervisor::reloading();
     let result = match reread() {
         Ok(plan) => apply(running, &plan).await,
         Err(mistakes) => Err(mistakes),
@@ -36,6 +37,7 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
             reloads.refused.fetch_add(1, Relaxed);
         }
     }
+    supervisor::ready(&running.shared);
 }
 
 async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
@@ -70,6 +72,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     }
     let plan = Arc::new(plan);
     let listening = running.listeners.listening(&plan, &opened);
+    shared.directory.own.set(running.listeners.really_at(&opened));
     let wiring = Wiring {
         plan: Arc::clone(&plan),
         accounts: accounts.clone(),
@@ -86,6 +89,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
     let gone = running.listeners.update(&plan, &makers, &shared);
     running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;
+    shared.directory.own.set(running.listeners.really_at(&[]));
     let closed = shared.shard.call(move |worker| worker.close_sockets(&gone));
     closed.await.map_err(|_gone| "the shard has ended".to_owned())?;
     // Nothing is appended to a retired output any more: it sends what waits, however long that takes, and ends.
@@ -115,8 +119,8 @@ async fn rewire_worker(
         makers
     });
     let makers = makers.await.map_err(|_gone| "the shard has ended".to_owned())?;
-    let sockets =
-        listeners::datagram_sockets(plan, opened, &makers, &accounts).map_err(|error| error.to_string())?;
+    let sockets = listeners::datagram_sockets(plan, opened, &makers, &accounts, &shared.kernel)
+        .map_err(|error| error.to_string())?;
     let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
     added.await.map_err(|_gone| "the shard has ended".to_owned())?;
     Ok(makers)

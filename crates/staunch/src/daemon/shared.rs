@@ -13,9 +13,11 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
+use crate::kernel::Kernel;
+use crate::outputs::locator::Directory;
 
-/// Most bytes between connections and the shard.
-pub const EXCHANGE_BYTES_MAX: usize = 16 << 20;
+/// Most bytes of one source between its connections and the shard.
+pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
 
 /// Most sources of a plan, those retired by reloads included.
 pub const SOURCES_MAX: usize = 1024;
@@ -59,8 +61,12 @@ pub struct Shared {
     pub ready: AtomicBool,
     /// SIGTERM was taken.
     pub stopping: AtomicBool,
+    /// How outputs find their endpoints.
+    pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
+    /// What the kernel holds and drops of our datagram sockets.
+    pub kernel: Kernel,
     /// Reloads that took effect, and that were refused.
     pub reloads: Reloads,
 }

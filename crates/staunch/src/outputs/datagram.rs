@@ -1,120 +1,298 @@
 //! One UDP or unix datagram endpoint: sends packets as its sender says (sendmmsg on a connected socket).
 //!
-//! Not here: what to send and what is settled (`deliver::datagram`).
+//! Path of a packet: `Outlet` -> `DatagramSender::poll` -> **`Driver::turn`** -> `PacketWriter::send`.
+//! Not here: what to send and what is settled (`deliver::datagram`), where the endpoint is (`locator`).
+//! Invariant: a turn takes the queue's lock for polls only, and waits for nothing; waiting is `Driver::rest`.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::Destination;
 use deliver::datagram::{DatagramAction, DatagramSender, SendError};
 use deliver::plan::SenderPlan;
+use model::Now;
+use tokio::time::Sleep;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
+use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
 use crate::outputs::{publish, tell};
-use crate::sys::{PacketWriter, Wait};
+use crate::sys::{AsFd, PacketWriter, Wait, errno};
 
 /// Packets of one system call.
 const PACKETS_MAX: usize = 64;
 
+/// System calls before other endpoints have their turn, however long this queue is.
+const CALLS_MAX: usize = 16;
+
+/// A sleep that nothing is due in.
+const NOTHING_DUE: Duration = Duration::from_secs(3600);
+
 /// Drives the sender of one endpoint until its outlet stops.
-pub async fn run(to: Destination, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
-    let mut sender = DatagramSender::new(plan, Arc::clone(&outlet.account), seed);
-    let mut writer = PacketWriter::new(PACKETS_MAX);
-    let place = to.to_string();
-    let mut socket: Option<DatagramSocket> = None;
-    let mut error = None;
-    while !sender.stopped() {
-        if outlet.is_stopping() {
-            sender.begin_stop(outlet.deadline_ns());
+pub async fn run(locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
+    let mut driver = Driver::new(locator, plan, outlet, seed);
+    while !driver.sender.stopped() {
+        if driver.outlet.is_stopping() {
+            driver.sender.begin_stop(driver.outlet.deadline_ns());
         }
-        let mut waits_for_room = false;
-        // An error that followed a short count of sendmmsg waits in the socket.
-        if let Some(failed) = socket.as_ref().and_then(DatagramSocket::take_error) {
-            sender.on_error(send_error(&failed, &to), Clock::now());
-            error = Some(failed.to_string());
-        }
-        let now = Clock::now();
-        let action = sender.poll(&mut outlet.queue(), PACKETS_MAX, now);
-        let wait = match action {
-            DatagramAction::Open => {
-                match DatagramSocket::open(&to).await {
-                    Ok(opened) => {
-                        socket = Some(opened);
-                        sender.on_opened(Clock::now());
-                    }
-                    Err(failed) => {
-                        error = Some(failed.to_string());
-                        sender.on_open_failed(Clock::now());
-                    }
-                }
-                false
-            }
-            DatagramAction::Send(packets) => {
-                let sent = match &socket {
-                    Some(socket) => writer.send(socket.as_fd(), packets.bytes, packets.spans, Wait::No),
-                    None => Err(io::ErrorKind::NotConnected.into()),
-                };
-                match sent {
-                    Ok(packets) => sender.on_sent(packets, Clock::now()),
-                    Err(failed) => {
-                        let why = send_error(&failed, &to);
-                        waits_for_room = why == SendError::WouldBlock;
-                        error = Some(failed.to_string());
-                        sender.on_error(why, Clock::now());
-                    }
-                }
-                false
-            }
-            DatagramAction::WaitUntil(_) | DatagramAction::Idle => true,
-        };
-        while let Some(news) = sender.take_news() {
-            tell(&outlet, &place, news, error.take().as_deref());
-        }
-        publish(&outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
-        // A sender that has just come to its end says `Idle`, for good.
-        if wait && !sender.stopped() {
-            rest(&mut sender, &outlet, socket.as_ref().filter(|_| waits_for_room)).await;
-        } else {
-            // Other endpoints have their turn, however long this queue is.
-            tokio::task::yield_now().await;
+        let next = driver.turn(Clock::now());
+        driver.tell();
+        match next {
+            Next::Turn => tokio::task::yield_now().await,
+            Next::Rest { for_room } => driver.rest(for_room).await,
         }
     }
-    sender.finish_stop(&mut outlet.queue(), Clock::now());
-    publish(&outlet, 0, 0, sender.state());
-    outlet.set_ended();
+    driver.sender.finish_stop(&mut driver.outlet.queue(), Clock::now());
+    publish(&driver.outlet, 0, 0, driver.sender.state());
+    driver.outlet.set_ended();
 }
 
-async fn rest(sender: &mut DatagramSender, outlet: &Outlet, full: Option<&DatagramSocket>) {
-    let pause = match sender.wake_ns() {
-        Some(at_ns) => Duration::from_nanos(at_ns.saturating_sub(Clock::mono_ns())),
-        None => Duration::from_secs(3600),
-    };
-    let writable = async {
-        match full {
-            Some(socket) => socket.writable().await,
-            None => std::future::pending().await,
+/// What follows a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// There is more to do at once.
+    Turn,
+    /// Nothing until something happens; also until the socket has room.
+    Rest { for_room: bool },
+}
+
+/// A sender with its socket.
+struct Driver {
+    sender: DatagramSender,
+    writer: PacketWriter,
+    outlet: Arc<Outlet>,
+    locator: Locator,
+    /// The endpoint, as logs name it.
+    place: String,
+    socket: Option<DatagramSocket>,
+    /// Where the socket leads to, on UDP.
+    address: Option<SocketAddr>,
+    /// The sender waits to be told of a socket.
+    opening: bool,
+    /// The system's words for the last failure.
+    words: Option<String>,
+    alarm: Alarm,
+}
+
+impl Driver {
+    fn new(locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) -> Driver {
+        Driver {
+            sender: DatagramSender::new(plan, Arc::clone(&outlet.account), seed),
+            writer: PacketWriter::new(PACKETS_MAX),
+            place: locator.to().to_string(),
+            outlet,
+            locator,
+            socket: None,
+            address: None,
+            opening: false,
+            words: None,
+            alarm: Alarm::new(),
         }
-    };
-    // All branches are cancel-safe: they only ask.
-    tokio::select! {
-        () = outlet.woken() => {}
-        () = tokio::time::sleep(pause) => {}
-        _room = writable => sender.on_writable(),
+    }
+
+    /// Does what the sender says, for as many system calls as one turn has. `now` is good enough for all of them: what
+    /// depends on it is a matter of tenths of a second.
+    fn turn(&mut self, now: Now) -> Next {
+        if self.sender.asks_for_error(now)
+            && let Some(error) = self.socket.as_ref().and_then(DatagramSocket::take_error)
+        {
+            self.failed(&error, now);
+        }
+        let mut for_room = false;
+        for _call in 0..CALLS_MAX {
+            let action = self.sender.poll(&mut self.outlet.queue(), PACKETS_MAX, now);
+            match action {
+                DatagramAction::Open => {
+                    self.opening = true;
+                    self.open(now);
+                }
+                DatagramAction::Send(packets) => {
+                    let sent = match &self.socket {
+                        Some(socket) => {
+                            self.writer.send(socket.as_fd(), packets.bytes, packets.spans, Wait::No)
+                        }
+                        None => Err(io::ErrorKind::NotConnected.into()),
+                    };
+                    match sent {
+                        Ok(packets) => self.sender.on_sent(packets, now),
+                        Err(error) => for_room = self.failed(&error, now) == SendError::WouldBlock,
+                    }
+                }
+                DatagramAction::WaitUntil(_) | DatagramAction::Idle => return Next::Rest { for_room },
+            }
+            // An error that waits in the socket is asked for between turns.
+            if self.sender.asks_for_error(now) {
+                return Next::Turn;
+            }
+        }
+        Next::Turn
+    }
+
+    /// Reports an error of the socket to the sender.
+    fn failed(&mut self, error: &io::Error, now: Now) -> SendError {
+        let why = send_error(error, self.locator.to());
+        if why != SendError::WouldBlock {
+            self.outlet.errors.count(error);
+            self.words = Some(error.to_string());
+        }
+        self.sender.on_error(why, now);
+        if why == SendError::Refused {
+            self.turn_to_next_address();
+        }
+        why
+    }
+
+    /// Makes the socket that the sender has asked for, if it is known where it shall lead to.
+    fn open(&mut self, now: Now) {
+        let opened = match self.locator.find() {
+            Found::NotYet => return,
+            Found::Nowhere(why, words) => {
+                self.opening = false;
+                self.words = Some(words);
+                return self.sender.on_no_address(why, now);
+            }
+            Found::Path(path) => DatagramSocket::unix(&path).map(|socket| (socket, None)),
+            Found::Addresses(addresses) => first_of(&addresses),
+        };
+        self.opening = false;
+        match opened {
+            Ok((socket, address)) => {
+                self.take(socket, address);
+                self.sender.on_opened(now);
+            }
+            Err(error) => {
+                self.outlet.errors.count(&error);
+                self.words = Some(error.to_string());
+                self.sender.on_open_failed(now);
+            }
+        }
+    }
+
+    fn take(&mut self, socket: DatagramSocket, address: Option<SocketAddr>) {
+        self.writer.begin(socket.as_fd());
+        self.socket = Some(socket);
+        self.address = address;
+    }
+
+    /// The name may lead elsewhere now. What waits is not touched: only the socket under it changes.
+    fn moved(&mut self, now: Now) {
+        if self.opening {
+            return self.open(now);
+        }
+        let (Some(address), Found::Addresses(addresses)) = (self.address, self.locator.find()) else {
+            return;
+        };
+        if !addresses.contains(&address) {
+            self.change_to(&addresses);
+        }
+    }
+
+    /// The endpoint refuses at this address: those behind it are tried, then those before it.
+    fn turn_to_next_address(&mut self) {
+        let (Some(address), Found::Addresses(mut addresses)) = (self.address, self.locator.find()) else {
+            return;
+        };
+        if let Some(at) = addresses.iter().position(|known| *known == address) {
+            addresses.rotate_left(at + 1);
+            // The last one is the one in use.
+            addresses.pop();
+        }
+        if !addresses.is_empty() {
+            self.change_to(&addresses);
+        }
+    }
+
+    /// Puts another socket in the place of the one in use, which stays if no other can be made.
+    fn change_to(&mut self, addresses: &[SocketAddr]) {
+        match first_of(addresses) {
+            Ok((socket, address)) => {
+                self.take(socket, address);
+                self.outlet.account.connects.fetch_add(1, Relaxed);
+            }
+            Err(error) => self.outlet.errors.count(&error),
+        }
+    }
+
+    fn tell(&mut self) {
+        while let Some(news) = self.sender.take_news() {
+            tell(&self.outlet, &self.place, news, self.words.take().as_deref());
+        }
+        let sender = &self.sender;
+        publish(&self.outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+    }
+
+    async fn rest(&mut self, for_room: bool) {
+        // A sender that has just come to its end has nothing to wait for.
+        if self.sender.stopped() {
+            return;
+        }
+        let wake_ns = self.sender.wake_ns();
+        let socket = self.socket.as_ref().filter(|_| for_room);
+        let writable = async {
+            match socket {
+                Some(socket) => socket.writable().await,
+                None => std::future::pending().await,
+            }
+        };
+        // All branches are cancel-safe: they only ask.
+        tokio::select! {
+            () = self.outlet.woken() => {}
+            () = self.alarm.ring(wake_ns) => {}
+            _room = writable => self.sender.on_writable(),
+            () = self.locator.changed() => self.moved(Clock::now()),
+        }
+    }
+}
+
+/// A socket to the first address that one can be made to.
+fn first_of(addresses: &[SocketAddr]) -> io::Result<(DatagramSocket, Option<SocketAddr>)> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for address in addresses {
+        match DatagramSocket::udp(*address) {
+            Ok(socket) => return Ok((socket, Some(*address))),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// A timer that is set anew only when it would ring too late. One that rings too early costs a look a second; setting
+/// it for each block that is sent would cost more than the block.
+struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    at_ns: u64,
+}
+
+impl Alarm {
+    fn new() -> Alarm {
+        Alarm { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at_ns: 0 }
+    }
+
+    /// Resolves at `at_ns` (monotonic) or before. Cancel-safe.
+    async fn ring(&mut self, at_ns: Option<u64>) {
+        let at_ns = at_ns.unwrap_or(u64::MAX);
+        if at_ns < self.at_ns || self.sleep.is_elapsed() {
+            let pause = Duration::from_nanos(at_ns.saturating_sub(Clock::mono_ns())).min(NOTHING_DUE);
+            self.sleep.set(tokio::time::sleep(pause));
+            self.at_ns = at_ns;
+        }
+        self.sleep.as_mut().await;
     }
 }
 
 fn send_error(error: &io::Error, to: &Destination) -> SendError {
     match error.raw_os_error() {
         // On UDP it tells of an earlier packet; on a unix socket nobody listens at the other end any more.
-        Some(libc::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
-        Some(libc::ECONNREFUSED | libc::EPIPE) => SendError::Gone,
-        Some(libc::EAGAIN | libc::ENOBUFS) => SendError::WouldBlock,
-        Some(libc::EMSGSIZE) => SendError::TooBig,
-        Some(libc::ECONNRESET | libc::ENOTCONN) => SendError::Gone,
+        Some(errno::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
+        Some(errno::ECONNREFUSED | errno::EPIPE) => SendError::Gone,
+        Some(errno::EAGAIN | errno::ENOBUFS) => SendError::WouldBlock,
+        Some(errno::EMSGSIZE) => SendError::TooBig,
+        Some(errno::ECONNRESET | errno::ENOTCONN) => SendError::Gone,
         _ if error.kind() == io::ErrorKind::NotConnected => SendError::Gone,
         _ => SendError::Other,
     }
@@ -122,27 +300,158 @@ fn send_error(error: &io::Error, to: &Destination) -> SendError {
 
 #[cfg(test)]
 mod tests {
-    use config::plan::Endpoint;
+    use std::net::Ipv4Addr;
+
+    use config::plan::{Endpoint, Listen};
+    use deliver::Status;
     use deliver::plan::QueueLimits;
     use deliver::queue::{Block, BlockForm};
     use model::{OutputAccount, Span};
+    use tokio::net::UdpSocket;
+    use tokio::task::JoinHandle;
 
     use super::*;
+    use crate::outputs::locator::{Directory, OwnListeners};
+    use crate::outputs::names::tests::Dns;
+
+    /// An output to a name that a DNS server of the test's own knows.
+    struct World {
+        dns: Dns,
+        directory: Arc<Directory>,
+        outlet: Arc<Outlet>,
+        running: Option<JoinHandle<()>>,
+    }
+
+    impl World {
+        async fn new() -> World {
+            let dns = Dns::new().await;
+            let names = Arc::clone(&dns.names);
+            let directory = Arc::new(Directory { names, own: OwnListeners::default() });
+            let account = Arc::new(OutputAccount::default());
+            let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
+            World { dns, directory, outlet, running: None }
+        }
+
+        fn run(&mut self, port: u16) {
+            let to = Destination::Udp(Endpoint { host: "agent.test.".into(), port });
+            let locator = Locator::new(to, Arc::clone(&self.directory));
+            let plan = SenderPlan { retry_max_ms: 250, ..SenderPlan::default() };
+            self.running = Some(tokio::spawn(run(locator, plan, Arc::clone(&self.outlet), 1)));
+        }
+
+        fn append(&self, packet: &[u8]) {
+            let now = Clock::now();
+            let form = BlockForm::Packets(Arc::new(vec![Span::new(0, packet.len())]));
+            let block = Block { bytes: Arc::new(packet.to_vec()), copies: 1, form, at_ns: now.mono_ns };
+            self.outlet.append(block, now);
+        }
+
+        async fn stop(mut self, pause: Duration) -> Arc<Outlet> {
+            self.outlet.stop(Clock::mono_ns() + pause.as_nanos() as u64);
+            let ended = self.running.take().expect("it was started");
+            let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+            ended.expect("ends at its deadline").expect("without a panic");
+            assert!(self.outlet.sum().holds() && self.outlet.sum().waiting == 0);
+            self.outlet
+        }
+    }
+
+    async fn received(socket: &UdpSocket) -> Vec<u8> {
+        let mut packet = [0; 100];
+        let received = tokio::time::timeout(Duration::from_secs(30), socket.recv(&mut packet)).await;
+        let len = received.expect("a packet comes").expect("the socket is well");
+        packet[..len].to_vec()
+    }
+
+    async fn until(what: &str, seen: impl Fn() -> bool) {
+        for _look in 0..1500 {
+            if seen() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("waited in vain for {what}");
+    }
 
     #[tokio::test]
-    async fn an_endpoint_that_cannot_be_opened_does_not_hold_up_the_stop() {
-        let account = Arc::new(OutputAccount::default());
-        let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
-        let now = Clock::now();
-        let form = BlockForm::Packets(Arc::new(vec![Span::new(0, 5)]));
-        let bytes = Arc::new(b"a:1|c".to_vec());
-        outlet.append(Block { bytes, copies: 1, form, at_ns: now.mono_ns }, now);
-        outlet.stop(now.mono_ns + 100_000_000);
-        // Not an address, and by its characters not a name that anybody can look up.
-        let to = Destination::Udp(Endpoint { host: "not a host".into(), port: 1 });
-        let ended = run(to, SenderPlan::default(), Arc::clone(&outlet), 1);
-        tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
-        assert_eq!(account.shed(model::Shed::Stopped), 1);
-        assert!(outlet.sum().holds() && outlet.sum().waiting == 0);
+    async fn an_endpoint_that_cannot_be_found_is_down_and_does_not_hold_up_the_stop() {
+        let mut world = World::new().await;
+        world.append(b"a:1|c");
+        world.run(9);
+        let outlet = Arc::clone(&world.outlet);
+        until("the failure", || outlet.state().is_some_and(|state| state.status == Status::Down)).await;
+        let failure = outlet.state().and_then(|state| state.last_failure).map(|(failure, _)| failure.word());
+        assert_eq!((failure, outlet.sum().waiting), (Some("unresolved"), 1));
+        let outlet = world.stop(Duration::from_millis(100)).await;
+        assert_eq!(outlet.account.shed(model::Shed::Stopped), 1);
+    }
+
+    #[tokio::test]
+    async fn our_own_listener_gets_nothing() {
+        let mut world = World::new().await;
+        let own = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let at = own.local_addr().expect("it is bound");
+        world.directory.own.set(vec![Listen::Udp((Ipv4Addr::UNSPECIFIED, at.port()).into())]);
+        world.dns.set("agent.test.", &[[127, 0, 0, 1]]);
+        world.append(b"a:1|c");
+        world.run(at.port());
+        let outlet = Arc::clone(&world.outlet);
+        until("the refusal", || outlet.state().is_some_and(|state| state.last_failure.is_some())).await;
+        let state = outlet.state().expect("it was published");
+        assert_eq!(state.last_failure.map(|(failure, _)| failure.word()), Some("loop"));
+        assert_eq!((state.status, outlet.sum().waiting), (Status::Down, 1));
+        world.stop(Duration::from_millis(1)).await;
+        assert!(own.try_recv(&mut [0; 10]).is_err(), "nothing was sent");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_elsewhere_is_followed_without_loss() {
+        let mut world = World::new().await;
+        let first = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let port = first.local_addr().expect("it is bound").port();
+        let Ok(second) = UdpSocket::bind(("127.0.0.2", port)).await else {
+            eprintln!("SKIPPED: 127.0.0.2:{port} cannot be bound here");
+            return;
+        };
+        world.append(b"early");
+        world.dns.set("agent.test.", &[[127, 0, 0, 1]]);
+        world.run(port);
+        assert_eq!(received(&first).await, b"early");
+        let connects = world.outlet.account.connects.load(Relaxed);
+        world.dns.set("agent.test.", &[[127, 0, 0, 2]]);
+        let account = Arc::clone(&world.outlet.account);
+        until("the move", || account.connects.load(Relaxed) > connects).await;
+        world.append(b"late");
+        assert_eq!(received(&second).await, b"late");
+        // Failing questions change nothing.
+        world.dns.remove("agent.test.");
+        world.append(b"later");
+        assert_eq!(received(&second).await, b"later");
+        let outlet = world.stop(Duration::from_secs(30)).await;
+        assert_eq!(outlet.sum().delivered, 3);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_refuses_gives_way_to_the_next() {
+        let mut world = World::new().await;
+        // Nobody is at 127.0.0.1 with this port while the other address has it: what is sent there is refused.
+        let live = UdpSocket::bind("127.0.0.2:0").await.expect("a free port");
+        let port = live.local_addr().expect("it is bound").port();
+        if std::net::UdpSocket::bind(("127.0.0.1", port)).is_err() {
+            eprintln!("SKIPPED: somebody else has 127.0.0.1:{port}");
+            return;
+        }
+        world.dns.set("agent.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);
+        world.run(port);
+        for number in 0..20 {
+            world.append(format!("n{number}").as_bytes());
+        }
+        let mut last = Vec::new();
+        while last != b"n19" {
+            last = received(&live).await;
+        }
+        let outlet = world.stop(Duration::from_secs(30)).await;
+        let sum = outlet.sum();
+        assert!(sum.delivered >= 15 && sum.refused + sum.delivered == 20, "{sum:?}");
     }
 }

@@ -95,7 +95,8 @@ fn step(
         FileAction::Idle => return (Some(NAP), None),
     };
     let error = done.err();
-    if error.is_some() {
+    if let Some(error) = &error {
+        outlet.errors.count(error);
         *open = None;
         sender.on_error(Clock::now());
     }

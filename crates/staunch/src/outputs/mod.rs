@@ -1,8 +1,11 @@
 //! Outputs: a task or thread for each, driving its sender (`deliver`) with a real socket or file.
 
 pub mod datagram;
+pub mod errors;
 pub mod file;
 pub mod key_flush;
+pub mod locator;
+pub mod names;
 pub mod socket;
 pub mod stream;
 
@@ -17,6 +20,7 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
+use crate::outputs::locator::Locator;
 
 /// Starts the task or thread of the output `id`.
 ///
@@ -27,15 +31,16 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let plan = &wiring.plan.outputs[id.index()];
     let outlet = Arc::clone(&wiring.outlets[id.index()]);
     let seed = Clock::mono_ns() ^ u64::from(id.0);
+    let locator = |to: &Destination| Locator::new(to.clone(), Arc::clone(&shared.directory));
     match &plan.kind {
         OutputKind::Graphite { to, sender, .. } => {
-            tasks.spawn(stream::run(Destination::Tcp(to.clone()), *sender, outlet, seed));
+            tasks.spawn(stream::run(locator(&Destination::Tcp(to.clone())), *sender, outlet, seed));
         }
         OutputKind::Packets(packets) if packets.to.is_datagram() => {
-            tasks.spawn(datagram::run(packets.to.clone(), packets.sender, outlet, seed));
+            tasks.spawn(datagram::run(locator(&packets.to), packets.sender, outlet, seed));
         }
         OutputKind::Packets(packets) => {
-            tasks.spawn(stream::run(packets.to.clone(), packets.sender, outlet, seed));
+            tasks.spawn(stream::run(locator(&packets.to), packets.sender, outlet, seed));
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {

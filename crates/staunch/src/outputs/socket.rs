@@ -1,14 +1,15 @@
-//! Sockets of outputs: one type for all datagram sockets, one for all streams, made from a destination.
+//! Sockets of outputs: one type for all datagram sockets, one for all streams.
 //!
-//! Not here: what is sent over them (`datagram`, `stream`).
+//! Not here: where they lead to (`locator`), what is sent over them (`datagram`, `stream`).
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use config::plan::Destination;
-use tokio::net::{TcpStream, UdpSocket, UnixDatagram, UnixStream};
+use tokio::net::{TcpStream, UdpSocket};
+
+use crate::sys::{AsFd, BorrowedFd, UnixDatagram, UnixStream};
 
 /// A connected datagram socket.
 #[derive(Debug)]
@@ -20,35 +21,29 @@ pub enum DatagramSocket {
 }
 
 impl DatagramSocket {
-    /// A socket connected to `to`.
+    /// A UDP socket connected to `address`.
     ///
     /// # Errors
-    /// When the name has no address, nobody is there (unix), or the system has no socket.
-    pub async fn open(to: &Destination) -> io::Result<DatagramSocket> {
-        match to {
-            Destination::Udp(host) => {
-                let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-                for address in tokio::net::lookup_host((host.host.as_str(), host.port)).await? {
-                    let any = if address.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
-                    let opened = async {
-                        let socket = UdpSocket::bind(any).await?;
-                        socket.connect(address).await?;
-                        Ok(socket)
-                    };
-                    match opened.await {
-                        Ok(socket) => return Ok(DatagramSocket::Udp(socket)),
-                        Err(error) => last = error,
-                    }
-                }
-                Err(last)
-            }
-            Destination::UnixDatagram(path) => {
-                let socket = UnixDatagram::unbound()?;
-                socket.connect(unix_path(path))?;
-                Ok(DatagramSocket::Unix(socket))
-            }
-            Destination::Tcp(_) | Destination::UnixStream(_) => Err(io::ErrorKind::Unsupported.into()),
-        }
+    /// When there is no way to the address, or the system has no socket.
+    pub fn udp(address: SocketAddr) -> io::Result<DatagramSocket> {
+        let any: SocketAddr = match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = std::net::UdpSocket::bind(any)?;
+        socket.connect(address)?;
+        socket.set_nonblocking(true)?;
+        UdpSocket::from_std(socket).map(DatagramSocket::Udp)
+    }
+
+    /// A unix socket connected to `path`.
+    ///
+    /// # Errors
+    /// When nobody is there, or the system has no socket.
+    pub fn unix(path: &Path) -> io::Result<DatagramSocket> {
+        let socket = UnixDatagram::unbound()?;
+        socket.connect(unix_path(path))?;
+        Ok(DatagramSocket::Unix(socket))
     }
 
     /// An error that the system kept for the next call (SO_ERROR).
@@ -88,24 +83,34 @@ pub enum StreamSocket {
 }
 
 impl StreamSocket {
-    /// Connects to `to`.
+    /// Connects to the first of `addresses` that takes the connection; all together may take `at_most`, each its part.
+    ///
+    /// # Errors
+    /// What the system says about the last one.
+    pub async fn tcp(addresses: &[SocketAddr], at_most: Duration) -> io::Result<StreamSocket> {
+        let each = at_most / u32::try_from(addresses.len().max(1)).expect("a name has few addresses");
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in addresses {
+            let connected = tokio::time::timeout(each, TcpStream::connect(address)).await;
+            match connected.unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into())) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
+                    socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+                    return Ok(StreamSocket::Tcp(stream));
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Connects to the socket at `path`.
     ///
     /// # Errors
     /// What the system says.
-    pub async fn connect(to: &Destination) -> io::Result<StreamSocket> {
-        match to {
-            Destination::Tcp(host) => {
-                let stream = TcpStream::connect((host.host.as_str(), host.port)).await?;
-                stream.set_nodelay(true)?;
-                let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
-                socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-                Ok(StreamSocket::Tcp(stream))
-            }
-            Destination::UnixStream(path) => {
-                UnixStream::connect(unix_path(path)).await.map(StreamSocket::Unix)
-            }
-            Destination::Udp(_) | Destination::UnixDatagram(_) => Err(io::ErrorKind::Unsupported.into()),
-        }
+    pub async fn unix(path: &Path) -> io::Result<StreamSocket> {
+        UnixStream::connect(unix_path(path)).await.map(StreamSocket::Unix)
     }
 
     /// Writes as much as there is room for.

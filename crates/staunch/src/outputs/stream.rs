@@ -1,23 +1,23 @@
 //! One TCP or unix stream endpoint: connects, writes what its sender says, tells the sender what became of it.
 //!
-//! Not here: what to write, what is settled and when to try again (`deliver::stream`).
+//! Not here: what to write, what is settled and when to try again (`deliver::stream`), where the endpoint is
+//! (`locator`).
 
 use std::future::pending;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::plan::Destination;
 use deliver::plan::SenderPlan;
 use deliver::stream::{Action, CloseReason, StreamSender};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
+use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::{publish, tell};
-use crate::sys;
+use crate::sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
 const ANSWER_BYTES: usize = 512;
@@ -25,17 +25,20 @@ const ANSWER_BYTES: usize = 512;
 /// Where the connection stands.
 enum Link {
     Closed,
+    /// To be opened as soon as it is known where the endpoint is.
+    Wanted,
     Opening(JoinHandle<io::Result<StreamSocket>>),
     Open(StreamSocket),
 }
 
 /// Drives the sender of one endpoint until its outlet stops.
-pub async fn run(to: Destination, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
+pub async fn run(mut locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
     let mut sender = StreamSender::new(plan, Arc::clone(&outlet.account), seed);
     if cfg!(not(target_os = "linux")) {
         sender = sender.without_acks();
     }
-    let place = to.to_string();
+    let place = locator.to().to_string();
+    let connect_within = Duration::from_millis(plan.connect_timeout_ms);
     let mut link = Link::Closed;
     let mut error = None;
     while !sender.stopped() {
@@ -43,14 +46,19 @@ pub async fn run(to: Destination, plan: SenderPlan, outlet: Arc<Outlet>, seed: u
             sender.begin_stop(outlet.deadline_ns());
         }
         report_acks(&mut sender, &link);
-        let step = step(&mut sender, &outlet, &mut link, &to);
+        let step = step(&mut sender, &outlet, &mut link);
+        if matches!(link, Link::Wanted) {
+            let (next, words) = open(&mut sender, &mut locator, connect_within);
+            link = next;
+            error = words.or(error);
+        }
         while let Some(news) = sender.take_news() {
             tell(&outlet, &place, news, error.take().as_deref());
         }
         publish(&outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
         // A sender that has just come to its end says `Idle`, for good.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
-            error = wait(&mut sender, &outlet, &mut link, waits_for_room).await.or(error);
+            error = wait(&mut sender, &outlet, &mut link, &mut locator, waits_for_room).await.or(error);
         }
     }
     sender.finish_stop(&mut outlet.queue(), Clock::now());
@@ -69,7 +77,7 @@ fn report_acks(sender: &mut StreamSender, link: &Link) {
 }
 
 /// Does what the sender says. `None`: go on at once; `Some(true)`: wait, also for room in the socket.
-fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Destination) -> Option<bool> {
+fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link) -> Option<bool> {
     let now = Clock::now();
     let action = sender.poll(&mut outlet.queue(), now);
     match action {
@@ -77,8 +85,7 @@ fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Destin
             if let Link::Opening(attempt) = std::mem::replace(link, Link::Closed) {
                 attempt.abort();
             }
-            let to = to.clone();
-            *link = Link::Opening(tokio::spawn(async move { StreamSocket::connect(&to).await }));
+            *link = Link::Wanted;
             None
         }
         Action::Write(bytes) => {
@@ -92,7 +99,8 @@ fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Destin
                     None
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(true),
-                Err(_broken) => {
+                Err(broken) => {
+                    outlet.errors.count(&broken);
                     close(sender, link, CloseReason::Broken);
                     None
                 }
@@ -108,6 +116,22 @@ fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, to: &Destin
     }
 }
 
+/// Begins to connect, if it is known where to; otherwise also gives words for what is amiss.
+fn open(sender: &mut StreamSender, locator: &mut Locator, within: Duration) -> (Link, Option<String>) {
+    let connecting = match locator.find() {
+        Found::NotYet => return (Link::Wanted, None),
+        Found::Nowhere(why, words) => {
+            sender.on_no_address(why, Clock::now());
+            return (Link::Closed, Some(words));
+        }
+        Found::Path(path) => tokio::spawn(async move { StreamSocket::unix(&path).await }),
+        Found::Addresses(addresses) => {
+            tokio::spawn(async move { StreamSocket::tcp(&addresses, within).await })
+        }
+    };
+    (Link::Opening(connecting), None)
+}
+
 /// The last figures of a connection that broke are still worth having: they tell what arrived.
 fn close(sender: &mut StreamSender, link: &mut Link, why: CloseReason) {
     report_acks(sender, link);
@@ -116,7 +140,13 @@ fn close(sender: &mut StreamSender, link: &mut Link, why: CloseReason) {
 }
 
 /// Waits until something happens. Gives the system's words when a connection could not be made.
-async fn wait(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, for_room: bool) -> Option<String> {
+async fn wait(
+    sender: &mut StreamSender,
+    outlet: &Outlet,
+    link: &mut Link,
+    locator: &mut Locator,
+    for_room: bool,
+) -> Option<String> {
     let pause = match sender.wake_ns() {
         Some(at_ns) => Duration::from_nanos(at_ns.saturating_sub(Clock::mono_ns())),
         None => Duration::from_secs(3600),
@@ -126,20 +156,25 @@ async fn wait(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link, for_r
     tokio::select! {
         () = outlet.woken() => None,
         () = tokio::time::sleep(pause) => None,
-        event = event(link, for_room) => on_event(event, sender, link),
+        event = event(link, locator, for_room) => on_event(event, sender, outlet, link),
     }
 }
 
 /// What a connection tells of itself.
 enum Event {
+    Found,
     Opened(io::Result<StreamSocket>),
     Room,
     Readable(io::Result<()>),
 }
 
-async fn event(link: &mut Link, for_room: bool) -> Event {
+async fn event(link: &mut Link, locator: &mut Locator, for_room: bool) -> Event {
     match link {
         Link::Closed => pending().await,
+        Link::Wanted => {
+            locator.changed().await;
+            Event::Found
+        }
         Link::Opening(attempt) => match attempt.await {
             Ok(opened) => Event::Opened(opened),
             Err(ended) => Event::Opened(Err(io::Error::other(ended))),
@@ -154,9 +189,10 @@ async fn event(link: &mut Link, for_room: bool) -> Event {
     }
 }
 
-fn on_event(event: Event, sender: &mut StreamSender, link: &mut Link) -> Option<String> {
+fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut Link) -> Option<String> {
     match event {
-        Event::Room => None,
+        // The next turn looks where.
+        Event::Found | Event::Room => None,
         Event::Opened(Ok(stream)) => {
             *link = Link::Open(stream);
             sender.on_connected(Clock::now());
@@ -164,6 +200,7 @@ fn on_event(event: Event, sender: &mut StreamSender, link: &mut Link) -> Option<
         }
         Event::Opened(Err(error)) => {
             *link = Link::Closed;
+            outlet.errors.count(&error);
             sender.on_connect_failed(Clock::now());
             Some(error.to_string())
         }
@@ -174,7 +211,10 @@ fn on_event(event: Event, sender: &mut StreamSender, link: &mut Link) -> Option<
                 Ok(0) => CloseReason::Peer,
                 Ok(_) => return None,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                Err(_broken) => CloseReason::Broken,
+                Err(broken) => {
+                    outlet.errors.count(&broken);
+                    CloseReason::Broken
+                }
             };
             close(sender, link, why);
             None
@@ -184,12 +224,13 @@ fn on_event(event: Event, sender: &mut StreamSender, link: &mut Link) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use config::plan::Endpoint;
+    use config::plan::{Destination, Endpoint};
     use deliver::plan::QueueLimits;
     use deliver::queue::{Block, BlockForm};
     use model::OutputAccount;
 
     use super::*;
+    use crate::outputs::locator::Directory;
 
     #[tokio::test]
     async fn an_endpoint_that_is_away_does_not_hold_up_the_stop() {
@@ -203,9 +244,11 @@ mod tests {
         let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = closed.expect("a free port").port();
         let to = Destination::Tcp(Endpoint { host: "127.0.0.1".into(), port });
-        let ended = run(to, SenderPlan::default(), Arc::clone(&outlet), 1);
+        let locator = Locator::new(to, Arc::new(Directory::of_system()));
+        let ended = run(locator, SenderPlan::default(), Arc::clone(&outlet), 1);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
         assert_eq!(account.shed(model::Shed::Stopped), 1);
+        assert!(outlet.errors.table().contains_key("ECONNREFUSED"));
         assert!(outlet.sum().holds() && outlet.sum().waiting == 0);
     }
 }

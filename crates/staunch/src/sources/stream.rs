@@ -14,7 +14,7 @@ use std::time::Duration;
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
 use pipeline::{Intake, IntakeMaker};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::bind::Bound;
+use crate::sys::{UnixListener, UnixStream};
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;

@@ -112,32 +112,68 @@ impl PacketReader {
     }
 }
 
+/// Packets in one message that the system cuts apart; older kernels take no more.
+const SEGMENTS_MAX: usize = 64;
+
+/// Most bytes of such a message: those of the longest datagram.
+const SEGMENTED_BYTES_MAX: usize = 65_507;
+
+/// Fewer packets than this go each as a message of their own: cutting one up costs as much as it saves.
+const SEGMENTS_MIN: usize = 3;
+
 /// Sends datagrams in batches on connected sockets, UDP or unix.
+///
+/// On a UDP socket that it was told of ([`Self::begin`]), packets of one size that follow each other go as one message
+/// that the system cuts apart (UDP_SEGMENT), which spares each of them the way through the system. A system that
+/// refuses such a message is not asked again for that socket: its packets are sent one by one, at once.
 #[derive(Debug)]
 pub struct PacketWriter {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
+    controls: Box<[SegmentControl]>,
+    /// Packets of each message of the current call.
+    counts: Box<[usize]>,
+    /// Longest packet that may be part of a longer message; 0 for none.
+    segment_bytes_max: usize,
 }
 
-// SAFETY: the headers point to the vectors, which the writer owns and which do not move with it; where the
+// SAFETY: the headers point to vectors and control data that the writer owns and that do not move with it; where the
 // vectors point is set anew in every call, before the kernel sees them.
 unsafe impl Send for PacketWriter {}
 
 impl PacketWriter {
     /// A writer of at most `slots` packets per call (clamped to `1 ..= PACKETS_MAX`).
     pub fn new(slots: usize) -> PacketWriter {
+        let slots = slots.clamp(1, PACKETS_MAX);
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
-        let mut vectors = vec![empty; slots.clamp(1, PACKETS_MAX)].into_boxed_slice();
-        let headers = vectors.iter_mut().map(header).collect();
-        PacketWriter { headers, vectors }
+        let mut vectors = vec![empty; slots].into_boxed_slice();
+        PacketWriter {
+            headers: vectors.iter_mut().map(header).collect(),
+            vectors,
+            controls: (0..slots).map(|_| SegmentControl::new()).collect(),
+            counts: vec![0; slots].into_boxed_slice(),
+            segment_bytes_max: 0,
+        }
+    }
+
+    /// Tells it of the connected socket that the next calls are for: it asks the system whether, and up to which
+    /// length, packets may be sent as parts of longer messages. Without this call they never are.
+    pub fn begin(&mut self, socket: BorrowedFd<'_>) {
+        self.segment_bytes_max = super::socket::segment_bytes_max(socket).unwrap_or(0);
+    }
+
+    /// True while packets may be sent as parts of longer messages.
+    pub fn segments(&self) -> bool {
+        self.segment_bytes_max > 0
     }
 
     /// Sends the first of `packets` (spans of `bytes`), as many as there are slots and as the socket takes now;
     /// says how many, at least one. The caller goes on with the rest. No packets: 0.
     ///
     /// # Errors
-    /// The error of the first packet (an error of a later one comes with the next call): would block; refused
-    /// (an earlier packet met a closed port: this one was **not** sent); too long for the socket; …
+    /// The error of the first packet (of an error of a later one only the short count tells: the system keeps no
+    /// error that sendmmsg met on its way): would block; refused (an earlier packet met a closed port: this one was
+    /// **not** sent); too long for the socket; …
     pub fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -145,34 +181,126 @@ impl PacketWriter {
         packets: &[Span],
         wait: Wait,
     ) -> io::Result<usize> {
-        let count = packets.len().min(self.vectors.len());
-        if count == 0 {
+        if packets.is_empty() {
             return Ok(0);
-        }
-        for (vector, span) in self.vectors.iter_mut().zip(packets) {
-            let packet = span.of(bytes);
-            *vector = libc::iovec { iov_base: packet.as_ptr().cast_mut().cast(), iov_len: packet.len() };
         }
         let flags = match wait {
             Wait::No => libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
             Wait::Yes => libc::MSG_NOSIGNAL,
         };
         loop {
-            // SAFETY: the first `count` headers point to the first `count` vectors, set above to bytes that are
-            // borrowed for the whole call; sendmmsg only reads them, so the lost `const` does no harm.
+            let messages = self.prepare(bytes, packets);
+            // SAFETY: `prepare` has set the first `messages` headers to vectors of bytes that are borrowed for the
+            // whole call, and to control data of ours; sendmmsg only reads them, so the lost `const` does no harm.
             let sent = super::checked(unsafe {
                 libc::sendmmsg(
                     socket.as_raw_fd(),
                     self.headers.as_mut_ptr(),
-                    count as libc::c_uint,
+                    messages as libc::c_uint,
                     flags as _,
                 )
             });
             match sent {
+                Ok(sent) => return Ok(self.counts[..sent as usize].iter().sum()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                sent => return sent.map(|sent| sent as usize),
+                Err(error) if self.counts[0] > 1 && refuses_segments(&error) => self.segment_bytes_max = 0,
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Lays out as many packets as there are slots; says in how many messages.
+    fn prepare(&mut self, bytes: &[u8], packets: &[Span]) -> usize {
+        let packets = &packets[..packets.len().min(self.vectors.len())];
+        let (mut done, mut messages) = (0, 0);
+        while done < packets.len() {
+            let run = run_len(&packets[done..], self.segment_bytes_max);
+            let vectors = fill(&mut self.vectors[done..], bytes, &packets[done..done + run]);
+            let header = &mut self.headers[messages].msg_hdr;
+            header.msg_iov = self.vectors[done..].as_mut_ptr();
+            header.msg_iovlen = vectors as _;
+            if run > 1 {
+                let control = &mut self.controls[messages];
+                control.segment_bytes = packets[done].len as u16;
+                header.msg_control = ptr::from_mut(control).cast();
+                header.msg_controllen = size_of::<SegmentControl>() as _;
+            } else {
+                header.msg_control = ptr::null_mut();
+                header.msg_controllen = 0;
+            }
+            self.counts[messages] = run;
+            done += run;
+            messages += 1;
+        }
+        messages
+    }
+}
+
+/// How many of `packets`, from the front, go as one message: a run of one size, of which the last may be shorter but
+/// not empty. At least one.
+fn run_len(packets: &[Span], segment_bytes_max: usize) -> usize {
+    let segment_bytes = packets[0].len as usize;
+    if segment_bytes == 0 || segment_bytes > segment_bytes_max {
+        return 1;
+    }
+    let packets_max = packets.len().min(SEGMENTS_MAX).min(SEGMENTED_BYTES_MAX / segment_bytes);
+    let packets = &packets[..packets_max.max(1)];
+    let same = packets.iter().take_while(|packet| packet.len as usize == segment_bytes).count();
+    let run = match packets.get(same) {
+        Some(last) if last.len > 0 && (last.len as usize) < segment_bytes => same + 1,
+        _ => same,
+    };
+    if run < SEGMENTS_MIN { 1 } else { run }
+}
+
+/// Points `vectors` to the packets, one vector for those that lie behind each other; says how many were needed.
+fn fill(vectors: &mut [libc::iovec], bytes: &[u8], packets: &[Span]) -> usize {
+    let mut used: usize = 0;
+    let mut end = None;
+    for span in packets {
+        let packet = span.of(bytes);
+        match used.checked_sub(1) {
+            Some(last) if end == Some(span.at) => vectors[last].iov_len += packet.len(),
+            _ => {
+                vectors[used] =
+                    libc::iovec { iov_base: packet.as_ptr().cast_mut().cast(), iov_len: packet.len() };
+                used += 1;
+            }
+        }
+        end = Some(span.at + span.len);
+    }
+    used
+}
+
+/// Whether the system says by this that it does not cut messages apart on this socket or for this path: the option is
+/// unknown, the device cannot (EIO), checksums are off, or the path's MTU has shrunk below the packets' size.
+fn refuses_segments(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::ENOPROTOOPT | libc::EMSGSIZE))
+}
+
+/// Control data that says how long each packet of a message is, as the kernel wants it laid out (cmsg(3)).
+#[derive(Debug)]
+#[repr(C)]
+struct SegmentControl {
+    header: libc::cmsghdr,
+    segment_bytes: u16,
+}
+
+// SAFETY: the macros only compute.
+const _: () = unsafe {
+    assert!(std::mem::offset_of!(SegmentControl, segment_bytes) == libc::CMSG_LEN(0) as usize);
+    assert!(size_of::<SegmentControl>() == libc::CMSG_SPACE(2) as usize);
+};
+
+impl SegmentControl {
+    fn new() -> SegmentControl {
+        // SAFETY: the structure is integers (and padding on some platforms): all zeros is a valid value.
+        let mut control: SegmentControl = unsafe { std::mem::zeroed() };
+        // SAFETY: the macro only computes.
+        control.header.cmsg_len = unsafe { libc::CMSG_LEN(2) } as _;
+        control.header.cmsg_level = libc::SOL_UDP;
+        control.header.cmsg_type = libc::UDP_SEGMENT;
+        control
     }
 }
 

@@ -70,12 +70,37 @@ pub fn on_core(command: &mut std::process::Command, core: usize) -> &mut std::pr
 /// # Errors
 /// When the process is not ours to end.
 pub fn terminate(pid: u32) -> io::Result<()> {
+    match signal(pid, libc::SIGTERM) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
+/// Stops a process (SIGSTOP): it does nothing more until it is continued or killed. It stops soon, not at once: see
+/// [`is_suspended`].
+///
+/// # Errors
+/// When there is no such process, or it is not ours to stop.
+pub fn suspend(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGSTOP)
+}
+
+/// True when process `pid` is stopped by a signal.
+///
+/// # Errors
+/// When there is no such process, or the system does not tell.
+pub fn is_suspended(pid: u32) -> io::Result<bool> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    Ok(text
+        .lines()
+        .any(|line| line.strip_prefix("State:").is_some_and(|state| state.trim().starts_with('T'))))
+}
+
+fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
     // SAFETY: plain integers; a number above 1 names one process, never a group.
-    match super::checked(unsafe { libc::kill(pid, libc::SIGTERM) }) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        other => other.map(|_| ()),
-    }
+    super::checked(unsafe { libc::kill(pid, signal) })?;
+    Ok(())
 }
 
 /// CPU time of the calling thread so far, in nanoseconds.

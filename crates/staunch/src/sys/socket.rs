@@ -1,7 +1,12 @@
 //! What the kernel knows about one socket: memory, drops, bytes that the peer has not acknowledged.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+
+use socket2::SockRef;
+
+use super::BorrowedFd;
 
 /// Memory and losses of a socket, in one question to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,19 +35,17 @@ pub fn new_drops(before: u32, after: u32) -> u64 {
 /// # Errors
 /// When the socket has no such option. To be granted less is no error.
 pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<u64> {
-    let wanted =
-        libc::c_int::try_from(bytes.min(RECEIVE_BUFFER_BYTES_MAX)).expect("clamped to half of a c_int");
+    let wanted = i32::try_from(bytes.min(RECEIVE_BUFFER_BYTES_MAX)).expect("clamped to half of it");
     #[cfg(target_os = "linux")]
     let forced = set_option(socket, libc::SO_RCVBUFFORCE, wanted).is_ok();
     #[cfg(not(target_os = "linux"))]
     let forced = false;
+    let plain = SockRef::from(&socket);
     if !forced {
-        set_option(socket, libc::SO_RCVBUF, wanted)?;
+        plain.set_recv_buffer_size(usize::try_from(wanted).expect("made of an unsigned number"))?;
     }
-    let mut reported = [0; 1];
-    option(socket, libc::SO_RCVBUF, &mut reported)?;
     let doubled = if cfg!(target_os = "linux") { 2 } else { 1 };
-    Ok(u64::from(reported[0]) / doubled)
+    Ok(plain.recv_buffer_size()? as u64 / doubled)
 }
 
 /// Most bytes of a receive buffer that can be asked for: the kernel doubles them into a signed 32-bit number.
@@ -60,7 +63,7 @@ pub fn socket_memory(socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
     const RECEIVE_MAX: usize = 1;
     const DROPS: usize = 8;
     let mut numbers = [0; NUMBERS];
-    let got = option(socket, libc::SO_MEMINFO, &mut numbers)?;
+    let got = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut numbers)?;
     if got <= DROPS {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -101,6 +104,7 @@ pub fn unacked(_socket: BorrowedFd<'_>) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+#[cfg(target_os = "linux")]
 fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the value is a c_int, borrowed for the call, and the call is told its size.
     super::checked(unsafe {
@@ -115,12 +119,39 @@ fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> 
     Ok(())
 }
 
+/// Longest packet that may be part of a message which the system cuts apart (UDP_SEGMENT): what the path to the peer
+/// takes in one piece, so that a packet arrives in as many pieces as if it had been sent alone.
+///
+/// # Errors
+/// When `socket` is not a connected UDP socket, or the system does not know UDP_SEGMENT. The question matters: kernels
+/// before 4.18 take no notice of the option and would send the message as one datagram.
+#[cfg(target_os = "linux")]
+pub(super) fn segment_bytes_max(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    const UDP_HEADER_BYTES: usize = 8;
+    let mut number = [0; 1];
+    option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN, &mut number)?;
+    let (level, name, ip_header_bytes) = match number[0] as libc::c_int {
+        libc::AF_INET => (libc::IPPROTO_IP, libc::IP_MTU, 20),
+        libc::AF_INET6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40),
+        _ => return Err(io::ErrorKind::Unsupported.into()),
+    };
+    option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &mut number)?;
+    option(socket, level, name, &mut number)?;
+    Ok((number[0] as usize).saturating_sub(ip_header_bytes + UDP_HEADER_BYTES).min(usize::from(u16::MAX)))
+}
+
 /// Reads an option made of 32-bit numbers; says how many the kernel wrote.
-fn option(socket: BorrowedFd<'_>, name: libc::c_int, into: &mut [u32]) -> io::Result<usize> {
+#[cfg(target_os = "linux")]
+fn option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    into: &mut [u32],
+) -> io::Result<usize> {
     let mut len = size_of_val(into) as libc::socklen_t;
     // SAFETY: the buffer is borrowed mutably for the call, which writes no more than the `len` it is told.
     super::checked(unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, into.as_mut_ptr().cast(), &mut len)
+        libc::getsockopt(socket.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &mut len)
     })?;
     Ok(len as usize / size_of::<u32>())
 }

@@ -139,6 +139,135 @@ macro_rules! reader_and_writer_tests {
 reader_and_writer_tests!(linux, packets);
 reader_and_writer_tests!(elsewhere, portable);
 
+/// Sends all packets in order, as the outputs do, and gives what `server` received.
+#[cfg(target_os = "linux")]
+fn through(
+    writer: &mut PacketWriter,
+    client: &UdpSocket,
+    server: &UdpSocket,
+    packets: &[Vec<u8>],
+) -> Vec<Vec<u8>> {
+    let mut batch = PacketBatch::default();
+    packets.iter().for_each(|packet| batch.push(packet));
+    let mut reader = PacketReader::new(PACKETS_MAX).unwrap();
+    let (mut done, mut got) = (0, Vec::new());
+    while done < packets.len() {
+        let sent = writer.send(client.as_fd(), &batch.bytes, &batch.packets[done..], Wait::Yes).unwrap();
+        assert!(sent > 0 && done + sent <= packets.len());
+        done += sent;
+        // Loopback delivers before the call returns; what was sent is there.
+        got.extend(reader.receive(server.as_fd(), Wait::No).unwrap().iter().map(<[u8]>::to_vec));
+    }
+    got
+}
+
+/// A bound socket with room for what the tests send in one call, and one connected to it.
+#[cfg(target_os = "linux")]
+fn roomy_pair(address: &str) -> (UdpSocket, UdpSocket) {
+    let server = UdpSocket::bind(address).unwrap();
+    set_receive_buffer(server.as_fd(), 16 << 20).unwrap();
+    let client = UdpSocket::bind(address).unwrap();
+    client.connect(server.local_addr().unwrap()).unwrap();
+    (server, client)
+}
+
+/// Runs of one size, with shorter, longer, empty and the longest packets between them.
+#[cfg(target_os = "linux")]
+fn runs(seed: u64, packets: usize) -> Vec<Vec<u8>> {
+    let mut state = seed;
+    let mut below = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let mut made = Vec::new();
+    while made.len() < packets {
+        let len = match below(12) {
+            0 => 0,
+            1 if below(8) == 0 => 65_507,
+            2 => 1 + below(3),
+            3 => 1_400 + below(200),
+            _ => 1 + below(300),
+        } as usize;
+        let longest = if len > 1_000 { 3 } else { 150 };
+        for _ in 0..=below(longest) {
+            made.push((0..len).map(|at| (made.len() + at) as u8).collect());
+        }
+    }
+    made.truncate(packets);
+    made
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn packets_that_go_as_one_message_arrive_as_they_were() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        if UdpSocket::bind(address).is_err() {
+            eprintln!("SKIPPED: no {address} here");
+            continue;
+        }
+        for seed in 1..=20 {
+            let (server, client) = roomy_pair(address);
+            let mut writer = PacketWriter::new(64);
+            writer.begin(client.as_fd());
+            assert!(writer.segments());
+            let packets = runs(seed, 700);
+            let got = through(&mut writer, &client, &server, &packets);
+            assert!(got == packets, "seed {seed} on {address}: {} packets of {}", got.len(), packets.len());
+            assert!(writer.segments(), "loopback cuts messages apart");
+        }
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_system_that_refuses_to_cut_messages_apart_is_asked_once() {
+    use std::os::fd::AsRawFd;
+    let (server, client) = roomy_pair("127.0.0.1:0");
+    let mut writer = PacketWriter::new(64);
+    writer.begin(client.as_fd());
+    let packets = runs(5, 300);
+    assert!(through(&mut writer, &client, &server, &packets) == packets);
+    assert!(writer.segments());
+    // A socket without checksums takes single packets only: the kernel answers EINVAL to all others.
+    let on: libc::c_int = 1;
+    // SAFETY: the value is a c_int, borrowed for the call, and the call is told its size.
+    let set = unsafe {
+        libc::setsockopt(client.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, (&raw const on).cast(), 4)
+    };
+    assert_eq!(set, 0);
+    assert!(through(&mut writer, &client, &server, &packets) == packets, "none lost, none twice");
+    assert!(!writer.segments());
+    // Another socket is another matter.
+    let (server, client) = roomy_pair("127.0.0.1:0");
+    writer.begin(client.as_fd());
+    assert!(writer.segments());
+    assert!(through(&mut writer, &client, &server, &packets) == packets);
+    let (unix, _peer) = UnixDatagram::pair().unwrap();
+    writer.begin(unix.as_fd());
+    assert!(!writer.segments(), "unix sockets have no such thing");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_error_of_one_packet_stops_before_it_whatever_goes_together() {
+    let (server, client) = roomy_pair("127.0.0.1:0");
+    let mut writer = PacketWriter::new(64);
+    writer.begin(client.as_fd());
+    let bytes = vec![b'x'; 70_000];
+    let mut packets = vec![Span::new(0, 100); 10];
+    packets.push(Span::new(0, 70_000));
+    packets.extend(vec![Span::new(0, 50); 10]);
+    let mut send = |from: usize| writer.send(client.as_fd(), &bytes, &packets[from..], Wait::No);
+    assert_eq!(send(0).unwrap(), 10);
+    assert_eq!(send(10).unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
+    assert_eq!(send(11).unwrap(), 10);
+    assert!(writer.segments(), "the long packet went alone: its error says nothing about the others");
+    let mut reader = PacketReader::new(64).unwrap();
+    let lens: Vec<usize> =
+        reader.receive(server.as_fd(), Wait::No).unwrap().iter().map(<[u8]>::len).collect();
+    assert_eq!(lens, [vec![100; 10], vec![50; 10]].concat());
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_receive_buffer_is_granted_whole_or_up_to_the_limit() {

@@ -123,7 +123,7 @@ fn families(text: &str) -> BTreeMap<String, String> {
             assert!(!text.is_empty() && help.insert(name.to_owned()), "once: {line}");
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').expect("a name and a type");
-            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert_eq!(
                 kind == "counter",
                 name.ends_with("_total") || name == "staunch_uptime_seconds",
@@ -134,6 +134,10 @@ fn families(text: &str) -> BTreeMap<String, String> {
             let (series, value) = line.rsplit_once(' ').expect("a series and a value");
             value.parse::<f64>().unwrap_or_else(|_| panic!("no number: {line}"));
             let name = series.split('{').next().expect("a split has a first part");
+            let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let name = of_histogram
+                .filter(|name| kinds.get(*name).is_some_and(|kind| kind == "histogram"))
+                .unwrap_or(name);
             assert!(help.contains(name) && kinds.contains_key(name), "without HELP or TYPE: {line}");
             assert_eq!(series.contains('{'), series.ends_with('}'), "{line}");
             assert!(samples.insert(series.to_owned()), "twice: {line}");
@@ -163,6 +167,13 @@ fn self_metrics_keep_their_names() {
         "staunch_source_records_total{source=\"app\",outcome=\"rejected\",reason=\"no_type\"} 1\n"
     ));
     assert!(answer.body.contains("staunch_series{transform=\"stats\",type=\"counter\"} 1\n"));
+    for (bound, calls) in [("1", 1), ("64", 1), ("+Inf", 1)] {
+        let bucket =
+            format!("staunch_source_batch_packets_bucket{{source=\"app\",le=\"{bound}\"}} {calls}\n");
+        assert!(answer.body.contains(&bucket), "{bucket}{}", answer.body);
+    }
+    assert!(answer.body.contains("staunch_source_batch_packets_sum{source=\"app\"} 1\n"));
+    assert!(answer.body.contains("staunch_source_sum_holds{source=\"app\"} 1\n"));
     daemon.stop();
 }
 

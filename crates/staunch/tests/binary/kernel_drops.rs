@@ -24,6 +24,19 @@ fn packets_that_the_kernel_dropped_are_counted_exactly() {
     });
     assert!(Daemon::number(&row, "kernel_dropped") > 0, "{row}");
     assert_eq!(Daemon::number(&row, "aggregated"), Daemon::number(&row, "packets"), "{row}");
+    let socket = &row["sockets"][0];
+    assert_eq!(socket["kernel_dropped"], row["kernel_dropped"], "{row}");
+    assert_eq!((&socket["listen"], &socket["buffer_bytes"]), (&row["listen"][0], &8192.into()), "{row}");
+    assert_eq!(socket["buffer_wanted_bytes"], 8192, "{row}");
+    let metrics = daemon.get("/metrics").body;
+    let listen = socket["listen"].as_str().expect("a text");
+    let dropped = format!(
+        "staunch_socket_kernel_dropped_total{{source=\"app\",listen=\"{listen}\"}} {}\n",
+        row["kernel_dropped"]
+    );
+    assert!(metrics.contains(&dropped), "{dropped}{metrics}");
+    #[cfg(target_os = "linux")]
+    assert!(metrics.contains("staunch_machine_udp_rcvbuf_errors_total{protocol=\"udp\"} "), "{metrics}");
     daemon.assert_sums_hold();
     wait_for("a word about it", || {
         let told = daemon.stderr();

@@ -12,6 +12,7 @@
     reason = "tests wait on the machine's own clock, and tell what they skipped or what a daemon said"
 )]
 
+mod alerts;
 mod bad_input;
 mod check;
 mod first_run;
@@ -20,7 +21,10 @@ mod http;
 mod kernel_drops;
 mod management;
 mod outputs;
+mod packaging;
 mod reload;
 mod sources;
 mod stop;
+mod supervisor;
 mod support;
+mod top;

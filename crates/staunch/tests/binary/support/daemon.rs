@@ -29,6 +29,7 @@ pub(crate) struct Builder {
     args: Vec<String>,
     file: Option<PathBuf>,
     stdout_closed: bool,
+    environment: Vec<(String, String)>,
 }
 
 /// A daemon that runs.
@@ -43,6 +44,7 @@ pub(crate) struct Daemon {
     stderr: Heard,
     readers: Vec<JoinHandle<()>>,
     args: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 impl Builder {
@@ -64,7 +66,13 @@ impl Builder {
     /// `staunch run` and nothing else.
     pub(crate) fn bare() -> Builder {
         let folder = TempDir::new().expect("a folder for the test");
-        Builder { folder, args: vec!["run".into()], file: None, stdout_closed: false }
+        Builder {
+            folder,
+            args: vec!["run".into()],
+            file: None,
+            stdout_closed: false,
+            environment: Vec::new(),
+        }
     }
 
     fn with_file(name: &str, verb: &str, text: &str) -> Builder {
@@ -88,6 +96,13 @@ impl Builder {
         self
     }
 
+    /// A variable of its environment.
+    #[must_use]
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Builder {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Its stdout is a pipe that nobody reads.
     #[must_use]
     pub(crate) fn closed_stdout(mut self) -> Builder {
@@ -97,9 +112,10 @@ impl Builder {
 
     /// Starts it, without waiting.
     pub(crate) fn spawn(self) -> Daemon {
-        let Builder { folder, args, file, stdout_closed } = self;
-        let Process { child, stdout, stderr, readers } = Process::start(folder.path(), &args, stdout_closed);
-        Daemon { child, folder, file, stdout, stderr, readers, args }
+        let Builder { folder, args, file, stdout_closed, environment } = self;
+        let Process { child, stdout, stderr, readers } =
+            Process::start(folder.path(), &args, &environment, stdout_closed);
+        Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
 
     /// Starts it and waits until `/ready` says 200.
@@ -127,12 +143,18 @@ struct Process {
 }
 
 impl Process {
-    fn start(folder: &Path, args: &[String], stdout_closed: bool) -> Process {
+    fn start(
+        folder: &Path,
+        args: &[String],
+        environment: &[(String, String)],
+        stdout_closed: bool,
+    ) -> Process {
         let mut child = Command::new(STAUNCH)
             .args(args)
             .current_dir(folder)
             .env_remove("STAUNCH_LOG")
             .env_remove("RUST_BACKTRACE")
+            .envs(environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -353,7 +375,7 @@ impl Daemon {
     pub(crate) fn start_again(&mut self) {
         assert!(!self.is_alive(), "it still runs");
         let Process { child, stdout, stderr, readers } =
-            Process::start(self.folder.path(), &self.args, false);
+            Process::start(self.folder.path(), &self.args, &self.environment, false);
         (self.child, self.stdout, self.stderr, self.readers) = (child, stdout, stderr, readers);
         self.wait_ready();
     }

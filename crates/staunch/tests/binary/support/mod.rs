@@ -3,6 +3,7 @@
 pub(crate) mod daemon;
 pub(crate) mod graphite;
 pub(crate) mod http;
+pub(crate) mod pty;
 pub(crate) mod traffic;
 
 use std::fmt::Debug;

@@ -1,0 +1,96 @@
+//! Clusters: each line goes to the endpoint that owns its key (spec statsd §13, §14 R6).
+//!
+//! Path of a line: `Shard::push` -> **[`ClusterState::lines`]** -> `OutputEncoder::line` of its owner.
+//! Not here: how keys are placed (`process::placement`), and who finds out that an endpoint is away (`staunch`).
+//! Invariant: a line that nobody can take is counted at the output that would own it if all were there.
+
+use config::plan::ClusterPlan;
+use model::{CopyOutcome, Now, OutputId, Shed, Span};
+use process::placement::{Cluster, KeyReader};
+
+use crate::Routed;
+use crate::encode::OutputEncoder;
+
+/// One cluster at work.
+#[derive(Debug)]
+pub(crate) struct ClusterState {
+    plan: ClusterPlan,
+    live: Cluster,
+    /// As if no endpoint were away.
+    whole: Cluster,
+    keys: KeyReader,
+}
+
+impl ClusterState {
+    /// A cluster whose endpoints are all there.
+    pub(crate) fn new(plan: &ClusterPlan) -> ClusterState {
+        let whole = Cluster::new(&plan.placement, &plan.labels).expect("config has checked the cluster");
+        let keys = KeyReader::new(plan.key);
+        ClusterState { plan: plan.clone(), live: whole.clone(), whole, keys }
+    }
+
+    /// The same under a new plan: endpoints that were away still are.
+    pub(crate) fn replanned(before: Option<ClusterState>, plan: &ClusterPlan) -> ClusterState {
+        let Some(before) = before else { return ClusterState::new(plan) };
+        if before.plan == *plan {
+            return before;
+        }
+        let mut state = ClusterState::new(plan);
+        for (at, label) in before.plan.labels.iter().enumerate() {
+            let place = plan.labels.iter().position(|known| known == label);
+            if let Some(place) = place.filter(|_| !before.live.is_live(at)) {
+                state.live.set_live(place, false);
+            }
+        }
+        state
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.plan.name
+    }
+
+    /// Takes an endpoint out of the placement, or back in. False when the output is none of this cluster's, or was so
+    /// already.
+    pub(crate) fn set_live(&mut self, output: OutputId, live: bool) -> bool {
+        let place = self.plan.members.iter().position(|member| *member == output);
+        place.is_some_and(|place| self.live.set_live(place, live))
+    }
+
+    /// Whether each endpoint is in the placement, in the plan's order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (OutputId, bool)> + '_ {
+        let members = self.plan.members.iter().enumerate();
+        members.map(|(place, output)| (*output, self.live.is_live(place)))
+    }
+
+    /// Takes the lines of some packets; empty ones are none.
+    pub(crate) fn lines(
+        &mut self,
+        bytes: &[u8],
+        packets: &[Span],
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) {
+        for packet in packets {
+            let packet = packet.of(bytes);
+            let mut from = 0;
+            for end in memchr::memchr_iter(b'\n', packet).chain([packet.len()]) {
+                if end > from {
+                    self.line(&packet[from..end], outputs, now, out);
+                }
+                from = end + 1;
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8], outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        let key = self.keys.key(line);
+        if let Some(owner) = self.live.owner(key) {
+            return outputs[self.plan.members[owner].index()].line(line, now, out);
+        }
+        if let Some(owner) = self.whole.owner(key) {
+            let lost = CopyOutcome::Shed(Shed::NoEndpoint);
+            outputs[self.plan.members[owner].index()].account().pass(lost, 1, line.len() as u64);
+        }
+    }
+}

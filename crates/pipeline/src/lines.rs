@@ -1,0 +1,192 @@
+//! An output that looks into packets: its lines are chosen, changed and packed anew (spec statsd §14 R4, R5).
+//!
+//! Path of a line: `Shard::push` -> `OutputEncoder::packets` -> **[`Lines::packet`]**: stage -> rewrite -> packer ->
+//! a frame of the open block. Aggregates come by [`Lines::aggregate`], as samples.
+//! Not here: what the three say (`process::stage`, `wire::statsd::rewrite`), outputs of packets as they came
+//! (`packets`).
+//! Invariant: each line is written, or counted as filtered or shed in the output's account. A copy is a line as it is
+//! sent: one that is taken apart is several.
+
+use config::plan::{Framing, LinesPlan, PacketsPlan};
+use model::{CopyOutcome, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS, Shed};
+use process::stage::{Admit, Stage};
+use wire::statsd::rewrite::{AggregateEncoder, LeftOut, Packer, Rewrite, parts};
+
+use crate::encode::OpenBlock;
+
+/// What stands around a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrap {
+    /// Nothing: it is a datagram.
+    Datagram,
+    /// An LF behind it.
+    LineFeed,
+    /// Its length before it.
+    Length,
+}
+
+/// State of one output of lines.
+pub(crate) struct Lines {
+    stage: Stage,
+    rewrite: Rewrite,
+    aggregates: AggregateEncoder,
+    /// Nothing is chosen or changed: lines need not be taken apart, and bad ones pass.
+    as_they_came: bool,
+    /// None: each line is a packet.
+    packer: Option<Packer>,
+    wrap: Wrap,
+    /// Lines of one rewrite.
+    text: Vec<u8>,
+    /// Packets that the packer has just closed.
+    packed: PacketBatch,
+    forget_due_ns: u64,
+}
+
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").field("wrap", &self.wrap).finish_non_exhaustive()
+    }
+}
+
+impl Lines {
+    /// State for a checked plan. `seed` seeds hashes of outside names, and chance.
+    pub(crate) fn new(packets: &PacketsPlan, plan: &LinesPlan, seed: u64) -> Lines {
+        let delay_ns = plan.flush_delay_ms.saturating_mul(SECOND_NS / 1000);
+        let rewrite = Rewrite::new(&plan.rewrite).expect("config has checked prefix, suffix and tags");
+        let stage = &plan.stage;
+        let wants_all = stage.allow.is_empty()
+            && stage.deny.is_empty()
+            && stage.sample_names.is_empty()
+            && stage.sample >= 1.0
+            && stage.series_max == 0;
+        Lines {
+            as_they_came: wants_all && rewrite.is_identity(),
+            stage: Stage::new(stage.clone(), seed).expect("config has checked the shares"),
+            rewrite,
+            aggregates: AggregateEncoder::new(plan.aggregates.clone()).expect("config has checked the names"),
+            packer: (plan.packet_bytes_max > 0).then(|| Packer::new(plan.packet_bytes_max, delay_ns)),
+            wrap: match packets.framing {
+                _ if packets.to.is_datagram() => Wrap::Datagram,
+                Framing::Lines => Wrap::LineFeed,
+                Framing::Frames => Wrap::Length,
+            },
+            text: Vec::new(),
+            packed: PacketBatch::default(),
+            forget_due_ns: 0,
+        }
+    }
+
+    /// Takes the lines of one packet.
+    pub(crate) fn packet(&mut self, packet: &[u8], account: &OutputAccount, now: Now, open: &mut OpenBlock) {
+        let mut from = 0;
+        for end in memchr::memchr_iter(b'\n', packet).chain([packet.len()]) {
+            if end > from {
+                self.line(&packet[from..end], account, now, open);
+            }
+            from = end + 1;
+        }
+    }
+
+    /// Takes one line, without its LF.
+    pub(crate) fn line(&mut self, line: &[u8], account: &OutputAccount, now: Now, open: &mut OpenBlock) {
+        self.text.clear();
+        if self.as_they_came {
+            self.text.extend_from_slice(line);
+        } else if let Err(lost) = self.changed(line) {
+            return account.pass(lost, 1, line.len() as u64);
+        }
+        self.pack(now, open);
+    }
+
+    /// The line as this output wants it, in `text`; or why it does not.
+    fn changed(&mut self, line: &[u8]) -> Result<(), CopyOutcome> {
+        let Ok(parts) = parts(line) else { return Err(CopyOutcome::Filtered(Filtered::BadLine)) };
+        let tags = [parts.name_tags(), parts.tags()];
+        let factor = match self.stage.admit(parts.name(), &tags, parts.is_sampled_type()) {
+            Admit::Pass => None,
+            Admit::PassSampled { share } => Some(share),
+            Admit::Filtered => return Err(CopyOutcome::Filtered(Filtered::ByName)),
+            Admit::SampledOut => return Err(CopyOutcome::Filtered(Filtered::SampledOut)),
+            Admit::SeriesMax => return Err(CopyOutcome::Shed(Shed::SeriesMax)),
+        };
+        let written = self.rewrite.write(&parts, factor, &mut self.text);
+        if written.lines == 0 { Err(CopyOutcome::Filtered(Filtered::Unwanted)) } else { Ok(()) }
+    }
+
+    /// Takes one series of a flush.
+    pub(crate) fn aggregate(
+        &mut self,
+        flushed: &Flushed<'_>,
+        account: &OutputAccount,
+        now: Now,
+        open: &mut OpenBlock,
+    ) {
+        self.text.clear();
+        let encoded = self.aggregates.encode(flushed, &mut self.text);
+        match encoded.left_out {
+            Some((LeftOut::Estimated, samples)) => {
+                account.pass(CopyOutcome::Filtered(Filtered::Unwanted), samples, 0);
+            }
+            Some((LeftOut::NonFinite, samples)) => {
+                account.pass(CopyOutcome::Shed(Shed::NonFinitePoint), samples, 0);
+            }
+            Some((LeftOut::Idle, _)) | None => {}
+        }
+        self.pack(now, open);
+    }
+
+    /// Moves `text` on to frames, or to the packer.
+    fn pack(&mut self, now: Now, open: &mut OpenBlock) {
+        match &mut self.packer {
+            Some(packer) => packer.push(&self.text, now.mono_ns, &mut self.packed),
+            None => {
+                let lines = self.text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+                lines.for_each(|line| self.packed.push(line));
+            }
+        }
+        self.frame(open);
+    }
+
+    /// The packets that are closed become frames.
+    fn frame(&mut self, open: &mut OpenBlock) {
+        for packet in self.packed.iter() {
+            if self.wrap == Wrap::Length {
+                // Lines of a packet are bounded by what a datagram or a stream's line may hold.
+                let length = u32::try_from(packet.len()).expect("a packet is under 4 GiB");
+                open.bytes.extend_from_slice(&length.to_le_bytes());
+            }
+            open.bytes.extend_from_slice(packet);
+            if self.wrap == Wrap::LineFeed {
+                open.bytes.push(b'\n');
+            }
+            let lines = memchr::memchr_iter(b'\n', packet).count() + 1;
+            open.end_frame(u32::try_from(lines).expect("a packet is under 4 GiB"));
+        }
+        self.packed.clear();
+    }
+
+    /// When a line has waited long enough for others; none when none waits.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        self.packer.as_ref().and_then(Packer::due_ns)
+    }
+
+    /// Closes the packet that is due at `now`, and forgets series that are idle.
+    pub(crate) fn close_due(&mut self, now: Now, open: &mut OpenBlock) {
+        if now.mono_ns >= self.forget_due_ns {
+            self.forget_due_ns = now.mono_ns + SECOND_NS;
+            self.stage.forget(now.mono_ns);
+        }
+        if let Some(packer) = &mut self.packer {
+            packer.close_due(now.mono_ns, &mut self.packed);
+            self.frame(open);
+        }
+    }
+
+    /// Closes the open packet: nothing more comes.
+    pub(crate) fn close(&mut self, open: &mut OpenBlock) {
+        if let Some(packer) = &mut self.packer {
+            packer.close(&mut self.packed);
+            self.frame(open);
+        }
+    }
+}

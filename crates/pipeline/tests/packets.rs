@@ -1,0 +1,256 @@
+//! Outputs of packets at the border of the pipeline: as they came, line by line, shared out among a cluster.
+
+use std::collections::BTreeMap;
+
+use config::diagnostic::Source;
+use config::plan::{ClusterPlan, LinesPlan, OutputKind, Plan};
+use deliver::queue::BlockForm;
+use model::{Filtered, Now, OutputId, SECOND_NS, Shed, SourceId, Span};
+use pipeline::{Accounts, Routed, Shard, laid_over};
+use process::glob::Glob;
+use process::placement::{KeyForm, Placement, RingReplicas};
+use process::stage::StagePlan;
+use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
+
+const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
+
+/// A source, an aggregation, and UDP outputs `o/10.0.0.N:8125` of the source.
+fn plan(endpoints: usize) -> Plan {
+    let to: Vec<String> = (1..=endpoints).map(|n| format!("\"udp://10.0.0.{n}:8125\"")).collect();
+    let text = format!(
+        "[sources.s]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
+         [transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\nstats_prefix = \"\"\n\
+         [outputs.o]\ntype = \"udp\"\nfrom = [\"s\"]\nto = [{}]\n",
+        to.join(", ")
+    );
+    let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
+    plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
+}
+
+fn lines_plan(packet_bytes_max: usize) -> LinesPlan {
+    LinesPlan {
+        stage: StagePlan::default(),
+        rewrite: RewritePlan::default(),
+        packet_bytes_max,
+        flush_delay_ms: 100,
+        aggregates: AggregateForm {
+            names: RewritePlan::default(),
+            negative_gauges: NegativeGauges::ZeroFirst,
+            timer_type: TimerType::Timer,
+            packed: true,
+            zero_counters: false,
+            times: false,
+            line_bytes_max: 1000,
+        },
+    }
+}
+
+fn set_lines(plan: &mut Plan, output: usize, lines: LinesPlan) {
+    if let OutputKind::Packets(packets) = &mut plan.outputs[output].kind {
+        packets.lines = Some(Box::new(lines));
+    }
+}
+
+fn as_cluster(mut plan: Plan) -> Plan {
+    for output in 0..plan.outputs.len() {
+        set_lines(&mut plan, output, lines_plan(0));
+    }
+    let labels = plan.outputs.iter().map(|output| output.name.trim_start_matches("o/").to_owned());
+    plan.clusters = vec![ClusterPlan {
+        name: "o".into(),
+        placement: Placement::StatsdNode(RingReplicas::One),
+        key: KeyForm::Node,
+        labels: labels.collect(),
+        members: (0..plan.outputs.len() as u16).map(OutputId).collect(),
+    }];
+    plan
+}
+
+struct World {
+    plan: Plan,
+    accounts: Accounts,
+    shard: Shard,
+    routed: Routed,
+    now: Now,
+}
+
+impl World {
+    fn new(plan: Plan) -> World {
+        let accounts = Accounts::default().carried_to(&plan);
+        let shard = Shard::new(&plan, &accounts, 7, START);
+        World { plan, accounts, shard, routed: Routed::default(), now: START }
+    }
+
+    fn send(&mut self, packet: &[u8]) {
+        let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
+        let spans = [Span::new(0, packet.len())];
+        self.shard.push(intake.datagrams(packet, &spans, self.now), self.now, &mut self.routed);
+    }
+
+    fn reload(&mut self, plan: &Plan) {
+        let plan = laid_over(&self.plan, plan);
+        self.accounts = self.accounts.carried_to(&plan);
+        self.shard.reconfigure(&plan, &self.accounts, self.now, &mut self.routed);
+        self.plan = plan;
+    }
+
+    /// Packets that have left, by output, and (copies, shed, filtered) of all accounts so far.
+    fn packets(&mut self) -> BTreeMap<u16, Vec<String>> {
+        self.shard.close_due(self.now, &mut self.routed);
+        self.shard.close_blocks(self.now, &mut self.routed);
+        let mut packets: BTreeMap<u16, Vec<String>> = BTreeMap::new();
+        for (output, block) in self.routed.blocks.drain(..) {
+            let spans: Vec<Span> = match &block.form {
+                BlockForm::Packets(spans) => spans.to_vec(),
+                BlockForm::Frames(frames) => {
+                    let starts = std::iter::once(0).chain(frames.iter().map(|frame| frame.0 as usize));
+                    let ends = frames.iter().map(|frame| frame.0 as usize);
+                    starts.zip(ends).map(|(from, to)| Span::new(from, to - from)).collect()
+                }
+                BlockForm::Lines => panic!("no output of lines here"),
+            };
+            let texts = spans.iter().map(|span| String::from_utf8_lossy(span.of(&block.bytes)).into_owned());
+            packets.entry(output.0).or_default().extend(texts);
+        }
+        packets
+    }
+
+    fn owner(&mut self, line: &str) -> Option<u16> {
+        self.send(line.as_bytes());
+        let packets = self.packets();
+        assert!(packets.len() <= 1, "{packets:?}");
+        packets.keys().next().copied()
+    }
+}
+
+fn texts(packets: &[&str]) -> Vec<String> {
+    packets.iter().map(|packet| (*packet).to_owned()).collect()
+}
+
+#[test]
+fn packets_go_as_they_came_to_every_output() {
+    let mut world = World::new(plan(2));
+    for packet in [&b"a:1|c\nb:2|c"[..], b"", b"no line at all\n"] {
+        world.send(packet);
+    }
+    let want = texts(&["a:1|c\nb:2|c", "", "no line at all\n"]);
+    assert_eq!(world.packets(), BTreeMap::from([(0, want.clone()), (1, want)]));
+}
+
+#[test]
+fn lines_of_a_stream_are_packets() {
+    let mut world = World::new(plan(1));
+    let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
+    for bytes in [&b"a:1|c\n\nb:2"[..], b"|c\n"] {
+        world.shard.push(intake.stream(bytes, START), START, &mut world.routed);
+    }
+    assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["a:1|c", "b:2|c"]))]));
+    let account = world.accounts.source(SourceId(0));
+    assert!(account.sum(0).holds());
+    assert_eq!(account.packets.load(std::sync::atomic::Ordering::Relaxed), 2, "reads that gave a line");
+}
+
+#[test]
+fn lines_are_packed_anew_until_full_or_due() {
+    let mut plan = plan(1);
+    set_lines(&mut plan, 0, lines_plan(12));
+    let mut world = World::new(plan);
+    world.send(b"a:1|c\nb:2|c\n");
+    assert_eq!(world.packets(), BTreeMap::new(), "there is room for more");
+    world.send(b"c:3|c");
+    assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["a:1|c\nb:2|c"]))]));
+    let due_ns = world.shard.close_due(world.now, &mut world.routed);
+    assert_eq!(due_ns, START.mono_ns + 100_000_000);
+    world.now = world.now.plus_ns(100_000_000);
+    assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["c:3|c"]))]));
+    assert_eq!(world.shard.close_due(world.now, &mut world.routed), u64::MAX);
+    // What waits for others leaves before a stop.
+    world.send(b"d:4|c");
+    world.shard.stop(world.now, &mut world.routed);
+    assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["d:4|c"]))]));
+}
+
+#[test]
+fn what_an_output_leaves_out_is_counted_there_and_costs_the_others_nothing() {
+    let mut plan = plan(2);
+    let mut lines = lines_plan(1432);
+    lines.stage.deny = vec![Glob::new(b"debug.*").expect("a pattern")];
+    lines.stage.series_max = 2;
+    lines.rewrite.prefix = "eu.".into();
+    set_lines(&mut plan, 1, lines);
+    let mut world = World::new(plan);
+    world.send(b"a:1|c\ndebug.x:1|c\nbad\nb:2|g|#t:1\nc:1|c\n");
+    let first = world.packets();
+    assert_eq!(first[&0].len(), 1, "verbatim: {first:?}");
+    world.now = world.now.plus_ns(SECOND_NS);
+    assert_eq!(world.packets(), BTreeMap::from([(1, texts(&["eu.a:1|c\neu.b:2|g|#t:1"]))]));
+    let account = world.accounts.output(OutputId(1));
+    let counts = (account.filtered(Filtered::ByName), account.filtered(Filtered::BadLine));
+    assert_eq!((counts, account.shed(Shed::SeriesMax)), ((1, 1), 1));
+    assert!(account.sum(0).holds());
+}
+
+#[test]
+fn aggregates_go_out_as_samples() {
+    let mut plan = plan(1);
+    set_lines(&mut plan, 0, lines_plan(1432));
+    plan.outputs[0].from = vec![config::plan::Feed::Transform(model::TransformId(0))];
+    let mut world = World::new(plan);
+    world.send(b"a:1|c\na:2|c\nt:5|ms\nt:4|ms\ng:-3|g\ng:10|g");
+    world.shard.stop(world.now, &mut world.routed);
+    let packets = world.packets();
+    let mut lines: Vec<&str> = packets[&0].iter().flat_map(|packet| packet.lines()).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["a:3|c", "g:10|g", "t:4:5|ms"]);
+}
+
+#[test]
+fn a_cluster_places_lines_as_nodes_proxy_does() {
+    // Spec statsd §13, three nodes: (key, last octet, last octet without the second node).
+    let table =
+        [("", 3, 3), ("a", 3, 3), ("foo", 2, 3), ("gorets", 3, 3), ("a.b.c", 2, 3), ("x;env=prod", 1, 1)];
+    let mut world = World::new(as_cluster(plan(3)));
+    for (key, all, _) in table {
+        assert_eq!(world.owner(&format!("{key}:1|c")), Some(all - 1), "{key}");
+    }
+    assert!(
+        world.shard.set_member_live(OutputId(1), false) && !world.shard.set_member_live(OutputId(1), false)
+    );
+    for (key, _, without) in table {
+        assert_eq!(world.owner(&format!("{key}:1|c")), Some(without - 1), "{key}");
+    }
+    assert!(world.shard.set_member_live(OutputId(1), true));
+    world.send(b"foo:1|c\n\na:1|c|#t:2\nx;env=prod:1|c\n");
+    let want = [(0, texts(&["x;env=prod:1|c"])), (1, texts(&["foo:1|c"])), (2, texts(&["a:1|c|#t:2"]))];
+    assert_eq!(world.packets(), BTreeMap::from(want), "each line is a packet of its own");
+}
+
+#[test]
+fn with_nobody_there_lines_are_counted_where_they_belong() {
+    let mut world = World::new(as_cluster(plan(3)));
+    for output in 0..3 {
+        assert!(world.shard.set_member_live(OutputId(output), false));
+    }
+    assert_eq!(world.owner("foo:1|c"), None);
+    let account = world.accounts.output(OutputId(1));
+    assert_eq!(account.shed(Shed::NoEndpoint), 1);
+    assert!(account.sum(0).holds());
+    assert_eq!(world.shard.members("o"), [0, 1, 2].map(|output| (OutputId(output), false)));
+}
+
+#[test]
+fn an_endpoint_that_is_away_stays_away_over_a_reload() {
+    let mut world = World::new(as_cluster(plan(3)));
+    assert!(world.shard.set_member_live(OutputId(1), false));
+    // A fourth one comes, the first one goes.
+    let mut four = plan(4);
+    four.outputs.remove(0);
+    world.reload(&as_cluster(four));
+    let members = world.shard.members("o");
+    let named = |id: OutputId| world.plan.outputs[id.index()].name.clone();
+    let named: Vec<(String, bool)> = members.iter().map(|(id, live)| (named(*id), *live)).collect();
+    let want = [("o/10.0.0.2:8125", false), ("o/10.0.0.3:8125", true), ("o/10.0.0.4:8125", true)];
+    assert_eq!(named, want.map(|(name, live)| (name.to_owned(), live)));
+    assert!(world.plan.outputs[0].from.is_empty(), "the first one is retired");
+    assert_eq!(world.plan.outputs[0].name, "o/10.0.0.1:8125");
+}

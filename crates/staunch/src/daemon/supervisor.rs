@@ -1,0 +1,212 @@
+//! What the service manager is told, in systemd's words (sd_notify): ready, reloading, stopping, a line of counts, and
+//! that the daemon still turns. Windows' manager gets what it has a word for.
+//!
+//! The watchdog is told only after the shard's thread has answered a call: a daemon whose HTTP works and whose shard
+//! hangs is restarted. That the call is made at all shows that the other thread turns, too.
+//! Not here: who may restart what (`packaging/`). Without `NOTIFY_SOCKET` nothing is told and no task runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::admin::accounts::{self, AccountsPage};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::ShardHandle;
+
+/// Longest time between two lines of counts.
+const STATUS_EVERY: Duration = Duration::from_secs(10);
+
+/// Shortest time between two signs of life, whatever the service manager asks.
+const BEAT_EVERY_MIN: Duration = Duration::from_millis(10);
+
+/// One thing to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word<'a> {
+    Ready,
+    /// With the monotonic clock's microseconds, which tell this reload from the one before.
+    Reloading {
+        mono_us: u64,
+    },
+    Stopping,
+    /// For people: `systemctl status` shows it.
+    Status(&'a str),
+    Watchdog,
+}
+
+/// All listeners are open and the shard runs; also said after a reload, however it ended.
+pub fn ready(shared: &Shared) {
+    tell(&[Word::Ready, Word::Status(&status(&accounts::page(shared, Clock::now())))]);
+}
+
+/// A reload begins.
+pub fn reloading() {
+    tell(&[Word::Reloading { mono_us: Clock::mono_ns() / 1000 }, Word::Status("reloading")]);
+}
+
+/// The daemon flushes, delivers what waits, and ends.
+pub fn stopping() {
+    tell(&[Word::Stopping, Word::Status("stopping: last flush, then the outputs' queues")]);
+}
+
+/// Tells counts and signs of life until `stop` turns true or the shard's thread ends.
+pub async fn tend(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    if std::env::var_os("NOTIFY_SOCKET").is_none() {
+        return;
+    }
+    let watchdog = watchdog();
+    let every = beat_every(watchdog);
+    let beats = beat(&shared.shard, every, || {
+        let page = accounts::page(&shared, Clock::now());
+        let status = status(&page);
+        let words = [Word::Status(&status), Word::Watchdog];
+        tell(if watchdog.is_some() { &words } else { &words[..1] });
+    });
+    // Both branches are cancel-safe: a sign of life that is not given any more is not needed any more.
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => {}
+        () = beats => {}
+    }
+}
+
+/// Calls `alive` every `every`, each time after the shard's thread has answered; ends with that thread.
+async fn beat(shard: &ShardHandle, every: Duration, mut alive: impl FnMut()) {
+    loop {
+        tokio::time::sleep(every).await;
+        let mut answer = shard.call(|_worker| ());
+        let in_time = tokio::time::timeout(every, &mut answer).await;
+        let answered = match in_time {
+            Ok(answered) => answered,
+            Err(_late) => {
+                tracing::error!(
+                    "the shard has not answered for {every:?}; the service manager is not told that we live"
+                );
+                // One call at a time, however long it takes: a shard that hangs is not called again.
+                answer.await
+            }
+        };
+        if answered.is_err() {
+            return;
+        }
+        alive();
+    }
+}
+
+/// Half of the watchdog's time, as its protocol advises, and often enough for the line of counts.
+fn beat_every(watchdog: Option<Duration>) -> Duration {
+    watchdog.map_or(STATUS_EVERY, |within| (within / 2).clamp(BEAT_EVERY_MIN, STATUS_EVERY))
+}
+
+/// One line for people.
+fn status(page: &AccountsPage) -> String {
+    let received: u64 = page.sources.iter().map(|row| row.received).sum();
+    let rejected: u64 = page.sources.iter().map(|row| row.rejected).sum();
+    let lost: u64 = page.sources.iter().map(|row| row.shed + row.internal).sum();
+    let dropped: u64 = page.sources.iter().map(|row| row.kernel_dropped).sum();
+    let copies = |of: fn(&accounts::OutputRow) -> u64| -> u64 { page.outputs.iter().map(of).sum() };
+    let down = page.outputs.iter().filter(|row| row.state == "down").count();
+    format!(
+        "{received} records received, {rejected} rejected, {lost} lost, {dropped} packets dropped by the kernel; \
+         {} copies delivered, {} lost, {} waiting; {down} of {} outputs down",
+        copies(|row| row.delivered),
+        copies(|row| row.shed + row.refused + row.expired + row.internal),
+        copies(|row| row.waiting),
+        page.outputs.len()
+    )
+}
+
+/// How soon after a sign of life the service manager wants the next; none when it does not watch.
+fn watchdog() -> Option<Duration> {
+    #[cfg(unix)]
+    return sd_notify::watchdog_enabled().filter(|within| !within.is_zero());
+    #[cfg(not(unix))]
+    None
+}
+
+/// A service manager that is not there is no reason to stop working. One that is there and does not read its socket
+/// makes us wait, as it would any user of its own library.
+fn tell(words: &[Word<'_>]) {
+    #[cfg(unix)]
+    {
+        use sd_notify::NotifyState;
+        let mut state = Vec::with_capacity(words.len() + 1);
+        for word in words {
+            match *word {
+                Word::Ready => state.push(NotifyState::Ready),
+                Word::Reloading { mono_us } => {
+                    state.extend([NotifyState::Reloading, NotifyState::MonotonicUsec(i128::from(mono_us))])
+                }
+                Word::Stopping => state.push(NotifyState::Stopping),
+                Word::Status(line) => state.push(NotifyState::Status(line)),
+                Word::Watchdog => state.push(NotifyState::Watchdog),
+            }
+        }
+        if let Err(error) = sd_notify::notify(&state) {
+            tracing::debug!("cannot tell the service manager {words:?}: {error}");
+        }
+    }
+    // Windows' manager is told states only.
+    #[cfg(windows)]
+    for word in words {
+        match word {
+            Word::Ready => crate::sys::service::running(),
+            Word::Stopping => crate::sys::service::stopping(),
+            Word::Reloading { .. } | Word::Status(_) | Word::Watchdog => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::admin::accounts::{OutputRow, SourceRow};
+
+    #[test]
+    fn signs_of_life_come_at_half_of_the_time_within_bounds() {
+        let seconds = |n| Duration::from_secs(n);
+        for (watchdog, want) in [
+            (None, STATUS_EVERY),
+            (Some(seconds(10)), seconds(5)),
+            (Some(seconds(3600)), STATUS_EVERY),
+            (Some(Duration::from_micros(1)), BEAT_EVERY_MIN),
+        ] {
+            assert_eq!(beat_every(watchdog), want, "{watchdog:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_shard_that_does_not_answer_is_not_called_alive() {
+        let hangs = ShardHandle::new().expect("a descriptor is free");
+        let signs = Cell::new(0);
+        let beats = beat(&hangs, Duration::from_millis(1), || signs.set(signs.get() + 1));
+        let ended = tokio::time::timeout(Duration::from_millis(200), beats).await;
+        assert!(ended.is_err() && signs.get() == 0, "{} signs of life", signs.get());
+    }
+
+    #[test]
+    fn the_line_of_counts_is_one_line() {
+        let source =
+            SourceRow { received: 10, rejected: 2, shed: 1, kernel_dropped: 4, ..SourceRow::default() };
+        let output = |state, delivered, refused| OutputRow {
+            state,
+            delivered,
+            refused,
+            waiting: 1,
+            ..OutputRow::default()
+        };
+        let page = AccountsPage {
+            time_ms: 0,
+            sources: vec![source, SourceRow { received: 5, ..SourceRow::default() }],
+            outputs: vec![output("up", 7, 0), output("down", 1, 3)],
+        };
+        assert_eq!(
+            status(&page),
+            "15 records received, 2 rejected, 1 lost, 4 packets dropped by the kernel; \
+             8 copies delivered, 3 lost, 2 waiting; 1 of 2 outputs down"
+        );
+    }
+}

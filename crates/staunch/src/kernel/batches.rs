@@ -1,0 +1,64 @@
+//! How many packets each receiving call brought: full calls mean that the reader is behind.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Upper bounds of the classes, in packets. A call brings no more than the last of them.
+pub const BATCH_BOUNDS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// Counts of calls by the number of packets that they brought. Written by one thread, read by any.
+#[derive(Debug, Default)]
+pub struct BatchSizes {
+    calls: [AtomicU64; BATCH_BOUNDS.len()],
+    packets: AtomicU64,
+}
+
+/// What was counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchCounts {
+    /// Calls that brought at most so many packets as [`BATCH_BOUNDS`] says at the same place: the last one is all.
+    pub calls_up_to: [u64; BATCH_BOUNDS.len()],
+    /// Packets of all calls.
+    pub packets: u64,
+}
+
+impl BatchSizes {
+    /// Counts one call that brought `packets`. One that brought none is not counted.
+    #[inline]
+    pub fn count(&self, packets: usize) {
+        if packets == 0 {
+            return;
+        }
+        debug_assert!(packets <= BATCH_BOUNDS[BATCH_BOUNDS.len() - 1], "{packets} packets in one call");
+        let class = packets.next_power_of_two().trailing_zeros() as usize;
+        self.calls[class.min(BATCH_BOUNDS.len() - 1)].fetch_add(1, Relaxed);
+        self.packets.fetch_add(packets as u64, Relaxed);
+    }
+
+    /// The counts now.
+    pub fn counts(&self) -> BatchCounts {
+        let mut calls = 0;
+        let calls_up_to = std::array::from_fn(|class| {
+            calls += self.calls[class].load(Relaxed);
+            calls
+        });
+        BatchCounts { calls_up_to, packets: self.packets.load(Relaxed) }
+    }
+}
+
+#[test]
+fn each_call_is_counted_in_the_first_class_that_holds_it() {
+    for packets in 0..=64 {
+        let sizes = BatchSizes::default();
+        sizes.count(packets);
+        let want = BATCH_BOUNDS.map(|bound| u64::from(packets > 0 && packets <= bound));
+        assert_eq!(
+            sizes.counts(),
+            BatchCounts { calls_up_to: want, packets: packets as u64 },
+            "{packets} packets"
+        );
+    }
+    let sizes = BatchSizes::default();
+    (1..=64).for_each(|packets| sizes.count(packets));
+    let want = BatchCounts { calls_up_to: BATCH_BOUNDS.map(|bound| bound as u64), packets: 64 * 65 / 2 };
+    assert_eq!(sizes.counts(), want);
+}

@@ -1,0 +1,283 @@
+//! Our own datagram sockets: what waits in each, how much may wait, and what the kernel dropped there.
+//!
+//! Invariant: a drop is added to the source's account once, whichever of the two ways tells of it.
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use model::{SourceAccount, SourceId};
+use socket2::SockRef;
+
+use super::batches::{BatchCounts, BatchSizes};
+use super::table::SocketRow;
+use crate::sys;
+
+/// A socket that was opened.
+#[derive(Debug)]
+pub struct SocketOpened {
+    /// Its source.
+    pub source: SourceId,
+    /// Where it listens (`udp://127.0.0.1:8125`).
+    pub listen: String,
+    /// The source's account.
+    pub account: Arc<SourceAccount>,
+    /// What the configuration asks for as its receive buffer.
+    pub buffer_wanted_bytes: u64,
+    /// Whether the kernel holds what waits against the socket's buffer and drops beyond it. Unix datagrams are held
+    /// against their sender, who waits.
+    pub measured: bool,
+}
+
+/// What is known about one socket. Written by the thread that has the socket, read by any.
+#[derive(Debug)]
+pub struct SocketGauge {
+    opened: SocketOpened,
+    inode: u64,
+    batches: Arc<BatchSizes>,
+    rx_queue_bytes: AtomicU64,
+    buffer_bytes: AtomicU64,
+    dropped: AtomicU64,
+    /// The kernel's count when last read.
+    dropped_raw: AtomicU32,
+    /// The socket itself does not tell: the tables must.
+    blind: AtomicBool,
+}
+
+/// The figures of one socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketFigures {
+    /// Its source.
+    pub source: SourceId,
+    /// Where it listens.
+    pub listen: String,
+    /// Bytes that wait, as the kernel counts them: a small packet counts 768 or more.
+    pub rx_queue_bytes: u64,
+    /// Most bytes that may wait, counted the same way: twice what the kernel granted.
+    pub buffer_bytes: u64,
+    /// What `buffer_bytes` would be had the kernel granted everything.
+    pub buffer_wanted_bytes: u64,
+    /// Packets that the kernel dropped here since the socket was opened.
+    pub kernel_dropped: u64,
+}
+
+impl SocketGauge {
+    /// Counts a call that brought `packets`.
+    #[inline]
+    pub fn count_batch(&self, packets: usize) {
+        self.batches.count(packets);
+    }
+
+    /// Asks the kernel about `socket`, which must be the one that it was opened with.
+    pub fn read(&self, socket: impl AsFd) {
+        match sys::socket_memory(socket.as_fd()) {
+            Ok(memory) => {
+                self.buffer_bytes.store(u64::from(memory.receive_bytes_max), Relaxed);
+                self.take(u64::from(memory.receive_bytes), memory.drops);
+            }
+            Err(_unsupported) => self.read_blind(socket),
+        }
+    }
+
+    /// Leaves the queue and the drops to the tables.
+    fn read_blind(&self, socket: impl AsFd) {
+        self.blind.store(true, Relaxed);
+        if let Ok(bytes) = SockRef::from(&socket).recv_buffer_size() {
+            self.buffer_bytes.store(bytes as u64, Relaxed);
+        }
+    }
+
+    fn take(&self, rx_queue_bytes: u64, drops: u32) {
+        self.rx_queue_bytes.store(rx_queue_bytes, Relaxed);
+        let new = sys::new_drops(self.dropped_raw.swap(drops, Relaxed), drops);
+        if new > 0 {
+            self.dropped.fetch_add(new, Relaxed);
+            self.opened.account.kernel_dropped.fetch_add(new, Relaxed);
+        }
+    }
+
+    fn figures(&self) -> SocketFigures {
+        SocketFigures {
+            source: self.opened.source,
+            listen: self.opened.listen.clone(),
+            rx_queue_bytes: self.rx_queue_bytes.load(Relaxed),
+            buffer_bytes: self.buffer_bytes.load(Relaxed),
+            buffer_wanted_bytes: self.opened.buffer_wanted_bytes.min(sys::RECEIVE_BUFFER_BYTES_MAX) * 2,
+            kernel_dropped: self.dropped.load(Relaxed),
+        }
+    }
+}
+
+/// The gauges of all sockets that are open, and the batch sizes of all sources that ever had one.
+#[derive(Debug, Default)]
+pub struct Kernel {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// A gauge ends with its socket.
+    sockets: Vec<Weak<SocketGauge>>,
+    /// By source, so that a socket that closes takes nothing with it. As many as the plan has sources.
+    batches: Vec<Option<Arc<BatchSizes>>>,
+}
+
+impl Kernel {
+    /// A gauge for `socket`, which counts from now on and is shown until it is dropped.
+    pub fn open(&self, opened: SocketOpened, socket: impl AsFd) -> Arc<SocketGauge> {
+        let mut state = self.state();
+        let at = opened.source.index();
+        if state.batches.len() <= at {
+            state.batches.resize(at + 1, None);
+        }
+        let batches = Arc::clone(state.batches[at].get_or_insert_default());
+        let gauge = Arc::new(SocketGauge {
+            inode: inode(&socket).unwrap_or(0),
+            opened,
+            batches,
+            rx_queue_bytes: AtomicU64::new(0),
+            buffer_bytes: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            dropped_raw: AtomicU32::new(0),
+            blind: AtomicBool::new(false),
+        });
+        gauge.read(socket);
+        state.sockets.retain(|known| known.strong_count() > 0);
+        state.sockets.push(Arc::downgrade(&gauge));
+        gauge
+    }
+
+    /// The figures of all sockets that can be measured, by source and then in the order of their opening.
+    pub fn figures(&self) -> Vec<SocketFigures> {
+        let measured = self.gauges().filter(|gauge| gauge.opened.measured).map(|gauge| gauge.figures());
+        let mut figures: Vec<SocketFigures> = measured.collect();
+        figures.sort_by_key(|figures| figures.source.index());
+        figures
+    }
+
+    /// Batch sizes of a source; none when it never had a datagram socket.
+    pub fn batches(&self, source: SourceId) -> Option<BatchCounts> {
+        self.state().batches.get(source.index())?.as_ref().map(|batches| batches.counts())
+    }
+
+    /// True while a socket cannot be asked by itself.
+    pub fn is_blind(&self) -> bool {
+        self.gauges().any(|gauge| gauge.blind.load(Relaxed))
+    }
+
+    /// Takes what the tables say about sockets that cannot be asked.
+    pub fn take_rows(&self, rows: &[SocketRow]) {
+        for gauge in self.gauges().filter(|gauge| gauge.blind.load(Relaxed)) {
+            if let Some(row) = rows.iter().find(|row| row.inode == gauge.inode) {
+                gauge.take(row.rx_queue_bytes, row.drops);
+            }
+        }
+    }
+
+    fn gauges(&self) -> impl Iterator<Item = Arc<SocketGauge>> + use<> {
+        let gauges: Vec<_> = self.state().sockets.iter().filter_map(Weak::upgrade).collect();
+        gauges.into_iter()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The number that the tables know the socket by.
+fn inode(socket: &impl AsFd) -> std::io::Result<u64> {
+    let copy = socket.as_fd().try_clone_to_owned()?;
+    Ok(std::fs::File::from(copy).metadata()?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    fn opened(source: u16, account: &Arc<SourceAccount>) -> SocketOpened {
+        SocketOpened {
+            source: SourceId(source),
+            listen: format!("udp://{source}"),
+            account: Arc::clone(account),
+            buffer_wanted_bytes: 1 << 20,
+            measured: true,
+        }
+    }
+
+    /// A socket with a small buffer that packets overflowed, and how many were sent to it.
+    fn overflowed() -> (UdpSocket, u64) {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        sys::set_receive_buffer(socket.as_fd(), 4096).expect("a socket has a buffer");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let to = socket.local_addr().expect("it is bound");
+        for _ in 0..100 {
+            sender.send_to(b"hits:1|c", to).expect("loopback takes it");
+        }
+        (socket, 100)
+    }
+
+    fn waiting(socket: &UdpSocket) -> u64 {
+        socket.set_nonblocking(true).expect("a socket can be so");
+        let mut packets = 0;
+        while socket.recv(&mut [0; 64]).is_ok() {
+            packets += 1;
+        }
+        packets
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_socket_tells_and_so_do_the_tables() {
+        let (socket, sent) = overflowed();
+        let kernel = Kernel::default();
+        let (asked, looked_up) = (Arc::default(), Arc::default());
+        let by_itself = kernel.open(opened(0, &asked), &socket);
+        let blind = kernel.open(opened(1, &looked_up), &socket);
+        assert!(!kernel.is_blind());
+        // As a kernel before 4.12 would have it, from the beginning.
+        for count in [&blind.rx_queue_bytes, &blind.dropped, &looked_up.kernel_dropped] {
+            count.store(0, Relaxed);
+        }
+        blind.dropped_raw.store(0, Relaxed);
+        blind.read_blind(&socket);
+        assert!(kernel.is_blind());
+        kernel.take_rows(&crate::kernel::read_tables());
+        kernel.take_rows(&crate::kernel::read_tables());
+        by_itself.read(&socket);
+        let figures = kernel.figures();
+        let [first, second] = figures.as_slice() else { panic!("two sockets: {figures:?}") };
+        let same = SocketFigures { source: SourceId(1), listen: "udp://1".into(), ..first.clone() };
+        assert_eq!(*second, same);
+        assert!(first.rx_queue_bytes > 0 && first.rx_queue_bytes <= first.buffer_bytes + 4096, "{first:?}");
+        assert_eq!((first.buffer_bytes, first.buffer_wanted_bytes), (8192, 2 << 20));
+        assert!(first.kernel_dropped > 0, "{first:?}");
+        assert_eq!(asked.kernel_dropped.load(Relaxed), first.kernel_dropped);
+        assert_eq!(looked_up.kernel_dropped.load(Relaxed), first.kernel_dropped, "counted once");
+        assert_eq!(waiting(&socket) + first.kernel_dropped, sent);
+    }
+
+    #[test]
+    fn figures_end_with_the_socket_and_batches_do_not() {
+        let kernel = Kernel::default();
+        let account = Arc::default();
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let gauges = [2, 0, 2].map(|source| kernel.open(opened(source, &account), &socket));
+        let unmeasured = SocketOpened { measured: false, ..opened(1, &account) };
+        let unmeasured = kernel.open(unmeasured, &socket);
+        let sources = || kernel.figures().iter().map(|figures| figures.source.index()).collect::<Vec<_>>();
+        assert_eq!(sources(), [0, 2, 2]);
+        gauges[0].count_batch(3);
+        gauges[2].count_batch(4);
+        unmeasured.count_batch(1);
+        let packets = |source| kernel.batches(SourceId(source)).map(|counts| counts.packets);
+        assert_eq!([packets(0), packets(1), packets(2), packets(3)], [Some(0), Some(1), Some(7), None]);
+        drop(gauges);
+        assert_eq!(sources(), [0; 0]);
+        assert_eq!(packets(2), Some(7));
+        let _again = kernel.open(opened(2, &account), &socket);
+        assert_eq!(packets(2), Some(7));
+    }
+}

@@ -1,0 +1,85 @@
+//! Errors of one output by the system's word for them: a table of fixed size.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Errors that sockets and files have, with the words that manuals know them by.
+const WORDS: &[(i32, &str)] = &[
+    (libc::EACCES, "EACCES"),
+    (libc::EADDRNOTAVAIL, "EADDRNOTAVAIL"),
+    (libc::ECONNABORTED, "ECONNABORTED"),
+    (libc::ECONNREFUSED, "ECONNREFUSED"),
+    (libc::ECONNRESET, "ECONNRESET"),
+    (libc::EDQUOT, "EDQUOT"),
+    (libc::EFBIG, "EFBIG"),
+    (libc::EHOSTDOWN, "EHOSTDOWN"),
+    (libc::EHOSTUNREACH, "EHOSTUNREACH"),
+    (libc::EINVAL, "EINVAL"),
+    (libc::EIO, "EIO"),
+    (libc::EISDIR, "EISDIR"),
+    (libc::EMFILE, "EMFILE"),
+    (libc::EMSGSIZE, "EMSGSIZE"),
+    (libc::ENETDOWN, "ENETDOWN"),
+    (libc::ENETUNREACH, "ENETUNREACH"),
+    (libc::ENFILE, "ENFILE"),
+    (libc::ENOBUFS, "ENOBUFS"),
+    (libc::ENOENT, "ENOENT"),
+    (libc::ENOMEM, "ENOMEM"),
+    (libc::ENOSPC, "ENOSPC"),
+    (libc::ENOTCONN, "ENOTCONN"),
+    (libc::ENOTDIR, "ENOTDIR"),
+    (libc::ENOTSOCK, "ENOTSOCK"),
+    (libc::EPERM, "EPERM"),
+    (libc::EPIPE, "EPIPE"),
+    (libc::EPROTOTYPE, "EPROTOTYPE"),
+    (libc::EROFS, "EROFS"),
+    (libc::ETIMEDOUT, "ETIMEDOUT"),
+];
+
+/// Stands for every error without a word of its own.
+const OTHER: &str = "other";
+
+/// Counts by word.
+#[derive(Debug)]
+pub struct ErrorCounts([AtomicU64; WORDS.len() + 1]);
+
+impl Default for ErrorCounts {
+    fn default() -> ErrorCounts {
+        ErrorCounts(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl ErrorCounts {
+    /// Counts one error.
+    pub fn count(&self, error: &io::Error) {
+        let known = WORDS.iter().position(|(number, _)| error.raw_os_error() == Some(*number));
+        // A time-out of ours, which the system knows nothing of.
+        let ours = || match error.kind() {
+            io::ErrorKind::TimedOut => WORDS.iter().position(|(number, _)| *number == libc::ETIMEDOUT),
+            _ => None,
+        };
+        self.0[known.or_else(ours).unwrap_or(WORDS.len())].fetch_add(1, Relaxed);
+    }
+
+    /// Those above 0.
+    pub fn table(&self) -> BTreeMap<&'static str, u64> {
+        let words = WORDS.iter().map(|(_, word)| *word).chain([OTHER]);
+        let counts = self.0.iter().map(|count| count.load(Relaxed));
+        words.zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+#[test]
+fn errors_are_counted_by_their_word_and_the_table_does_not_grow() {
+    let counts = ErrorCounts::default();
+    for number in 0..5000 {
+        counts.count(&io::Error::from_raw_os_error(number));
+    }
+    counts.count(&io::Error::other("no number"));
+    counts.count(&io::ErrorKind::TimedOut.into());
+    let table = counts.table();
+    assert_eq!((table["ECONNREFUSED"], table["ETIMEDOUT"], table.len()), (1, 2, WORDS.len() + 1));
+    assert_eq!(table.values().sum::<u64>(), 5002);
+    assert_eq!(ErrorCounts::default().table(), BTreeMap::new());
+}

@@ -1,0 +1,226 @@
+//! Where an endpoint is now: a path, or the addresses that its name leads to, less those that are our own listeners.
+//!
+//! Not here: how names become addresses (`names`), sockets (`socket`).
+
+use std::future::pending;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use config::plan::{Destination, Listen};
+use deliver::Failure;
+
+use crate::daemon::worker::shown;
+use crate::outputs::names::{Following, Names};
+
+/// What outputs need to find their endpoints. One for the whole daemon.
+#[derive(Debug)]
+pub struct Directory {
+    /// Asks for names.
+    pub names: Arc<Names>,
+    /// Where the daemon itself listens.
+    pub own: OwnListeners,
+}
+
+impl Directory {
+    /// Names as this machine knows them, and no listeners yet.
+    pub fn of_system() -> Directory {
+        Directory { names: Arc::new(Names::of_system()), own: OwnListeners::default() }
+    }
+}
+
+/// Where the daemon listens: an output that sends there would send for ever (spec statsd §14 R13).
+#[derive(Debug, Default)]
+pub struct OwnListeners(ArcSwap<Vec<Listen>>);
+
+impl OwnListeners {
+    /// Takes the places of all listeners, with the ports that they really have.
+    pub fn set(&self, listeners: Vec<Listen>) {
+        self.0.store(Arc::new(listeners));
+    }
+
+    /// The listener that takes what is sent to `address`, if it is one of ours.
+    fn at(&self, to: &Destination, address: SocketAddr) -> Option<Listen> {
+        let takes = |listen: &Listen| match (to, listen) {
+            (Destination::Udp(_), Listen::Udp(own)) | (Destination::Tcp(_), Listen::Tcp(own)) => {
+                own.port() == address.port() && reaches(own.ip(), address.ip())
+            }
+            _ => false,
+        };
+        self.0.load().iter().find(|listen| takes(listen)).cloned()
+    }
+}
+
+/// Whether what is sent to `to` arrives at a listener bound to `own`, the port being the same.
+fn reaches(own: IpAddr, to: IpAddr) -> bool {
+    let to = to.to_canonical();
+    if own.to_canonical() == to {
+        return true;
+    }
+    // The IPv6 wildcard takes IPv4 too; sending to a wildcard is sending to this machine.
+    let family = own.is_ipv6() || to.is_ipv4();
+    match (own.is_unspecified(), to.is_unspecified()) {
+        (true, true) => family,
+        (true, false) => family && is_local(to),
+        (false, true) => own.is_loopback() && own.is_ipv4() == to.is_ipv4(),
+        (false, false) => false,
+    }
+}
+
+/// Whether an address is this machine's: only its own can be bound.
+fn is_local(address: IpAddr) -> bool {
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Where an endpoint is, as far as it is known.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A unix socket.
+    Path(PathBuf),
+    /// Any of these, the first that works; at least one.
+    Addresses(Vec<SocketAddr>),
+    /// The name has not been answered yet.
+    NotYet,
+    /// There is nowhere to send to, for this reason, in words for people.
+    Nowhere(Failure, String),
+}
+
+/// Finds one endpoint.
+#[derive(Debug)]
+pub struct Locator {
+    to: Destination,
+    following: Option<Following>,
+    directory: Arc<Directory>,
+}
+
+impl Locator {
+    /// Begins to look for `to`.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn new(to: Destination, directory: Arc<Directory>) -> Locator {
+        let following = match &to {
+            Destination::Udp(host) | Destination::Tcp(host) => {
+                Some(directory.names.follow(&host.host, host.port))
+            }
+            Destination::UnixDatagram(_) | Destination::UnixStream(_) => None,
+        };
+        Locator { to, following, directory }
+    }
+
+    /// What it looks for.
+    pub fn to(&self) -> &Destination {
+        &self.to
+    }
+
+    /// What is known now, without waiting.
+    pub fn find(&mut self) -> Found {
+        let following = match (&self.to, &mut self.following) {
+            (Destination::UnixDatagram(path) | Destination::UnixStream(path), _) => {
+                return Found::Path(path.clone());
+            }
+            (_, Some(following)) => following,
+            (_, None) => return Found::NotYet,
+        };
+        let answer = following.answer();
+        let mut own = None;
+        let mut addresses = answer.addresses;
+        addresses.retain(|address| {
+            let listener = self.directory.own.at(&self.to, *address);
+            let other = listener.is_none();
+            own = own.take().or(listener);
+            other
+        });
+        match (own, answer.trouble) {
+            _ if !addresses.is_empty() => Found::Addresses(addresses),
+            (Some(own), _) => {
+                let words =
+                    format!("it is our own listener {}: what is sent there would come back", shown(&own));
+                Found::Nowhere(Failure::Loop, words)
+            }
+            (None, Some(trouble)) => Found::Nowhere(Failure::Unresolved, trouble),
+            (None, None) => Found::NotYet,
+        }
+    }
+
+    /// Resolves when [`Self::find`] may say something else. Cancel-safe.
+    pub async fn changed(&mut self) {
+        match &mut self.following {
+            Some(following) => following.changed().await,
+            None => pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use config::plan::Endpoint;
+
+    use super::*;
+    use crate::outputs::names::tests::Dns;
+
+    #[test]
+    fn a_listener_takes_what_is_sent_to_its_address_and_a_wildcard_what_is_sent_to_this_machine() {
+        let table = [
+            ("127.0.0.1:5", "127.0.0.1:5", true),
+            ("127.0.0.1:5", "127.0.0.1:6", false),
+            ("127.0.0.1:5", "127.0.0.2:5", false),
+            ("127.0.0.1:5", "0.0.0.0:5", true),
+            ("0.0.0.0:5", "127.0.0.2:5", true),
+            ("0.0.0.0:5", "0.0.0.0:5", true),
+            ("0.0.0.0:5", "[::1]:5", false),
+            ("[::]:5", "127.0.0.1:5", true),
+            ("[::]:5", "[::1]:5", true),
+            ("[::]:5", "[::ffff:127.0.0.1]:5", true),
+            ("127.0.0.1:5", "[::ffff:127.0.0.1]:5", true),
+            // TEST-NET-1: nobody has that address.
+            ("0.0.0.0:5", "192.0.2.1:5", false),
+            ("192.0.2.1:5", "192.0.2.1:5", true),
+        ];
+        let to = |port| Endpoint { host: "x".into(), port };
+        for (own, address, want) in table {
+            let address: SocketAddr = address.parse().expect("an address");
+            let listeners = OwnListeners::default();
+            assert_eq!(listeners.at(&Destination::Udp(to(5)), address), None);
+            listeners.set(vec![Listen::Udp(own.parse().expect("an address"))]);
+            let found = listeners.at(&Destination::Udp(to(5)), address).is_some();
+            assert_eq!(found, want, "{own} and {address}");
+            assert_eq!(listeners.at(&Destination::Tcp(to(5)), address), None, "UDP is not TCP");
+        }
+    }
+
+    #[tokio::test]
+    async fn our_own_addresses_are_left_out_and_named_when_there_are_no_others() {
+        let dns = Dns::new().await;
+        dns.set("us.test.", &[[127, 0, 0, 1]]);
+        dns.set("both.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);
+        let directory = Arc::new(Directory { names: Arc::clone(&dns.names), own: OwnListeners::default() });
+        directory.own.set(vec![Listen::Udp("127.0.0.1:9125".parse().expect("an address"))]);
+        let locate = |host: &str| {
+            let to = Destination::Udp(Endpoint { host: host.into(), port: 9125 });
+            let mut locator = Locator::new(to, Arc::clone(&directory));
+            async move {
+                let found = async {
+                    loop {
+                        match locator.find() {
+                            Found::NotYet => locator.changed().await,
+                            found => return found,
+                        }
+                    }
+                };
+                tokio::time::timeout(Duration::from_secs(30), found).await.expect("an answer")
+            }
+        };
+        let Found::Nowhere(Failure::Loop, words) = locate("us.test.").await else { panic!("it is us") };
+        assert!(words.contains("udp://127.0.0.1:9125"), "{words}");
+        let other = Found::Addresses(vec!["127.0.0.2:9125".parse().expect("an address")]);
+        assert_eq!(locate("both.test.").await, other);
+        assert!(matches!(locate("127.0.0.1").await, Found::Nowhere(Failure::Loop, _)));
+        assert!(matches!(locate("nowhere.test.").await, Found::Nowhere(Failure::Unresolved, _)));
+        let path = Destination::UnixDatagram("/x".into());
+        assert_eq!(Locator::new(path, Arc::clone(&directory)).find(), Found::Path("/x".into()));
+    }
+}

@@ -1,0 +1,106 @@
+//! One question to the daemon's HTTP API.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::header::HOST;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::document::Document;
+
+/// Longest wait for a whole answer. A daemon that is stopped accepts connections and never answers.
+const ANSWER_WAIT: Duration = Duration::from_secs(3);
+
+/// Largest answer: thousands of outputs with all their reasons fit.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// The accounts of the daemon whose HTTP API is at `api` (`HOST:PORT`).
+///
+/// # Errors
+/// A few words for people, without `api` in them.
+pub(crate) async fn document(api: &str) -> Result<Document, String> {
+    match tokio::time::timeout(ANSWER_WAIT, answer(api)).await {
+        Ok(document) => document,
+        Err(_late) => Err(format!("no answer within {} s", ANSWER_WAIT.as_secs())),
+    }
+}
+
+async fn answer(api: &str) -> Result<Document, String> {
+    let stream = TcpStream::connect(api).await.map_err(|error| format!("cannot connect: {error}"))?;
+    let http = |error: hyper::Error| format!("no HTTP answer: {error}");
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
+    // Ends with this question, also when nobody waits for the answer any more.
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let request = Request::get("/api/v1/accounts").header(HOST, api).body(Empty::<Bytes>::new());
+    let request = request.map_err(|error| format!("`{api}` is no address: {error}"))?;
+    let answer = sender.send_request(request).await.map_err(http)?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
+    if status != StatusCode::OK {
+        return Err(format!("HTTP {status} for /api/v1/accounts: is it a Staunch?"));
+    }
+    serde_json::from_slice(&body).map_err(|error| format!("the answer is no accounts document: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Asks a server that gives `reply` to one connection and closes it.
+    fn ask(reply: &'static str) -> Result<Document, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let api = listener.local_addr().expect("it is bound").to_string();
+            let serve = async {
+                let (mut stream, _) = listener.accept().await.expect("somebody comes");
+                let mut question = Vec::new();
+                while !question.ends_with(b"\r\n\r\n") {
+                    question.push(stream.read_u8().await.expect("a whole question"));
+                }
+                stream.write_all(reply.as_bytes()).await.expect("it still listens");
+                String::from_utf8(question).expect("a text")
+            };
+            let (question, answer) = tokio::join!(serve, document(&api));
+            assert!(question.starts_with("GET /api/v1/accounts HTTP/1.1\r\n"), "{question}");
+            assert!(question.contains(&format!("host: {api}\r\n")), "{question}");
+            answer
+        })
+    }
+
+    #[test]
+    fn accounts_come_whole_or_chunked() {
+        for reply in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 44\r\n\r\n{\"time_ms\":7,\"sources\":[{\"name\":\"a\"}],\"x\":1}",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"time_ms\":7,\"so\r\n1c\r\nurces\":[{\"name\":\"a\"}],\"x\":1}\r\n0\r\n\r\n",
+            "HTTP/1.0 200 OK\r\n\r\n{\"time_ms\":7,\"sources\":[{\"name\":\"a\"}]}",
+        ] {
+            let document = ask(reply).expect("it is an account");
+            assert_eq!((document.time_ms, document.sources[0].name.as_str()), (7, "a"), "{reply}");
+        }
+    }
+
+    #[test]
+    fn whatever_else_comes_is_a_sentence() {
+        for (reply, part) in [
+            ("", "no HTTP answer"),
+            ("STAT 1\r\n\r\n", "no HTTP answer"),
+            ("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}", "HTTP 404"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}", "broke off"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", "no accounts document"),
+        ] {
+            let error = ask(reply).expect_err("it is no account");
+            assert!(error.contains(part) && !error.contains('\n'), "{reply}: {error}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `/api/v1/accounts` as it is read. What a daemon of another version lacks is 0, what it has beyond is not looked at.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// The whole document.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(crate) struct Document {
+    /// Unix milliseconds at which it was made.
+    pub(crate) time_ms: u64,
+    #[serde(default)]
+    pub(crate) sources: Vec<Source>,
+    #[serde(default)]
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// Counts by family and reason.
+pub(crate) type Losses = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// One source, in the API's words.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) listen: Vec<String>,
+    pub(crate) received: u64,
+    pub(crate) rejected: u64,
+    pub(crate) shed: u64,
+    pub(crate) internal: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) holds: bool,
+    pub(crate) losses: Losses,
+    pub(crate) kernel_dropped: u64,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) sockets: Vec<Socket>,
+}
+
+/// One UDP socket.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Socket {
+    pub(crate) rx_queue_bytes: u64,
+    pub(crate) buffer_bytes: u64,
+}
+
+/// One output, in the API's words.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Output {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) copies: u64,
+    pub(crate) delivered: u64,
+    pub(crate) shed: u64,
+    pub(crate) refused: u64,
+    pub(crate) expired: u64,
+    pub(crate) internal: u64,
+    pub(crate) waiting: u64,
+    pub(crate) holds: bool,
+    pub(crate) losses: Losses,
+    pub(crate) state: String,
+    pub(crate) state_for_s: u64,
+    pub(crate) last_error: String,
+    pub(crate) bytes_waiting: u64,
+    pub(crate) bytes_max: u64,
+    pub(crate) oldest_s: f64,
+}
+
+impl Output {
+    /// Copies that were lost, for whatever reason.
+    pub(crate) fn lost(&self) -> u64 {
+        self.shed + self.refused + self.expired + self.internal
+    }
+
+    /// Every reason with its count, `expired` among them.
+    pub(crate) fn reasons(&self) -> BTreeMap<&str, u64> {
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        for (reason, count) in self.losses.values().flatten() {
+            *reasons.entry(reason).or_default() += count;
+        }
+        reasons.insert("expired", self.expired);
+        reasons
+    }
+}
+
+#[test]
+fn the_daemons_document_is_read_whole() {
+    // The example on the page of the API has every member that there is (a test holds it to that).
+    let page = include_str!("../../../../docs/api.md");
+    let example = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example = example.expect("the page has an example");
+    let read: Document = serde_json::from_str(example).expect("it is read");
+    let raw: serde_json::Value = serde_json::from_str(example).expect("it is JSON");
+    let (source, output) = (&read.sources[0], &read.outputs[0]);
+    let raw_source = &raw["sources"][0];
+    assert_eq!(raw_source["received"], source.received);
+    assert_eq!(raw_source["sockets"][0]["buffer_bytes"], source.sockets[0].buffer_bytes);
+    assert_eq!(source.losses["rejected"]["no_type"], 1);
+    let raw_output = &raw["outputs"][0];
+    assert_eq!(raw_output["state"], output.state.as_str());
+    assert_eq!(raw_output["bytes_max"], output.bytes_max);
+    assert!(source.holds && output.holds && source.packets > 0 && output.copies > 0);
+}

@@ -1,0 +1,147 @@
+//! `staunch top`: a running daemon in a terminal, once a second, by its HTTP API and nothing else.
+//!
+//! Path of a figure: [`ask`] (`/api/v1/accounts`) -> [`sample::Tracker`] (two documents give rates) -> one line of JSON,
+//! or [`screen::draw`] on the terminal of [`terminal`]. All but the first and the last are pure.
+//! Not here: any other way into the daemon, and anything that changes it.
+//! Invariant: however it ends, the terminal is as it was.
+
+pub(crate) mod ask;
+pub(crate) mod document;
+pub(crate) mod figure;
+pub(crate) mod sample;
+pub(crate) mod screen;
+pub(crate) mod terminal;
+pub(crate) mod view;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use self::sample::{Sample, Tracker};
+use self::terminal::{Keys, Screen};
+use self::view::{Shown, View};
+use crate::clock::Clock;
+use crate::{cli, talk};
+
+/// Pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Looks that wait to be shown: the one after that waits for the screen.
+const LOOKS_WAITING_MAX: usize = 1;
+
+/// What to watch and how to show it.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// `HOST:PORT` of the daemon's HTTP API.
+    pub(crate) api: String,
+    /// JSON even on a terminal.
+    pub(crate) json: bool,
+    /// One sample, then the end.
+    pub(crate) once: bool,
+}
+
+/// Runs until it is told to stop.
+///
+/// # Errors
+/// When the terminal or stdout cannot be written to, or with `once` when the daemon does not answer.
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime for HTTP")?;
+    let json = options.json || !std::io::stdout().is_terminal();
+    runtime.block_on(async {
+        match (options.once, json) {
+            (true, json) => once(&options.api, json).await,
+            (false, true) => lines(&options.api).await,
+            (false, false) => watch(&options.api).await,
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Two looks, because one has no rates.
+async fn once(api: &str, json: bool) -> anyhow::Result<()> {
+    let mut tracker = Tracker::new(api);
+    tracker.take(Ok(asked(api).await?), Clock::now());
+    tokio::time::sleep(LOOK_EVERY).await;
+    let sample = tracker.take(Ok(asked(api).await?), Clock::now());
+    if json {
+        talk::data(&line(&sample)?)?;
+    } else {
+        let mut shown = Shown::new(api, View::default());
+        shown.take(sample);
+        talk::data(screen::text(&shown, terminal::size()).as_bytes())?;
+    }
+    Ok(())
+}
+
+async fn asked(api: &str) -> anyhow::Result<document::Document> {
+    ask::document(api).await.map_err(|why| anyhow::anyhow!("{api}: {why}"))
+}
+
+/// A line of JSON for each look, until nobody reads them any more.
+async fn lines(api: &str) -> anyhow::Result<()> {
+    let (mut looks, _asking) = start_asking(api);
+    while let Some(sample) = looks.recv().await {
+        if !talk::data(&line(&sample)?)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn line(sample: &Sample) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(sample)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+async fn watch(api: &str) -> anyhow::Result<()> {
+    let mut ends =
+        [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
+    let [terminate, interrupt, hangup] = &mut ends;
+    let mut shown = Shown::new(api, View { colour: cli::wants_colour(true), ..View::default() });
+    let (mut looks, _asking) = start_asking(api);
+    let mut screen = Screen::open().context("cannot use the terminal")?;
+    let mut keys = Keys::listen();
+    loop {
+        screen.show(&shown).context("cannot draw on the terminal")?;
+        // All branches are cancel-safe: what is not taken now is taken in the next turn.
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => break,
+            key = keys.next() => if !shown.press(key) { break },
+            Some(sample) = looks.recv() => shown.take(sample),
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the daemon once a second, for as long as the set lives. An answer that takes longer delays the next look.
+fn start_asking(api: &str) -> (mpsc::Receiver<Sample>, JoinSet<()>) {
+    let (samples, looks) = mpsc::channel(LOOKS_WAITING_MAX);
+    let mut asking = JoinSet::new();
+    let mut tracker = Tracker::new(api);
+    let api = api.to_owned();
+    asking.spawn(async move {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let seen = ask::document(&api).await;
+            if samples.send(tracker.take(seen, Clock::now())).await.is_err() {
+                return;
+            }
+        }
+    });
+    (looks, asking)
+}

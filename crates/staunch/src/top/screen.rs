@@ -1,0 +1,387 @@
+//! One frame, from what is shown to cells. Pure.
+//!
+//! For 80 columns and 24 rows: title, status, sources, outputs, two lines about the selected row, keys. What a colour
+//! says is said by a word, a number or a mark too. Wider terminals give their width to names, higher ones to rows.
+//! Not here: figures (`sample`), what keys do (`view`), the terminal.
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::Span;
+
+use super::figure::{age, bytes, count, percent, rate, time_of_day};
+use super::sample::{OutputSample, Sample, SourceSample, Sums};
+use super::view::{Focus, Shown};
+
+/// From here on a queue counts as filling, in the API's words degraded.
+const FILL_HIGH: f64 = 0.8;
+
+/// Rows that are no rows of a table: title, status, two headings, two lines about a row, keys.
+const ROWS_AROUND: usize = 7;
+
+/// A column behind the name: heading, width, whether it stands at the right.
+type Column = (&'static str, usize, bool);
+
+const SOURCE_COLUMNS: [Column; 8] = [
+    ("pkt/s", 6, true),
+    ("rec/s", 6, true),
+    ("kdrop/s", 7, true),
+    ("kdrops", 6, true),
+    ("queue", 5, true),
+    ("rej/s", 6, true),
+    ("reject", 6, true),
+    ("shed/s", 6, true),
+];
+
+const OUTPUT_COLUMNS: [Column; 9] = [
+    ("state", 8, false),
+    ("copy/s", 6, true),
+    ("dlvd/s", 6, true),
+    ("lost/s", 6, true),
+    ("reason", 10, false),
+    ("wait", 5, true),
+    ("bytes", 5, true),
+    ("fill", 5, true),
+    ("old", 4, true),
+];
+
+const HELP: &[&str] = &[
+    "SOURCES  pkt/s, rec/s  datagrams (or reads) and records received a second",
+    "         kdrop/s       datagrams dropped by the kernel a second; kdrops: in all",
+    "         queue         how full the fullest receive buffer is",
+    "         rej/s         records refused at intake a second; reject: in all",
+    "         shed/s        records lost at a limit a second",
+    "OUTPUTS  copy/s        copies routed to it a second",
+    "         dlvd/s        copies that the endpoint has, a second",
+    "         lost/s        copies lost a second; reason: the one that loses most",
+    "         wait, bytes   copies that wait, and their memory",
+    "         fill, old     share of the queue's bound; age of the oldest copy",
+    "a `!` marks what is over 80 %; `staunch explain REASON` says what to do",
+    "sums     hold: every record has one outcome",
+    "",
+    "q quit   s sources   o outputs   p pause   ? closes this",
+    "arrows, page keys, home, end: the row that the last lines are about",
+];
+
+/// Draws the frame. What does not fit is left out.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, shown: &Shown) {
+    let mut canvas = Canvas { buffer, area, colour: shown.view.colour };
+    title(&mut canvas, shown);
+    let last = canvas.rows().saturating_sub(1);
+    if shown.view.help {
+        for (row, text) in (3..last).zip(HELP) {
+            canvas.put(1, row, text, Style::new());
+        }
+    } else if let Some(sample) = &shown.sample {
+        tables(&mut canvas, sample, shown);
+        if shown.away.is_some() {
+            canvas.grey(2, last);
+        }
+    }
+    keys(&mut canvas, last);
+}
+
+/// The frame as text, for a terminal that is not taken over.
+pub(super) fn text(shown: &Shown, (columns, rows): (u16, u16)) -> String {
+    let area = Rect::new(0, 0, columns, rows);
+    let mut buffer = Buffer::empty(area);
+    draw(&mut buffer, area, shown);
+    let mut lines: Vec<String> = Vec::new();
+    // The last row is about keys, which nobody reads here.
+    for y in 0..rows.saturating_sub(1) {
+        let line: String = (0..columns).map(|x| buffer[(x, y)].symbol()).collect();
+        lines.push(line.trim_end().to_owned() + "\n");
+    }
+    let used = lines.iter().rposition(|line| line != "\n").map_or(0, |last| last + 1);
+    lines[..used].concat()
+}
+
+struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    area: Rect,
+    colour: bool,
+}
+
+impl Canvas<'_> {
+    fn columns(&self) -> usize {
+        usize::from(self.area.width)
+    }
+
+    fn rows(&self) -> usize {
+        usize::from(self.area.height)
+    }
+
+    /// Writes text from a cell on, as far as the row goes. Gives the column behind it.
+    fn put(&mut self, column: usize, row: usize, text: &str, style: Style) -> usize {
+        if row >= self.rows() || column >= self.columns() {
+            return column;
+        }
+        // Both are below a u16 that they were compared with.
+        let (x, y) = (self.area.x + column as u16, self.area.y + row as u16);
+        let (end, _) = self.buffer.set_stringn(x, y, text, self.columns() - column, style);
+        usize::from(end - self.area.x)
+    }
+
+    fn put_right(&mut self, row: usize, text: &str, style: Style) {
+        self.put(self.columns().saturating_sub(width(text)), row, text, style);
+    }
+
+    /// Rows of a daemon that is away: what they say was so once.
+    fn grey(&mut self, from: usize, to: usize) {
+        let to = to.min(self.rows());
+        if from >= to {
+            return;
+        }
+        let rows = Rect { y: self.area.y + from as u16, height: (to - from) as u16, ..self.area };
+        self.buffer.set_style(rows, Style::reset().add_modifier(Modifier::DIM));
+    }
+
+    fn good(&self) -> Style {
+        self.coloured(Color::Green)
+    }
+
+    fn warning(&self) -> Style {
+        self.coloured(Color::Yellow)
+    }
+
+    fn bad(&self) -> Style {
+        self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    fn coloured(&self, colour: Color) -> Style {
+        if self.colour { Style::new().fg(colour) } else { Style::new() }
+    }
+}
+
+fn title(canvas: &mut Canvas<'_>, shown: &Shown) {
+    let end = canvas.put(0, 0, "staunch top", Style::new().add_modifier(Modifier::BOLD));
+    let room = canvas.columns().saturating_sub(end + 2 + "  SUMS DO NOT HOLD".len());
+    canvas.put(end + 2, 0, &clipped(&shown.api, room), Style::new());
+    if shown.away.is_none() {
+        let (word, style) = match shown.sample.as_ref().and_then(|sample| sample.sums) {
+            Some(Sums::Hold) => ("sums hold", canvas.good()),
+            Some(Sums::Moving) => ("sums moving", Style::new()),
+            Some(Sums::Broken) => ("SUMS DO NOT HOLD", canvas.bad()),
+            None => ("", Style::new()),
+        };
+        canvas.put_right(0, word, style);
+    }
+    let (status, style) = status(canvas, shown);
+    canvas.put(0, 1, &clipped(&status, canvas.columns()), style);
+}
+
+fn status(canvas: &Canvas<'_>, shown: &Shown) -> (String, Style) {
+    if let Some(away) = &shown.away {
+        let since_ms = away.away_since_ms.unwrap_or(away.time_ms);
+        let for_s = away.time_ms.saturating_sub(since_ms) / 1000;
+        let why = away.error.as_deref().unwrap_or("no answer");
+        let since = time_of_day(since_ms);
+        return (format!("AWAY since {since} ({}): {why}", age(for_s as f64)), canvas.bad());
+    }
+    let Some(sample) = &shown.sample else { return ("no answer yet".to_owned(), Style::new()) };
+    let at = time_of_day(sample.time_ms);
+    if shown.view.paused {
+        return (format!("PAUSED at {at}; p goes on"), Style::new().add_modifier(Modifier::BOLD));
+    }
+    (format!("{at}, every second"), Style::new())
+}
+
+fn tables(canvas: &mut Canvas<'_>, sample: &Sample, shown: &Shown) {
+    let (sources, outputs) = (sample.sources.len(), sample.outputs.len());
+    let room = canvas.rows().saturating_sub(ROWS_AROUND);
+    // The outputs get what the sources leave, but never less than two thirds while they need it.
+    let source_rows = sources.min(room.saturating_sub(outputs).max(room / 3));
+    let output_rows = outputs.min(room - source_rows);
+    let in_focus = |focus| shown.view.focus == focus;
+    let mut row = 2;
+    heading(canvas, row, "SOURCES", sources, in_focus(Focus::Sources), &SOURCE_COLUMNS);
+    let selected = shown.view.source.min(sources.saturating_sub(1));
+    for line in lines(sources, source_rows, selected, in_focus(Focus::Sources)) {
+        row += 1;
+        source_row(canvas, row, line.mark, &sample.sources[line.at]);
+    }
+    row += 1;
+    heading(canvas, row, "OUTPUTS", outputs, in_focus(Focus::Outputs), &OUTPUT_COLUMNS);
+    let chosen = shown.view.output.min(outputs.saturating_sub(1));
+    for line in lines(outputs, output_rows, chosen, in_focus(Focus::Outputs)) {
+        row += 1;
+        output_row(canvas, row, line.mark, &sample.outputs[line.at]);
+    }
+    let details = match shown.view.focus {
+        Focus::Sources => sample.sources.get(selected).map(about_source),
+        Focus::Outputs => sample.outputs.get(chosen).map(about_output),
+    };
+    let from = canvas.rows().saturating_sub(3).max(row + 1);
+    for (row, text) in (from..).zip(details.into_iter().flatten()) {
+        canvas.put(0, row, &clipped(&text, canvas.columns()), Style::new());
+    }
+}
+
+/// A row of a table that is visible.
+struct Line {
+    at: usize,
+    mark: &'static str,
+}
+
+/// The rows around the selected one. `^` and `v` mark that there are more.
+fn lines(rows: usize, visible: usize, selected: usize, in_focus: bool) -> impl Iterator<Item = Line> {
+    let first = selected.saturating_sub(visible / 2).min(rows - visible.min(rows));
+    let last = first + visible;
+    (first..last).map(move |at| {
+        let mark = match at {
+            _ if in_focus && at == selected => ">",
+            _ if at == first && first > 0 => "^",
+            _ if at + 1 == last && last < rows => "v",
+            _ => " ",
+        };
+        Line { at, mark }
+    })
+}
+
+fn heading(canvas: &mut Canvas<'_>, row: usize, name: &str, rows: usize, in_focus: bool, columns: &[Column]) {
+    let name = if in_focus { format!("[{name}] {rows}") } else { format!(" {name}  {rows}") };
+    let style = Style::new().add_modifier(Modifier::BOLD);
+    let cells = columns.iter().map(|(heading, _, _)| ((*heading).to_owned(), style));
+    let cells: Vec<_> = cells.collect();
+    table_row(canvas, row, ("", &name, style), columns, &cells);
+}
+
+fn source_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, source: &SourceSample) {
+    let plain = Style::new();
+    let loss = |per_s: Option<f64>| if per_s.is_some_and(|per_s| per_s > 0.0) { canvas.bad() } else { plain };
+    let queue =
+        source.receive_queue_fill.map_or_else(|| ("-".to_owned(), plain), |fill| filled(canvas, fill));
+    let cells = [
+        (rate(source.packets_per_s), plain),
+        (rate(source.records_per_s), plain),
+        (rate(source.kernel_dropped_per_s), loss(source.kernel_dropped_per_s)),
+        (count(source.kernel_dropped as f64), plain),
+        queue,
+        (rate(source.rejected_per_s), loss(source.rejected_per_s)),
+        (count(source.rejected as f64), plain),
+        (rate(source.shed_per_s), loss(source.shed_per_s)),
+    ];
+    table_row(canvas, row, (mark, &source.name, plain), &SOURCE_COLUMNS, &cells);
+}
+
+fn output_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, output: &OutputSample) {
+    let plain = Style::new();
+    let state = match output.state.as_str() {
+        "up" => canvas.good(),
+        "down" => canvas.bad(),
+        _ => canvas.warning(),
+    };
+    let loses = output.lost_per_s.is_some_and(|per_s| per_s > 0.0);
+    let loss = if loses { canvas.bad() } else { plain };
+    let cells = [
+        (output.state.clone(), state),
+        (rate(output.copies_per_s), plain),
+        (rate(output.delivered_per_s), plain),
+        (rate(output.lost_per_s), loss),
+        (output.lost_reason.clone().unwrap_or_default(), loss),
+        (count(output.waiting as f64), plain),
+        (bytes(output.waiting_bytes), plain),
+        filled(canvas, output.queue_fill),
+        (if output.waiting == 0 { "-".to_owned() } else { age(output.oldest_s) }, plain),
+    ];
+    table_row(canvas, row, (mark, &output.name, plain), &OUTPUT_COLUMNS, &cells);
+}
+
+fn filled(canvas: &Canvas<'_>, fill: f64) -> (String, Style) {
+    if fill < FILL_HIGH {
+        return (percent(fill), Style::new());
+    }
+    (percent(fill) + "!", canvas.warning().add_modifier(Modifier::BOLD))
+}
+
+fn table_row(
+    canvas: &mut Canvas<'_>,
+    row: usize,
+    (mark, name, style): (&str, &str, Style),
+    columns: &[Column],
+    cells: &[(String, Style)],
+) {
+    debug_assert_eq!(columns.len(), cells.len());
+    let taken: usize = columns.iter().map(|(_, width, _)| width + 1).sum();
+    let mark_width = usize::from(!mark.is_empty());
+    let name_width = canvas.columns().saturating_sub(taken + 1).max(6);
+    canvas.put(0, row, mark, Style::new().add_modifier(Modifier::BOLD));
+    canvas.put(mark_width, row, &clipped(name, name_width + 1 - mark_width), style);
+    let mut column = name_width + 1;
+    for ((_, wide, right), (text, style)) in columns.iter().zip(cells) {
+        let text = clipped(text, *wide);
+        let pad = if *right { wide - width(&text) } else { 0 };
+        canvas.put(column + 1 + pad, row, &text, *style);
+        column += wide + 1;
+    }
+}
+
+fn about_source(source: &SourceSample) -> [String; 2] {
+    let mut reasons = source.reasons.clone();
+    if source.kernel_dropped > 0 {
+        reasons.insert(0, ("kernel_dropped".to_owned(), source.kernel_dropped));
+    }
+    [format!("{}  {}  {}", source.name, source.kind, source.listen.join("  ")), lost(&reasons)]
+}
+
+fn about_output(output: &OutputSample) -> [String; 2] {
+    let mut text =
+        format!("{}  {}  {} for {}", output.name, output.kind, output.state, age(output.state_for_s as f64));
+    if !output.last_error.is_empty() {
+        text.push_str(&format!("; last error: {}", output.last_error));
+    }
+    [text, lost(&output.reasons)]
+}
+
+fn lost(reasons: &[(String, u64)]) -> String {
+    if reasons.is_empty() {
+        return "nothing lost".to_owned();
+    }
+    let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    format!("lost: {}", reasons.join(", "))
+}
+
+/// The keys are the marked letters.
+fn keys(canvas: &mut Canvas<'_>, row: usize) {
+    let key = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    let mut column = 0;
+    for (letter, rest) in [("q", "uit"), ("s", "ources"), ("o", "utputs"), ("p", "ause"), ("?", " help")] {
+        column = canvas.put(column, row, letter, key);
+        column = canvas.put(column, row, rest, Style::new()) + 3;
+    }
+}
+
+/// Columns that a text takes.
+fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// The text in at most `columns`: what is left out is in the middle, since names often differ at their ends. What is
+/// no character of text is shown as `?`.
+fn clipped(text: &str, columns: usize) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    if width(&clean) <= columns {
+        return clean;
+    }
+    let tail_max = columns.saturating_sub(1) / 2;
+    let mut tail = clean.as_str();
+    while width(tail) > tail_max {
+        let mut rest = tail.chars();
+        rest.next();
+        tail = rest.as_str();
+    }
+    let mut head = String::new();
+    for c in clean.chars() {
+        head.push(c);
+        if width(&head) + 1 + width(tail) > columns {
+            head.pop();
+            break;
+        }
+    }
+    let gap = if columns == 0 { "" } else { "~" };
+    head + gap + tail
+}
+
+#[cfg(test)]
+#[path = "screen_tests.rs"]
+mod tests;

@@ -1,0 +1,236 @@
+//! `staunch top` as a person sees it on a terminal, and as a script reads it from a pipe.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::daemon::STAUNCH;
+use crate::support::pty::Terminal;
+use crate::support::traffic::send_all;
+use crate::support::{Builder, Daemon, udp, wait_for};
+
+/// A source with an output that is there and one that is not.
+fn start() -> (Daemon, std::net::UdpSocket) {
+    let live = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let at = live.local_addr().expect("it is bound");
+    let toml = format!(
+        "stop_timeout = \"1s\"\n[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+         [outputs.live]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://{at}\"]\n\
+         [outputs.dead]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://127.0.0.1:1\"]\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n"
+    );
+    (Builder::native(&toml).start(), live)
+}
+
+fn api(daemon: &Daemon) -> String {
+    daemon.http().to_string()
+}
+
+/// Packets of one good and one bad line each.
+fn send(daemon: &Daemon, packets: usize) {
+    send_all(&udp(daemon.at("app", "udp")), (0..packets).map(|_| "hits:1|c\nbad"));
+}
+
+#[test]
+fn a_person_sees_rates_states_and_losses() {
+    let (mut daemon, _live) = start();
+    let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[]);
+    top.wait_rows("the first frame", |rows| rows[2].starts_with(" SOURCES  1"));
+    send(&daemon, 50);
+    let rows = top.wait_rows("what was sent", |rows| rows[3].split_whitespace().nth(7) == Some("50"));
+    assert_eq!(rows[0], format!("{:<71}sums hold", format!("staunch top  {}", api(&daemon))));
+    assert!(rows[1].ends_with(" UTC, every second"), "{rows:#?}");
+    assert!(rows[3].starts_with(" app "), "{rows:#?}");
+    assert!(rows[4].starts_with("[OUTPUTS] 2 "), "{rows:#?}");
+    assert_eq!(rows[23], "quit   sources   outputs   pause   ? help");
+    let rows = top.wait_rows("both outputs' states", |rows| {
+        let state = |row: &str| row.split_whitespace().nth(1).map(str::to_owned);
+        (state(&rows[5]).as_deref(), state(&rows[6]).as_deref()) == (Some("up"), Some("down"))
+    });
+    assert!(rows[5].starts_with(">live") && rows[6].starts_with(" dead"), "{rows:#?}");
+    top.press("\u{1b}[B");
+    top.wait_rows("the selected output in full", |rows| {
+        rows[21].starts_with("dead  graphite  down for ")
+            && rows[21].ends_with("; last error: connect_failed")
+    });
+    top.press("s");
+    top.wait_rows("the source in full", |rows| {
+        rows[21].starts_with("app  statsd  udp://127.0.0.1:") && rows[22] == "lost: no_type 50"
+    });
+    top.press("?");
+    top.wait_rows("help", |rows| rows.iter().any(|row| row.contains("share of the queue's bound")));
+    top.press("?p");
+    top.wait_rows("a pause", |rows| rows[1].starts_with("PAUSED at "));
+    let colours = top.look(|screen| {
+        let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
+        let cells = cells.filter_map(|(row, column)| screen.cell(row, column));
+        cells
+            .filter(|cell| cell.fgcolor() != vt100::Color::Default)
+            .map(vt100::Cell::fgcolor)
+            .collect::<Vec<_>>()
+    });
+    assert!(!colours.is_empty(), "states have colours");
+    assert!(colours.iter().all(|colour| matches!(colour, vt100::Color::Idx(0..16))), "{colours:?}");
+    top.press("q");
+    let (status, rows) = top.wait_restored();
+    assert!(status.success(), "{status}: {rows:#?}");
+    daemon.stop();
+}
+
+#[test]
+fn a_daemon_that_is_away_is_told_and_comes_back() {
+    let (mut daemon, _live) = start();
+    let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[("NO_COLOR", "1")]);
+    top.wait_rows("a frame", |rows| rows[3].starts_with(" app "));
+    daemon.signal("STOP");
+    let rows = top.wait_rows("that it is away", |rows| rows[1].starts_with("AWAY since "));
+    assert!(rows[1].contains(" UTC (") && rows[1].contains("no answer within"), "{rows:#?}");
+    assert!(rows[3].starts_with(" app "), "what was known stays: {rows:#?}");
+    let plain = top.look(|screen| {
+        let cell = |column| screen.cell(3, column).expect("it is on the screen");
+        (0..80).all(|column| cell(column).fgcolor() == vt100::Color::Default)
+    });
+    assert!(plain, "no colour under NO_COLOR");
+    assert!(top.look(|screen| screen.cell(3, 1).expect("it is on the screen").dim()), "greyed");
+    daemon.signal("CONT");
+    top.wait_rows("that it is back", |rows| rows[1].ends_with(" UTC, every second"));
+    daemon.stop();
+    top.wait_rows("that it is away again", |rows| {
+        rows[1].starts_with("AWAY since ") && rows[1].contains("cannot connect")
+    });
+    top.signal("TERM");
+    let (status, rows) = top.wait_restored();
+    assert!(status.success(), "{status}: {rows:#?}");
+}
+
+#[test]
+fn a_terminal_may_change_its_size() {
+    let (daemon, _live) = start();
+    let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[]);
+    top.wait_rows("a frame", |rows| rows[3].starts_with(" app "));
+    for (rows_now, columns) in [(40, 120), (24, 80), (10, 60)] {
+        top.resize(rows_now, columns);
+        top.wait_rows("a frame of the new size", |rows| {
+            rows.len() == usize::from(rows_now)
+                && rows[usize::from(rows_now) - 1].starts_with("quit ")
+                && rows[3].starts_with(" app ")
+                && rows[0].len() == usize::from(columns)
+        });
+    }
+    top.press("q");
+    assert!(top.wait_restored().0.success());
+}
+
+#[test]
+fn the_terminal_is_given_back_on_control_c() {
+    let (daemon, _live) = start();
+    let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[]);
+    top.wait_rows("a frame", |rows| rows[3].starts_with(" app "));
+    assert!(top.look(|screen| screen.alternate_screen() && screen.hide_cursor()));
+    top.press("\u{3}");
+    let (status, _) = top.wait_restored();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn once_on_a_terminal_is_text_that_stays() {
+    let (daemon, _live) = start();
+    let top = Terminal::start(&["top", "--once", "--api", &api(&daemon)], &[]);
+    let (status, rows) = top.wait_restored();
+    assert!(status.success(), "{status}: {rows:#?}");
+    assert!(rows[0].starts_with("staunch top  127.0.0.1:") && rows[3].starts_with(" app "), "{rows:#?}");
+}
+
+struct Piped {
+    child: Child,
+    /// None once nobody reads.
+    lines: Option<BufReader<ChildStdout>>,
+}
+
+impl Piped {
+    fn start(api: &str) -> Piped {
+        let child = Command::new(STAUNCH)
+            .args(["top", "--api", api])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("the binary starts");
+        let lines = child.stdout.take().map(BufReader::new);
+        Piped { child, lines }
+    }
+
+    /// The next line.
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.as_mut().expect("it is read").read_line(&mut line).expect("it is UTF-8");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+#[test]
+fn a_pipe_gets_a_json_object_a_second() {
+    let (mut daemon, _live) = start();
+    let mut top = Piped::start(&api(&daemon));
+    let first = top.next();
+    assert_eq!((&first["reachable"], &first["interval_s"]), (&Value::Bool(true), &Value::Null), "{first}");
+    assert_eq!(first["sources"][0]["packets_per_s"], Value::Null, "one look has no rates");
+    send(&daemon, 40);
+    let (mut packets, mut records, mut copies) = (0.0, 0.0, 0.0);
+    while copies < 39.9 || packets < 39.9 {
+        let line = top.next();
+        let seconds = line["interval_s"].as_f64().expect("there was a look before");
+        let counted = |row: &Value, rate: &str| row[rate].as_f64().expect("a rate") * seconds;
+        packets += counted(&line["sources"][0], "packets_per_s");
+        records += counted(&line["sources"][0], "records_per_s");
+        copies += counted(&line["outputs"][0], "delivered_per_s");
+    }
+    // Rates times seconds are the counts again.
+    assert!((packets - 40.0).abs() < 0.01 && (records - 80.0).abs() < 0.01, "{packets} {records}");
+    let last = top.next();
+    assert_eq!((&last["sums"], &last["sources"][0]["rejected"]), (&"hold".into(), &40.into()), "{last}");
+    assert_eq!(last["outputs"][0]["state"], "up", "{last}");
+    daemon.stop();
+    let away =
+        wait_for("a line without the daemon", || Some(top.next()).filter(|line| line["reachable"] == false));
+    assert!(away["error"].is_string() && away["away_since_ms"].is_u64(), "{away}");
+    // Nobody reads any more: that is an end like any other.
+    drop(top.lines.take());
+    let status = wait_for("the end", || top.child.try_wait().expect("it is our child"));
+    let mut said = String::new();
+    std::io::Read::read_to_string(top.child.stderr.as_mut().expect("it is piped"), &mut said).expect("UTF-8");
+    assert!(status.success() && said.is_empty(), "{status}: {said}");
+}
+
+#[test]
+fn once_gives_one_line_with_rates_or_a_reason() {
+    let (mut daemon, _live) = start();
+    let once = |api: &str| {
+        let run = Command::new(STAUNCH).args(["top", "--json", "--once", "--api", api]).output();
+        let run = run.expect("the binary starts");
+        (run.status.code(), String::from_utf8_lossy(&run.stdout).into_owned(), run.stderr)
+    };
+    let api = api(&daemon);
+    let (code, stdout, _) = once(&api);
+    assert_eq!((code, stdout.lines().count()), (Some(0), 1), "{stdout}");
+    let line: Value = serde_json::from_str(&stdout).expect("it is JSON");
+    assert_eq!(
+        (&line["api"], &line["sources"][0]["packets_per_s"]),
+        (&api.as_str().into(), &0.0.into()),
+        "{line}"
+    );
+    daemon.stop();
+    let (code, stdout, stderr) = once(&api);
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.starts_with("staunch: ") && stderr.contains("cannot connect"), "{stderr}");
+}
