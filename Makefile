@@ -31,6 +31,7 @@ test:
 	@$(STEP) side-by-side compat/side_by_side.py --seconds 12
 	@$(STEP) management compat/management.py
 	@$(STEP) features compat/features.py
+	@$(STEP) fanout compat/fanout.py
 	@$(STEP) rings compat/rings.js
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
@@ -42,8 +43,7 @@ test:
 
 bench:
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
-	cargo run --release --package staunch -- bench statsd
-	cargo run --release --package staunch -- bench fanout
+	failed=0; for kind in statsd fanout; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
 
 compat: tools
 	cargo build --locked --package staunch

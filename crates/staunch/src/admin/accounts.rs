@@ -125,14 +125,24 @@ pub struct OutputRow {
     pub waiting: u64,
     /// Whether the sum holds. While copies move it may be false for a moment.
     pub holds: bool,
-    /// Reasons of `shed`, `refused` and `internal`.
+    /// Reasons of `shed`, `refused`, `filtered` and `internal`.
     pub losses: LossTable,
-    /// `up`, `down`, …; `new` before the first attempt.
+    /// Bytes of those copies.
+    pub losses_bytes: LossTable,
+    /// `up`, `degraded`, `down`, …; `new` before the first attempt.
     pub state: &'static str,
     /// The last failure in a word; empty for none.
     pub last_error: &'static str,
     /// Seconds since the state began; 0 before the first attempt.
     pub state_for_s: u64,
+    /// Whether `/ready` says no while it is down.
+    pub required: bool,
+    /// Errors by the system's word for them.
+    pub errors_by: BTreeMap<&'static str, u64>,
+    /// Most copies that have waited so far.
+    pub waiting_high: u64,
+    /// Bound of the queue in copies; 0 for none.
+    pub records_max: u64,
     /// Bytes that wait.
     pub bytes_waiting: u64,
     /// Most bytes that have waited so far.
@@ -141,6 +151,8 @@ pub struct OutputRow {
     pub bytes_max: u64,
     /// Age of the oldest waiting copy in seconds.
     pub oldest_s: f64,
+    /// Bytes of all copies routed to it.
+    pub bytes_routed: u64,
     /// Bytes delivered.
     pub bytes_delivered: u64,
     /// Connections made.
@@ -209,6 +221,7 @@ impl OutputRow {
             (&mut self.internal, before.internal),
             (&mut self.waiting, before.waiting),
             (&mut self.bytes_waiting, before.bytes_waiting),
+            (&mut self.bytes_routed, before.bytes_routed),
             (&mut self.bytes_delivered, before.bytes_delivered),
             (&mut self.connects, before.connects),
             (&mut self.errors, before.errors),
@@ -217,11 +230,19 @@ impl OutputRow {
         for (sum, more) in sums {
             *sum += more;
         }
-        for (family, reasons) in &before.losses {
-            for (reason, count) in reasons {
-                *self.losses.entry(family).or_default().entry(reason).or_default() += count;
+        for (into, from) in
+            [(&mut self.losses, &before.losses), (&mut self.losses_bytes, &before.losses_bytes)]
+        {
+            for (family, reasons) in from {
+                for (reason, count) in reasons {
+                    *into.entry(family).or_default().entry(reason).or_default() += count;
+                }
             }
         }
+        for (word, count) in &before.errors_by {
+            *self.errors_by.entry(word).or_default() += count;
+        }
+        self.waiting_high = self.waiting_high.max(before.waiting_high);
         self.bytes_waiting_high = self.bytes_waiting_high.max(before.bytes_waiting_high);
         self.oldest_s = self.oldest_s.max(before.oldest_s);
         self.holds &= before.holds;
@@ -302,7 +323,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let outlet = &wiring.outlets[id.index()];
     let account = &outlet.account;
     let sum = at_rest(|| outlet.sum(), OutputSum::holds);
-    let state = outlet.state();
+    let shown = outlet.shown(now);
     let oldest_ns = outlet.queue().oldest_ns();
     OutputRow {
         name: plan.name.clone(),
@@ -317,16 +338,19 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         waiting: sum.waiting,
         holds: sum.holds(),
         losses: table(account.losses()),
-        state: state.as_ref().map_or("new", |state| state.status.word()),
-        last_error: state
-            .as_ref()
-            .and_then(|state| state.last_failure)
-            .map_or("", |(failure, _)| failure.word()),
-        state_for_s: state.map_or(0, |state| now.mono_ns.saturating_sub(state.since_ns) / SECOND_NS),
+        losses_bytes: table(account.losses_bytes()),
+        state: shown.word,
+        last_error: shown.last_error,
+        state_for_s: shown.for_ns / SECOND_NS,
+        required: plan.required,
+        errors_by: outlet.errors.table(),
+        waiting_high: account.copies_waiting_high(),
+        records_max: plan.queue.records_max,
         bytes_waiting: outlet.bytes(),
         bytes_waiting_high: account.bytes_waiting_high.load(Relaxed),
         bytes_max: plan.queue.bytes_max,
         oldest_s: oldest_ns.map_or(0.0, |oldest| now.mono_ns.saturating_sub(oldest) as f64 / 1e9),
+        bytes_routed: account.bytes_routed(),
         bytes_delivered: account.bytes_delivered(),
         connects: account.connects.load(Relaxed),
         errors: account.errors.load(Relaxed),

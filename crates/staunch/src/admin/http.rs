@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
@@ -16,11 +17,15 @@ use crate::admin::accounts;
 use crate::admin::metrics;
 use crate::admin::series::{self, SeriesQuery};
 use crate::clock::Clock;
-use crate::daemon::shared::Shared;
+use crate::daemon::shared::{Beat, Shared};
+
+/// Longest wait for a sign of life of the shard's thread. Shorter than the patience of whoever probes, by far longer
+/// than a turn of that thread.
+const HEARTBEAT_WAIT: Duration = Duration::from_millis(800);
 
 /// What `/` says until there is more to see.
 const INDEX: &str = "staunch\n\n\
-    /healthz            200 while the process lives\n\
+    /healthz            200 while the process lives and turns\n\
     /ready              200 while records are taken, 503 otherwise\n\
     /metrics            self-metrics, Prometheus text\n\
     /api/v1/accounts    what came in, what became of it\n\
@@ -37,7 +42,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let router = Router::new()
         .route("/", get(|| async { INDEX }))
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(healthz))
         .route("/ready", get(ready))
         .route("/metrics", get(self_metrics))
         .route("/api/v1/accounts", get(accounts_page))
@@ -51,18 +56,23 @@ pub async fn serve(
     axum::serve(listener, router).with_graceful_shutdown(stopped).await
 }
 
-async fn ready(State(shared): State<Arc<Shared>>) -> Response {
-    if shared.is_ready() {
-        return "ready\n".into_response();
-    }
-    let why = if shared.stopping.load(Relaxed) {
-        "stopping\n"
-    } else if !shared.healthy.load(Relaxed) {
-        "switched down by `health down`\n"
-    } else {
-        "starting\n"
+async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
+    let why = match shared.heartbeat.beat(&shared.shard, HEARTBEAT_WAIT).await {
+        Beat::Alive => return "ok\n".into_response(),
+        // While stopping it ends before the outputs do.
+        Beat::Ended if shared.stopping.load(Relaxed) => return "ok\n".into_response(),
+        Beat::Ended => "the shard's thread has ended\n",
+        Beat::Late => "the shard's thread does not answer\n",
     };
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    let why = shared.not_ready();
+    if why.is_empty() {
+        return "ready\n".into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, why.join("\n") + "\n").into_response()
 }
 
 /// Has the worker read the kernel's drop counts, so that what is shown is of now.

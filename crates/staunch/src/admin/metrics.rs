@@ -128,9 +128,20 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         copies.row(&[output, ("outcome", "expired"), ("reason", "")], row.expired as f64);
         loss_rows(&mut copies, output, &row.losses);
     }
+    let mut bytes = family(out, "staunch_output_bytes_lost_total", "counter", "Bytes of lost copies.");
+    page.outputs.iter().for_each(|row| loss_rows(&mut bytes, ("output", &row.name), &row.losses_bytes));
+    let mut errors = family(out, "staunch_output_system_errors_total", "counter", "Errors by their word.");
+    for row in &page.outputs {
+        for (word, count) in &row.errors_by {
+            errors.row(&[("output", &row.name), ("error", word)], *count as f64);
+        }
+    }
     type Read = fn(&accounts::OutputRow) -> f64;
-    let rows: [(&'static str, &str, &str, Read); 12] = [
+    let rows: [(&'static str, &str, &str, Read); 17] = [
         ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| row.copies as f64),
+        ("staunch_output_bytes_routed_total", "counter", "Bytes of the copies routed to it.", |row| {
+            row.bytes_routed as f64
+        }),
         ("staunch_output_bytes_delivered_total", "counter", "Bytes delivered.", |row| {
             row.bytes_delivered as f64
         }),
@@ -145,12 +156,24 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_waiting_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
             row.bytes_waiting as f64
         }),
-        ("staunch_output_waiting_bytes_max", "gauge", "Most bytes that the queue may hold.", |row| {
+        ("staunch_output_waiting_high", "gauge", "Most copies that have waited so far.", |row| {
+            row.waiting_high as f64
+        }),
+        ("staunch_output_waiting_bytes_high", "gauge", "Most bytes that have waited so far.", |row| {
+            row.bytes_waiting_high as f64
+        }),
+        ("staunch_output_waiting_max", "gauge", "Bound of the queue in copies, 0 for none.", |row| {
+            row.records_max as f64
+        }),
+        ("staunch_output_waiting_bytes_max", "gauge", "Bound of the queue in bytes.", |row| {
             row.bytes_max as f64
         }),
         ("staunch_output_oldest_seconds", "gauge", "Age of the oldest waiting copy.", |row| row.oldest_s),
         ("staunch_output_up", "gauge", "1 while the endpoint takes copies.", |row| {
-            f64::from(u8::from(row.state == "up"))
+            f64::from(u8::from(matches!(row.state, "up" | "degraded")))
+        }),
+        ("staunch_output_degraded", "gauge", "1 while the queue of a live endpoint is nearly full.", |row| {
+            f64::from(u8::from(row.state == "degraded"))
         }),
         ("staunch_output_down", "gauge", "1 while attempts to reach the endpoint fail.", |row| {
             f64::from(u8::from(row.state == "down"))

@@ -35,12 +35,12 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
-use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
-use crate::{admin, outputs};
+use crate::{admin, outputs, sources};
 
 /// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
 const SOURCES_STOP_MAX: Duration = Duration::from_millis(1500);
@@ -65,6 +65,8 @@ pub(crate) struct Running {
     pub(crate) shared: Arc<Shared>,
     pub(crate) listeners: Listeners,
     pub(crate) outputs: JoinSet<()>,
+    /// Checks of endpoints.
+    pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
     worker: std::thread::JoinHandle<()>,
 }
@@ -160,6 +162,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         healthy: AtomicBool::new(healthy),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
+        heartbeat: Heartbeat::default(),
         directory: Arc::new(directory),
         room,
         kernel: kernel_view,
@@ -177,7 +180,9 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     ports.serve(&shared, &stopped)?;
     spawn_watches(&shared, &stopped, key_flush_reports);
-    Ok(Running { shared, listeners, outputs, stop, worker })
+    let mut checks = JoinSet::new();
+    outputs::check::spawn(&mut checks, &shared);
+    Ok(Running { shared, listeners, outputs, checks, stop, worker })
 }
 
 /// An empty queue for each output.
@@ -188,7 +193,7 @@ fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
         .collect()
 }
 
-/// The tasks that only look on; they end with the daemon.
+/// The tasks that only look on and tell; they end with the daemon.
 fn spawn_watches(
     shared: &Arc<Shared>,
     stopped: &watch_channel::Receiver<bool>,
@@ -197,12 +202,13 @@ fn spawn_watches(
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { shared, mut listeners, mut outputs, stop, worker } = running;
+    let Running { shared, mut listeners, mut outputs, mut checks, stop, worker } = running;
     shared.stopping.store(true, Relaxed);
     supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
@@ -229,6 +235,7 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
     }
+    checks.shutdown().await;
     stop.send_replace(true);
     if worker.join().is_err() {
         tracing::error!("the shard's thread panicked");

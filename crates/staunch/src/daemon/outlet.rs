@@ -4,13 +4,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use deliver::EndpointState;
 use deliver::plan::QueueLimits;
 use deliver::queue::{Appended, Block, MemoryQueue};
+use deliver::{EndpointState, Status};
 use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
 use crate::outputs::errors::ErrorCounts;
+
+/// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
+const DEGRADED_PERCENT: u64 = 80;
+
+/// What an output's check has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckState {
+    /// Whether enough results say that the endpoint is well.
+    pub up: bool,
+    /// How the last check failed, in a word; none when it did not.
+    pub failure: Option<&'static str>,
+}
+
+/// Where an output stands, as the API shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownState {
+    /// The state.
+    pub word: &'static str,
+    /// The last failure in a word; empty for none.
+    pub last_error: &'static str,
+    /// How long it has been so, in nanoseconds; 0 before the first attempt.
+    pub for_ns: u64,
+}
 
 /// Between the shard, which appends, and the output's task or thread, which takes.
 #[derive(Debug)]
@@ -32,6 +55,12 @@ pub struct Outlet {
     sender_copies: AtomicU64,
     sender_bytes: AtomicU64,
     state: Mutex<Option<EndpointState>>,
+    /// What its check has found, and since when; none without a check.
+    checked: Mutex<Option<(CheckState, u64)>>,
+    /// A task checks it.
+    has_checks: AtomicBool,
+    /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
+    degraded_since_ns: AtomicU64,
     /// No new blocks come: drain, then end.
     stopping: AtomicBool,
     /// Monotonic nanosecond at which draining ends.
@@ -54,6 +83,9 @@ impl Outlet {
             sender_copies: AtomicU64::new(0),
             sender_bytes: AtomicU64::new(0),
             state: Mutex::new(None),
+            checked: Mutex::new(None),
+            has_checks: AtomicBool::new(false),
+            degraded_since_ns: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
@@ -67,7 +99,15 @@ impl Outlet {
 
     /// Appends a block. What cannot wait at a full queue is shed there and counted.
     pub fn append(&self, block: Block, now: Now) {
-        let appended = self.queue().append(block, now);
+        let appended = {
+            let mut queue = self.queue();
+            let appended = queue.append(block, now);
+            if self.is_nearly_full(&queue) {
+                // It stays as it is when it is set already.
+                let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
+            }
+            appended
+        };
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
             let shed = CopyOutcome::Shed(Shed::QueueFull);
@@ -81,6 +121,15 @@ impl Outlet {
         let queue = self.queue();
         let nothing_waits = queue.is_empty() && self.sender_copies.load(Relaxed) == 0;
         nothing_waits || queue.has_room(bytes, records)
+    }
+
+    fn is_nearly_full(&self, queue: &MemoryQueue) -> bool {
+        let limits = queue.limits();
+        let past = |held: u64, most: u64| {
+            most > 0 && u128::from(held) * 100 > u128::from(most) * u128::from(DEGRADED_PERCENT)
+        };
+        past(self.account.bytes_waiting.load(Relaxed), limits.bytes_max)
+            || past(self.account.copies_waiting(), limits.records_max)
     }
 
     /// Wakes the output, to look at its queue or at its orders.
@@ -112,6 +161,47 @@ impl Outlet {
         self.sender_copies.store(copies, Relaxed);
         self.sender_bytes.store(bytes, Relaxed);
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&self.queue()) {
+            self.degraded_since_ns.store(0, Relaxed);
+        }
+    }
+
+    /// True for the one caller that may begin to check the endpoint; false while somebody does.
+    pub fn begin_checks(&self) -> bool {
+        !self.has_checks.swap(true, Relaxed)
+    }
+
+    /// Told by whoever checks as the last act: nothing is known any more.
+    pub fn end_checks(&self) {
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.has_checks.store(false, Relaxed);
+    }
+
+    /// Tells what the endpoint's check has found.
+    pub fn set_checked(&self, found: CheckState, now: Now) {
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let since_ns = checked.filter(|(before, _)| before.up == found.up).map(|(_, since_ns)| since_ns);
+        *checked = Some((found, since_ns.unwrap_or(now.mono_ns)));
+    }
+
+    /// Where the output stands: what sending has shown, unless a check says that the endpoint is down; and
+    /// `degraded` while it takes what it is sent but its queue is nearly full.
+    pub fn shown(&self, now: Now) -> ShownState {
+        let shown = |word, last_error, since_ns: u64| {
+            let for_ns = now.mono_ns.saturating_sub(since_ns);
+            ShownState { word, last_error, for_ns }
+        };
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((CheckState { up: false, failure }, since_ns)) = checked {
+            return shown("down", failure.unwrap_or("check_failed"), since_ns);
+        }
+        let Some(state) = self.state() else { return ShownState { word: "new", last_error: "", for_ns: 0 } };
+        let last_error = state.last_failure.map_or("", |(failure, _)| failure.word());
+        let degraded_since_ns = self.degraded_since_ns.load(Relaxed);
+        if degraded_since_ns != 0 && matches!(state.status, Status::Up | Status::Idle) {
+            return shown("degraded", last_error, degraded_since_ns);
+        }
+        shown(state.status.word(), last_error, state.since_ns)
     }
 
     /// State of the endpoint; none before the first attempt.
@@ -155,5 +245,70 @@ impl Outlet {
     /// True when the task has ended.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deliver::Failure;
+    use model::SECOND_NS;
+
+    use super::*;
+
+    fn at(s: u64) -> Now {
+        Now::default().plus_ns(s * SECOND_NS)
+    }
+
+    fn endpoint(status: Status, since_s: u64) -> EndpointState {
+        let last_failure = (status == Status::Down).then(|| (Failure::Refused, at(since_s)));
+        EndpointState { status, since_ns: at(since_s).mono_ns, attempts: 0, last_failure }
+    }
+
+    fn shown(outlet: &Outlet, s: u64) -> (&'static str, &'static str, u64) {
+        let ShownState { word, last_error, for_ns } = outlet.shown(at(s));
+        (word, last_error, for_ns / SECOND_NS)
+    }
+
+    #[test]
+    fn a_check_that_says_down_is_believed_before_what_sending_has_shown() {
+        let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
+        assert_eq!(shown(&outlet, 5), ("new", "", 0));
+        outlet.publish(0, 0, endpoint(Status::Up, 2));
+        assert_eq!(shown(&outlet, 5), ("up", "", 3));
+        outlet.set_checked(CheckState { up: true, failure: Some("check_timeout") }, at(6));
+        assert_eq!(shown(&outlet, 7), ("up", "", 5));
+        for s in [8, 9] {
+            outlet.set_checked(CheckState { up: false, failure: Some("check_answer") }, at(s));
+        }
+        assert_eq!(shown(&outlet, 10), ("down", "check_answer", 2));
+        outlet.publish(0, 0, endpoint(Status::Down, 3));
+        outlet.set_checked(CheckState { up: true, failure: None }, at(11));
+        assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
+    }
+
+    #[test]
+    fn an_output_whose_queue_is_nearly_full_is_degraded_until_it_is_not() {
+        let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
+        for (bytes_max, records_max) in [(1_000_000, 10), (10 * one().memory_bytes(), 0)] {
+            let account = Arc::new(OutputAccount::default());
+            let limits = QueueLimits { bytes_max, records_max, ..QueueLimits::default() };
+            let outlet = Outlet::new("o", limits, &account);
+            outlet.publish(0, 0, endpoint(Status::Up, 1));
+            for _ in 0..8 {
+                outlet.append(one(), at(2));
+            }
+            assert_eq!(shown(&outlet, 5).0, "up", "eight of ten are not over 80 %");
+            outlet.append(one(), at(3));
+            outlet.append(one(), at(4));
+            assert_eq!(shown(&outlet, 5), ("degraded", "", 2));
+            outlet.publish(0, 0, endpoint(Status::Down, 5));
+            assert_eq!(shown(&outlet, 6), ("down", "refused", 1));
+            for _ in 0..2 {
+                let entry = outlet.queue().pop(at(6)).expect("it was appended");
+                entry.settle(CopyOutcome::Delivered);
+            }
+            outlet.publish(0, 0, endpoint(Status::Up, 6));
+            assert_eq!(shown(&outlet, 7), ("up", "", 1));
+        }
     }
 }

@@ -92,6 +92,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     shared.directory.own.set(running.listeners.really_at(&[]));
     let closed = shared.shard.call(move |worker| worker.close_sockets(&gone));
     closed.await.map_err(|_gone| "the shard has ended".to_owned())?;
+    outputs::check::spawn(&mut running.checks, &shared);
     // Nothing is appended to a retired output any more: it sends what waits, however long that takes, and ends.
     for (outlet, _) in
         wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output))

@@ -3,17 +3,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::Now;
 use pipeline::{Accounts, Exchange};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
+use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
 
 /// Most bytes of one source between its connections and the shard.
@@ -61,6 +63,8 @@ pub struct Shared {
     pub ready: AtomicBool,
     /// SIGTERM was taken.
     pub stopping: AtomicBool,
+    /// Asks the shard's thread whether it still turns.
+    pub heartbeat: Heartbeat,
     /// How outputs find their endpoints.
     pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
@@ -86,16 +90,78 @@ impl Shared {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS
     }
 
-    /// Labels of the live endpoints of a cluster, in the ring's own order: what the proxy's `status` lists.
-    ///
-    /// Whoever holds the states of endpoints narrows it to those; until checks say otherwise, all are live.
-    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
-        let wiring = self.wiring.load();
-        wiring.plan.clusters.get(cluster).map(|cluster| cluster.labels.clone()).unwrap_or_default()
+    /// Labels of the live endpoints of a cluster (by its place in the plan), in the ring's own order: what the proxy's
+    /// `status` lists. None when the shard has ended.
+    pub async fn live_labels(&self, cluster: usize) -> Vec<String> {
+        self.shard.call(move |worker| worker.shard.live_labels(cluster)).await.unwrap_or_default()
     }
 
-    /// True when the daemon takes and delivers records.
-    pub fn is_ready(&self) -> bool {
-        self.ready.load(Relaxed) && !self.stopping.load(Relaxed) && self.healthy.load(Relaxed)
+    /// Why the daemon should not be sent records now, a sentence each; none when it should.
+    pub fn not_ready(&self) -> Vec<String> {
+        let mut why = Vec::new();
+        if self.stopping.load(Relaxed) {
+            why.push("stopping".to_owned());
+        } else if !self.ready.load(Relaxed) {
+            why.push("starting".to_owned());
+        }
+        if !self.healthy.load(Relaxed) {
+            why.push("switched down by `health down`".to_owned());
+        }
+        let wiring = self.wiring.load();
+        for (plan, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets) {
+            if !plan.required || is_retired(plan) {
+                continue;
+            }
+            let shown = outlet.shown(Clock::now());
+            if shown.word == "down" {
+                why.push(format!("output `{}` is required and down: {}", plan.name, shown.last_error));
+            }
+        }
+        why
     }
+}
+
+/// A question to the shard's thread, one at a time however many ask.
+#[derive(Debug, Default)]
+pub struct Heartbeat(tokio::sync::Mutex<Option<oneshot::Receiver<()>>>);
+
+/// What a heartbeat has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// The thread has answered.
+    Alive,
+    /// It has not, for as long as it was waited for.
+    Late,
+    /// It has ended.
+    Ended,
+}
+
+impl Heartbeat {
+    /// Asks, and waits for the answer for at most so long. A question without an answer is not asked twice.
+    pub async fn beat(&self, shard: &ShardHandle, at_most: Duration) -> Beat {
+        let answer = async {
+            let mut asked = self.0.lock().await;
+            let answer = asked.get_or_insert_with(|| shard.call(|_worker| ()));
+            // Cancel-safe: the question stays for whoever comes next.
+            let answered = answer.await;
+            *asked = None;
+            answered
+        };
+        match tokio::time::timeout(at_most, answer).await {
+            Ok(Ok(())) => Beat::Alive,
+            Ok(Err(_gone)) => Beat::Ended,
+            Err(_late) => Beat::Late,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_does_not_answer_is_asked_once() {
+    let (heartbeat, shard) = (Heartbeat::default(), ShardHandle::new().expect("a descriptor is free"));
+    for _ in 0..3 {
+        assert_eq!(heartbeat.beat(&shard, Duration::from_millis(5)).await, Beat::Late);
+    }
+    assert_eq!(shard.waiting(), 1);
+    shard.end();
+    assert_eq!(heartbeat.beat(&shard, Duration::from_secs(30)).await, Beat::Ended);
 }

@@ -1,4 +1,5 @@
-//! What asks the daemon from outside to stop or to reload: signals, or what Windows has instead.
+//! What asks the daemon from outside to stop or to reload: signals, or what Windows has instead. `staunch top` ends with
+//! any of them.
 
 use std::io;
 

@@ -116,6 +116,18 @@ impl ShardHandle {
         receiver
     }
 
+    /// Calls that wait for the worker.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.jobs().waiting.len()
+    }
+
+    /// As if the worker had ended.
+    #[cfg(test)]
+    pub(crate) fn end(&self) {
+        drop(TellEnd(self.clone()));
+    }
+
     /// Wakes the worker to look at the exchange.
     pub fn wake(&self) {
         if self.asleep.load(Relaxed) {

@@ -44,7 +44,7 @@ pub async fn run(locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: 
         driver.tell();
         match next {
             Next::Turn => tokio::task::yield_now().await,
-            Next::Rest { for_room } => driver.rest(for_room).await,
+            Next::Rest => driver.rest().await,
         }
     }
     driver.sender.finish_stop(&mut driver.outlet.queue(), Clock::now());
@@ -57,8 +57,8 @@ pub async fn run(locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: 
 enum Next {
     /// There is more to do at once.
     Turn,
-    /// Nothing until something happens; also until the socket has room.
-    Rest { for_room: bool },
+    /// Nothing until something happens.
+    Rest,
 }
 
 /// A sender with its socket.
@@ -74,6 +74,8 @@ struct Driver {
     address: Option<SocketAddr>,
     /// The sender waits to be told of a socket.
     opening: bool,
+    /// The socket had no room for the last packet.
+    full: bool,
     /// The system's words for the last failure.
     words: Option<String>,
     alarm: Alarm,
@@ -90,6 +92,7 @@ impl Driver {
             socket: None,
             address: None,
             opening: false,
+            full: false,
             words: None,
             alarm: Alarm::new(),
         }
@@ -103,7 +106,6 @@ impl Driver {
         {
             self.failed(&error, now);
         }
-        let mut for_room = false;
         for _call in 0..CALLS_MAX {
             let action = self.sender.poll(&mut self.outlet.queue(), PACKETS_MAX, now);
             match action {
@@ -114,16 +116,19 @@ impl Driver {
                 DatagramAction::Send(packets) => {
                     let sent = match &self.socket {
                         Some(socket) => {
-                            self.writer.send(socket.as_fd(), packets.bytes, packets.spans, Wait::No)
+                            socket.try_send(|fd| self.writer.send(fd, packets.bytes, packets.spans, Wait::No))
                         }
                         None => Err(io::ErrorKind::NotConnected.into()),
                     };
                     match sent {
-                        Ok(packets) => self.sender.on_sent(packets, now),
-                        Err(error) => for_room = self.failed(&error, now) == SendError::WouldBlock,
+                        Ok(packets) => {
+                            self.full = false;
+                            self.sender.on_sent(packets, now);
+                        }
+                        Err(error) => self.failed(&error, now),
                     }
                 }
-                DatagramAction::WaitUntil(_) | DatagramAction::Idle => return Next::Rest { for_room },
+                DatagramAction::WaitUntil(_) | DatagramAction::Idle => return Next::Rest,
             }
             // An error that waits in the socket is asked for between turns.
             if self.sender.asks_for_error(now) {
@@ -134,8 +139,10 @@ impl Driver {
     }
 
     /// Reports an error of the socket to the sender.
-    fn failed(&mut self, error: &io::Error, now: Now) -> SendError {
+    fn failed(&mut self, error: &io::Error, now: Now) {
         let why = send_error(error, self.locator.to());
+        // Of a lack of memory (ENOBUFS) no socket tells when it is over: the sender's pause has to do.
+        self.full = error.kind() == io::ErrorKind::WouldBlock;
         if why != SendError::WouldBlock {
             self.outlet.errors.count(error);
             self.words = Some(error.to_string());
@@ -144,7 +151,6 @@ impl Driver {
         if why == SendError::Refused {
             self.turn_to_next_address();
         }
-        why
     }
 
     /// Makes the socket that the sender has asked for, if it is known where it shall lead to.
@@ -176,6 +182,7 @@ impl Driver {
     fn take(&mut self, socket: DatagramSocket, address: Option<SocketAddr>) {
         self.writer.begin(socket.as_fd());
         self.socket = Some(socket);
+        self.full = false;
         self.address = address;
     }
 
@@ -226,13 +233,13 @@ impl Driver {
         publish(&self.outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
     }
 
-    async fn rest(&mut self, for_room: bool) {
+    async fn rest(&mut self) {
         // A sender that has just come to its end has nothing to wait for.
         if self.sender.stopped() {
             return;
         }
         let wake_ns = self.sender.wake_ns();
-        let socket = self.socket.as_ref().filter(|_| for_room);
+        let socket = self.socket.as_ref().filter(|_| self.full);
         let writable = async {
             match socket {
                 Some(socket) => socket.writable().await,
@@ -243,7 +250,10 @@ impl Driver {
         tokio::select! {
             () = self.outlet.woken() => {}
             () = self.alarm.ring(wake_ns) => {}
-            _room = writable => self.sender.on_writable(),
+            _room = writable => {
+                self.full = false;
+                self.sender.on_writable();
+            }
             () = self.locator.changed() => self.moved(Clock::now()),
         }
     }
@@ -294,6 +304,8 @@ fn send_error(error: &io::Error, to: &Destination) -> SendError {
         Some(errno::EMSGSIZE) => SendError::TooBig,
         Some(errno::ECONNRESET | errno::ENOTCONN) => SendError::Gone,
         _ if error.kind() == io::ErrorKind::NotConnected => SendError::Gone,
+        // Said by the runtime, which knows that there is no room since the last call.
+        _ if error.kind() == io::ErrorKind::WouldBlock => SendError::WouldBlock,
         _ => SendError::Other,
     }
 }

@@ -1,5 +1,6 @@
 //! Outputs: a task or thread for each, driving its sender (`deliver`) with a real socket or file.
 
+pub mod check;
 pub mod datagram;
 pub mod errors;
 pub mod file;

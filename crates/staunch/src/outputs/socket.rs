@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 
 use crate::sys::{AsFd, BorrowedFd, UnixDatagram, UnixStream};
@@ -53,6 +54,17 @@ impl DatagramSocket {
             DatagramSocket::Unix(socket) => socket.take_error(),
         };
         error.ok().flatten()
+    }
+
+    /// Sends by `send`, which makes the system call itself. When that would block, [`Self::writable`] waits from then on.
+    ///
+    /// # Errors
+    /// Those of `send`; also would block before the system has told for the first time that there is room.
+    pub fn try_send(&self, send: impl FnOnce(BorrowedFd<'_>) -> io::Result<usize>) -> io::Result<usize> {
+        match self {
+            DatagramSocket::Udp(socket) => socket.try_io(Interest::WRITABLE, || send(socket.as_fd())),
+            DatagramSocket::Unix(socket) => socket.try_io(Interest::WRITABLE, || send(socket.as_fd())),
+        }
     }
 
     /// Resolves when the socket may have room again.

@@ -183,7 +183,7 @@ async fn serve(stream: Stream, source: StreamSource, shared: Arc<Shared>, mut st
 }
 
 /// Resolves when the daemon stops. Cancel-safe.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A channel whose sender is gone means the same.
     let _stopped = stop.wait_for(|stop| *stop).await;
 }
@@ -266,7 +266,7 @@ fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>
 }
 
 /// Hands a batch to the shard; waits while it is full.
-async fn hand_on(batch: SampleBatch, shared: &Shared) {
+pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) {
     let mut batch = batch;
     if batch.receipt.records() == 0 && batch.tally == model::Tally::default() {
         settle_nothing(batch.receipt);

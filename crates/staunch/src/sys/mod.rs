@@ -46,8 +46,8 @@ pub use socket::{
 #[cfg(unix)]
 pub use time::{monotonic_ns, realtime_ns};
 pub use unix_socket::{
-    UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, set_mode, unix_listener,
-    unix_offered,
+    UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, set_mode, socket_inode,
+    unix_listener, unix_offered,
 };
 pub use wait::{Waker, Watch, wait_readable};
 

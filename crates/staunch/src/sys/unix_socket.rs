@@ -5,6 +5,8 @@ use std::path::Path;
 
 use socket2::Socket;
 
+use super::BorrowedFd;
+
 #[cfg(unix)]
 pub use tokio::net::{UnixDatagram, UnixListener, UnixStream};
 
@@ -38,6 +40,15 @@ mod on_this_system {
         found.file_type().is_socket()
     }
 
+    /// The number that the system's tables (`/proc/net/udp`) know a socket by.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left, or the system has no such tables.
+    pub fn socket_inode(socket: BorrowedFd<'_>) -> io::Result<u64> {
+        let copy = socket.try_clone_to_owned()?;
+        Ok(std::fs::File::from(copy).metadata()?.ino())
+    }
+
     /// Sets the permissions of a file.
     ///
     /// # Errors
@@ -54,7 +65,7 @@ mod on_this_system {
 
 #[cfg(windows)]
 mod on_this_system {
-    use super::super::handle::{AsFd, BorrowedFd};
+    use super::super::handle::AsFd;
     use super::*;
 
     fn none() -> io::Error {
@@ -87,6 +98,10 @@ mod on_this_system {
 
     pub fn is_socket(_found: &std::fs::Metadata) -> bool {
         false
+    }
+
+    pub fn socket_inode(_socket: BorrowedFd<'_>) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     pub fn set_mode(_path: &Path, _mode: u32) -> io::Result<()> {

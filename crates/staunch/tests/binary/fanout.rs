@@ -1,0 +1,197 @@
+//! Fan-out with endpoints that are dead, blocked, unknown or too narrow: each is named and counted, and none of them
+//! costs the others a datagram (spec statsd §14, §17 A13).
+
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use serde_json::Value;
+
+use crate::support::traffic::send_all;
+use crate::support::{Builder, Daemon, PATIENCE, udp, wait_for};
+
+/// Longer than any UDP datagram may be, and still one that a unix socket takes in.
+const OVERSIZE_BYTES: usize = 65_520;
+
+/// Packets of a reader that expects so many, in order of arrival.
+fn read_unix(path: &Path, packets: usize) -> JoinHandle<Vec<Vec<u8>>> {
+    let socket = UnixDatagram::bind(path).expect("a path of our own");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+    std::thread::spawn(move || read(packets, |buffer| socket.recv(buffer)))
+}
+
+fn read(packets: usize, mut receive: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> Vec<Vec<u8>> {
+    let mut buffer = vec![0; 70_000];
+    let mut got = Vec::new();
+    while got.len() < packets {
+        match receive(&mut buffer) {
+            Ok(len) => got.push(buffer[..len].to_vec()),
+            Err(_nothing_more) => break,
+        }
+    }
+    got
+}
+
+/// The row of an output whose sum holds, and what is neither delivered nor lost yet.
+#[track_caller]
+fn settled(daemon: &Daemon, name: &str) -> (Value, u64) {
+    let row = daemon.output(name);
+    let number = |member: &str| Daemon::number(&row, member);
+    let lost =
+        number("shed") + number("refused") + number("filtered") + number("expired") + number("internal");
+    assert_eq!(number("copies"), number("delivered") + lost + number("waiting"), "{row}");
+    (row.clone(), number("waiting"))
+}
+
+/// How many records an output is said to have lost at the stop.
+fn lost_at_stop(stderr: &str, name: &str) -> u64 {
+    let begin = format!("output `{name}`: ");
+    let line = stderr.lines().find(|line| line.contains(&begin) && line.contains("could not be delivered"));
+    let rest = line.and_then(|line| line.split(&begin).nth(1));
+    rest.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn endpoints_that_are_dead_blocked_unknown_or_narrow_are_named_and_harmless() {
+    let live = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    live.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+    let live_at = live.local_addr().expect("it is bound");
+    // What does not come from its peer is refused there, and nobody else gets the port.
+    let dead = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    dead.connect(live_at).expect("a loopback address");
+    let dead_at = dead.local_addr().expect("it is bound");
+    let toml = format!(
+        "stop_timeout = \"1s\"\n\
+         [sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\", \"unixgram://in\"]\n\
+         [outputs.live]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://{live_at}\"]\n\
+         [outputs.dead]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://{dead_at}\"]\n\
+         [outputs.nowhere]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://nothing.invalid:8125\"]\n\
+         [outputs.wide]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unixgram://wide\"]\n\
+         [outputs.blocked]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unixgram://blocked\"]\n"
+    );
+    let builder = Builder::native(&toml);
+    let folder = builder.folder().to_owned();
+    // Few enough to fit into the receive buffer of a reader that does not get to run.
+    let mut packets: Vec<Vec<u8>> = (0..200).map(|n| format!("n{n}:1|c").into_bytes()).collect();
+    packets.push(Vec::new());
+    let all = packets.len() + 1;
+    let wide = read_unix(&folder.join("wide"), all);
+    let _never_read = UnixDatagram::bind(folder.join("blocked")).expect("a path of our own");
+    let live = std::thread::spawn(move || read(all - 1, |buffer| live.recv(buffer)));
+    let mut daemon = builder.start();
+    let oversize = vec![b'x'; OVERSIZE_BYTES];
+    let unix = UnixDatagram::unbound().expect("a socket");
+    unix.send_to(&oversize, folder.join("in")).expect("it is there");
+    send_all(&udp(daemon.at("app", "udp")), &packets);
+
+    let mut got = live.join().expect("it read");
+    got.sort();
+    packets.sort();
+    assert!(got == packets, "{} of {} packets", got.len(), packets.len());
+    packets.push(oversize);
+    packets.sort();
+    let mut got = wide.join().expect("it read");
+    got.sort();
+    assert!(got == packets, "{} of {} packets", got.len(), packets.len());
+    let all = all as u64;
+    daemon.wait_output("live", "losses/shed/too_big", 1);
+    daemon.wait_output("live", "errors_by/EMSGSIZE", 1);
+    daemon.wait_output("live", "delivered", all - 1);
+    daemon.wait_output("wide", "delivered", all);
+    daemon.wait_output("live", "losses_bytes/shed/too_big", OVERSIZE_BYTES as u64);
+    wait_for("the dead one to be down", || (daemon.output("dead")["state"] == "down").then_some(()));
+    wait_for("the unknown one to be down", || {
+        (daemon.output("nowhere")["last_error"] == "unresolved").then_some(())
+    });
+    for name in ["live", "dead", "nowhere", "wide", "blocked"] {
+        assert_eq!(Daemon::number(&daemon.output(name), "copies"), all, "{name}");
+        assert_eq!(Daemon::number(&daemon.output(name), "connects") == 0, name == "nowhere", "{name}");
+    }
+    let (dead, waits) = settled(&daemon, "dead");
+    assert!(dead["last_error"] == "refused" && Daemon::number(&dead, "errors_by/ECONNREFUSED") > 0, "{dead}");
+    assert!(waits > 0 && Daemon::number(&dead, "refused") > 0, "{dead}");
+    let (nowhere, waits_for_name) = settled(&daemon, "nowhere");
+    assert!(nowhere["state"] == "down" && waits_for_name == all, "{nowhere}");
+    let (blocked, waits_for_room) = settled(&daemon, "blocked");
+    assert!(waits_for_room > 0, "{blocked}");
+    assert_eq!(Daemon::number(&blocked, "delivered") + waits_for_room, all, "{blocked}");
+    // None of them holds up the stop, and what they lose is told to the record.
+    daemon.stop();
+    let stderr = daemon.stderr();
+    assert_eq!(lost_at_stop(&stderr, "nowhere"), waits_for_name, "{stderr}");
+    assert_eq!(lost_at_stop(&stderr, "blocked"), waits_for_room, "{stderr}");
+    assert!(lost_at_stop(&stderr, "live") + lost_at_stop(&stderr, "wide") == 0, "{stderr}");
+    assert!(stderr.contains("udp://nothing.invalid:8125 is down"), "{stderr}");
+}
+
+#[test]
+fn one_blocked_endpoint_among_five_costs_the_other_four_nothing() {
+    const PACKETS: usize = 50_000;
+    const RECORDS_MAX: u64 = 10_000;
+    let live: Vec<String> = (0..4).map(|at| format!("live{at}")).collect();
+    let to: Vec<String> = live.iter().map(|path| format!("unixgram://{path}")).collect();
+    let toml = format!(
+        "stop_timeout = \"1s\"\n\
+         [sources.app]\ntype = \"statsd\"\nlisten = [\"unixgram://in\"]\n\
+         [outputs.live]\ntype = \"unix\"\nfrom = [\"app\"]\nto = {to:?}\n\
+         [outputs.blocked]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unixgram://blocked\"]\n\
+         [outputs.blocked.queue]\nrecords_max = {RECORDS_MAX}\n"
+    );
+    let builder = Builder::native(&toml);
+    let folder = builder.folder().to_owned();
+    let readers: Vec<_> = live.iter().map(|path| read_unix(&folder.join(path), PACKETS)).collect();
+    let _never_read = UnixDatagram::bind(folder.join("blocked")).expect("a path of our own");
+    let mut daemon = builder.start();
+    let socket = UnixDatagram::unbound().expect("a socket");
+    socket.connect(folder.join("in")).expect("it is there");
+    for number in 0..PACKETS {
+        // A unix socket that is full makes its sender wait: nothing is lost on the way in.
+        socket.send(format!("n{number}:1|c").as_bytes()).expect("it is there");
+    }
+    for reader in readers {
+        let got = reader.join().expect("it read");
+        assert_eq!(got.len(), PACKETS);
+        for (number, packet) in got.iter().enumerate() {
+            assert_eq!(packet[..], *format!("n{number}:1|c").as_bytes(), "each once, in order");
+        }
+    }
+    let all = PACKETS as u64;
+    daemon.wait_source("app", "routed", all);
+    for path in &live {
+        daemon.wait_output(&format!("live/{path}"), "delivered", all);
+    }
+    let (blocked, waits) = settled(&daemon, "blocked");
+    assert_eq!(Daemon::number(&blocked, "copies"), all);
+    assert!(waits > 0 && waits <= RECORDS_MAX, "{blocked}");
+    assert!(Daemon::number(&blocked, "waiting_high") <= RECORDS_MAX, "{blocked}");
+    assert_eq!(Daemon::number(&blocked, "losses/shed/queue_full"), Daemon::number(&blocked, "shed"));
+    assert!(Daemon::number(&blocked, "shed") >= all - 2 * RECORDS_MAX, "{blocked}");
+    let states: BTreeSet<String> = ["up", "degraded", "starting", "down"].map(str::to_owned).into();
+    assert!(blocked["state"].as_str().is_some_and(|state| states.contains(state)), "{blocked}");
+    daemon.stop();
+    assert_eq!(lost_at_stop(&daemon.stderr(), "blocked"), waits, "{}", daemon.stderr());
+}
+
+#[test]
+fn the_probes_of_an_orchestrator_are_answered() {
+    let mut daemon = Builder::native(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n\
+         [[management]]\nlisten = \"127.0.0.1:0\"\n",
+    )
+    .start();
+    let answer = |path: &str| {
+        let answer = daemon.get(path);
+        (answer.status, answer.body)
+    };
+    assert_eq!(answer("/healthz"), (200, "ok\n".into()));
+    assert_eq!(answer("/ready"), (200, "ready\n".into()));
+    let mut management = std::net::TcpStream::connect(daemon.management()).expect("it is there");
+    std::io::Write::write_all(&mut management, b"health down\n").expect("it is read");
+    wait_for("the order to be taken", || (answer("/ready").0 == 503).then_some(()));
+    assert_eq!(answer("/ready").1, "switched down by `health down`\n");
+    assert_eq!(answer("/healthz"), (200, "ok\n".into()), "it lives all the same");
+    daemon.stop();
+}
