@@ -5,10 +5,12 @@ mod code;
 pub mod diagnostic;
 mod fanout;
 pub mod import;
+mod loops;
 mod native;
 pub mod options;
 pub mod plan;
 pub mod text;
 
 pub use fanout::{Fanout, Written, fanout, fanout_source, fanout_target};
+pub use loops::own_loops;
 pub use native::{Format, SECTIONS_MAX, check, defaults, print};

@@ -87,3 +87,32 @@ fn an_aggregation_that_stays_keeps_its_window() {
     world.shard.stop(START, &mut world.routed);
     assert_eq!(world.lines(), ["stats_counts.hits 7"]);
 }
+
+#[test]
+fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
+    let plan = |ports: &[u16], placement: &str| {
+        let to: Vec<String> = ports.iter().map(|port| format!("\"udp://127.0.0.1:{port}\"")).collect();
+        let text = format!(
+            "[sources.s]\ntype = \"statsd\"\n[outputs.o]\ntype = \"udp\"\nfrom = [\"s\"]\nto = [{}]\n\
+             placement = \"{placement}\"\n",
+            to.join(", ")
+        );
+        let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
+        plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
+    };
+    let names = |plan: &Plan| -> Vec<String> {
+        let members = plan.clusters[0].members.iter();
+        members.map(|id| plan.outputs[id.index()].name.clone()).collect()
+    };
+    let mut laid = plan(&[1, 2, 3], "ketama");
+    // One goes and one comes, in front; then they return in another order.
+    for (ports, places) in [(&[4, 2, 3][..], &[3, 1, 2][..]), (&[3, 1], &[2, 4]), (&[4, 2, 3], &[5, 6, 2])] {
+        let new = plan(ports, "ketama");
+        laid = pipeline::laid_over(&laid, &new);
+        assert_eq!(names(&laid), names(&new), "{ports:?}");
+        let at: Vec<usize> = laid.clusters[0].members.iter().map(|id| id.index()).collect();
+        assert_eq!(at, places, "{ports:?}");
+        let fed = laid.clusters[0].members.iter().all(|id| !laid.outputs[id.index()].from.is_empty());
+        assert!(fed, "{ports:?}");
+    }
+}

@@ -186,6 +186,13 @@ fn feeds<'a>(
         } else if let Some(diagnostic) = mismatch(one, name, *feed, names) {
             wrong.push(diagnostic.at(*place));
         } else {
+            if one.section == Some(Section::OutputEventFile)
+                && names.named[*at].section == Some(Section::SourceSelf)
+            {
+                let message = format!("{} gets nothing from `{name}`", one.whose);
+                let label = "the daemon's own figures hold no events";
+                wrong.push(Diagnostic::warning(Code::NoEffect, message).at(*place).label(label));
+            }
             feeds.push(*feed);
         }
     }

@@ -86,7 +86,7 @@ const fn row(
 
 const SELF_ABOUT: &str = "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
 const AGGREGATES_ABOUT: &str = "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
-const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. An endpoint that is down gets nothing until it is up; a cluster gives its keys to the others meanwhile.";
+const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
 
 /// Heading in TOML, and what the section is for.
 pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
@@ -960,7 +960,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Whole { min: 0, max: u32::MAX as u64 },
         Absent("0, no cap"),
         "100000",
-        "Most distinct series (name and tags); lines of further ones end as `filtered`.",
+        "Most distinct series (name and tags); lines of further ones are shed as `series_max`.",
         "Each takes 8 to 32 bytes.",
     ),
     row(

@@ -82,7 +82,8 @@ impl Copies<'_> {
                 }
                 Place::Cluster(cluster) => {
                     let (number, form) = (cluster.members.len(), cluster.placement.name());
-                    (&*cluster.name, format!("each line to one of {number} endpoints ({form})"))
+                    let plural = if number == 1 { "" } else { "s" };
+                    (&*cluster.name, format!("each line to one of {number} endpoint{plural} ({form})"))
                 }
                 Place::Transform(name, outputs) if outputs.is_empty() => {
                     (*name, "aggregated, for no output".into())

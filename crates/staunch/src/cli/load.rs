@@ -1,7 +1,7 @@
 //! From a file's name to a checked plan and what there is to say about it. Used by run, check, import and reload.
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 use anyhow::Context;
@@ -42,9 +42,34 @@ impl Loaded {
         render(self.source(), &self.diagnostics, wants_colour(std::io::stderr().is_terminal()))
     }
 
+    /// Adds what the file cannot show: endpoints at addresses of this machine that lead back to the daemon.
+    fn without_loops(mut self) -> Loaded {
+        let loops = self.plan.as_ref().map(|plan| config::own_loops(plan, is_own)).unwrap_or_default();
+        self.diagnostics.extend(loops);
+        self
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         has_errors(&self.diagnostics) || self.plan.is_none()
     }
+}
+
+/// Whether an address is this machine's: then it can be bound. Where the system binds others too, nobody knows.
+fn is_own(ip: IpAddr) -> bool {
+    let family = if ip.is_ipv4() { "ipv4" } else { "ipv6" };
+    let setting = format!("/proc/sys/net/{family}/ip_nonlocal_bind");
+    let binds_any = std::fs::read_to_string(setting).is_ok_and(|set| set.trim() != "0");
+    !binds_any && !ip.is_multicast() && UdpSocket::bind((ip, 0)).is_ok()
+}
+
+#[test]
+fn the_machines_addresses_are_known() {
+    let ip = |text: &str| text.parse().expect("an address");
+    assert!(!is_own(ip("192.0.2.1")), "kept for documentation");
+    assert!(!is_own(ip("239.1.2.3")), "a group, not a machine");
+    let nonlocal = std::fs::read_to_string("/proc/sys/net/ipv4/ip_nonlocal_bind");
+    let nonlocal = nonlocal.is_ok_and(|set| set.trim() != "0");
+    assert_eq!(is_own(ip("127.0.0.1")), !nonlocal);
 }
 
 fn read(file: &Path) -> anyhow::Result<(String, String)> {
@@ -77,7 +102,7 @@ pub(crate) fn native(file: &Path) -> anyhow::Result<Loaded> {
     );
     let format = Format::of_name(&name);
     let (plan, diagnostics) = config::check(Source { name: &name, text: &text }, format);
-    Ok(Loaded { plan, diagnostics, name, text })
+    Ok(Loaded { plan, diagnostics, name, text }.without_loops())
 }
 
 /// Reads a config of node's statsd or Net::Statsd::Server.
@@ -99,7 +124,7 @@ pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
         None => import::detect(&text),
     };
     let (plan, diagnostics) = import::statsd(&text, &environment, compat, original.ignore_unknown_backends);
-    Ok(Loaded { plan, diagnostics, name, text })
+    Ok(Loaded { plan, diagnostics, name, text }.without_loops())
 }
 
 /// Reads a config of node's cluster proxy.
@@ -115,7 +140,7 @@ pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
         diagnostics.extend(more);
         plan
     });
-    Ok(Loaded { plan, diagnostics, name, text })
+    Ok(Loaded { plan, diagnostics, name, text }.without_loops())
 }
 
 /// Reads a config of node's statsd, of its cluster proxy, or of Net::Statsd::Server, whichever it is.
@@ -152,7 +177,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
         own_prefix: args.metrics_prefix.clone().filter(|_| !args.no_metrics),
     };
     let config::Written { text, plan, diagnostics } = config::fanout(&asked);
-    Loaded { name: "the config that --print shows".into(), text, plan, diagnostics }
+    Loaded { name: "the config that --print shows".into(), text, plan, diagnostics }.without_loops()
 }
 
 fn hostname() -> String {

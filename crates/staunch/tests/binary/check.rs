@@ -174,3 +174,75 @@ fn statsd_runs_a_node_config_as_it_is() {
     assert_eq!(graphite.total("stats.timers.glork.sum"), 420.0);
     assert_eq!(graphite.total("stats.timers.glork.upper_50"), 100.0);
 }
+
+const CLUSTER: &str = r#"
+[sources.app]
+type = "statsd"
+listen = ["udp://127.0.0.1:0"]
+
+[outputs.copy]
+type = "udp"
+from = ["app"]
+to = ["udp://10.0.0.9:8125"]
+
+[outputs.nodes]
+type = "udp"
+from = ["app"]
+to = ["udp://10.0.0.1:8125", "udp://10.0.0.2:8125", "udp://10.0.0.3:8125"]
+placement = "statsd-node"
+"#;
+
+#[test]
+fn check_tells_copies_and_owners_of_keys() {
+    let folder = folder_with("cluster.toml", CLUSTER);
+    std::fs::write(folder.path().join("keys"), "foo\nusers.online:1|c\n").expect("it can be written");
+    let output = staunch(folder.path(), &["check", "cluster.toml"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.starts_with("cluster.toml: good\nsource app: 2 copies of each packet\n"), "{told}");
+    assert!(told.contains("each line to one of 3 endpoints (statsd-node)"), "{told}");
+    // Spec of the ring: its table for three nodes.
+    let output = staunch(folder.path(), &["check", "cluster.toml", "--keys", "keys"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(told, "foo\tnodes/10.0.0.2:8125\nusers.online:1|c\tnodes/10.0.0.1:8125\n");
+    let output = staunch(folder.path(), &["check", "cluster.toml", "--json", "--keys", "keys"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(json["good"], true);
+    assert_eq!(json["sources"][0]["copies"], 2);
+    assert_eq!(json["keys"][0]["owners"]["nodes"], "nodes/10.0.0.2:8125");
+    let none = staunch(folder.path(), &["check", "cluster.toml", "--keys", "missing"]);
+    assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
+}
+
+#[test]
+fn a_command_line_prints_as_a_file_that_passes_check() {
+    let folder = TempDir::new().expect("a folder for the test");
+    let line = |more: &[&str]| {
+        let source = ["fanout", "--source", "127.0.0.1:18125"];
+        staunch(folder.path(), &[&source, more].concat())
+    };
+    let output =
+        line(&["--target", "10.0.0.1:8125,tcp://10.0.0.2:8125", "--target", "unixgram:///s", "--print"]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    std::fs::write(folder.path().join("printed.toml"), &output.stdout).expect("it can be written");
+    let checked = staunch(folder.path(), &["check", "printed.toml"]);
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(told.contains("3 copies of each packet"), "{told}{}", stderr(&checked));
+    let to_itself = line(&["--target", "localhost:18125"]);
+    assert_eq!(to_itself.status.code(), Some(1));
+    assert!(stderr(&to_itself).contains("C015"), "{}", stderr(&to_itself));
+}
+
+#[test]
+fn a_proxys_config_is_imported_and_what_comes_out_passes_check() {
+    let node = "{host: '127.0.0.1', port: 18127, adminport: 18128}";
+    let folder =
+        folder_with("proxyConfig.js", &format!("{{nodes: [{node}], port: 18125, mgmt_port: 18126}}"));
+    let imported = staunch(folder.path(), &["import", "statsd-proxy", "proxyConfig.js"]);
+    assert_eq!((imported.status.code(), stderr(&imported)), (Some(0), String::new()));
+    std::fs::write(folder.path().join("printed.toml"), &imported.stdout).expect("it can be written");
+    for file in ["printed.toml", "proxyConfig.js"] {
+        let checked = staunch(folder.path(), &["check", file]);
+        let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(told.contains("each line to one of 1 endpoint"), "{file}: {told}{}", stderr(&checked));
+    }
+}

@@ -187,3 +187,23 @@ fn noise_and_silence_do_not_harm_the_port() {
     drop(silent);
     daemon.stop();
 }
+
+#[test]
+fn the_proxys_port_says_what_the_proxys_says() {
+    let toml = "[sources.clients]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+        [outputs.nodes]\ntype = \"udp\"\nfrom = [\"clients\"]\n\
+        to = [\"udp://127.0.0.1:9\", \"udp://127.0.0.2:9\"]\nplacement = \"statsd-node\"\nlabels = [\"a:9\", \"b:9\"]\n\
+        [management]\nlisten = \"127.0.0.1:0\"\nreplies = \"proxy\"\nconfig = { port = \"8125\" }\n";
+    let daemon = Builder::native(toml).start();
+    let mut client = Client::new(&daemon);
+    assert_eq!(client.ask("help", "\n\n"), "Commands: config, health, status, quit\n\n");
+    let status = client.ask("status", "b:9 \n");
+    assert!(status.starts_with("uptime: ") && status.ends_with("\nnodes: a:9 b:9 \n"), "{status:?}");
+    assert_eq!(client.ask("health", "\n"), "health: up\n");
+    assert_eq!(client.ask("config", "8125\n"), "\nport: 8125\n");
+    // Of series it knows nothing: those are the nodes'.
+    assert_eq!(client.ask("counters", "\n"), "ERROR\n");
+    assert!(client.ask("targets", END).contains("nodes/127.0.0.1:9"));
+    client.say("quit\n");
+    assert_eq!(client.stream.read(&mut [0]).ok(), Some(0), "it closes");
+}

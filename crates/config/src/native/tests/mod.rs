@@ -1,5 +1,6 @@
 //! The table against the checks, texts against panics, plans against their printed form.
 
+mod packets;
 mod plans;
 
 use proptest::prelude::*;
