@@ -42,8 +42,7 @@ test:
 
 bench:
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
-	cargo run --release --package staunch -- bench statsd
-	cargo run --release --package staunch -- bench fanout
+	failed=0; for kind in statsd fanout; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
 
 compat: tools
 	cargo build --locked --package staunch

@@ -2,7 +2,7 @@
 //!
 //! Reading gives an error in words; writing gives a text that reads back to the same.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::options::Scheme;
@@ -156,6 +156,44 @@ pub(crate) fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
     Ok(Endpoint { host: host.into(), port })
 }
 
+/// The loopback addresses that a host stands for, whatever the machine's tables of names say: those of `localhost` and
+/// its kin, of the unspecified addresses, and of the numbers that resolvers take for IPv4 addresses (`127.1`).
+pub(crate) fn loopback_addresses(host: &str) -> Vec<IpAddr> {
+    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    match &*host {
+        "localhost" | "localhost.localdomain" | "0.0.0.0" | "::" => return vec![v4, v6],
+        "ip6-localhost" | "ip6-loopback" | "localhost6" | "localhost6.localdomain6" => return vec![v6],
+        "localhost4" | "localhost4.localdomain4" => return vec![v4],
+        // RFC 6761 keeps the whole domain for it.
+        _ if host.ends_with(".localhost") => return vec![v4, v6],
+        _ => {}
+    }
+    match numeric_v4(&host) {
+        Some(ip) if ip.is_unspecified() => vec![v4],
+        Some(ip) if ip.is_loopback() => vec![ip.into()],
+        _ => Vec::new(),
+    }
+}
+
+/// `inet_aton`: one to four numbers, decimal, octal or hexadecimal, the last filling the bytes that are left.
+fn numeric_v4(host: &str) -> Option<Ipv4Addr> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None if text.len() > 1 && text.starts_with('0') => u64::from_str_radix(text, 8).ok(),
+        None => text.parse().ok(),
+    };
+    let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, before) = parts.split_last()?;
+    let bits_left = 32 - 8 * u32::try_from(before.len()).ok().filter(|parts| *parts < 4)?;
+    if before.iter().any(|part| *part > 255) || *last >= 1 << bits_left {
+        return None;
+    }
+    let high = before.iter().fold(0, |bits, part| bits << 8 | part);
+    let bits = if before.is_empty() { *last } else { high << bits_left | last };
+    u32::try_from(bits).ok().map(Ipv4Addr::from)
+}
+
 /// Reads one entry of `to` of an output of packets: `udp://host:port`, `unixgram:///path`, ….
 pub(crate) fn parse_destination(text: &str, schemes: &[Scheme]) -> Result<Destination, BadAddress> {
     let words =
@@ -255,6 +293,34 @@ mod tests {
         let path = |len: usize| format!("unix://{}", "x".repeat(len));
         assert!(parse_listen(&path(UNIX_PATH_BYTES_MAX)).is_ok());
         assert!(parse_listen(&path(UNIX_PATH_BYTES_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn loopback_has_many_spellings() {
+        let table: &[(&str, &[&str])] = &[
+            ("localhost", &["127.0.0.1", "::1"]),
+            ("LocalHost.", &["127.0.0.1", "::1"]),
+            ("a.localhost", &["127.0.0.1", "::1"]),
+            ("0.0.0.0", &["127.0.0.1", "::1"]),
+            ("ip6-localhost", &["::1"]),
+            ("127.1", &["127.0.0.1"]),
+            ("127.0.5", &["127.0.0.5"]),
+            ("2130706433", &["127.0.0.1"]),
+            ("0x7f.1", &["127.0.0.1"]),
+            ("0177.0.0.1", &["127.0.0.1"]),
+            ("0", &["127.0.0.1"]),
+            ("127.16777216", &[]),
+            ("127.0.0.256", &[]),
+            ("1.2.3.4.5", &[]),
+            ("4294967296", &[]),
+            ("10.0.0.5", &[]),
+            ("notlocalhost", &[]),
+            ("", &[]),
+        ];
+        for (host, want) in table {
+            let want: Vec<IpAddr> = want.iter().map(|text| text.parse().unwrap()).collect();
+            assert_eq!(loopback_addresses(host), want, "{host}");
+        }
     }
 
     #[test]

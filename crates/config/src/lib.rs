@@ -3,10 +3,12 @@
 mod address;
 mod code;
 pub mod diagnostic;
+mod fanout;
 pub mod import;
 mod native;
 pub mod options;
 pub mod plan;
 pub mod text;
 
+pub use fanout::{Fanout, Written, fanout, fanout_source, fanout_target};
 pub use native::{Format, SECTIONS_MAX, check, defaults, print};

@@ -9,8 +9,8 @@ use process::aggregate::AggregatePlan;
 use process::placement::{HealthPlan, KeyForm, Placement};
 use process::stage::StagePlan;
 use wire::graphite::Namespace;
-use wire::statsd::Options;
-use wire::statsd::rewrite::{AggregateForm, RewritePlan};
+use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
+use wire::statsd::{Dialect, Options};
 
 /// A whole pipeline and the daemon around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ pub struct SourcePlan {
     pub name: String,
     /// Its protocol.
     pub kind: SourceKind,
-    /// Where it listens; at least one.
+    /// Where it listens; at least one, and none for [`SourceKind::Own`].
     pub listen: Vec<Listen>,
     /// Receive buffer of each datagram socket, in bytes.
     pub receive_buffer_bytes: u64,
@@ -93,6 +93,27 @@ pub struct SourcePlan {
 pub enum SourceKind {
     /// StatsD, in one of its dialects.
     Statsd(Options),
+    /// The daemon's own figures as StatsD lines. It listens nowhere, and is not traffic.
+    Own(OwnPlan),
+}
+
+impl SourceKind {
+    /// How its lines are read. Own lines mean the same in every dialect.
+    pub fn reading(&self) -> Options {
+        match self {
+            SourceKind::Statsd(options) => *options,
+            SourceKind::Own(_) => Options::of(Dialect::Union),
+        }
+    }
+}
+
+/// Self-metrics as a source (spec statsd §14 R11).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnPlan {
+    /// Time between two reports, in milliseconds.
+    pub every_ms: u64,
+    /// What names begin with, before a dot; may be empty.
+    pub prefix: String,
 }
 
 /// A transform.
@@ -292,6 +313,48 @@ pub struct LinesPlan {
     pub aggregates: AggregateForm,
 }
 
+impl LinesPlan {
+    /// Default of `packet_bytes_max` for UDP: what fits into a frame of 1,500 bytes with its headers, and some to spare.
+    pub const UDP_PACKET_BYTES_MAX: usize = 1432;
+
+    /// The same for unix sockets and streams.
+    pub const OTHER_PACKET_BYTES_MAX: usize = 8192;
+
+    /// Default of `flush_delay`.
+    pub const FLUSH_DELAY_MS: u64 = 100;
+
+    /// Default of `series_idle`.
+    pub const SERIES_IDLE_NS: u64 = 3_600 * 1_000_000_000;
+
+    /// All lines of an output to `to`, unchanged: packed anew, or each its own packet.
+    pub fn new(to: &Destination, each_its_own: bool) -> LinesPlan {
+        let packet_bytes_max = LinesPlan::packet_bytes_default(to);
+        LinesPlan {
+            stage: StagePlan { series_idle_ns: LinesPlan::SERIES_IDLE_NS, ..StagePlan::default() },
+            rewrite: RewritePlan::default(),
+            packet_bytes_max: if each_its_own { 0 } else { packet_bytes_max },
+            flush_delay_ms: LinesPlan::FLUSH_DELAY_MS,
+            aggregates: AggregateForm {
+                names: RewritePlan::default(),
+                negative_gauges: NegativeGauges::ZeroFirst,
+                timer_type: TimerType::Timer,
+                packed: false,
+                zero_counters: false,
+                times: false,
+                line_bytes_max: packet_bytes_max,
+            },
+        }
+    }
+
+    /// Longest packet of several lines when nothing else is asked for.
+    pub fn packet_bytes_default(to: &Destination) -> usize {
+        match to {
+            Destination::Udp(_) => LinesPlan::UDP_PACKET_BYTES_MAX,
+            _ => LinesPlan::OTHER_PACKET_BYTES_MAX,
+        }
+    }
+}
+
 impl PacketsPlan {
     /// How UDP endpoints are treated: there is no connection that takes time to make, and what waits for one that is
     /// away soon becomes stale.
@@ -317,6 +380,11 @@ pub enum Destination {
 }
 
 impl Destination {
+    /// True for a host and a port, not a path.
+    pub fn is_host(&self) -> bool {
+        matches!(self, Destination::Udp(_) | Destination::Tcp(_))
+    }
+
     /// True when each packet is sent as a datagram.
     pub fn is_datagram(&self) -> bool {
         matches!(self, Destination::Udp(_) | Destination::UnixDatagram(_))
@@ -357,13 +425,27 @@ pub enum ConsoleForm {
     Perl,
 }
 
+/// Whose replies a management port gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagementReplies {
+    /// Those of node's statsd.
+    Node,
+    /// Those of Net::Statsd::Server.
+    Perl,
+    /// Those of node's cluster proxy (spec statsd §13).
+    Proxy {
+        /// Whose live endpoints `status` lists: an index into [`Plan::clusters`].
+        cluster: usize,
+    },
+}
+
 /// A StatsD management port (spec statsd §11).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManagementPlan {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Whose replies it gives.
-    pub perl: bool,
+    pub replies: ManagementReplies,
     /// State that `health` answers at first.
     pub healthy: bool,
     /// What `config` prints: key, or `key > sub`, and value.

@@ -2,6 +2,9 @@
 
 use model::{Event, Receipt, SampleBatch, SampleView, Span, Tally};
 
+/// More than a queue holds for a block beside its bytes and the places of its packets.
+const BLOCK_COST_BYTES: u64 = 1024;
+
 /// The records of some packets of one source, with the promise to settle them.
 #[derive(Debug)]
 pub struct Batch<'a> {
@@ -39,6 +42,12 @@ impl Batch<'_> {
     pub fn is_empty(&self) -> bool {
         self.tally == Tally::default() && self.receipt.records() == 0
     }
+}
+
+/// Room that a queue needs for the packets of a batch, at most: (bytes of memory, records). A line may grow where an
+/// output changes it, and a block has its own cost.
+pub fn room_for(batch: &SampleBatch) -> (u64, u64) {
+    (2 * batch.memory_bytes() as u64 + BLOCK_COST_BYTES, batch.packets.len() as u64)
 }
 
 /// Runs `with` on an owned batch as if it had just come from an intake of this thread.

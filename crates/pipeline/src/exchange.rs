@@ -1,7 +1,8 @@
-//! The way from connections to the shard's thread: batches in order, bounded in bytes.
+//! The way from connections to the shard's thread: batches in order, bounded in bytes for each source.
 //!
 //! A UDP reader that runs the shard itself does not come through here. Senders never wait inside: they are
-//! told that it is full and stop reading from their peer until there is room.
+//! told that it is full and stop reading from their peer until there is room. What an output with `when_full = "block"`
+//! has no room for stays here, so that the source it came from waits, and no other.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,6 +14,7 @@ use model::{SampleBatch, SourceId};
 #[derive(Debug)]
 pub struct Exchange {
     lane: Mutex<Lane>,
+    /// Bound of each source.
     bytes_max: usize,
     /// Records inside, per source.
     in_flight: Vec<AtomicU64>,
@@ -21,15 +23,18 @@ pub struct Exchange {
 #[derive(Debug, Default)]
 struct Lane {
     batches: VecDeque<SampleBatch>,
-    bytes: usize,
+    /// By source.
+    bytes: Vec<usize>,
     closed: bool,
 }
 
 impl Exchange {
-    /// An empty exchange for so many sources. A single batch is taken even if it is larger than `bytes_max`.
+    /// An empty exchange for so many sources, with `bytes_max` for each. A batch that comes alone is taken even if it is
+    /// larger.
     pub fn new(bytes_max: usize, sources: usize) -> Exchange {
         let in_flight = (0..sources).map(|_| AtomicU64::new(0)).collect();
-        Exchange { lane: Mutex::default(), bytes_max, in_flight }
+        let lane = Lane { bytes: vec![0; sources], ..Lane::default() };
+        Exchange { lane: Mutex::new(lane), bytes_max, in_flight }
     }
 
     /// Puts `batch` at the end, or gives it back when there is no room for it.
@@ -40,11 +45,12 @@ impl Exchange {
     pub fn try_send(&self, batch: SampleBatch) -> Result<(), SampleBatch> {
         let bytes = batch.memory_bytes();
         let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
-        if lane.closed || (lane.bytes > 0 && lane.bytes + bytes > self.bytes_max) {
+        let held = lane.bytes[batch.source.index()];
+        if lane.closed || (held > 0 && held + bytes > self.bytes_max) {
             return Err(batch);
         }
         self.in_flight[batch.source.index()].fetch_add(batch.receipt.records(), Relaxed);
-        lane.bytes += bytes;
+        lane.bytes[batch.source.index()] += bytes;
         lane.batches.push_back(batch);
         Ok(())
     }
@@ -52,11 +58,28 @@ impl Exchange {
     /// Moves all batches to `into`, oldest first. Their records stop being in flight.
     pub fn take_all(&self, into: &mut Vec<SampleBatch>) {
         let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
-        lane.bytes = 0;
+        lane.bytes.fill(0);
         for batch in lane.batches.drain(..) {
             self.in_flight[batch.source.index()].fetch_sub(batch.receipt.records(), Relaxed);
             into.push(batch);
         }
+    }
+
+    /// Takes out the oldest batch of a source that is `ready`, if there is one. Batches of one source stay in order.
+    pub fn take_next(&self, mut ready: impl FnMut(&SampleBatch) -> bool) -> Option<SampleBatch> {
+        let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting: Vec<SourceId> = Vec::new();
+        let at = lane.batches.iter().position(|batch| {
+            let next = !waiting.contains(&batch.source) && ready(batch);
+            if !next {
+                waiting.push(batch.source);
+            }
+            next
+        })?;
+        let batch = lane.batches.remove(at)?;
+        lane.bytes[batch.source.index()] -= batch.memory_bytes();
+        self.in_flight[batch.source.index()].fetch_sub(batch.receipt.records(), Relaxed);
+        Some(batch)
     }
 
     /// Takes no more batches: nobody will come for them. What is inside stays for [`Self::take_all`].
@@ -67,11 +90,6 @@ impl Exchange {
     /// True once nothing is taken any more.
     pub fn is_closed(&self) -> bool {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner).closed
-    }
-
-    /// True when another batch of ordinary size would be taken.
-    pub fn has_room(&self) -> bool {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner).bytes < self.bytes_max
     }
 
     /// True when nothing is inside.
@@ -110,10 +128,9 @@ mod tests {
     #[test]
     fn a_full_exchange_gives_the_batch_back() {
         let account = Arc::new(SourceAccount::default());
-        let exchange = Exchange::new(100, 1);
+        let exchange = Exchange::new(100, 2);
         assert!(exchange.try_send(batch(&account, 60)).is_ok());
         assert!(exchange.try_send(batch(&account, 40)).is_ok(), "exactly at the bound");
-        assert!(!exchange.has_room());
         let back = exchange.try_send(batch(&account, 1)).expect_err("one byte past the bound");
         back.receipt.settle(Outcome::Filtered);
         assert_eq!(exchange.in_flight(SourceId(0)), 2);
@@ -131,5 +148,34 @@ mod tests {
         let back = exchange.try_send(batch(&account, 1)).expect_err("nobody will come for it");
         back.receipt.settle(Outcome::Shed(model::Shed::Stopped));
         assert!(account.sum(0).holds());
+    }
+
+    #[test]
+    fn a_source_that_waits_keeps_its_order_and_holds_up_no_other() {
+        let account = Arc::new(SourceAccount::default());
+        let exchange = Exchange::new(100, 2);
+        let send = |source: u16, bytes: usize| {
+            let batch = SampleBatch { source: SourceId(source), ..batch(&account, bytes) };
+            exchange.try_send(batch).map_err(|back| back.receipt.settle(Outcome::Filtered))
+        };
+        for (source, bytes) in [(0, 70), (1, 20), (0, 30), (1, 80)] {
+            assert!(send(source, bytes).is_ok());
+        }
+        assert!(send(0, 1).is_err() && send(1, 1).is_err(), "each source has a bound of its own");
+        let mut got = Vec::new();
+        while let Some(batch) = exchange.take_next(|batch| batch.source == SourceId(1)) {
+            got.push((batch.source.0, batch.bytes.len()));
+            batch.receipt.settle(Outcome::Routed);
+        }
+        assert_eq!((exchange.in_flight(SourceId(0)), exchange.in_flight(SourceId(1))), (2, 0));
+        assert!(send(1, 100).is_ok() && send(0, 1).is_err());
+        // A batch that would do does not overtake one of its source that would not.
+        assert!(exchange.take_next(|batch| batch.bytes.len() == 30).is_none());
+        while let Some(batch) = exchange.take_next(|_| true) {
+            got.push((batch.source.0, batch.bytes.len()));
+            batch.receipt.settle(Outcome::Routed);
+        }
+        assert_eq!(got, [(1, 20), (1, 80), (0, 70), (0, 30), (1, 100)]);
+        assert!(exchange.is_empty() && account.sum(0).holds());
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{SourceKind, SourcePlan};
+use config::plan::SourcePlan;
 use model::{Now, Outcome, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
@@ -74,7 +74,6 @@ impl IntakeMaker {
     /// An intake for a datagram socket or a connection of lines.
     pub fn make(&self) -> Intake {
         let IntakeMaker { source, plan, account, parser, parses, raw } = self;
-        let SourceKind::Statsd(_) = plan.kind;
         Intake {
             source: *source,
             name: plan.name.clone(),

@@ -20,7 +20,7 @@ mod routes;
 mod shard;
 
 pub use accounts::Accounts;
-pub use batch::Batch;
+pub use batch::{Batch, room_for};
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::Exchange;
 pub use inspect::{SeriesPage, SeriesRow};

@@ -1,6 +1,7 @@
 //! Which transforms and outputs a source's records and a transform's aggregates go to: fixed for a plan's life.
 
 use config::plan::{Feed, OutputKind, PacketsPlan, Plan};
+use deliver::plan::WhenFull;
 use model::{OutputId, SourceId, TransformId};
 
 use crate::packets::Sharing;
@@ -18,6 +19,8 @@ pub(crate) struct SourceRoutes {
     pub(crate) clusters: Vec<usize>,
     /// Outputs of its events.
     pub(crate) events: Vec<OutputId>,
+    /// Outputs of its packets that the source waits for when they are full, if it can wait.
+    pub(crate) blocking: Vec<OutputId>,
 }
 
 impl SourceRoutes {
@@ -69,6 +72,9 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
             continue;
         }
         let output_id = OutputId(at as u16);
+        if matches!(output.kind, OutputKind::Packets(_)) && output.queue.when_full == WhenFull::Block {
+            routes.blocking.push(output_id);
+        }
         if let Some(cluster) = cluster_of(plan, output_id) {
             if !routes.clusters.contains(&cluster) {
                 routes.clusters.push(cluster);

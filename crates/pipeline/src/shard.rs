@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{AggregateTransform, Plan, SelfCounters, SourceKind, TransformKind};
+use config::plan::{AggregateTransform, Plan, SelfCounters, TransformKind};
 use model::{
     CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject, SampleBatch, Shed,
     SourceId, Tally, TransformId,
@@ -128,12 +128,9 @@ impl Shard {
         let seed = self.seed;
         let read_before: Vec<Options> = self.sources.iter().map(|source| *source.parser.options()).collect();
         self.sources = (0..plan.sources.len())
-            .map(|at| {
-                let SourceKind::Statsd(options) = &plan.sources[at].kind;
-                SourceState {
-                    routes: routes::of_source(plan, SourceId(at as u16)),
-                    parser: Arc::new(Parser::new(*options, seed)),
-                }
+            .map(|at| SourceState {
+                routes: routes::of_source(plan, SourceId(at as u16)),
+                parser: Arc::new(Parser::new(plan.sources[at].kind.reading(), seed)),
             })
             .collect();
         let mut encoders = std::mem::take(&mut self.outputs).into_iter();
@@ -233,6 +230,17 @@ impl Shard {
         }
         // What is left had no aggregation to go to.
         receipt.settle(Outcome::Filtered);
+    }
+
+    /// Outputs that must have room before a batch of the source is taken, if the source can wait: those of its packets
+    /// with `when_full = "block"`.
+    pub fn blocking(&self, source: SourceId) -> &[OutputId] {
+        self.sources.get(source.index()).map_or(&[], |source| &source.routes.blocking)
+    }
+
+    /// True when some source waits for some output.
+    pub fn blocks(&self) -> bool {
+        self.sources.iter().any(|source| !source.routes.blocking.is_empty())
     }
 
     /// Takes a batch that crossed a thread border.

@@ -1,8 +1,9 @@
-//! Shell-style patterns on bytes, for filters in the API: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a
-//! byte that shall stand for itself.
+//! Shell-style patterns on bytes, for filters of the API and of endpoints: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\`
+//! before a byte that shall stand for itself.
 //!
 //! A pattern is compiled to a list of steps and run over a text by keeping the set of steps that are reached:
-//! time is at most steps × bytes, whatever the pattern. `*` and `?` match any byte, dots included.
+//! time is at most steps × bytes, whatever the pattern. `*` and `?` match any byte, dots included. Patterns of up to 64
+//! steps, as nearly all are, keep the set in one word and allocate nothing.
 
 /// Longest pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
@@ -51,10 +52,35 @@ enum Step {
     Match,
 }
 
+impl Step {
+    /// True when the step takes this byte and goes on to the next.
+    #[inline]
+    fn takes(&self, byte: u8) -> bool {
+        match self {
+            Step::Byte(wanted) => *wanted == byte,
+            Step::Any => true,
+            Step::Class(bits) => bits[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1,
+            Step::Fork(..) | Step::Jump(_) | Step::Match => false,
+        }
+    }
+}
+
 /// A compiled pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
+    pattern: Box<[u8]>,
     steps: Vec<Step>,
+    /// None when a word has too few bits.
+    narrow: Option<Narrow>,
+}
+
+/// Sets of steps, each in one word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Narrow {
+    /// For each step those that are reached when it takes a byte, and last what is reached at the start.
+    after: Box<[u64]>,
+    /// Steps of a `*` with nothing behind it: whatever follows, the text matches.
+    forever: u64,
 }
 
 impl Glob {
@@ -68,11 +94,60 @@ impl Glob {
         }
         let mut compiler = Compiler { pattern, at: 0, steps: Vec::new(), open: Vec::new() };
         compiler.run()?;
-        Ok(Glob { steps: compiler.steps })
+        let mut glob = Glob { pattern: pattern.into(), steps: compiler.steps, narrow: None };
+        if glob.steps.len() <= u64::BITS as usize {
+            // The last step is the match, which takes nothing: its place holds the start.
+            let last = glob.steps.len() - 1;
+            let after: Box<[u64]> = (1..=last).chain([0]).map(|at| glob.reached_from(at)).collect();
+            let is_forever = |at: &usize| {
+                matches!(glob.steps[*at], Step::Any)
+                    && after[*at] & (1 << at | 1 << last) == 1 << at | 1 << last
+            };
+            let forever = (0..last).filter(is_forever).fold(0, |bits, at| bits | 1 << at);
+            glob.narrow = Some(Narrow { after, forever });
+        }
+        Ok(glob)
+    }
+
+    /// The pattern that it was compiled from.
+    pub fn pattern(&self) -> &[u8] {
+        &self.pattern
     }
 
     /// True when the whole of `text` matches.
     pub fn matches(&self, text: &[u8]) -> bool {
+        let Some(Narrow { after, forever }) = &self.narrow else { return self.matches_wide(text) };
+        let last = after.len() - 1;
+        let mut now = after[last];
+        for &byte in text {
+            if now & forever != 0 {
+                return true;
+            }
+            let mut rest = now;
+            now = 0;
+            while rest != 0 {
+                let at = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                if self.steps[at].takes(byte) {
+                    now |= after[at];
+                }
+            }
+            if now == 0 {
+                return false;
+            }
+        }
+        now >> last & 1 == 1
+    }
+
+    /// Steps that are reached from `at` without reading a byte, as bits.
+    fn reached_from(&self, at: usize) -> u64 {
+        let mut reached = Reached::new(self.steps.len());
+        self.reach(at, &mut reached);
+        reached.list.iter().fold(0, |bits, at| bits | 1 << at)
+    }
+
+    /// The same for any number of steps.
+    fn matches_wide(&self, text: &[u8]) -> bool {
         let mut now = Reached::new(self.steps.len());
         let mut next = Reached::new(self.steps.len());
         self.reach(0, &mut now);
@@ -81,13 +156,7 @@ impl Glob {
                 return false;
             }
             for at in now.list.drain(..) {
-                let goes_on = match &self.steps[at] {
-                    Step::Byte(wanted) => wanted == byte,
-                    Step::Any => true,
-                    Step::Class(bits) => bits[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1,
-                    Step::Fork(..) | Step::Jump(_) | Step::Match => false,
-                };
-                if goes_on {
+                if self.steps[at].takes(*byte) {
                     self.reach(at + 1, &mut next);
                 }
             }
@@ -257,8 +326,10 @@ mod tests {
         ];
         for (pattern, good, bad) in table {
             let glob = Glob::new(pattern.as_bytes()).expect(pattern);
+            assert_eq!(glob.pattern(), pattern.as_bytes());
             for text in good.split(' ') {
                 assert!(glob.matches(text.as_bytes()), "`{pattern}` should match `{text}`");
+                assert!(glob.matches_wide(text.as_bytes()), "`{pattern}` should match `{text}` the long way");
             }
             for text in bad.split(' ').filter(|text| !text.is_empty()) {
                 assert!(!glob.matches(text.as_bytes()), "`{pattern}` should not match `{text}`");
@@ -282,6 +353,20 @@ mod tests {
         }
         assert!(Glob::new(&[b'a'; PATTERN_BYTES_MAX]).is_ok(), "at the bound");
         assert_eq!(Glob::new(&[b'a'; PATTERN_BYTES_MAX + 1]).expect_err("past it"), GlobError::TooLong);
+    }
+
+    #[test]
+    fn a_word_is_enough_for_64_steps() {
+        // 62 bytes and the match make 63 steps; each further byte is one more.
+        for (bytes, narrow) in [(62, true), (63, true), (64, false), (65, false)] {
+            let pattern = "a".repeat(bytes);
+            let glob = Glob::new(pattern.as_bytes()).expect("a pattern");
+            assert_eq!(glob.narrow.is_some(), narrow, "{bytes}");
+            assert!(glob.matches(pattern.as_bytes()), "{bytes}");
+            assert!(
+                !glob.matches(&pattern.as_bytes()[1..]) && !glob.matches("a".repeat(bytes + 1).as_bytes())
+            );
+        }
     }
 
     #[test]
@@ -318,7 +403,7 @@ mod tests {
             text in prop::collection::vec(any::<u8>(), 0..20),
         ) {
             if let Ok(glob) = Glob::new(&pattern) {
-                let _ = glob.matches(&text);
+                prop_assert_eq!(glob.matches(&text), glob.matches_wide(&text));
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use model::Now;
 
-use crate::sys;
+#[cfg(unix)]
+use crate::sys::{monotonic_ns, realtime_ns};
 
 /// The system's clocks.
 #[derive(Clone, Copy, Debug)]
@@ -12,14 +13,30 @@ impl Clock {
     /// Both clocks, now: two calls that do not enter the kernel. Once per batch, never once per record.
     #[inline]
     pub fn now() -> Now {
-        Now { mono_ns: sys::monotonic_ns(), wall_ns: sys::realtime_ns() }
+        Now { mono_ns: monotonic_ns(), wall_ns: realtime_ns() }
     }
 
     /// Monotonic nanoseconds alone: for intervals.
     #[inline]
     pub fn mono_ns() -> u64 {
-        sys::monotonic_ns()
+        monotonic_ns()
     }
+}
+
+/// Nanoseconds since the first reading.
+#[cfg(windows)]
+#[allow(clippy::disallowed_methods, reason = "this file is where clocks are read")]
+fn monotonic_ns() -> u64 {
+    static FIRST: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    u64::try_from(FIRST.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Nanoseconds since the Unix epoch; 0 when the clock is set before it.
+#[cfg(windows)]
+#[allow(clippy::disallowed_methods, reason = "this file is where clocks are read")]
+fn realtime_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[test]

@@ -7,4 +7,4 @@ pub mod statsd;
 pub mod statsd_proxy;
 
 pub use statsd::{Compat, detect, statsd};
-pub use statsd_proxy::{ProxyConfig, ProxyNode, statsd_proxy};
+pub use statsd_proxy::{ProxyConfig, ProxyNode, is_proxy, plan_of as proxy_plan, statsd_proxy};

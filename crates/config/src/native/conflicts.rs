@@ -4,21 +4,21 @@
 //! that another program holds, a link to the same file) is found when it is opened.
 //! Not here: who feeds whom (`wiring`).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 
 use foldhash::HashSet;
 
 use super::outputs::Built;
-use crate::address::host_port_text;
+use crate::address::{destination_name, loopback_addresses};
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::plan::{Destination, Endpoint, Listen, OutputKind, SourcePlan};
+use crate::plan::{Destination, Listen, OutputKind, SourcePlan};
 
 /// Everything that a plan claims for itself, gathered while it is built.
 #[derive(Default)]
 pub(super) struct Claims {
     listeners: Vec<Listener>,
-    endpoints: Vec<Claim<(Protocol, Endpoint)>>,
+    endpoints: Vec<Claim<Destination>>,
     files: Vec<Claim<File>>,
     output_names: HashSet<String>,
 }
@@ -101,16 +101,12 @@ impl Claims {
             );
         }
         let place = built.place;
-        let mut endpoint = |protocol, to: &Endpoint| {
-            self.endpoints.push(Claim { whose: whose.clone(), place, what: (protocol, to.clone()) });
+        let mut endpoint = |what: Destination| {
+            self.endpoints.push(Claim { whose: whose.clone(), place, what });
         };
         match &built.plan.kind {
-            OutputKind::Graphite { to, .. } => endpoint(Protocol::Tcp, to),
-            OutputKind::Packets(packets) => match &packets.to {
-                Destination::Udp(to) => endpoint(Protocol::Udp, to),
-                Destination::Tcp(to) => endpoint(Protocol::Tcp, to),
-                Destination::UnixDatagram(_) | Destination::UnixStream(_) => {}
-            },
+            OutputKind::Graphite { to, .. } => endpoint(Destination::Tcp(to.clone())),
+            OutputKind::Packets(packets) => endpoint(packets.to.clone()),
             OutputKind::GraphiteFile { path, files_max, .. }
             | OutputKind::EventFile { path, files_max, .. } => {
                 let what = File { path: plain(path), rotated: *files_max };
@@ -131,15 +127,13 @@ impl Claims {
             }
         }
         for endpoint in &self.endpoints {
-            let (protocol, to) = &endpoint.what;
-            if let Some(listener) =
-                self.listeners.iter().find(|listener| reaches(*protocol, to, &listener.at))
-            {
+            let to = &endpoint.what;
+            if let Some(listener) = self.listeners.iter().find(|listener| reaches(to, &listener.at)) {
                 let message = format!("{} sends to {} of this daemon", endpoint.whose, listener.whose);
                 wrong.push(
                     Diagnostic::error(Code::Loop, message)
                         .at(endpoint.place)
-                        .label(format!("{} is listened at here", host_port_text(to))),
+                        .label(format!("{} is listened at here", destination_name(to))),
                 );
             }
         }
@@ -192,19 +186,24 @@ fn covers(wildcard: IpAddr, address: IpAddr) -> bool {
     }
 }
 
-/// What is sent to the endpoint arrives at the listener, as far as the file tells: a name other than `localhost`
+/// What is sent to the endpoint arrives at the listener, as far as the file tells: a name that is none of loopback's
 /// could be ours too, and an address of another interface likewise.
-fn reaches(protocol: Protocol, to: &Endpoint, listener: &At) -> bool {
+fn reaches(to: &Destination, listener: &At) -> bool {
+    let (protocol, to) = match to {
+        Destination::Udp(to) => (Protocol::Udp, to),
+        Destination::Tcp(to) => (Protocol::Tcp, to),
+        // Datagrams to a stream's path fail, but there is no other listener that they could be meant for.
+        Destination::UnixDatagram(path) | Destination::UnixStream(path) => {
+            return matches!(listener, At::Path(heard) if *heard == plain(path));
+        }
+    };
     let At::Socket(heard, at) = listener else { return false };
     if *heard != protocol || at.port() != to.port {
         return false;
     }
-    let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-    let addresses: Vec<IpAddr> = match to.host.parse::<IpAddr>() {
-        Ok(ip) if ip.is_unspecified() => loopback.into(),
-        Ok(ip) => vec![ip.to_canonical()],
-        Err(_) if to.host.eq_ignore_ascii_case("localhost") => loopback.into(),
-        Err(_) => return false,
+    let addresses = match to.host.parse::<IpAddr>() {
+        Ok(ip) if !ip.is_unspecified() => vec![ip.to_canonical()],
+        _ => loopback_addresses(&to.host),
     };
     let heard_at = at.ip().to_canonical();
     addresses.iter().any(|ip| *ip == heard_at || ip.is_loopback() && covers(heard_at, *ip))

@@ -7,9 +7,12 @@
 //! Not here: what an option is called and what it may be (`options`), how mistakes are shown (`diagnostic`).
 //! Invariants: no text makes us panic; a plan is given only when there was no error; `check(print(plan)) == plan`.
 
+mod checks;
+mod clusters;
 mod conflicts;
 mod fields;
 mod outputs;
+mod packets;
 mod print;
 mod sources;
 mod toml;
@@ -25,7 +28,11 @@ mod tests;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use model::OutputId;
+
+pub(crate) use outputs::endpoint_name;
 pub use print::print;
+pub(crate) use sources::{default_plan as default_source, own_plan as own_source};
 
 use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
@@ -33,7 +40,8 @@ use self::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
 use crate::options::{Family, Section};
 use crate::plan::{
-    Feed, ManagementPlan, OutputKind, OutputPlan, Plan, SourceKind, TransformKind, TransformPlan,
+    ClusterPlan, Feed, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, TransformKind,
+    TransformPlan,
 };
 
 /// Most sources, transforms, or outputs (each endpoint counted) of one file.
@@ -97,12 +105,15 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     }
     wiring::count_names(&mut plan);
     http(&top, &mut plan, &mut claims, wrong);
-    management(&top, &mut plan, &mut claims, wrong);
+    let wanted = named.iter().filter(|named| named.fields.as_ref().is_some_and(clusters::is_wanted)).count();
+    // One that was wrong has been told of: that a name refers to it is no second mistake.
+    let whole = wanted == plan.clusters.len();
+    management(&top, &mut plan, whole, &mut claims, wrong);
     claims.check(wrong);
     plan
 }
 
-fn empty_plan() -> Plan {
+pub(crate) fn empty_plan() -> Plan {
     Plan {
         sources: Vec::new(),
         transforms: Vec::new(),
@@ -124,7 +135,7 @@ fn default_http() -> SocketAddr {
 fn default_management() -> ManagementPlan {
     ManagementPlan {
         listen: SocketAddr::from(([127, 0, 0, 1], 8126)),
-        perl: false,
+        replies: ManagementReplies::Node,
         healthy: true,
         config: Vec::new(),
         read_only: false,
@@ -202,6 +213,9 @@ fn check_name(named: &Named, wrong: &mut Vec<Diagnostic>) {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
     let own_endpoint = || {
+        if named.fields.as_ref().is_some_and(clusters::is_wanted) {
+            return false;
+        }
         let to = named.fields.as_ref().and_then(|fields| fields.other_of_any("to"));
         let Some(value::Checked::Endpoints(to)) = to else { return false };
         to.len() == 1 && Some(&*crate::address::destination_name(&to[0].0)) == endpoint
@@ -228,7 +242,7 @@ fn build(
     let (Some(section), Some(fields)) = (named.section, &named.fields) else { return };
     match named.family {
         Family::Sources => {
-            let (source, places) = sources::build(&named.name, fields, wrong);
+            let (source, places) = sources::build(&named.name, section, fields, wrong);
             claims.source(&source, &places);
             plan.sources.push(source);
         }
@@ -246,12 +260,20 @@ fn build(
             });
         }
         Family::Outputs => {
-            for built in outputs::build(&named.name, section, &plan.data_dir, fields, wrong) {
+            let to = outputs::Asked { name: &named.name, section, fields, from };
+            let (outputs, cluster) = outputs::build(&to, &plan.data_dir, wrong);
+            let first = plan.outputs.len();
+            for built in outputs {
                 claims.output(&built, named.place, wrong);
                 if plan.outputs.len() == SECTIONS_MAX {
                     wrong.push(too_many(Family::Outputs, SECTIONS_MAX + 1, named.place));
                 }
                 plan.outputs.push(OutputPlan { from: from.to_vec(), ..built.plan });
+            }
+            if let Some(clusters::Draft { placement, key, labels }) = cluster {
+                // Past the limit there is no plan.
+                let members = (first..plan.outputs.len()).map(|at| OutputId(at as u16)).collect();
+                plan.clusters.push(ClusterPlan { name: named.name.clone(), placement, key, members, labels });
             }
         }
     }
@@ -288,7 +310,13 @@ fn http(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &m
     }
 }
 
-fn management(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &mut Vec<Diagnostic>) {
+fn management(
+    top: &Fields,
+    plan: &mut Plan,
+    whole: bool,
+    claims: &mut conflicts::Claims,
+    wrong: &mut Vec<Diagnostic>,
+) {
     let Some(node) = top.node("management") else { return };
     let tables = match &node.value {
         Value::List(_) => fields::tables("management", node, wrong),
@@ -302,7 +330,19 @@ fn management(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wro
             _ if fields.place_of("listen").is_some() => continue,
             _ => {}
         }
-        management.perl = fields.word("replies") == Some("perl");
+        management.replies = match fields.word("replies") {
+            Some("perl") => ManagementReplies::Perl,
+            Some("proxy") if !whole => continue,
+            Some("proxy") => match proxied(&fields, &plan.clusters, wrong) {
+                Some(cluster) => ManagementReplies::Proxy { cluster },
+                None => continue,
+            },
+            _ => ManagementReplies::Node,
+        };
+        if let Some(place) = fields.place_of("cluster").filter(|_| fields.word("replies") != Some("proxy")) {
+            let message = "`cluster` has no effect without replies = \"proxy\"";
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
         Fields::set(&mut management.healthy, fields.flag("healthy"));
         Fields::set(&mut management.read_only, fields.flag("read_only"));
         if let Some(value::Checked::Map(config)) = fields.other("config") {
@@ -312,6 +352,31 @@ fn management(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wro
         claims.tcp("a management port", management.listen, Some(place));
         plan.management.push(management);
     }
+}
+
+/// The cluster that a management port speaks of.
+fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic>) -> Option<usize> {
+    let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
+    let list = || match names.as_slice() {
+        [] => "there is no output with a `placement` other than \"copy\"".to_owned(),
+        _ => format!("clusters are: {}", names.join(", ")),
+    };
+    let Some(name) = fields.text("cluster") else {
+        if fields.place_of("cluster").is_none() && names.len() != 1 {
+            let message = "`replies = \"proxy\"` needs `cluster`";
+            let place = fields.place_of("replies").unwrap_or(fields.place);
+            wrong.push(Diagnostic::error(Code::MissingKey, message).at(place).label(list()));
+        }
+        return (names.len() == 1).then_some(0);
+    };
+    let found = names.iter().position(|known| *known == name);
+    if found.is_none() {
+        let place = fields.place_of("cluster").unwrap_or(fields.place);
+        let diagnostic = Diagnostic::error(Code::UnknownReference, "`cluster` names no cluster");
+        let near = nearest(&name, names.iter().copied()).map(|near| format!("did you mean \"{near}\"?"));
+        wrong.push(Diagnostic { hint: near, ..diagnostic.at(place).label(list()) });
+    }
+    found
 }
 
 /// What runs without a configuration file: StatsD on loopback, aggregated every 10 s into Graphite lines on disk
@@ -352,12 +417,5 @@ pub fn defaults(data_dir: &Path) -> Plan {
         data_dir: data_dir.to_owned(),
         built_in: true,
         ..empty_plan()
-    }
-}
-
-/// The reading options of a source.
-fn reading(kind: &SourceKind) -> &wire::statsd::Options {
-    match kind {
-        SourceKind::Statsd(options) => options,
     }
 }

@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
 use wire::graphite::{Namespace, Numbers};
 
+use super::clusters::{self, Draft};
 use super::fields::{Fields, table};
 use super::value::Checked;
+use super::{checks, packets};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{ConsoleForm, Destination, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan};
+use crate::plan::{
+    ConsoleForm, Destination, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
+};
 
 /// Default of `file_bytes_max` and `files_max` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
 pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
@@ -24,15 +28,31 @@ pub(super) struct Built {
     pub(super) place: Place,
 }
 
-/// All plans of one section.
+/// A section of an output.
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a str,
+    pub(super) section: Section,
+    pub(super) fields: &'a Fields<'a>,
+    pub(super) from: &'a [Feed],
+}
+
+/// All plans of one section, and the cluster that they make, if they do.
 pub(super) fn build(
-    name: &str,
-    section: Section,
+    asked: &Asked<'_>,
     data_dir: &Path,
-    fields: &Fields,
     wrong: &mut Vec<Diagnostic>,
-) -> Vec<Built> {
+) -> (Vec<Built>, Option<Draft>) {
+    let Asked { name, fields, .. } = *asked;
     let queue = queue(name, fields, wrong);
+    match asked.section {
+        Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => packet_outputs(asked, queue, wrong),
+        _ => (others(asked, queue, data_dir, wrong), None),
+    }
+}
+
+/// Outputs that do not send packets.
+fn others(asked: &Asked<'_>, queue: QueueLimits, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
+    let Asked { name, section, fields, .. } = *asked;
     let one = |kind: OutputKind, place: Place| {
         vec![Built {
             plan: OutputPlan {
@@ -51,13 +71,19 @@ pub(super) fn build(
         Section::OutputGraphite => {
             let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
             let sender = sender(fields, wrong);
-            each_endpoint(name, fields, queue, |to| match to {
-                Destination::Tcp(to) => {
-                    Some(OutputKind::Graphite { to, form, namespace: namespace.clone(), sender })
-                }
+            let required = fields.flag("required").unwrap_or(false);
+            let endpoints = endpoints(fields);
+            let split = endpoints.len() > 1;
+            let each = endpoints.iter().filter_map(|(to, place)| {
                 // Its row has no other scheme.
-                _ => None,
-            })
+                let Destination::Tcp(host) = to else { return None };
+                let namespace = namespace.clone();
+                let kind = OutputKind::Graphite { to: host.clone(), form, namespace, sender };
+                let name = if split { endpoint_name(name, to) } else { name.to_owned() };
+                let plan = OutputPlan { name, kind, from: Vec::new(), queue, required, check: None };
+                Some(Built { plan, place: *place })
+            });
+            each.collect()
         }
         Section::OutputGraphiteFile => {
             let (file_bytes_max, files_max) = rotation(fields, POINT_FILES);
@@ -77,13 +103,6 @@ pub(super) fn build(
             let path = fields.path("path").unwrap_or_default();
             one(OutputKind::PerlFile { path, stats_prefix }, path_place())
         }
-        Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => {
-            let sender =
-                if section == Section::OutputUdp { PacketsPlan::UDP_SENDER } else { sender(fields, wrong) };
-            each_endpoint(name, fields, queue, |to| {
-                Some(OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None }))
-            })
-        }
         Section::OutputEventFile => {
             let (file_bytes_max, files_max) = rotation(fields, EVENT_FILES);
             let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "events.jsonl"));
@@ -100,28 +119,65 @@ pub(super) fn default_path(data_dir: &Path, name: &str, file: &str) -> PathBuf {
 }
 
 /// Name of one endpoint's output.
-pub(super) fn endpoint_name(name: &str, to: &Destination) -> String {
+pub(crate) fn endpoint_name(name: &str, to: &Destination) -> String {
     format!("{name}/{}", destination_name(to))
 }
 
-fn each_endpoint(
-    name: &str,
-    fields: &Fields,
+fn endpoints<'a>(fields: &'a Fields) -> &'a [(Destination, Place)] {
+    match fields.other("to") {
+        Some(Checked::Endpoints(to)) => to,
+        _ => &[],
+    }
+}
+
+fn packet_outputs(
+    asked: &Asked<'_>,
     queue: QueueLimits,
-    kind: impl Fn(Destination) -> Option<OutputKind>,
-) -> Vec<Built> {
-    let Some(Checked::Endpoints(to)) = fields.other("to") else { return Vec::new() };
-    let one = to.len() == 1;
-    to.iter()
-        .filter_map(|(to, place)| {
-            let name = if one { name.to_owned() } else { endpoint_name(name, to) };
-            let kind = kind(to.clone())?;
-            Some(Built {
-                plan: OutputPlan { name, kind, from: Vec::new(), queue, required: false, check: None },
-                place: *place,
-            })
-        })
-        .collect()
+    wrong: &mut Vec<Diagnostic>,
+) -> (Vec<Built>, Option<Draft>) {
+    let Asked { name, section, fields, from } = *asked;
+    let sender = if section == Section::OutputUdp { PacketsPlan::UDP_SENDER } else { sender(fields, wrong) };
+    let endpoints = endpoints(fields);
+    let destinations: Vec<Destination> = endpoints.iter().map(|(to, _)| to.clone()).collect();
+    let in_cluster = clusters::is_wanted(fields);
+    let takes_aggregates = from.iter().any(|feed| matches!(feed, Feed::Transform(_)));
+    let around = packets::Around { in_cluster, takes_aggregates };
+    let lines = match destinations.first() {
+        Some(to) => packets::lines(name, fields, to, around, wrong),
+        None => None,
+    };
+    let cluster = clusters::draft(fields, &destinations, wrong);
+    let checks = checks::of_endpoints(name, fields, endpoints, wrong);
+    let framing = framing(section, fields, &destinations, wrong);
+    let required = fields.flag("required").unwrap_or(false);
+    let mut built = Vec::with_capacity(endpoints.len());
+    for (at, (to, place)) in endpoints.iter().enumerate() {
+        let framing = if to.is_datagram() { Framing::Lines } else { framing };
+        let packets = PacketsPlan { to: to.clone(), framing, sender, lines: lines.clone() };
+        let split = endpoints.len() > 1 || in_cluster;
+        let plan = OutputPlan {
+            name: if split { endpoint_name(name, to) } else { name.to_owned() },
+            kind: OutputKind::Packets(packets),
+            from: Vec::new(),
+            queue,
+            required,
+            check: checks.get(at).cloned(),
+        };
+        built.push(Built { plan, place: *place });
+    }
+    (built, cluster)
+}
+
+fn framing(section: Section, fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Framing {
+    if section == Section::OutputUdp || fields.word("framing") != Some("frames") {
+        return Framing::Lines;
+    }
+    if to.iter().all(Destination::is_datagram) {
+        let place = fields.place_of("framing").unwrap_or(fields.place);
+        let message = "`framing` has no effect: the endpoints take datagrams";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+    }
+    Framing::Frames
 }
 
 fn graphite_form(fields: &Fields) -> GraphiteForm {

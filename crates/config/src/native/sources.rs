@@ -5,10 +5,11 @@ use wire::statsd::{Dialect, GaugeSign, Options};
 use super::fields::Fields;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::plan::{Listen, SourceKind, SourcePlan};
+use crate::options::Section;
+use crate::plan::{Listen, OwnPlan, SourceKind, SourcePlan};
 
 /// A source as an empty section means it.
-pub(super) fn default_plan(name: &str) -> SourcePlan {
+pub(crate) fn default_plan(name: &str) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 8125));
     SourcePlan {
         name: name.to_owned(),
@@ -22,8 +23,22 @@ pub(super) fn default_plan(name: &str) -> SourcePlan {
     }
 }
 
+/// Self-metrics as an empty section means them.
+pub(crate) fn own_plan(name: &str) -> SourcePlan {
+    let own = OwnPlan { every_ms: 10_000, prefix: "staunch".into() };
+    SourcePlan { kind: SourceKind::Own(own), listen: Vec::new(), ..default_plan(name) }
+}
+
 /// The plan, and the place of each of its listeners.
-pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (SourcePlan, Vec<Place>) {
+pub(super) fn build(
+    name: &str,
+    section: Section,
+    fields: &Fields,
+    wrong: &mut Vec<Diagnostic>,
+) -> (SourcePlan, Vec<Place>) {
+    if section == Section::SourceSelf {
+        return (own(name, fields, wrong), Vec::new());
+    }
     let mut plan = default_plan(name);
     let mut places = vec![fields.place; plan.listen.len()];
     if fields.place_of("listen").is_some() {
@@ -42,6 +57,23 @@ pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) ->
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
     plan.kind = SourceKind::Statsd(options(fields, wrong));
     (plan, places)
+}
+
+fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
+    let mut plan = own_plan(name);
+    let SourceKind::Own(own) = &mut plan.kind else { return plan };
+    Fields::set(&mut own.every_ms, fields.whole("every"));
+    Fields::set(&mut own.prefix, fields.text("prefix"));
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if !own.prefix.bytes().all(fits) {
+        let place = fields.place_of("prefix").unwrap_or(fields.place);
+        wrong.push(
+            Diagnostic::error(Code::BadValue, "`prefix` cannot begin a name")
+                .at(place)
+                .label("letters, digits, `_`, `-` and `.` only"),
+        );
+    }
+    plan
 }
 
 /// The word of a dialect in files.

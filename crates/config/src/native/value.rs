@@ -7,8 +7,9 @@
 use std::path::PathBuf;
 
 use process::aggregate::Idle;
+use process::glob::Glob;
 
-use super::tree::{Node, Value};
+use super::tree::{Entry, Node, Value};
 use crate::address::{BadAddress, parse_destination, parse_listen, parse_socket};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::options::{Row, Scheme, Type, quoted};
@@ -36,6 +37,8 @@ pub(super) enum Checked {
     /// Percentiles or bins: each with the text it was written as.
     Limits(Vec<(f64, String)>),
     Idle(Idle),
+    Globs(Vec<Glob>),
+    Shares(Vec<(Glob, f64)>),
     Map(Vec<(String, String)>),
 }
 
@@ -79,6 +82,8 @@ pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Opti
         (Type::Percentiles, Value::List(list)) => percentiles(row, list, node.place, wrong),
         (Type::Bins, Value::List(list)) => bins(row, list, node.place, wrong),
         (Type::Idle { gauges }, Value::Text(text)) => idle(row, text, gauges, node.place, wrong),
+        (Type::Globs, Value::List(list)) => globs(row, list, node.place, wrong),
+        (Type::Shares, Value::Table(entries)) => shares(row, entries, node.place, wrong),
         (Type::Map, Value::Table(entries)) => {
             let mut map = Vec::with_capacity(entries.len());
             for entry in entries {
@@ -111,7 +116,7 @@ fn mismatch(row: &Row, got: &Value) -> Diagnostic {
         (Type::Whole { .. } | Type::Number { .. }, Value::Text(text)) if text.parse::<f64>().is_ok() => {
             diagnostic.hint(format!("write {text} without quotes"))
         }
-        (Type::Names | Type::Texts | Type::Words(_), Value::Text(text)) => {
+        (Type::Names | Type::Texts | Type::Globs | Type::Words(_), Value::Text(text)) => {
             diagnostic.hint(format!("write [\"{text}\"]"))
         }
         (Type::Percentiles | Type::Bins, Value::Number { value, .. }) => {
@@ -303,10 +308,51 @@ fn texts(
 
 fn bounded(key: &str, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> bool {
     if list.len() > LIST_MAX {
-        let message = format!("`{key}` has {} entries", list.len());
-        wrong.push(Diagnostic::error(Code::TooMany, message).at(place).label(format!("at most {LIST_MAX}")));
+        wrong.push(too_many(key, list.len(), place));
     }
     list.len() <= LIST_MAX
+}
+
+/// A pattern of names.
+fn glob(key: &str, text: &str, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Glob> {
+    let bad = |error: process::glob::GlobError| {
+        let message = format!("`{key}` has a pattern that cannot be used");
+        Diagnostic::error(Code::BadValue, message).at(place).label(error.to_string())
+    };
+    Glob::new(text.as_bytes()).map_err(|error| wrong.push(bad(error))).ok()
+}
+
+fn globs(row: &Row, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    let texts = texts(row, list, place, wrong)?;
+    let globs: Vec<Glob> =
+        texts.iter().filter_map(|(text, place)| glob(row.key, text, *place, wrong)).collect();
+    (globs.len() == texts.len()).then_some(Checked::Globs(globs))
+}
+
+fn shares(row: &Row, entries: &[Entry], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    if entries.len() > LIST_MAX {
+        wrong.push(too_many(row.key, entries.len(), place));
+        return None;
+    }
+    let mut shares = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let glob = glob(row.key, &entry.key, entry.key_place, wrong);
+        match (&entry.node.value, glob) {
+            (Value::Number { value, .. }, glob) if (0.0..=1.0).contains(value) => {
+                shares.extend(glob.map(|glob| (glob, *value)));
+            }
+            (Value::Number { .. }, _) => {
+                wrong.push(out_of_range(row.key, "0 to 1").at(entry.node.place));
+            }
+            (other, _) => wrong.push(wrong_type(&entry.key, "a number", other).at(entry.node.place)),
+        }
+    }
+    (shares.len() == entries.len()).then_some(Checked::Shares(shares))
+}
+
+fn too_many(key: &str, number: usize, place: Place) -> Diagnostic {
+    let message = format!("`{key}` has {number} entries");
+    Diagnostic::error(Code::TooMany, message).at(place).label(format!("at most {LIST_MAX}"))
 }
 
 /// Words that mean nothing do no harm: a warning, so that the originals' lists can be kept as they are.

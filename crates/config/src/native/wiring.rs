@@ -9,7 +9,7 @@ use model::{SourceId, TransformId};
 
 use super::fields::Fields;
 use super::value::{Checked, empty, repeated};
-use super::{reading, sources};
+use super::{clusters, sources};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::options::{Family, Section};
 use crate::plan::{Feed, Plan, SourceKind, TransformKind};
@@ -46,6 +46,13 @@ impl Named<'_> {
             self.section,
             Some(Section::OutputUdp | Section::OutputTcp | Section::OutputUnix | Section::OutputEventFile)
         )
+    }
+
+    /// Whether an output that takes packets can take aggregates too, as samples.
+    fn takes_both(&self) -> bool {
+        self.takes_raw()
+            && self.section != Some(Section::OutputEventFile)
+            && !self.fields.as_ref().is_some_and(clusters::is_wanted)
     }
 }
 
@@ -235,8 +242,13 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
                     .hint(format!("add [transforms.stats] with type = \"aggregate\" and from = [\"{name}\"], and take from \"stats\"")),
             })
         }
-        (Family::Outputs, Feed::Transform(_)) if one.takes_raw() => {
-            let message = format!("{} takes packets or events, which only sources give", one.whose);
+        (Family::Outputs, Feed::Transform(_)) if one.takes_raw() && !one.takes_both() => {
+            let what = if one.section == Some(Section::OutputEventFile) {
+                "events"
+            } else {
+                "lines as they were sent"
+            };
+            let message = format!("{} takes {what}, which only sources give", one.whose);
             let diagnostic =
                 Diagnostic::error(Code::NeedsSource, message).label(format!("`{name}` is a transform"));
             Some(diagnostic.hint(names.list(Family::Sources)))
@@ -286,15 +298,18 @@ fn cycles(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
 /// Sources of one aggregation must read alike.
 fn mixed_dialects(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
     let source = |name: &str| match names.feeds.get(name) {
-        Some((at, Feed::Source(_))) => names.named[*at].fields.as_ref(),
+        Some((at, Feed::Source(_))) => {
+            let source = &names.named[*at];
+            source.section.zip(source.fields.as_ref())
+        }
         _ => None,
     };
     for one in named.iter().filter(|one| one.family == Family::Transforms) {
         let mut first = None;
         for (name, place) in one.from() {
-            let Some(fields) = source(name) else { continue };
-            let (plan, _) = sources::build(name, fields, &mut Vec::new());
-            let SourceKind::Statsd(options) = plan.kind;
+            let Some((section, fields)) = source(name) else { continue };
+            let (plan, _) = sources::build(name, section, fields, &mut Vec::new());
+            let SourceKind::Statsd(options) = plan.kind else { continue };
             let Some((first_name, first_options)) = first else {
                 first = Some((name, options));
                 continue;
@@ -327,13 +342,13 @@ pub(super) fn count_names(plan: &mut Plan) {
         let mut changed = false;
         for (wanted, from) in &wants {
             let counts =
-                |id: &SourceId| plan.sources.get(id.index()).is_some_and(|s| reading(&s.kind).count_names);
+                |id: &SourceId| plan.sources.get(id.index()).is_some_and(|s| s.kind.reading().count_names);
             if !*wanted && !from.iter().any(counts) {
                 continue;
             }
             for id in from {
                 let Some(source) = plan.sources.get_mut(id.index()) else { continue };
-                let SourceKind::Statsd(options) = &mut source.kind;
+                let SourceKind::Statsd(options) = &mut source.kind else { continue };
                 changed |= !options.count_names;
                 options.count_names = true;
             }

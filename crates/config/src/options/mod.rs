@@ -20,6 +20,8 @@ pub enum Section {
     Top,
     /// `[sources.NAME]` with `type = "statsd"`.
     SourceStatsd,
+    /// `[sources.NAME]` with `type = "self"`.
+    SourceSelf,
     /// `[transforms.NAME]` with `type = "aggregate"`.
     TransformAggregate,
     /// An entry of `histograms` of an aggregate.
@@ -44,6 +46,10 @@ pub enum Section {
     OutputUnix,
     /// `[outputs.NAME]` with `type = "event_file"`.
     OutputEventFile,
+    /// `aggregates` of an output of packets.
+    Aggregates,
+    /// `check` of an output of packets.
+    Check,
     /// `queue` of an output.
     Queue,
     /// `[http]`.
@@ -118,6 +124,10 @@ pub enum Type {
     Tables(Section),
     /// One table or a list of tables of a section.
     TableOrTables(Section),
+    /// A list of patterns of names.
+    Globs,
+    /// A table of shares of lines, by patterns of names; the first that matches decides.
+    Shares,
     /// A table of texts.
     Map,
     /// Named sections: `[sources.NAME]` and so on.
@@ -190,7 +200,7 @@ impl Family {
     /// Its types with their sections.
     pub fn types(self) -> &'static [(&'static str, Section)] {
         match self {
-            Family::Sources => &[("statsd", Section::SourceStatsd)],
+            Family::Sources => &[("statsd", Section::SourceStatsd), ("self", Section::SourceSelf)],
             Family::Transforms => &[("aggregate", Section::TransformAggregate)],
             Family::Outputs => &[
                 ("graphite", Section::OutputGraphite),
@@ -240,9 +250,10 @@ pub struct Row {
 
 impl Section {
     /// Every section, in the order of the reference.
-    pub const ALL: [Section; 17] = [
+    pub const ALL: [Section; 20] = [
         Section::Top,
         Section::SourceStatsd,
+        Section::SourceSelf,
         Section::TransformAggregate,
         Section::Histogram,
         Section::Idle,
@@ -255,6 +266,8 @@ impl Section {
         Section::OutputTcp,
         Section::OutputUnix,
         Section::OutputEventFile,
+        Section::Aggregates,
+        Section::Check,
         Section::Queue,
         Section::Http,
         Section::Management,
@@ -307,6 +320,8 @@ impl Type {
             }
             Type::Names => "a list of names".into(),
             Type::Texts | Type::Words(_) => "a list of texts".into(),
+            Type::Globs => "a list of patterns such as [\"api.*\"]".into(),
+            Type::Shares => "a table of numbers by pattern such as { \"api.*\" = 0.1 }".into(),
             Type::Percentiles => "a list of numbers such as [90, 99]".into(),
             Type::Bins => "a list of limits such as [10, 100, \"inf\"]".into(),
             Type::Idle { gauges: false } => "\"keep\", \"delete\" or a duration such as \"5m\"".into(),
@@ -332,6 +347,7 @@ impl Type {
             }
             Type::Size { min, max } => format!("{} to {}", crate::text::size(min), crate::text::size(max)),
             Type::Percentiles => "each -100 to 100".into(),
+            Type::Shares => "each 0 to 1".into(),
             _ => String::new(),
         }
     }

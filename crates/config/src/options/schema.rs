@@ -65,7 +65,11 @@ fn value(of: Type) -> Value {
             json!({ "type": "array", "minItems": 1, "items": { "type": "string", "pattern": scheme } })
         }
         Type::Names => json!({ "type": "array", "minItems": 1, "items": text() }),
-        Type::Texts => list(text()),
+        Type::Texts | Type::Globs => list(text()),
+        Type::Shares => {
+            let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
+            json!({ "type": "object", "additionalProperties": share })
+        }
         // Others do no harm, so the words are offered and not demanded.
         Type::Words(words) => list(json!({ "anyOf": [{ "enum": words }, text()] })),
         Type::Percentiles | Type::Bins => list(json!({ "type": ["number", "string"] })),

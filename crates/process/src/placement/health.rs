@@ -26,6 +26,21 @@ impl HealthPlan {
         let valid = checks <= HEALTH_CHECKS_MAX && fits(down_after) && fits(up_after);
         valid.then_some(HealthPlan { checks, down_after, up_after })
     }
+
+    /// How many of the last results count.
+    pub fn checks(self) -> u32 {
+        self.checks
+    }
+
+    /// Bad results among them that turn the state.
+    pub fn down_after(self) -> u32 {
+        self.down_after
+    }
+
+    /// Good results among them that turn it back.
+    pub fn up_after(self) -> u32 {
+        self.up_after
+    }
 }
 
 /// How a check changed an endpoint's state.

@@ -31,7 +31,7 @@ pub struct StagePlan {
     /// Shares for names: the first pattern that matches decides in place of `sample`.
     pub sample_names: Vec<(Glob, f64)>,
     /// Most distinct series (name and tags as sent) that the endpoint gets within one to two `series_idle_ns`; 0 for no
-    /// cap. Each takes 8 to 32 bytes.
+    /// cap. Each takes 10 to 40 bytes.
     pub series_max: u32,
     /// A series that sent nothing for so long may be forgotten, after twice as long it is. 0: never.
     pub series_idle_ns: u64,

@@ -1,11 +1,14 @@
 //! What patterns say of a name, remembered: a name comes again and again, and matching it costs more than all else.
 //!
-//! One place for each of a fixed number of hash values; a name that finds another's place taken replaces it. Names
-//! are known by their seeded 64-bit hashes alone: that two of them have the same is not to be expected in an
-//! installation's lifetime, nor can senders bring it about.
+//! A fixed number of rows, each with the last few names whose hashes belong there. Names are known by their seeded
+//! 64-bit hashes alone: that two of them have the same is not to be expected in an installation's lifetime, nor can
+//! senders bring it about.
 
-/// Places. A power of two; 64 KiB in all.
-const PLACES: usize = 4096;
+/// Rows. 256 KiB in all, for 16,384 names.
+const ROWS: usize = 4096;
+
+/// Names of a row: as many as share a cache line.
+const ROW_NAMES: usize = 4;
 
 /// What the plan says of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,38 +26,40 @@ impl Verdict {
 
 #[derive(Clone, Debug)]
 pub(super) struct Verdicts {
-    /// (hash, verdict); empty until the first name comes.
-    known: Vec<(u64, Verdict)>,
+    /// (hash, verdict) of the names of each row, the newest first; empty until the first name comes.
+    rows: Vec<[(u64, Verdict); ROW_NAMES]>,
     shares: Vec<f64>,
 }
 
 impl Verdicts {
     pub(super) fn new(shares: Vec<f64>) -> Verdicts {
         assert!(!shares.is_empty(), "the plan's own share is always there");
-        Verdicts { known: Vec::new(), shares }
+        Verdicts { rows: Vec::new(), shares }
     }
 
     /// The verdict on the name of this hash; `decide` is asked when it is not remembered.
     #[inline]
     pub(super) fn of(&mut self, hash: u64, decide: impl FnOnce() -> Verdict) -> Verdict {
-        let place = hash as usize % PLACES;
-        match self.known.get(place) {
-            Some(&(known, verdict)) if known == hash => verdict,
-            _ => {
-                let verdict = decide();
-                self.keep(place, hash, verdict);
-                verdict
-            }
+        let at = hash as usize % ROWS;
+        if let Some(row) = self.rows.get(at)
+            && let Some((_, verdict)) = row.iter().find(|(known, _)| *known == hash)
+        {
+            return *verdict;
         }
+        let verdict = decide();
+        self.keep(at, hash, verdict);
+        verdict
     }
 
     #[cold]
-    fn keep(&mut self, place: usize, hash: u64, verdict: Verdict) {
-        if self.known.is_empty() {
-            // No hash is its own complement of the place, so an untouched place matches nothing.
-            self.known = (0..PLACES as u64).map(|place| (!place, Verdict::FILTERED)).collect();
+    fn keep(&mut self, at: usize, hash: u64, verdict: Verdict) {
+        if self.rows.is_empty() {
+            // No hash of a row is the complement of the row's number, so an untouched place matches nothing.
+            self.rows = (0..ROWS as u64).map(|at| [(!at, Verdict::FILTERED); ROW_NAMES]).collect();
         }
-        self.known[place] = (hash, verdict);
+        let row = &mut self.rows[at];
+        row.rotate_right(1);
+        row[0] = (hash, verdict);
     }
 
     /// The share that a verdict names; none when the name is filtered.
@@ -64,8 +69,8 @@ impl Verdicts {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.known.capacity() * size_of::<(u64, Verdict)>()
+        self.rows.capacity() * size_of::<[(u64, Verdict); ROW_NAMES]>()
     }
 }
 
-const _: () = assert!(PLACES.is_power_of_two());
+const _: () = assert!(ROWS.is_power_of_two() && size_of::<[(u64, Verdict); ROW_NAMES]>() == 64);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use config::plan::Plan;
 use deliver::queue::Block;
-use model::{Kind, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum, Span};
+use model::{Kind, Now, Outcome, OutputId, OutputSum, SECOND_NS, Shed, SourceId, SourceSum, Span};
 use pipeline::{Accounts, Exchange, Routed, SeriesRow, Shard, laid_over};
 
 use self::canary::Canary;
@@ -73,6 +73,8 @@ pub(crate) struct World {
     routed: Routed,
     due_ns: u64,
     lines_due_ns: u64,
+    /// Batches that were taken out of the exchange.
+    took: u64,
     knobs: Knobs,
 }
 
@@ -99,6 +101,7 @@ impl World {
             routed: Routed::default(),
             due_ns: 0,
             lines_due_ns: u64::MAX,
+            took: 0,
             knobs,
             plan,
         };
@@ -227,10 +230,18 @@ impl World {
     }
 
     fn turn_shard(&mut self) {
-        let mut taken = Vec::new();
-        self.exchange.take_all(&mut taken);
-        for batch in taken {
+        // As in the daemon: a batch is taken when the outputs that must not lose it have room.
+        self.append_blocks();
+        loop {
+            let World { shard, outlets, exchange, .. } = self;
+            let next = exchange.take_next(|batch| {
+                let (bytes, records) = pipeline::room_for(batch);
+                shard.blocking(batch.source).iter().all(|id| outlets[id.index()].takes(bytes, records))
+            });
+            let Some(batch) = next else { break };
+            self.took += 1;
             self.shard.push_owned(batch, self.now, &mut self.routed);
+            self.append_blocks();
         }
         if self.now.mono_ns >= self.due_ns {
             self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
@@ -264,12 +275,17 @@ impl World {
     /// # Errors
     /// When that never happens.
     pub(crate) fn settle(&mut self) -> Result<u64, String> {
+        let mut blocked_turns = 0;
         for _ in 0..TURNS_MAX {
             self.turn_sources();
+            let took = self.took;
             self.turn_shard();
             let wake_ns = self.turn_senders()?;
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
-            if self.due_ns > self.now.mono_ns && self.exchange.is_empty() && !stalled {
+            let nothing_waits = self.exchange.is_empty() && !stalled;
+            // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
+            blocked_turns = if self.took == took { blocked_turns + 1 } else { 0 };
+            if self.due_ns > self.now.mono_ns && (nothing_waits || blocked_turns > 1) {
                 let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
                 return Ok(wake_ns.min(self.due_ns).min(self.lines_due_ns).min(idle_ns));
             }
@@ -327,6 +343,11 @@ impl World {
     pub(crate) fn stop(&mut self) -> Result<(), String> {
         self.sources.iter_mut().for_each(|source| source.end_all(End::Orderly));
         self.settle()?;
+        // Sources that wait for an output are not waited for any more.
+        self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Shed(Shed::Stopped)));
+        let mut left = Vec::new();
+        self.exchange.take_all(&mut left);
+        left.into_iter().for_each(|batch| self.shard.push_owned(batch, self.now, &mut self.routed));
         self.shard.stop(self.now, &mut self.routed);
         self.append_blocks();
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
@@ -403,6 +424,6 @@ impl Drop for World {
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
         left.into_iter().for_each(|batch| batch.receipt.settle(model::Outcome::Filtered));
-        self.sources.iter_mut().for_each(Source::abandon);
+        self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Filtered));
     }
 }

@@ -98,6 +98,12 @@ impl Outlet {
         }
     }
 
+    /// As the daemon's: true when a batch of so much would be taken without losing anything.
+    pub(crate) fn takes(&self, bytes: u64, records: u64) -> bool {
+        let nothing_waits = self.queue.is_empty() && self.account.copies_waiting() == 0;
+        nothing_waits || self.queue.has_room(bytes, records)
+    }
+
     /// Small mishaps from now on.
     pub(crate) fn set_weather(&mut self, weather: Weather) {
         match &mut self.link {

@@ -161,10 +161,10 @@ impl Source {
         stalled.map(|batch| batch.receipt.records()).sum()
     }
 
-    /// Settles what waits for room, because the simulation ends here.
-    pub(crate) fn abandon(&mut self) {
+    /// Settles what waits for room, because nobody makes any more.
+    pub(crate) fn abandon(&mut self, outcome: Outcome) {
         let stalled = self.connections.values_mut().filter_map(|connection| connection.stalled.take());
-        stalled.for_each(|batch| batch.receipt.settle(Outcome::Filtered));
+        stalled.for_each(|batch| batch.receipt.settle(outcome));
     }
 
     /// When the first connection has been silent for too long.

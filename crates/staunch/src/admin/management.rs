@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use config::plan::{ManagementPlan, OutputKind};
+use config::plan::{ManagementPlan, ManagementReplies, OutputKind};
 use model::Kind;
 use pipeline::OutputFigures;
 use process::aggregate::Current;
@@ -17,7 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wire::management::{
-    COMMAND_BYTES_MAX, Command, Commands, Dump, Form, Names, Pattern, Replies, TargetFigures,
+    COMMAND_BYTES_MAX, Command, Commands, Dump, Form, Names, Pattern, ProxyCommand, ProxyReplies, Replies,
+    TargetFigures,
 };
 
 use crate::admin::accounts;
@@ -124,10 +125,16 @@ impl Client {
     }
 
     fn form(&self) -> Form {
-        if self.plan.perl { Form::Perl } else { Form::Node }
+        match self.plan.replies {
+            ManagementReplies::Node | ManagementReplies::Proxy { .. } => Form::Node,
+            ManagementReplies::Perl => Form::Perl,
+        }
     }
 
     async fn answer(&self, command: &[u8], out: &mut Vec<u8>) -> Next {
+        if let ManagementReplies::Proxy { cluster } = self.plan.replies {
+            return self.answer_as_proxy(cluster, command, out);
+        }
         let form = self.form();
         let replies = Replies::new(form);
         match Command::parse(form, command) {
@@ -136,22 +143,44 @@ impl Client {
             Command::Dump { kind, json } => self.dump(kind, json, out).await,
             Command::Delete { .. } if self.plan.read_only => replies.error(out),
             Command::Delete { kind, names } => self.delete(kind, names, out).await,
-            Command::Health { set } => {
-                if let Some(up) = set {
-                    self.shared.healthy.store(up, Relaxed);
-                }
-                replies.health(self.shared.healthy.load(Relaxed), out);
-            }
-            Command::Config => {
-                replies
-                    .config(self.plan.config.iter().map(|(key, value)| (key.as_str(), value.as_str())), out);
-            }
+            Command::Health { set } => self.health(set, replies, out),
+            Command::Config => self.config(replies, out),
             Command::Targets => self.targets(replies, out),
             Command::Drops => self.drops(replies, out),
             Command::Quit => return Next::Close,
             Command::Unknown => replies.error(out),
         }
         Next::Stay
+    }
+
+    /// The commands of node's cluster proxy (spec statsd §13).
+    fn answer_as_proxy(&self, cluster: usize, command: &[u8], out: &mut Vec<u8>) -> Next {
+        let replies = ProxyReplies.node();
+        match ProxyCommand::parse(command) {
+            ProxyCommand::Help => ProxyReplies.help(out),
+            ProxyCommand::Health { set } => self.health(set, replies, out),
+            ProxyCommand::Status => {
+                let live = self.shared.live_labels(cluster);
+                ProxyReplies.status(self.shared.uptime_s(), live.iter().map(String::as_str), out);
+            }
+            ProxyCommand::Config => self.config(replies, out),
+            ProxyCommand::Targets => self.targets(replies, out),
+            ProxyCommand::Drops => self.drops(replies, out),
+            ProxyCommand::Quit => return Next::Close,
+            ProxyCommand::Unknown => replies.error(out),
+        }
+        Next::Stay
+    }
+
+    fn health(&self, set: Option<bool>, replies: Replies, out: &mut Vec<u8>) {
+        if let Some(up) = set {
+            self.shared.healthy.store(up, Relaxed);
+        }
+        replies.health(self.shared.healthy.load(Relaxed), out);
+    }
+
+    fn config(&self, replies: Replies, out: &mut Vec<u8>) {
+        replies.config(self.plan.config.iter().map(|(key, value)| (key.as_str(), value.as_str())), out);
     }
 
     async fn stats(&self, replies: Replies, out: &mut Vec<u8>) {

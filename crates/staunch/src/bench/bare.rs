@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use crate::sys::{self, CpuClock, Gather, PACKETS_DEFAULT, PacketReader, PacketWriter, Rest, Wait, Watch};
 
 /// Receive buffer that the loop asks for, in bytes: the same as Staunch's default.
-const RECEIVE_BUFFER_BYTES: u64 = 8 << 20;
+const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;
 
 /// The loop wakes up at least so often, to see whether it should end.
 const WAKE_NS: u64 = 100_000_000;

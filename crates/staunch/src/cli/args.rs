@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use config::plan::{Destination, Listen};
 
 /// Telemetry in one binary: takes in, computes, delivers, and loses nothing silently.
 #[derive(Debug, Parser)]
@@ -21,23 +22,31 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Run the daemon: with FILE, or on built-in defaults (loopback only).
+    /// Run the daemon: with FILE, or with defaults on loopback.
     Run(RunArgs),
-    /// Run the daemon with a config of node's statsd or Net::Statsd::Server.
+    /// Run the daemon as a Windows service; `sc create` says so to the service manager.
+    #[cfg(windows)]
+    Service(RunArgs),
+    /// Run with a config of node's statsd or Net::Statsd::Server.
     Statsd(StatsdArgs),
+    /// Run with a config of node's cluster proxy: a node per key.
+    StatsdProxy(StatsdProxyArgs),
+    /// Copy each packet to every target; a dead one hurts no other.
+    Fanout(FanoutArgs),
     /// Check a config and show every mistake at once.
     Check(CheckArgs),
     /// Turn a config of another program into a native one.
     Import(ImportArgs),
     /// Run flow files: a config, what is sent, what must come out.
     Test(TestArgs),
-    /// Measure speed on this machine, beside a bare loop and node's statsd.
+    /// Measure speed, beside a bare loop and node's statsd.
+    #[cfg(unix)]
     Bench(BenchArgs),
     /// Watch a running daemon: rates, losses and queues, once a second.
     Top(TopArgs),
     /// Explain a code or an outcome, such as C014 or bad_value.
     Explain(ExplainArgs),
-    /// Print the man page, completions, the config reference or its schema.
+    /// Print the man page, completions, config reference or schema.
     Manual(ManualArgs),
 }
 
@@ -77,7 +86,7 @@ impl std::str::FromStr for Port {
 }
 
 /// `staunch run`
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
     /// Config, .toml or .yaml.
     pub(crate) file: Option<PathBuf>,
@@ -122,6 +131,106 @@ pub(crate) struct StatsdArgs {
     pub(crate) ports: Ports,
 }
 
+/// `staunch statsd-proxy`
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatsdProxyArgs {
+    /// Config of the proxy (proxyConfig.js).
+    pub(crate) file: PathBuf,
+    /// Addresses.
+    #[command(flatten)]
+    pub(crate) ports: Ports,
+}
+
+/// What becomes of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FanoutMode {
+    /// They stay as they are.
+    Verbatim,
+    /// Their lines are packed anew.
+    Repack,
+}
+
+/// `staunch fanout`
+///
+/// The first eight have the names and meanings that such proxies have.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "ADDR: HOST:PORT for UDP, udp://…, tcp://…, unixgram://PATH, unix://PATH")]
+pub(crate) struct FanoutArgs {
+    /// Where packets come in; repeatable.
+    ///
+    /// `:PORT` is every address of the machine. Streams too: `tcp://…` and `unix://…` take lines.
+    #[arg(long = "source", required = true, value_name = "ADDR", value_parser = config::fanout_source)]
+    pub(crate) sources: Vec<Listen>,
+    /// Where each packet goes; repeatable.
+    ///
+    /// Or several at once with commas between them. Each is an output of its own, called after its address.
+    #[arg(long = "target", required = true, value_name = "ADDR", value_delimiter = ',')]
+    #[arg(value_parser = config::fanout_target)]
+    pub(crate) targets: Vec<Destination>,
+    /// Unused: every datagram is taken whole.
+    ///
+    /// Elsewhere the size of the buffer that a datagram must fit into, or be cut. Here all of up to 65535 bytes fit.
+    #[arg(long, value_name = "BYTES", value_parser = buffer_bytes)]
+    pub(crate) buffer: Option<u64>,
+    /// Packets waiting per target [default: 1000000].
+    ///
+    /// In at most 64 MiB; beyond either the oldest are shed, and counted. A million is three seconds at 300,000 packets
+    /// a second; ten thousand, as elsewhere, would be 33 ms.
+    #[arg(long, value_name = "N", default_value_t = config::Fanout::RECORDS_MAX, hide_default_value = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub(crate) channel_size: u64,
+    /// Receive buffer of the socket.
+    ///
+    /// The kernel may grant less (`net.core.rmem_max`); the daemon then says so.
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = receive_buffer_bytes)]
+    pub(crate) readbuffer: u64,
+    /// No self-metrics, whatever else is given.
+    ///
+    /// There are none without --metrics-prefix either: a proxy adds nothing to what it copies unless it is told to.
+    #[arg(long)]
+    pub(crate) no_metrics: bool,
+    /// HTTP API, or `off` [default: 127.0.0.1:8680].
+    ///
+    /// All of it: /healthz and /ready for probes, /metrics, /api/v1/accounts.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) health: Option<Port>,
+    /// Send self-metrics to the targets as PREFIX.….
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) metrics_prefix: Option<String>,
+    /// verbatim or repack [default: verbatim].
+    ///
+    /// verbatim: packets stay as they are. repack: their lines are packed anew, up to 1432 bytes for UDP, 8 KiB else.
+    #[arg(
+        long,
+        value_enum,
+        default_value = "verbatim",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) mode: FanoutMode,
+    /// /ready says no while a target is down.
+    #[arg(long)]
+    pub(crate) required: bool,
+    /// Print the config that does the same.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+/// A number of bytes, or a size with its unit.
+fn bytes(text: &str) -> Option<u64> {
+    text.parse().ok().or_else(|| config::text::parse_size(text))
+}
+
+fn buffer_bytes(text: &str) -> Result<u64, String> {
+    let wanted = "write a number of bytes, 1 to 65535: a datagram is not larger";
+    bytes(text).filter(|bytes| (1..=65_535).contains(bytes)).ok_or_else(|| wanted.into())
+}
+
+fn receive_buffer_bytes(text: &str) -> Result<u64, String> {
+    let wanted = "write a number of bytes or a size such as 64MiB, from 4KiB to 1GiB";
+    bytes(text).filter(|bytes| (4096..=1 << 30).contains(bytes)).ok_or_else(|| wanted.into())
+}
+
 /// `staunch check`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CheckArgs {
@@ -133,6 +242,11 @@ pub(crate) struct CheckArgs {
     /// Go on without backends that are not known.
     #[arg(long)]
     pub(crate) ignore_unknown_backends: bool,
+    /// Tell which endpoint of each cluster owns the keys of FILE, or of stdin (-).
+    ///
+    /// Keys, or whole lines, one on each line; the answer is key, tab, output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
     /// Print the result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -153,6 +267,8 @@ pub(crate) struct ImportArgs {
 pub(crate) enum ImportKind {
     /// node's statsd, or Net::Statsd::Server.
     Statsd,
+    /// The cluster proxy of node's statsd.
+    StatsdProxy,
 }
 
 /// `staunch test`
@@ -233,6 +349,7 @@ impl std::str::FromStr for Api {
 }
 
 /// `staunch bench`
+#[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     /// What to measure.
@@ -244,6 +361,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// What to measure.
+#[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchKind {
     /// Receiving and aggregating StatsD packets, beside a bare receive loop and node's statsd.

@@ -8,8 +8,10 @@ use crate::talk;
 
 /// `staunch import`
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    let ImportKind::Statsd = args.kind;
-    let loaded = load::statsd(&args.original)?;
+    let loaded = match args.kind {
+        ImportKind::Statsd => load::statsd(&args.original)?,
+        ImportKind::StatsdProxy => load::statsd_proxy(&args.original.file)?,
+    };
     talk::say(&loaded.rendered());
     if let Some(plan) = loaded.plan.as_ref().filter(|_| !loaded.has_errors()) {
         talk::data(config::print(plan).as_bytes())?;

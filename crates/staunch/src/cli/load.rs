@@ -1,15 +1,16 @@
 //! From a file's name to a checked plan and what there is to say about it. Used by run, check, import and reload.
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Context;
 use config::Format;
 use config::diagnostic::{Diagnostic, Source, has_errors, render};
 use config::import::{self, javascript};
-use config::plan::{ManagementPlan, Plan};
+use config::plan::{ManagementPlan, ManagementReplies, Plan};
 
-use super::args::{Compat, Original, Port, Ports};
+use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
 use super::wants_colour;
 
 /// Largest config file that is read.
@@ -91,7 +92,7 @@ pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
         "{name} is a native config by its name: run it with `staunch run {name}`"
     );
     let vars = |name: &str| std::env::var(name).ok();
-    let environment = javascript::Environment { vars: &vars, hostname: hostname() };
+    let environment = environment(&vars);
     let compat = match original.compat {
         Some(Compat::Node) => import::Compat::Node,
         Some(Compat::Perl) => import::Compat::Perl,
@@ -99,6 +100,59 @@ pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
     };
     let (plan, diagnostics) = import::statsd(&text, &environment, compat, original.ignore_unknown_backends);
     Ok(Loaded { plan, diagnostics, name, text })
+}
+
+/// Reads a config of node's cluster proxy.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
+    let (name, text) = read(file)?;
+    let vars = |name: &str| std::env::var(name).ok();
+    let (config, mut diagnostics) = import::statsd_proxy(&text, &environment(&vars));
+    let plan = config.and_then(|config| {
+        let (plan, more) = import::proxy_plan(&config);
+        diagnostics.extend(more);
+        plan
+    });
+    Ok(Loaded { plan, diagnostics, name, text })
+}
+
+/// Reads a config of node's statsd, of its cluster proxy, or of Net::Statsd::Server, whichever it is.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn any_original(original: &Original) -> anyhow::Result<Loaded> {
+    let vars = |name: &str| std::env::var(name).ok();
+    if original.compat.is_none() && import::is_proxy(&read(&original.file)?.1, &environment(&vars)) {
+        return statsd_proxy(&original.file);
+    }
+    statsd(original)
+}
+
+fn environment<'a>(vars: &'a dyn Fn(&str) -> Option<String>) -> javascript::Environment<'a> {
+    javascript::Environment { vars, hostname: hostname() }
+}
+
+/// The command line of a fan-out as the file that it stands for.
+pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
+    let default = SocketAddr::from(([127, 0, 0, 1], 8680));
+    let asked = config::Fanout {
+        sources: args.sources.clone(),
+        targets: args.targets.clone(),
+        repack: args.mode == FanoutMode::Repack,
+        required: args.required,
+        records_max: args.channel_size,
+        receive_buffer_bytes: args.readbuffer,
+        http: match args.health {
+            None => Some(default),
+            Some(Port::Off) => None,
+            Some(Port::At(address)) => Some(address),
+        },
+        own_prefix: args.metrics_prefix.clone().filter(|_| !args.no_metrics),
+    };
+    let config::Written { text, plan, diagnostics } = config::fanout(&asked);
+    Loaded { name: "the config that --print shows".into(), text, plan, diagnostics }
 }
 
 fn hostname() -> String {
@@ -119,7 +173,7 @@ pub(crate) fn set_ports(plan: &mut Plan, ports: &Ports) {
         (Some(Port::At(address)), Some(management)) => management.listen = address,
         (Some(Port::At(listen)), None) => plan.management.push(ManagementPlan {
             listen,
-            perl: false,
+            replies: ManagementReplies::Node,
             healthy: true,
             config: Vec::new(),
             read_only: false,

@@ -3,14 +3,18 @@
 //! Exit codes: 0 good, 1 mistakes in what was given, 2 could not do it. Data goes to stdout, talk to stderr.
 
 mod args;
+#[cfg(unix)]
 mod bench;
 mod check;
+mod copies;
 mod explain;
 mod import;
 mod load;
 mod manual;
 mod outcomes;
 mod run;
+#[cfg(windows)]
+mod service;
 mod test;
 
 use std::ffi::OsString;
@@ -34,10 +38,15 @@ pub fn main() -> ExitCode {
     start_log(&args);
     let done = match args.verb {
         Verb::Run(args) => run::run(&args),
+        #[cfg(windows)]
+        Verb::Service(args) => service::service(&args),
         Verb::Statsd(args) => run::statsd(&args),
+        Verb::StatsdProxy(args) => run::statsd_proxy(&args),
+        Verb::Fanout(args) => run::fanout(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Import(args) => import::import(&args),
         Verb::Test(args) => test::test(&args),
+        #[cfg(unix)]
         Verb::Bench(kind) => bench::bench(&kind),
         Verb::Top(args) => top(args),
         Verb::Explain(args) => explain::explain(&args),

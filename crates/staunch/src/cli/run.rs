@@ -1,11 +1,12 @@
-//! `staunch run` and `staunch statsd`: the same daemon, from a native file or an original's.
+//! `staunch run`, `statsd`, `statsd-proxy` and `fanout`: the same daemon, from a native file, an original's, or a
+//! command line.
 
 use std::process::ExitCode;
 
 use config::plan::Plan;
 
 use super::MISTAKES;
-use super::args::{RunArgs, StatsdArgs};
+use super::args::{FanoutArgs, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
 use crate::daemon::{self, Reread, Start};
 
@@ -35,6 +36,34 @@ pub(crate) fn statsd(args: &StatsdArgs) -> anyhow::Result<ExitCode> {
         Ok(loaded)
     };
     start(load, http_optional)
+}
+
+/// `staunch statsd-proxy`
+pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
+    let (file, ports) = (args.file.clone(), args.ports.clone());
+    let http_optional = ports.http.is_none();
+    let load = move || {
+        let mut loaded = load::statsd_proxy(&file)?;
+        loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
+        Ok(loaded)
+    };
+    start(load, http_optional)
+}
+
+/// `staunch fanout`
+pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
+    let loaded = load::fanout(args);
+    crate::talk::say(&loaded.rendered());
+    let text = loaded.text.clone();
+    let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
+    if args.print {
+        crate::talk::data(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.buffer.is_some() {
+        tracing::info!("--buffer changes nothing: datagrams of every size up to 65535 bytes are taken whole");
+    }
+    daemon::run(Start { plan, reread: None, file: None, http_optional: args.health.is_none() })
 }
 
 /// Loads, says what there is to say, and runs; the same loader serves reloads.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use std::net::SocketAddr;
 
-use config::plan::{ConsoleForm, Destination, OutputKind, Plan};
+use config::plan::{ConsoleForm, Destination, OutputKind, Plan, SourceKind};
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
@@ -30,9 +30,21 @@ pub struct OpenPorts<'a> {
 /// The banner's text.
 pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> String {
     let OpenPorts { listening, http, management } = ports;
-    let config = config_name.unwrap_or("no config file: built-in defaults, loopback only");
+    let config = config_name.unwrap_or(match plan.built_in {
+        true => "no config file: built-in defaults, loopback only",
+        false => "no config file: as the command line says",
+    });
     let mut lines = vec![format!("staunch {}   {config}", env!("CARGO_PKG_VERSION"))];
     for (source, places) in plan.sources.iter().zip(listening) {
+        if let SourceKind::Own(own) = &source.kind {
+            let every = config::text::duration(own.every_ms);
+            lines.push(format!(
+                "  {:<14}every {every}, names begin with `{}`",
+                source_word(source),
+                own.prefix
+            ));
+            continue;
+        }
         let places = if places.is_empty() { "nowhere".to_owned() } else { places.join("  ") };
         lines.push(format!("  {:<14}{places}", source_word(source)));
     }
@@ -46,7 +58,9 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         lines.push(format!("  {:<14}{}", output_word(&output.kind), place(&output.kind)));
     }
     let mut tips: Vec<String> = tip(listening).into_iter().collect();
-    tips.extend(http.map(|http| format!("curl http://{http}/api/v1/series")));
+    // Without an aggregation there are no series.
+    let page = if plan.transforms.is_empty() { "accounts" } else { "series" };
+    tips.extend(http.map(|http| format!("curl http://{http}/api/v1/{page}")));
     let points = plan.outputs.iter().find_map(|output| match &output.kind {
         OutputKind::GraphiteFile { path, .. } => Some(path.display()),
         _ => None,

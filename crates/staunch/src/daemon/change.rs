@@ -3,8 +3,6 @@
 //! By looking, not by notification: a look a second costs nothing, works on every file system, and sees a file that
 //! was renamed into place as well as one that was written over.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::daemon::shared::Shared;
+use crate::sys;
 
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -20,8 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 type Look = Option<(u64, u64, i64, i64)>;
 
 fn look(file: &Path) -> Look {
-    let of = |found: Metadata| (found.ino(), found.len(), found.mtime(), found.mtime_nsec());
-    std::fs::metadata(file).ok().map(of)
+    std::fs::metadata(file).ok().map(|found| sys::file_mark(&found))
 }
 
 /// Decides from looks when there is a change to tell.

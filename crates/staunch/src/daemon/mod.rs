@@ -12,6 +12,7 @@ pub mod listeners;
 pub mod outlet;
 pub mod reload;
 pub mod shared;
+pub mod signals;
 pub mod supervisor;
 pub mod watch;
 pub mod worker;
@@ -28,7 +29,6 @@ use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::SECOND_NS;
 use pipeline::{Accounts, Complaint, Exchange, Shard};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
@@ -36,10 +36,11 @@ use crate::clock::Clock;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::signals::{Request, Signals};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
-use crate::{admin, outputs};
+use crate::{admin, outputs, sources};
 
 /// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
 const SOURCES_STOP_MAX: Duration = Duration::from_millis(1500);
@@ -85,9 +86,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
 async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     let Start { plan, reread, file, http_optional } = start;
     // Before anything that takes time: a signal that comes early is not lost.
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let mut signals = Signals::take()?;
     let mut running = launch(plan, http_optional)?;
     banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
@@ -101,9 +100,10 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
     loop {
         // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hangup.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            request = signals.next() => match request {
+                Request::Stop => break,
+                Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
+            },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
@@ -193,7 +193,7 @@ fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
         .collect()
 }
 
-/// The tasks that only look on; they end with the daemon.
+/// The tasks that only look on and tell; they end with the daemon.
 fn spawn_watches(
     shared: &Arc<Shared>,
     stopped: &watch_channel::Receiver<bool>,
@@ -202,6 +202,7 @@ fn spawn_watches(
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 

@@ -116,6 +116,13 @@ impl Outlet {
         self.wake();
     }
 
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
+    pub fn takes(&self, bytes: u64, records: u64) -> bool {
+        let queue = self.queue();
+        let nothing_waits = queue.is_empty() && self.sender_copies.load(Relaxed) == 0;
+        nothing_waits || queue.has_room(bytes, records)
+    }
+
     fn is_nearly_full(&self, queue: &MemoryQueue) -> bool {
         let limits = queue.limits();
         let past = |held: u64, most: u64| {
@@ -175,6 +182,12 @@ impl Outlet {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         let since_ns = checked.filter(|(before, _)| before.up == found.up).map(|(_, since_ns)| since_ns);
         *checked = Some((found, since_ns.unwrap_or(now.mono_ns)));
+    }
+
+    /// True while checks say that the endpoint is down.
+    pub fn is_checked_down(&self) -> bool {
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.is_some_and(|(found, _)| !found.up)
     }
 
     /// Where the output stands: what sending has shown, unless a check says that the endpoint is down; and

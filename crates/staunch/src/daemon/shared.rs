@@ -18,8 +18,8 @@ use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
 
-/// Most bytes between connections and the shard.
-pub const EXCHANGE_BYTES_MAX: usize = 16 << 20;
+/// Most bytes of one source between its connections and the shard.
+pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
 
 /// Most sources of a plan, those retired by reloads included.
 pub const SOURCES_MAX: usize = 1024;
@@ -88,6 +88,16 @@ impl Shared {
     /// Seconds since the start.
     pub fn uptime_s(&self) -> u64 {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS
+    }
+
+    /// Labels of the live endpoints of a cluster, in the ring's own order: what the proxy's `status` lists. All are
+    /// live until their checks say otherwise.
+    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
+        let wiring = self.wiring.load();
+        let Some(cluster) = wiring.plan.clusters.get(cluster) else { return Vec::new() };
+        let members = cluster.members.iter().zip(&cluster.labels);
+        let live = members.filter(|(member, _)| !wiring.outlets[member.index()].is_checked_down());
+        live.map(|(_, label)| label.clone()).collect()
     }
 
     /// Why the daemon should not be sent records now, a sentence each; none when it should.

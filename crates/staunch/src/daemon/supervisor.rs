@@ -1,5 +1,5 @@
 //! What the service manager is told, in systemd's words (sd_notify): ready, reloading, stopping, a line of counts, and
-//! that the daemon still turns.
+//! that the daemon still turns. Windows' manager gets what it has a word for.
 //!
 //! The watchdog is told only after the shard's thread has answered a call: a daemon whose HTTP works and whose shard
 //! hangs is restarted. That the call is made at all shows that the other thread turns, too.
@@ -147,8 +147,15 @@ fn tell(words: &[Word<'_>]) {
             tracing::debug!("cannot tell the service manager {words:?}: {error}");
         }
     }
-    #[cfg(not(unix))]
-    let _nobody_listens = words;
+    // Windows' manager is told states only.
+    #[cfg(windows)]
+    for word in words {
+        match word {
+            Word::Ready => crate::sys::service::running(),
+            Word::Stopping => crate::sys::service::stopping(),
+            Word::Reloading { .. } | Word::Status(_) | Word::Watchdog => {}
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,11 +18,13 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
-use crate::kernel::SocketGauge;
-use crate::sys::{self, Gather, PacketReader, Rest, Wait, Waker, Watch};
+use crate::kernel::{BATCH_BOUNDS, SocketGauge};
+use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;
+const _: () =
+    assert!(BATCH_PACKETS <= BATCH_BOUNDS[BATCH_BOUNDS.len() - 1], "the last class holds every call");
 
 /// Batches that one socket may give in a row before the others have their turn.
 const TURN_BATCHES: usize = 16;
@@ -45,6 +46,9 @@ const LAST_READ_MAX_NS: u64 = model::SECOND_NS / 2;
 
 /// How often the kernel's drop counts are read and reports of busy names are looked for, in nanoseconds.
 const CHORES_EVERY_NS: u64 = model::SECOND_NS;
+
+/// Pause between two looks at a queue that a source waits for.
+const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
 
 type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 
@@ -172,6 +176,8 @@ pub struct Worker {
     due_ns: u64,
     chores_due_ns: u64,
     lines_due_ns: u64,
+    /// Batches wait in the exchange for room in a queue.
+    blocked: bool,
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
     ended: bool,
@@ -239,6 +245,7 @@ impl Worker {
             due_ns: 0,
             chores_due_ns: 0,
             lines_due_ns: u64::MAX,
+            blocked: false,
             sweep_waits_since_ns: None,
             key_flushes,
             ended: false,
@@ -303,6 +310,36 @@ impl Worker {
     }
 
     fn take_exchange(&mut self, now: Now) {
+        if self.shard.blocks() {
+            return self.take_unblocked(now);
+        }
+        self.take_all(now);
+    }
+
+    /// Batch by batch, each only when the outputs that must not lose it have room.
+    fn take_unblocked(&mut self, now: Now) {
+        // What this turn's packets gave is in the queues before anybody asks them for room.
+        self.deliver(now);
+        let mut taken = false;
+        loop {
+            let Worker { shard, outlets, exchange, .. } = self;
+            let next = exchange.take_next(|batch| {
+                let (bytes, records) = pipeline::room_for(batch);
+                shard.blocking(batch.source).iter().all(|id| outlets[id.index()].takes(bytes, records))
+            });
+            let Some(batch) = next else { break };
+            taken = true;
+            self.shard.push_owned(batch, now, &mut self.routed);
+            self.deliver(now);
+        }
+        self.blocked = !self.exchange.is_empty();
+        if taken {
+            self.room.notify_waiters();
+        }
+    }
+
+    fn take_all(&mut self, now: Now) {
+        self.blocked = false;
         self.exchange.take_all(&mut self.taken);
         if self.taken.is_empty() {
             return;
@@ -385,7 +422,7 @@ impl Worker {
         while self.receive() > 0 && Clock::mono_ns() < until_ns {}
         let now = Clock::now();
         self.exchange.close();
-        self.take_exchange(now);
+        self.take_all(now);
         self.count_drops();
         self.shard.stop(now, &mut self.routed);
         self.deliver(now);
@@ -424,9 +461,10 @@ impl Worker {
         }
         self.handle.asleep.store(true, Relaxed);
         // Set before the exchange is looked at once more: a sender either sees it or is seen.
-        let idle = self.exchange.is_empty();
+        let idle = self.blocked || self.exchange.is_empty();
         if idle {
-            let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns);
+            let look_ns = if self.blocked { now.mono_ns + BLOCKED_PAUSE_NS } else { u64::MAX };
+            let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns).min(look_ns);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
             watches.extend(

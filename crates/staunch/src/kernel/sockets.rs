@@ -2,8 +2,6 @@
 //!
 //! Invariant: a drop is added to the source's account once, whichever of the two ways tells of it.
 
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,7 +10,7 @@ use socket2::SockRef;
 
 use super::batches::{BatchCounts, BatchSizes};
 use super::table::SocketRow;
-use crate::sys;
+use crate::sys::{self, AsFd};
 
 /// A socket that was opened.
 #[derive(Debug)]
@@ -133,7 +131,7 @@ impl Kernel {
         }
         let batches = Arc::clone(state.batches[at].get_or_insert_default());
         let gauge = Arc::new(SocketGauge {
-            inode: inode(&socket).unwrap_or(0),
+            inode: sys::socket_inode(socket.as_fd()).unwrap_or(0),
             opened,
             batches,
             rx_queue_bytes: AtomicU64::new(0),
@@ -183,12 +181,6 @@ impl Kernel {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The number that the tables know the socket by.
-fn inode(socket: &impl AsFd) -> std::io::Result<u64> {
-    let copy = socket.as_fd().try_clone_to_owned()?;
-    Ok(std::fs::File::from(copy).metadata()?.ino())
 }
 
 #[cfg(test)]

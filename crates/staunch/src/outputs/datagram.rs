@@ -6,7 +6,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +22,7 @@ use crate::daemon::outlet::Outlet;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
 use crate::outputs::{publish, tell};
-use crate::sys::{PacketWriter, Wait};
+use crate::sys::{AsFd, PacketWriter, Wait, errno};
 
 /// Packets of one system call.
 const PACKETS_MAX: usize = 64;
@@ -299,11 +298,11 @@ impl Alarm {
 fn send_error(error: &io::Error, to: &Destination) -> SendError {
     match error.raw_os_error() {
         // On UDP it tells of an earlier packet; on a unix socket nobody listens at the other end any more.
-        Some(libc::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
-        Some(libc::ECONNREFUSED | libc::EPIPE) => SendError::Gone,
-        Some(libc::EAGAIN | libc::ENOBUFS) => SendError::WouldBlock,
-        Some(libc::EMSGSIZE) => SendError::TooBig,
-        Some(libc::ECONNRESET | libc::ENOTCONN) => SendError::Gone,
+        Some(errno::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
+        Some(errno::ECONNREFUSED | errno::EPIPE) => SendError::Gone,
+        Some(errno::EAGAIN | errno::ENOBUFS) => SendError::WouldBlock,
+        Some(errno::EMSGSIZE) => SendError::TooBig,
+        Some(errno::ECONNRESET | errno::ENOTCONN) => SendError::Gone,
         _ if error.kind() == io::ErrorKind::NotConnected => SendError::Gone,
         // Said by the runtime, which knows that there is no room since the last call.
         _ if error.kind() == io::ErrorKind::WouldBlock => SendError::WouldBlock,

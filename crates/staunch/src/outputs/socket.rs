@@ -4,12 +4,13 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::Interest;
-use tokio::net::{TcpStream, UdpSocket, UnixDatagram, UnixStream};
+use tokio::net::{TcpStream, UdpSocket};
+
+use crate::sys::{AsFd, BorrowedFd, UnixDatagram, UnixStream};
 
 /// A connected datagram socket.
 #[derive(Debug)]

@@ -2,15 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use config::plan::Listen;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::daemon::worker::shown;
-use crate::sys;
+use crate::sys::{self, AsFd, OwnedFd, UnixListenerStd, errno};
 
 /// Connections that the kernel keeps for us until we accept them.
 const BACKLOG: i32 = 1024;
@@ -23,7 +21,7 @@ pub enum Bound {
     /// TCP connections.
     Tcp(std::net::TcpListener),
     /// Unix connections.
-    Unix(std::os::unix::net::UnixListener),
+    Unix(UnixListenerStd),
 }
 
 impl Bound {
@@ -67,7 +65,7 @@ pub struct BindError {
 
 impl BindError {
     fn has_no_v6(&self) -> bool {
-        matches!(self.cause.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+        matches!(self.cause.raw_os_error(), Some(errno::EAFNOSUPPORT | errno::EADDRNOTAVAIL))
     }
 
     fn new(listen: String, cause: io::Error) -> BindError {
@@ -157,7 +155,7 @@ fn bind_as_told(
                 set_mode(path, *mode)?;
                 socket.listen(BACKLOG)?;
                 socket.set_nonblocking(true)?;
-                Ok((Bound::Unix(socket.into()), None))
+                Ok((Bound::Unix(sys::unix_listener(socket)?), None))
             };
             open().map_err(failed)
         }
@@ -186,11 +184,12 @@ fn is_abstract(path: &Path) -> bool {
 
 /// Removes a socket file that nobody listens at any more; one that is alive stays, and binding will say so.
 fn remove_stale(path: &Path) -> io::Result<()> {
+    sys::unix_offered()?;
     if is_abstract(path) {
         return Ok(());
     }
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !found.file_type().is_socket() {
+    if !sys::is_socket(&found) {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
             "there is a file of another kind at that path",
@@ -207,9 +206,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 
 fn set_mode(path: &Path, mode: Option<u32>) -> io::Result<()> {
     match mode {
-        Some(mode) if !is_abstract(path) => {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        }
+        Some(mode) if !is_abstract(path) => sys::set_mode(path, mode),
         _ => Ok(()),
     }
 }

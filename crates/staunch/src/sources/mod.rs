@@ -2,4 +2,5 @@
 //! connections by tasks of their own.
 
 pub mod bind;
+pub mod own;
 pub mod stream;

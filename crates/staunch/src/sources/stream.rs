@@ -14,7 +14,7 @@ use std::time::Duration;
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
 use pipeline::{Intake, IntakeMaker};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::bind::Bound;
+use crate::sys::{UnixListener, UnixStream};
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;
@@ -182,7 +183,7 @@ async fn serve(stream: Stream, source: StreamSource, shared: Arc<Shared>, mut st
 }
 
 /// Resolves when the daemon stops. Cancel-safe.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A channel whose sender is gone means the same.
     let _stopped = stop.wait_for(|stop| *stop).await;
 }
@@ -265,7 +266,7 @@ fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>
 }
 
 /// Hands a batch to the shard; waits while it is full.
-async fn hand_on(batch: SampleBatch, shared: &Shared) {
+pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) {
     let mut batch = batch;
     if batch.receipt.records() == 0 && batch.tally == model::Tally::default() {
         settle_nothing(batch.receipt);

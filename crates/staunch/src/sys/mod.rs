@@ -7,26 +7,35 @@
 #![allow(unsafe_code, reason = "the system-call module; every block states why it is sound")]
 
 mod gather;
+mod handle;
 #[cfg(target_os = "linux")]
 mod packets;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", allow(dead_code, unreachable_pub, reason = "built here only to be tested"))]
 mod portable;
+#[cfg(unix)]
 mod process;
+#[cfg(windows)]
+pub mod service;
 mod socket;
+#[cfg(unix)]
 mod time;
+mod unix_socket;
 mod wait;
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;
 
 pub use gather::{Gather, Rest};
+pub use handle::{AsFd, BorrowedFd, OwnedFd, errno};
 #[cfg(target_os = "linux")]
 pub use packets::{PacketReader, PacketWriter};
 #[cfg(not(target_os = "linux"))]
 pub use portable::{PacketReader, PacketWriter};
 #[cfg(target_os = "linux")]
 pub use process::on_core;
+#[cfg(unix)]
 pub use process::{
     CpuClock, Memory, core_now, cores, is_suspended, memory_of, pin_to_core, process_cpu_ns, suspend,
     terminate, thread_cpu_ns,
@@ -34,7 +43,12 @@ pub use process::{
 pub use socket::{
     RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, set_receive_buffer, socket_memory, unacked,
 };
+#[cfg(unix)]
 pub use time::{monotonic_ns, realtime_ns};
+pub use unix_socket::{
+    UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, set_mode, socket_inode,
+    unix_listener, unix_offered,
+};
 pub use wait::{Waker, Watch, wait_readable};
 
 use model::Span;
@@ -82,6 +96,7 @@ impl<'a> Packets<'a> {
 }
 
 /// Turns the -1 of a system call into the error that it left behind.
+#[cfg(unix)]
 fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,12 +1,11 @@
 //! The same reader and writer with one plain system call per packet, for systems without recvmmsg.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
 
 use model::Span;
 use model::limits::DATAGRAM_BYTES_MAX;
 
-use super::{PACKETS_MAX, Packets, Wait};
+use super::{BorrowedFd, PACKETS_MAX, Packets, Wait};
 
 /// Receives datagrams in batches into an arena of its own. For UDP and unix datagram sockets.
 #[derive(Debug)]
@@ -38,17 +37,17 @@ impl PacketReader {
         self.truncated.clear();
         let mut at = 0;
         for slot in 0..self.slots {
-            let flags = if slot == 0 && wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
+            let wait = if slot == 0 { wait } else { Wait::No };
             let room = &mut self.arena[at..][..DATAGRAM_BYTES_MAX + 1];
-            // SAFETY: the buffer is borrowed mutably for the call and as long as the call is told.
-            let got = unsafe { libc::recv(socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), flags) };
-            let Ok(got) = usize::try_from(got) else {
-                let error = io::Error::last_os_error();
-                match error.kind() {
+            let got = match receive_one(socket, room, wait) {
+                Ok(got) => got,
+                Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => break,
+                    // Windows tells a UDP receiver that an answer of its own met a closed port.
+                    io::ErrorKind::ConnectionReset => break,
                     _ if slot > 0 => break,
                     _ => return Err(error),
-                }
+                },
             };
             if got > DATAGRAM_BYTES_MAX {
                 self.truncated.push(slot as u16);
@@ -99,16 +98,41 @@ impl PacketWriter {
         wait: Wait,
     ) -> io::Result<usize> {
         for (sent, span) in packets.iter().take(self.slots).enumerate() {
-            let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
-            let packet = span.of(bytes);
-            // SAFETY: the bytes are borrowed for the call and as many as the call is told.
-            let result =
-                unsafe { libc::send(socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), flags) };
-            if result < 0 {
-                let error = io::Error::last_os_error();
+            if let Err(error) = send_one(socket, span.of(bytes), wait) {
                 return if sent > 0 { Ok(sent) } else { Err(error) };
             }
         }
         Ok(packets.len().min(self.slots))
     }
+}
+
+#[cfg(unix)]
+fn receive_one(socket: BorrowedFd<'_>, room: &mut [u8], wait: Wait) -> io::Result<usize> {
+    use std::os::fd::AsRawFd;
+    let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
+    // SAFETY: the buffer is borrowed mutably for the call and as long as the call is told.
+    let got = unsafe { libc::recv(socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), flags) };
+    usize::try_from(got).map_err(|_negative| io::Error::last_os_error())
+}
+
+#[cfg(unix)]
+fn send_one(socket: BorrowedFd<'_>, packet: &[u8], wait: Wait) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
+    // SAFETY: the bytes are borrowed for the call and as many as the call is told.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), flags) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Windows has no flag for a single call that may not wait: the daemon's sockets are in non-blocking mode, so that
+/// none waits whatever `wait` says.
+#[cfg(windows)]
+fn receive_one(socket: BorrowedFd<'_>, room: &mut [u8], _wait: Wait) -> io::Result<usize> {
+    use std::io::Read;
+    (&mut &*socket2::SockRef::from(&socket)).read(room)
+}
+
+#[cfg(windows)]
+fn send_one(socket: BorrowedFd<'_>, packet: &[u8], _wait: Wait) -> io::Result<()> {
+    socket2::SockRef::from(&socket).send(packet).map(|_all| ())
 }

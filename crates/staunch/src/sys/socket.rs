@@ -1,7 +1,12 @@
 //! What the kernel knows about one socket: memory, drops, bytes that the peer has not acknowledged.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+
+use socket2::SockRef;
+
+use super::BorrowedFd;
 
 /// Memory and losses of a socket, in one question to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,19 +35,17 @@ pub fn new_drops(before: u32, after: u32) -> u64 {
 /// # Errors
 /// When the socket has no such option. To be granted less is no error.
 pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<u64> {
-    let wanted =
-        libc::c_int::try_from(bytes.min(RECEIVE_BUFFER_BYTES_MAX)).expect("clamped to half of a c_int");
+    let wanted = i32::try_from(bytes.min(RECEIVE_BUFFER_BYTES_MAX)).expect("clamped to half of it");
     #[cfg(target_os = "linux")]
     let forced = set_option(socket, libc::SO_RCVBUFFORCE, wanted).is_ok();
     #[cfg(not(target_os = "linux"))]
     let forced = false;
+    let plain = SockRef::from(&socket);
     if !forced {
-        set_option(socket, libc::SO_RCVBUF, wanted)?;
+        plain.set_recv_buffer_size(usize::try_from(wanted).expect("made of an unsigned number"))?;
     }
-    let mut reported = [0; 1];
-    option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &mut reported)?;
     let doubled = if cfg!(target_os = "linux") { 2 } else { 1 };
-    Ok(u64::from(reported[0]) / doubled)
+    Ok(plain.recv_buffer_size()? as u64 / doubled)
 }
 
 /// Most bytes of a receive buffer that can be asked for: the kernel doubles them into a signed 32-bit number.
@@ -101,6 +104,7 @@ pub fn unacked(_socket: BorrowedFd<'_>) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+#[cfg(target_os = "linux")]
 fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the value is a c_int, borrowed for the call, and the call is told its size.
     super::checked(unsafe {
@@ -137,6 +141,7 @@ pub(super) fn segment_bytes_max(socket: BorrowedFd<'_>) -> io::Result<usize> {
 }
 
 /// Reads an option made of 32-bit numbers; says how many the kernel wrote.
+#[cfg(target_os = "linux")]
 fn option(
     socket: BorrowedFd<'_>,
     level: libc::c_int,

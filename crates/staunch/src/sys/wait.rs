@@ -1,7 +1,10 @@
 //! Sleeping until a few sockets can be read, and being woken from another thread.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+#[cfg(unix)]
+use std::os::fd::AsRawFd;
+
+use super::{AsFd, BorrowedFd};
 
 /// One socket that [`wait_readable`] looks at.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,7 @@ impl<'a> Watch<'a> {
 ///
 /// # Errors
 /// When the kernel is out of memory.
+#[cfg(unix)]
 pub fn wait_readable(watches: &mut [Watch<'_>], timeout_ns: Option<u64>) -> io::Result<usize> {
     let poll =
         |watch: &Watch<'_>| libc::pollfd { fd: watch.on.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -46,13 +50,43 @@ pub fn wait_readable(watches: &mut [Watch<'_>], timeout_ns: Option<u64>) -> io::
     Ok(ready)
 }
 
+/// The same without poll: looks at each of `watches`, which must be in non-blocking mode, every millisecond. Windows has
+/// no poll that std or socket2 would know; a daemon that is idle there wakes up a thousand times a second.
+///
+/// # Errors
+/// None; the one with poll may have one.
+#[cfg(windows)]
+pub fn wait_readable(watches: &mut [Watch<'_>], timeout_ns: Option<u64>) -> io::Result<usize> {
+    Ok(look_until_readable(watches, timeout_ns))
+}
+
+#[cfg(any(test, windows))]
+fn look_until_readable(watches: &mut [Watch<'_>], timeout_ns: Option<u64>) -> usize {
+    const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(1);
+    let now_ns = crate::clock::Clock::mono_ns;
+    let until_ns = timeout_ns.map_or(u64::MAX, |timeout_ns| now_ns().saturating_add(timeout_ns));
+    loop {
+        let mut ready = 0;
+        for watch in &mut *watches {
+            let looked = socket2::SockRef::from(&watch.on).peek(&mut [std::mem::MaybeUninit::uninit()]);
+            // A packet that is longer than the look is an error on Windows, and there to be read all the same.
+            watch.readable = !matches!(looked, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+            ready += usize::from(watch.readable);
+        }
+        if ready > 0 || now_ns() >= until_ns {
+            return ready;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
 /// Wakes a thread that sleeps in [`wait_readable`]. Shared by reference between the two.
 #[derive(Debug)]
 pub struct Waker {
     #[cfg(target_os = "linux")]
     event: std::os::fd::OwnedFd,
     #[cfg(not(target_os = "linux"))]
-    pair: (std::os::unix::net::UnixDatagram, std::os::unix::net::UnixDatagram),
+    pair: (std::net::UdpSocket, std::net::UdpSocket),
 }
 
 #[cfg(target_os = "linux")]
@@ -92,7 +126,7 @@ impl Waker {
     /// # Errors
     /// When the process has no file descriptor left.
     pub fn new() -> io::Result<Waker> {
-        let pair = std::os::unix::net::UnixDatagram::pair()?;
+        let pair = udp_pair()?;
         pair.0.set_nonblocking(true)?;
         pair.1.set_nonblocking(true)?;
         Ok(Waker { pair })
@@ -118,4 +152,35 @@ impl AsFd for Waker {
         #[cfg(not(target_os = "linux"))]
         return self.pair.0.as_fd();
     }
+}
+
+/// Two sockets on loopback that take packets from each other only.
+#[cfg(any(test, not(target_os = "linux")))]
+fn udp_pair() -> io::Result<(std::net::UdpSocket, std::net::UdpSocket)> {
+    let one = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    let other = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    one.connect(other.local_addr()?)?;
+    other.connect(one.local_addr()?)?;
+    Ok((one, other))
+}
+
+#[test]
+fn looking_finds_what_can_be_read() {
+    let (one, other) = udp_pair().expect("loopback is there");
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback is there");
+    one.set_nonblocking(true).expect("it can");
+    other.set_nonblocking(true).expect("it can");
+    let look = |timeout_ns| {
+        let mut watches = [Watch::new(&one), Watch::new(&other)];
+        let ready = look_until_readable(&mut watches, timeout_ns);
+        (ready, watches.map(|watch| watch.readable))
+    };
+    assert_eq!(look(Some(0)), (0, [false, false]));
+    let to = one.local_addr().expect("it is bound");
+    stranger.send_to(b"x", to).expect("it leaves");
+    assert_eq!(look(Some(2_000_000)), (0, [false, false]), "a stranger wakes nobody");
+    one.send(b"longer than the look").expect("it leaves");
+    assert_eq!(look(None), (1, [false, true]));
+    other.send(b"x").expect("it leaves");
+    assert_eq!(look(None), (2, [true, true]));
 }

@@ -18,7 +18,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -27,6 +26,7 @@ use self::sample::{Sample, Tracker};
 use self::terminal::{Keys, Screen};
 use self::view::{Shown, View};
 use crate::clock::Clock;
+use crate::daemon::signals::Signals;
 use crate::{cli, talk};
 
 /// Pause between two looks.
@@ -104,9 +104,7 @@ fn line(sample: &Sample) -> serde_json::Result<Vec<u8>> {
 }
 
 async fn watch(api: &str) -> anyhow::Result<()> {
-    let mut ends =
-        [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
-    let [terminate, interrupt, hangup] = &mut ends;
+    let mut signals = Signals::take()?;
     let mut shown = Shown::new(api, View { colour: cli::wants_colour(true), ..View::default() });
     let (mut looks, _asking) = start_asking(api);
     let mut screen = Screen::open().context("cannot use the terminal")?;
@@ -116,9 +114,7 @@ async fn watch(api: &str) -> anyhow::Result<()> {
         // All branches are cancel-safe: what is not taken now is taken in the next turn.
         tokio::select! {
             biased;
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hangup.recv() => break,
+            _whichever = signals.next() => break,
             key = keys.next() => if !shown.press(key) { break },
             Some(sample) = looks.recv() => shown.take(sample),
         }

@@ -39,7 +39,12 @@ impl Screen {
     /// When it is none, or cannot be written to.
     pub(super) fn open() -> io::Result<Screen> {
         terminal::enable_raw_mode()?;
-        // From here on something is to be given back.
+        // From here on something is to be given back. A panic's message would be lost on the second screen.
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            told(panic);
+        }));
         let opened = execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match opened {

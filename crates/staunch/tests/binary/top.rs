@@ -105,6 +105,24 @@ fn a_daemon_that_is_away_is_told_and_comes_back() {
 }
 
 #[test]
+fn a_terminal_may_change_its_size() {
+    let (daemon, _live) = start();
+    let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[]);
+    top.wait_rows("a frame", |rows| rows[3].starts_with(" app "));
+    for (rows_now, columns) in [(40, 120), (24, 80), (10, 60)] {
+        top.resize(rows_now, columns);
+        top.wait_rows("a frame of the new size", |rows| {
+            rows.len() == usize::from(rows_now)
+                && rows[usize::from(rows_now) - 1].starts_with("quit ")
+                && rows[3].starts_with(" app ")
+                && rows[0].len() == usize::from(columns)
+        });
+    }
+    top.press("q");
+    assert!(top.wait_restored().0.success());
+}
+
+#[test]
 fn the_terminal_is_given_back_on_control_c() {
     let (daemon, _live) = start();
     let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[]);

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::listen::{Family, ip, port as port_of};
 use super::values::{Import, Section};
 use crate::import::javascript::{Node, Value};
-use crate::plan::ManagementPlan;
+use crate::plan::{ManagementPlan, ManagementReplies};
 
 /// The port; none when an error was reported.
 pub(super) fn port(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<ManagementPlan> {
@@ -15,7 +15,7 @@ pub(super) fn port(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Ma
     let healthy = if perl { true } else { healthy(import, root) };
     Some(ManagementPlan {
         listen: listen?,
-        perl,
+        replies: if perl { ManagementReplies::Perl } else { ManagementReplies::Node },
         healthy,
         config: listing(root.node(), !perl),
         read_only: false,

@@ -105,7 +105,7 @@ pub fn statsd(
 }
 
 /// Gives our HTTP port up when the file listens there.
-fn http(plan: &mut Plan, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn http(plan: &mut Plan, diagnostics: &mut Vec<Diagnostic>) {
     let taken = |address: &SocketAddr| {
         address.port() == HTTP.port() && (address.ip() == HTTP.ip() || address.ip().is_unspecified())
     };
@@ -120,7 +120,7 @@ fn http(plan: &mut Plan, diagnostics: &mut Vec<Diagnostic>) {
 
 /// What holds for the plan as a whole (loops, addresses taken twice, limits of lists) is checked where native files
 /// are; so whatever an import gives can also be printed as a native file and run from there.
-fn whole(plan: &Plan, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn whole(plan: &Plan, diagnostics: &mut Vec<Diagnostic>) {
     let text = crate::print(plan);
     let (_, found) = crate::check(Source { name: "import", text: &text }, Format::Toml);
     let errors = found.into_iter().filter(|found| found.severity == Severity::Error);
@@ -190,7 +190,8 @@ fn proxy(import: &mut Import<'_>, root: &mut Section<'_>) {
         root.get("nodes");
         let message = "this is a file of the cluster proxy (proxyConfig.js), not of statsd";
         let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(nodes.key_place);
-        import.report(diagnostic.label("statsd has no `nodes`"));
+        let hint = "run it with `staunch statsd-proxy`, print it with `staunch import statsd-proxy`";
+        import.report(diagnostic.label("statsd has no `nodes`").hint(hint));
     }
 }
 

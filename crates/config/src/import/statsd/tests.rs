@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::diagnostic::render;
+use crate::plan::ManagementReplies;
 
 fn vars(name: &str) -> Option<String> {
     let value = match name {
@@ -39,7 +40,7 @@ fn describe(plan: &Plan) -> String {
     let mut out = String::new();
     let mut line = |text: String| writeln!(out, "{text}").unwrap();
     let source = &plan.sources[0];
-    let SourceKind::Statsd(options) = &source.kind;
+    let SourceKind::Statsd(options) = &source.kind else { panic!("no StatsD") };
     for listen in &source.listen {
         line(format!("listen {listen:?}"));
     }
@@ -65,7 +66,9 @@ fn describe(plan: &Plan) -> String {
     for management in &plan.management {
         line(format!(
             "management {} perl {} healthy {}",
-            management.listen, management.perl, management.healthy
+            management.listen,
+            management.replies == ManagementReplies::Perl,
+            management.healthy
         ));
     }
     out
@@ -212,7 +215,8 @@ fn node_and_perl_differ_where_the_originals_do() {
     assert_eq!((a.plan.timer_rate_ignored, b.plan.timer_rate_ignored), (false, true));
     assert_eq!((a.plan.keep_contains.len(), b.plan.keep_contains.len()), (3, 0));
     assert_eq!((a.plan.timer_exact_max, a.plan.set_exact_max, a.plan.timer_weights), (0, 0, false));
-    assert_eq!((node.management[0].perl, perl.management[0].perl), (false, true));
+    let replies = |plan: &Plan| plan.management[0].replies;
+    assert_eq!((replies(&node), replies(&perl)), (ManagementReplies::Node, ManagementReplies::Perl));
     assert_eq!(perl.sources[0].receive_buffer_bytes, 64 << 20);
     let perl_default = import("{}", Some(Compat::Perl)).0.unwrap();
     assert!(matches!(

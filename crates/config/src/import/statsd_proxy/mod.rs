@@ -2,9 +2,11 @@
 //!
 //! Text -> `import::javascript` (a tree of values with places) -> **`statsd_proxy`**. Listener, management port and
 //! `log` have the keys and the rules of statsd's own file, and are read by its import.
-//! Not here: the plan that a proxy runs by, look-ups of names, the ring itself (`process::placement`).
+//! Not here: the plan that a proxy runs by (`plan`), look-ups of names, the ring itself (`process::placement`).
 //! Invariant: an option is read, reported, or unknown and reported; none is passed over in silence, unless what it
 //! asks for is what happens anyway. A [`ProxyConfig`] comes back only when there is no error among the diagnostics.
+
+mod plan;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,6 +17,8 @@ use super::statsd::values::{Import, Section};
 use super::statsd::{listen, management, notes};
 use crate::diagnostic::{Code, Diagnostic, has_errors};
 use crate::plan::Listen;
+
+pub use plan::plan_of;
 
 /// What a proxyConfig.js says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +77,13 @@ pub fn statsd_proxy(text: &str, environment: &Environment<'_>) -> (Option<ProxyC
     let mut diagnostics = import.diagnostics;
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(0, |place| place.start));
     (config.filter(|_| !has_errors(&diagnostics)), diagnostics)
+}
+
+/// Whether a text is a file of the proxy rather than of statsd: it has `nodes`, and no `backends`.
+pub fn is_proxy(text: &str, environment: &Environment<'_>) -> bool {
+    let Ok(root) = javascript::evaluate(text, environment) else { return false };
+    let nodes = root.member("nodes").is_some_and(|nodes| matches!(nodes.value.value, Value::Array(_)));
+    nodes && root.member("backends").is_none_or(|backends| !backends.value.value.truthy())
 }
 
 /// All of the file. None only when an error was reported.

@@ -34,9 +34,22 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
     let output = |kind: &str, from: &str, more: &[(&str, &str)]| {
         format!("{all}[outputs.o]\ntype = \"{kind}\"\nfrom = [\"{from}\"]\n{}{line}", needs(more))
     };
+    // What an option of a part needs to be heeded.
+    let packets = |to: &'static str| {
+        let more = match key {
+            "series_idle" => ("series_max", "10"),
+            "bare_tag_value" => ("convert", "\"graphite_tags\""),
+            "ring_replicas" => ("placement", "\"statsd-node\""),
+            "key" | "labels" => ("placement", "\"ketama\""),
+            "shards" => ("placement", "\"jump\""),
+            _ => ("required", "false"),
+        };
+        [("to", to), more]
+    };
     match section {
         Section::Top => format!("{line}\n{all}"),
         Section::SourceStatsd => format!("{source}{line}\n{transform}"),
+        Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{line}"),
         Section::TransformAggregate => format!("{all}{line}"),
         Section::Histogram => {
             format!("{all}[[transforms.stats.histograms]]\n{}{line}", needs(&[("bins", "[1]")]))
@@ -49,12 +62,36 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::OutputGraphiteFile => output("graphite_file", "stats", &[]),
         Section::OutputConsole => output("console", "stats", &[]),
         Section::OutputPerlFile => output("perl_file", "stats", &[("path", "\"p\"")]),
-        Section::OutputUdp => output("udp", "app", &[("to", "[\"udp://h:8125\"]")]),
-        Section::OutputTcp => output("tcp", "app", &[("to", "[\"tcp://h:8125\"]")]),
-        Section::OutputUnix => output("unix", "app", &[("to", "[\"unixgram:///s\"]")]),
+        Section::OutputUdp => output("udp", "app", &packets("[\"udp://h:8125\"]")),
+        Section::OutputTcp => output("tcp", "app", &packets("[\"tcp://h:8125\"]")),
+        Section::OutputUnix if key == "framing" => output("unix", "app", &packets("[\"unix:///s\"]")),
+        // A shard is given to an endpoint by its name, which the example says.
+        Section::OutputUnix if key == "shards" => output("unix", "app", &packets("[\"unix://h:8125\"]")),
+        Section::OutputUnix => output("unix", "app", &packets("[\"unixgram:///s\"]")),
+        Section::Aggregates => {
+            let udp = output("udp", "stats", &packets("[\"udp://h:8125\"]"));
+            format!("{}\n[outputs.o.aggregates]\n{line}", udp.strip_suffix(line).unwrap())
+        }
+        Section::Check => {
+            let tcp =
+                format!("{all}[outputs.o]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://h:8125\"]\n");
+            let more = match key {
+                "path" => &[("kind", "\"http\""), ("port", "80")][..],
+                "port" | "at" => &[("kind", "\"connect\"")],
+                "down_after" | "up_after" => &[("kind", "\"connect\""), ("checks", "64")],
+                _ => &[("kind", "\"management\""), ("port", "8126")],
+            };
+            format!("{tcp}[outputs.o.check]\n{}{line}", needs(more))
+        }
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => format!("{}\n[outputs.o.queue]\n{line}", file_with(Section::OutputConsole, "", "")),
         Section::Http => format!("{all}[http]\n{line}"),
+        Section::Management if key == "cluster" => {
+            let nodes = "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nplacement = \"jump\"\n";
+            let more = nodes.replace("outputs.nodes", "outputs.more");
+            let replies = if line.is_empty() { "" } else { "replies = \"proxy\"\n" };
+            format!("{all}{more}{nodes}[management]\n{replies}{line}")
+        }
         Section::Management => format!("{all}[management]\n{line}"),
     }
 }
@@ -238,6 +275,14 @@ fn wildcards_and_loopback_collide_as_the_system_sees_them() {
         ("udp://0.0.0.0:1", "10.0.0.5:1", false),
         ("udp://10.0.0.5:1", "10.0.0.5:1", true),
         ("udp://10.0.0.5:1", "example.org:1", false),
+        ("udp://127.0.0.1:1", "127.1:1", true),
+        ("udp://127.0.0.1:1", "LOCALHOST.:1", true),
+        ("udp://[::1]:1", "ip6-localhost:1", true),
+        ("udp://0.0.0.0:1", "ip6-localhost:1", false),
+        ("udp://[::]:1", "127.9.9.9:1", true),
+        ("udp://[::]:1", "[::ffff:127.0.0.1]:1", true),
+        ("udp://127.0.0.2:1", "127.0.0.1:1", false),
+        ("udp://127.0.0.2:1", "0.0.0.0:1", false),
         ("tcp://127.0.0.1:1", "127.0.0.1:1", false),
     ];
     for (listen, to, is_loop) in table {
@@ -245,6 +290,22 @@ fn wildcards_and_loopback_collide_as_the_system_sees_them() {
             "[sources.a]\ntype = \"statsd\"\nlisten = [\"{listen}\"]\n[outputs.o]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://{to}\"]\n"
         );
         assert_eq!(codes(&text).contains(&"C015"), is_loop, "{listen} {to}");
+        let cluster = format!("{text}placement = \"jump\"\n");
+        assert_eq!(codes(&cluster).contains(&"C015"), is_loop, "{listen} {to} in a cluster");
+    }
+    let table = [
+        ("unixgram:///run/s", "unixgram:///run/./s", true),
+        ("unix:///run/s?mode=666", "unix:///run/s", true),
+        ("unix-frames:///run/s", "unix:///run/s", true),
+        ("unix://@s", "unix://@s", true),
+        ("unix://@s", "unix://s", false),
+        ("unixgram:///run/s", "unixgram:///run/t", false),
+    ];
+    for (heard, to, is_loop) in table {
+        let text = format!(
+            "[sources.a]\ntype = \"statsd\"\nlisten = [\"{heard}\"]\n[outputs.o]\ntype = \"unix\"\nfrom = [\"a\"]\nto = [\"{to}\"]\n"
+        );
+        assert_eq!(codes(&text).contains(&"C015"), is_loop, "{heard} {to}");
     }
 }
 
@@ -257,7 +318,7 @@ fn names_are_counted_where_a_report_wants_them() {
         [transforms.u]\ntype = \"aggregate\"\nfrom = [\"b\", \"a\"]\n\
         [transforms.v]\ntype = \"aggregate\"\nfrom = [\"c\"]\n";
     let counts: Vec<bool> =
-        good(text).sources.iter().map(|source| reading(&source.kind).count_names).collect();
+        good(text).sources.iter().map(|source| source.kind.reading().count_names).collect();
     assert_eq!(counts, [true, true, false]);
 }
 

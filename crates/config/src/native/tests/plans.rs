@@ -3,27 +3,33 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
-use model::{SourceId, TransformId};
+use model::{OutputId, SourceId, TransformId};
 use process::aggregate::{
     AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
 };
+use process::glob::Glob;
+use process::placement::{HealthPlan, KeyForm, Placement, RingReplicas};
+use process::stage::StagePlan;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use wire::graphite::{Namespace, Numbers};
+use wire::statsd::rewrite::{
+    AggregateForm, Distributions, Form, Gauges, NegativeGauges, RewritePlan, Strip, TagForm, TimerType,
+};
 use wire::statsd::{Dialect, GaugeSign, Options};
 
-use super::super::{outputs, wiring};
+use super::super::{clusters, outputs, wiring};
 use crate::plan::*;
 
 /// A whole plan. Addresses, files and names are made distinct by their numbers.
 pub(super) fn plan() -> impl Strategy<Value = Plan> {
     let parts = (
         (options(), options()),
-        vec((any::<bool>(), source()), 1..4),
+        vec((any::<bool>(), prop_oneof![4 => source(), 1 => own_source()]), 1..4),
         vec((aggregate(), any::<u8>()), 0..4),
-        vec((output(), any::<u8>()), 0..5),
+        vec((prop_oneof![2 => output(), 1 => packets_output()], any::<u8>()), 0..5),
         vec(management(), 0..3),
         option::weighted(0.8, ip()),
         ("[a-zé./ ]{1,9}", 0u64..3_600_000, any::<bool>()),
@@ -72,6 +78,11 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             for (at, (draft, bits)) in drafts.into_iter().enumerate() {
                 finish_output(at, draft, bits, &mut plan);
             }
+            for management in &mut plan.management {
+                if matches!(management.replies, ManagementReplies::Proxy { cluster } if cluster >= plan.clusters.len()) {
+                    management.replies = ManagementReplies::Node;
+                }
+            }
             wiring::count_names(&mut plan);
             plan
         },
@@ -80,6 +91,9 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
 
 fn finish_source(at: usize, mut source: SourcePlan, options: Options) -> SourcePlan {
     source.name = format!("s_{at}");
+    if let SourceKind::Own(_) = &source.kind {
+        return source;
+    }
     source.kind = SourceKind::Statsd(options);
     for (n, listen) in source.listen.iter_mut().enumerate() {
         let number = at * 10 + n;
@@ -105,16 +119,48 @@ fn subset(of: &[u16], bits: u8) -> Vec<u16> {
     part
 }
 
-/// An output without feeds, and how many endpoints it is for.
-type Draft = (OutputPlan, usize);
+/// An output without feeds, how many endpoints it is for, and the cluster that they make.
+type Draft = (OutputPlan, usize, Option<ClusterDraft>);
 
-fn finish_output(at: usize, (draft, endpoints): Draft, bits: u8, plan: &mut Plan) {
+/// Form of a cluster: placement, key, labels of its own, and numbers that give shards to endpoints.
+type ClusterDraft = (u8, KeyForm, bool, Vec<u8>);
+
+/// The cluster of the outputs from `first` on.
+fn finish_cluster(name: &str, first: usize, (form, key, own, numbers): ClusterDraft, plan: &mut Plan) {
+    let members: Vec<OutputId> = (first..plan.outputs.len()).map(|at| OutputId(at as u16)).collect();
+    let to: Vec<Destination> = members
+        .iter()
+        .map(|id| match &plan.outputs[id.index()].kind {
+            OutputKind::Packets(packets) => packets.to.clone(),
+            _ => unreachable!("only packets are shared"),
+        })
+        .collect();
+    let shards: Vec<usize> = numbers.iter().map(|number| usize::from(*number) % to.len()).collect();
+    let placement = match form % 5 {
+        0 => Placement::StatsdNode(RingReplicas::One),
+        1 => Placement::StatsdNode(RingReplicas::Four),
+        2 => Placement::Ketama,
+        3 => Placement::Jump(shards),
+        _ => Placement::Murmur3Statsrelay(shards),
+    };
+    let mut labels = clusters::default_labels(&to);
+    if own {
+        labels.iter_mut().for_each(|label| label.push('é'));
+    }
+    plan.clusters.push(ClusterPlan { name: name.into(), placement, key, members, labels });
+}
+
+fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
     let raw = matches!(draft.kind, OutputKind::Packets(_) | OutputKind::EventFile { .. });
     if !raw && plan.transforms.is_empty() {
         return;
     }
     let all = |number: usize| (0..number as u16).collect::<Vec<_>>();
-    let from: Vec<Feed> = if raw {
+    let looks = matches!(&draft.kind, OutputKind::Packets(packets) if packets.lines.is_some());
+    let from: Vec<Feed> = if looks && cluster.is_none() && bits & 32 == 32 && !plan.transforms.is_empty() {
+        let sources = subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n)));
+        sources.chain([Feed::Transform(TransformId(0))]).collect()
+    } else if raw {
         subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n))).collect()
     } else {
         subset(&all(plan.transforms.len()), bits)
@@ -123,12 +169,14 @@ fn finish_output(at: usize, (draft, endpoints): Draft, bits: u8, plan: &mut Plan
             .collect()
     };
     let name = format!("o-{at}");
+    let first = plan.outputs.len();
+    let split = endpoints > 1 || cluster.is_some();
     for n in 0..endpoints {
         let mut output = OutputPlan { name: name.clone(), from: from.clone(), ..draft.clone() };
         match &mut output.kind {
             OutputKind::Graphite { to, .. } => {
                 to.port = 30_000 + (at * 10 + n) as u16;
-                if endpoints > 1 || bits & 64 == 64 {
+                if split || bits & 64 == 64 {
                     output.name = outputs::endpoint_name(&name, &Destination::Tcp(to.clone()));
                 }
             }
@@ -139,7 +187,7 @@ fn finish_output(at: usize, (draft, endpoints): Draft, bits: u8, plan: &mut Plan
                         *path = format!("/run/{at}-{n}?").into();
                     }
                 }
-                if endpoints > 1 || bits & 64 == 64 {
+                if split || bits & 64 == 64 {
                     output.name = outputs::endpoint_name(&name, &packets.to);
                 }
             }
@@ -151,7 +199,16 @@ fn finish_output(at: usize, (draft, endpoints): Draft, bits: u8, plan: &mut Plan
             | OutputKind::PerlFile { path, .. } => *path = format!("/files/{at}/{}", path.display()).into(),
             OutputKind::Console { .. } => {}
         }
+        if let Some(check) = &mut output.check
+            && let OutputKind::Packets(PacketsPlan { to: Destination::Udp(to), .. }) = &output.kind
+            && bits & 16 == 16
+        {
+            check.at.host = to.host.clone();
+        }
         plan.outputs.push(output);
+    }
+    if let Some(cluster) = cluster {
+        finish_cluster(&name, first, cluster, plan);
     }
 }
 
@@ -213,6 +270,13 @@ fn source() -> impl Strategy<Value = SourcePlan> {
             line_bytes_max: line,
             tail_counts,
         }
+    })
+}
+
+fn own_source() -> impl Strategy<Value = SourcePlan> {
+    (1_000u64..=86_400_000, "[a-z.]{0,5}").prop_map(|(every_ms, prefix)| SourcePlan {
+        kind: SourceKind::Own(OwnPlan { every_ms, prefix }),
+        ..super::super::sources::own_plan("")
     })
 }
 
@@ -338,7 +402,140 @@ fn sender() -> impl Strategy<Value = SenderPlan> {
     prop_oneof![Just(SenderPlan::default()), any]
 }
 
-fn output() -> impl Strategy<Value = Draft> {
+fn stage() -> BoxedStrategy<StagePlan> {
+    let pattern = || "[a-zé.*?\"]{0,5}".prop_map(|text| Glob::new(text.as_bytes()).unwrap());
+    let share = || prop_oneof![Just(1.0), Just(0.0), 0.0..=1.0f64];
+    let names = proptest::collection::btree_map("[a-z.*]{0,5}", share(), 0..3);
+    let names = names.prop_map(|names| {
+        names.into_iter().map(|(text, share)| (Glob::new(text.as_bytes()).unwrap(), share)).rev().collect()
+    });
+    let idle = prop_oneof![Just(LinesPlan::SERIES_IDLE_NS), (0u64..1 << 34).prop_map(|ms| ms * 1_000_000)];
+    (vec(pattern(), 0..3), vec(pattern(), 0..3), share(), names, 0u32..9, idle)
+        .prop_map(|(allow, deny, sample, sample_names, series_max, series_idle_ns)| StagePlan {
+            allow,
+            deny,
+            sample,
+            sample_names,
+            series_max,
+            series_idle_ns,
+        })
+        .boxed()
+}
+
+fn rewrite() -> BoxedStrategy<RewritePlan> {
+    let affix = || "[a-zé. \"]{0,4}";
+    let tag = || vec("[a-z]{1,3}:[a-zé\"]{0,3}", 0..3);
+    let rename = proptest::collection::btree_map("[a-z.]{1,4}", "[a-z]{1,4}", 0..3);
+    let rename = rename.prop_map(|rename| rename.into_iter().rev().collect());
+    (affix(), affix(), vec("[a-z]{1,4}[*]?", 0..3), rename, tag(), "[a-z.é]{0,4}", form())
+        .prop_map(|(prefix, suffix, tags_drop, tags_rename, tags_add, bare_tag_value, to)| RewritePlan {
+            prefix,
+            suffix,
+            tags_drop,
+            tags_rename,
+            tags_add,
+            bare_tag_value,
+            to,
+        })
+        .boxed()
+}
+
+fn form() -> BoxedStrategy<Form> {
+    let tags = select(vec![TagForm::Keep, TagForm::Drop, TagForm::Dogstatsd, TagForm::Graphite]);
+    let types = select(vec![Distributions::Keep, Distributions::Histograms, Distributions::Timers]);
+    let gauges = select(vec![Gauges::Keep, Gauges::SignsAreChanges, Gauges::SignsAreParts]);
+    let any = (tags, types, gauges, any::<[bool; 8]>()).prop_map(
+        |(tags, distributions, gauges, [a, b, c, d, e, f, g, h])| Form {
+            tags,
+            one_value_per_line: a,
+            distributions,
+            histograms_as_timers: b,
+            gauges,
+            strip: Strip { container: c, external: d, cardinality: e, time: f, unknown: g },
+            events: h,
+        },
+    );
+    prop_oneof![select(Form::NAMED.map(|(_, form)| form).to_vec()), any].boxed()
+}
+
+fn lines(to: Destination) -> BoxedStrategy<LinesPlan> {
+    let size = prop_oneof![Just(0), Just(LinesPlan::packet_bytes_default(&to)), 64usize..=65_507];
+    let delay = prop_oneof![Just(LinesPlan::FLUSH_DELAY_MS), 0u64..=60_000];
+    let negative = select(vec![NegativeGauges::ZeroFirst, NegativeGauges::Signed, NegativeGauges::Equals]);
+    let timers = select(vec![TimerType::Timer, TimerType::Histogram, TimerType::Distribution]);
+    let any = (stage(), rewrite(), size, delay, negative, timers, any::<[bool; 3]>());
+    any.prop_map(
+        move |(stage, rewrite, packet_bytes_max, flush_delay_ms, negative_gauges, timer_type, flags)| {
+            let usual = LinesPlan::packet_bytes_default(&to);
+            let aggregates = AggregateForm {
+                names: rewrite.clone(),
+                negative_gauges,
+                timer_type,
+                packed: flags[0],
+                zero_counters: flags[1],
+                times: flags[2],
+                line_bytes_max: if packet_bytes_max == 0 { usual } else { packet_bytes_max },
+            };
+            LinesPlan { stage, rewrite, packet_bytes_max, flush_delay_ms, aggregates }
+        },
+    )
+    .boxed()
+}
+
+fn check() -> BoxedStrategy<CheckPlan> {
+    let kind = select(vec![CheckKind::Management, CheckKind::Connect, CheckKind::Http("/a?b=\"".into())]);
+    let host = select(vec!["h", "10.0.0.5", "fe80::1"]);
+    let health = (1u32..=64, any::<[prop::sample::Index; 2]>()).prop_map(|(checks, [down, up])| {
+        let within = |index: prop::sample::Index| 1 + index.index(checks as usize) as u32;
+        HealthPlan::new(checks, within(down), within(up)).unwrap()
+    });
+    (kind, host, 1u16.., 1u64..1 << 34, health)
+        .prop_map(|(kind, host, port, every_ms, health)| CheckPlan {
+            kind,
+            at: Endpoint { host: host.into(), port },
+            every_ms,
+            health,
+        })
+        .boxed()
+}
+
+/// Outputs of packets with what they can do beside sending them on.
+fn packets_output() -> BoxedStrategy<Draft> {
+    let host = select(vec!["h", "10.0.0.5", "fe80::1"]);
+    let kind = (host, 0usize..4, sender(), any::<bool>()).prop_map(|(host, scheme, sender, frames)| {
+        let framing = if frames { Framing::Frames } else { Framing::Lines };
+        let to = Endpoint { host: host.into(), port: 1 };
+        match scheme {
+            0 => (Destination::Udp(to), PacketsPlan::UDP_SENDER, Framing::Lines),
+            1 => (Destination::Tcp(to), sender, framing),
+            2 => (Destination::UnixDatagram("/x".into()), sender, Framing::Lines),
+            _ => (Destination::UnixStream("@x".into()), sender, framing),
+        }
+    });
+    let with_lines = kind.prop_flat_map(|(to, sender, framing)| {
+        let lines = option::weighted(0.8, lines(to.clone()));
+        lines.prop_map(move |lines| PacketsPlan {
+            to: to.clone(),
+            framing,
+            sender,
+            lines: lines.map(Box::new),
+        })
+    });
+    let key = select(vec![KeyForm::Node, KeyForm::Name, KeyForm::Series]);
+    let cluster = option::of((any::<u8>(), key, any::<bool>(), vec(any::<u8>(), 0..9)));
+    (with_lines, 1usize..4, any::<bool>(), option::of(check()), cluster)
+        .prop_map(|(packets, endpoints, required, check, cluster)| {
+            // Verbatim packets are not shared.
+            let cluster = cluster.filter(|_| packets.lines.is_some());
+            let kind = OutputKind::Packets(packets);
+            let queue = QueueLimits::default();
+            let name = String::new();
+            (OutputPlan { name, kind, from: Vec::new(), queue, required, check }, endpoints, cluster)
+        })
+        .boxed()
+}
+
+fn output() -> BoxedStrategy<Draft> {
     let when_full = select(vec![WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest]);
     let queue = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..1 << 34);
     let queue = queue.prop_map(|(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
@@ -374,21 +571,36 @@ fn output() -> impl Strategy<Value = Draft> {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
     ];
-    (kind, queue, 1usize..4).prop_map(|(kind, queue, endpoints)| {
-        let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
-        let endpoints = if several { endpoints } else { 1 };
-        (
-            OutputPlan { name: String::new(), kind, from: Vec::new(), queue, required: false, check: None },
-            endpoints,
-        )
-    })
+    (kind, queue, 1usize..4)
+        .prop_map(|(kind, queue, endpoints)| {
+            let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
+            let endpoints = if several { endpoints } else { 1 };
+            (
+                OutputPlan {
+                    name: String::new(),
+                    kind,
+                    from: Vec::new(),
+                    queue,
+                    required: false,
+                    check: None,
+                },
+                endpoints,
+                None,
+            )
+        })
+        .boxed()
 }
 
 fn management() -> impl Strategy<Value = ManagementPlan> {
-    (ip(), any::<[bool; 3]>(), proptest::collection::btree_map(text(), text(), 0..4)).prop_map(
-        |(ip, [perl, healthy, read_only], config)| ManagementPlan {
+    let replies = prop_oneof![
+        Just(ManagementReplies::Node),
+        Just(ManagementReplies::Perl),
+        (0usize..3).prop_map(|cluster| ManagementReplies::Proxy { cluster }),
+    ];
+    (ip(), replies, any::<[bool; 2]>(), proptest::collection::btree_map(text(), text(), 0..4)).prop_map(
+        |(ip, replies, [healthy, read_only], config)| ManagementPlan {
             listen: SocketAddr::new(ip, 0),
-            perl,
+            replies,
             healthy,
             config: config.into_iter().collect(),
             read_only,

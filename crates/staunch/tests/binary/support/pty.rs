@@ -71,7 +71,7 @@ impl Terminal {
 
     /// The rows of the screen, without the blanks at their ends.
     pub(crate) fn rows(&self) -> Vec<String> {
-        self.look(|screen| screen.rows(0, 80).map(|row| row.trim_end().to_owned()).collect())
+        self.look(|screen| screen.rows(0, screen.size().1).map(|row| row.trim_end().to_owned()).collect())
     }
 
     /// Waits until the rows are as wanted.
@@ -86,6 +86,13 @@ impl Terminal {
             assert!(ended.is_none(), "it ended ({ended:?}) before {what}: {rows:#?}");
             None
         })
+    }
+
+    /// Gives the terminal another size, as a person does with the mouse: the kernel tells the program.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        self.screen.lock().expect("no reader panics").screen_mut().set_size(rows, columns);
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.person, size).expect("a terminal has a size");
     }
 
     /// Types.

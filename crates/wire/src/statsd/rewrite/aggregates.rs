@@ -10,7 +10,7 @@
 
 use model::{Flushed, Kind, Label, SeriesRef};
 
-use super::form::TagForm;
+use super::form::{Form, TagForm};
 use super::plan::{Rewrite, RewriteError, RewritePlan};
 use super::tags::{TagTexts, Tags};
 use super::write::write_decimal;
@@ -135,8 +135,8 @@ impl AggregateEncoder {
             name = &self.name;
         }
         let (name, in_name) = match memchr::memchr(b';', name) {
-            None => (name, &name[..0]),
-            Some(at) => (&name[..at], &name[at + 1..]),
+            None => (name, None),
+            Some(at) => (&name[..at], Some(&name[at + 1..])),
         };
         let texts = TagTexts { in_name, field: Some(series.tags).filter(|tags| !tags.is_empty()) };
         let tags = Tags::of(self.names.form.tags, &self.names.edits, texts);
@@ -290,10 +290,24 @@ impl Encoded {
     }
 }
 
+impl AggregateForm {
+    /// For DogStatsD and servers of its kind: `#` tags, packed values, absolute gauges, times. Timers go as `ms`.
+    pub fn dogstatsd() -> AggregateForm {
+        let to = Form { tags: TagForm::Dogstatsd, ..Form::KEEP };
+        AggregateForm {
+            names: RewritePlan { to, ..RewritePlan::default() },
+            negative_gauges: NegativeGauges::Signed,
+            packed: true,
+            times: true,
+            ..AggregateForm::default()
+        }
+    }
+}
+
 impl Default for AggregateForm {
     /// For node: no tags but in names, one value per line, signs that are changes, packets of 1432 bytes.
     fn default() -> AggregateForm {
-        let to = super::Form { tags: TagForm::Graphite, ..super::Form::KEEP };
+        let to = Form { tags: TagForm::Graphite, ..Form::KEEP };
         AggregateForm {
             names: RewritePlan { to, ..RewritePlan::default() },
             negative_gauges: NegativeGauges::ZeroFirst,

@@ -29,7 +29,8 @@ pub struct Parts<'a> {
     pub(super) line: &'a [u8],
     pub(super) kind: LineKind,
     pub(super) name: &'a [u8],
-    pub(super) name_tags: &'a [u8],
+    /// What follows the name's first `;`, if there is one.
+    pub(super) name_tags: Option<&'a [u8]>,
     pub(super) tags: Option<&'a [u8]>,
     /// Text of the last rate field, without its `@`.
     pub(super) rate: Option<&'a [u8]>,
@@ -39,7 +40,7 @@ pub struct Parts<'a> {
     pub(super) fields: &'a [u8],
     /// Several `value|type` in the body, as only node reads them.
     pub(super) several: bool,
-    /// The CR at the end, if there is one.
+    /// The CRs at the end, if there are any.
     pub(super) end: &'a [u8],
 }
 
@@ -82,12 +83,12 @@ pub enum FieldKind {
     Other,
 }
 
-/// Takes a line apart. `line` is one line without its LF; a CR at its end is kept apart.
+/// Takes a line apart. `line` is one line without its LF; CRs at its end are kept apart.
 ///
 /// # Errors
 /// `EmptyLine`, `NoType` (no colon, or no `|` behind it), `BadEvent` and `BadCheck`: lines that no dialect can read.
 pub fn parts(line: &[u8]) -> Result<Parts<'_>, Reject> {
-    let text = line.strip_suffix(b"\r").unwrap_or(line);
+    let text = without_cr(line);
     let end = &line[text.len()..];
     match text {
         [] => Err(Reject::EmptyLine),
@@ -97,27 +98,29 @@ pub fn parts(line: &[u8]) -> Result<Parts<'_>, Reject> {
     }
 }
 
+/// The text without CRs at its end.
+pub(super) fn without_cr(text: &[u8]) -> &[u8] {
+    &text[..text.iter().rposition(|&byte| byte != b'\r').map_or(0, |last| last + 1)]
+}
+
 fn sample_parts<'a>(line: &'a [u8], text: &'a [u8], end: &'a [u8]) -> Result<Parts<'a>, Reject> {
     let colon = memchr(b':', text).ok_or(Reject::NoType)?;
     let (key, rest) = (&text[..colon], &text[colon + 1..]);
     let pipe = memchr(b'|', rest).ok_or(Reject::NoType)?;
     let type_end = memchr(b'|', &rest[pipe + 1..]).map_or(rest.len(), |len| pipe + 1 + len);
     let (name, name_tags) = match memchr(b';', key) {
-        None => (key, &key[..0]),
-        Some(at) => (&key[..at], &key[at + 1..]),
+        None => (key, None),
+        Some(at) => (&key[..at], Some(&key[at + 1..])),
     };
-    let whole = match memchr(b':', &rest[pipe + 1..type_end]) {
-        None => scan(&rest[type_end..]),
-        Some(_) => None,
-    };
+    // DogStatsD refuses a colon in a type, and lines without a name: what is left is node's reading.
+    let classic = name.is_empty() || memchr(b':', &rest[pipe + 1..type_end]).is_some();
+    let whole = if classic { None } else { scan(&rest[type_end..]) };
     let (body, fields, scanned, several) = match whole {
         Some(scanned) => (&rest[..type_end], &rest[type_end..], scanned, false),
         None => {
             // Node splits the tags off first, and then the bits.
-            let (body, fields) = rest.split_at(memmem::find(rest, b"|#").unwrap_or(rest.len()));
-            if memchr(b'|', body).is_none() {
-                return Err(Reject::NoType);
-            }
+            let tags_at = memmem::find(&rest[pipe + 1..], b"|#").map_or(rest.len(), |len| pipe + 1 + len);
+            let (body, fields) = rest.split_at(tags_at);
             (body, fields, scan(fields).unwrap_or_default(), true)
         }
     };
@@ -149,7 +152,7 @@ fn other_parts<'a>(
 ) -> Parts<'a> {
     let tags = Fields { rest: fields }.filter(|field| field.kind == FieldKind::Tags).last();
     let tags = tags.map(|field| &field.text[1..]);
-    Parts { line, kind, name, name_tags: &[], tags, rate: None, body, fields, several: false, end }
+    Parts { line, kind, name, name_tags: None, tags, rate: None, body, fields, several: false, end }
 }
 
 /// The fields that count: of a repeated one the last.
@@ -192,12 +195,17 @@ impl<'a> Parts<'a> {
 
     /// Tags in the name: `k=v;k=v`, without the first `;`. Empty when there are none.
     pub fn name_tags(&self) -> &'a [u8] {
-        self.name_tags
+        self.name_tags.unwrap_or_default()
     }
 
     /// Tags of the last `#` field, without the `#`. Empty when there are none.
     pub fn tags(&self) -> &'a [u8] {
         self.tags.unwrap_or_default()
+    }
+
+    /// The texts of both tag styles: what tells the line's series from others of its name.
+    pub fn tag_texts(&self) -> [&'a [u8]; 2] {
+        [self.name_tags(), self.tags()]
     }
 
     /// Text of the rate field, without the `@`; none when there is none. Bits may have their own in [`Bit::rest`].
@@ -214,6 +222,12 @@ impl<'a> Parts<'a> {
     /// The fields behind the type, or behind an event's text or a check's status, in order.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         Fields { rest: self.fields }
+    }
+
+    /// True when a rate of the line has a colon, as only one behind the tags can.
+    pub(super) fn has_bad_rate(&self) -> bool {
+        self.rate.is_some()
+            && self.fields().any(|field| field.kind == FieldKind::Rate && memchr(b':', field.text).is_some())
     }
 
     /// True when a sample rate means something to all of the line: its types are `c`, `ms`, `h` and `d` only.

@@ -8,14 +8,15 @@ use memchr::memchr;
 use smallvec::SmallVec;
 
 use super::form::TagForm;
+use super::parts::without_cr;
 use super::plan::{RewriteError, RewritePlan};
 use crate::graphite::mend;
 
 /// The tags of a line, or of a series, as they came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagTexts<'a> {
-    /// `k=v;k=v`; empty when there are none.
-    pub(super) in_name: &'a [u8],
+    /// `k=v;k=v`; none when the name has no `;`.
+    pub(super) in_name: Option<&'a [u8]>,
     /// `k:v,bare`; none when there is no such field.
     pub(super) field: Option<&'a [u8]>,
 }
@@ -127,14 +128,14 @@ impl TagEdits {
     /// All tags of the texts, edited.
     fn list<'a>(&'a self, texts: TagTexts<'a>) -> TagList<'a> {
         let mut list = TagList::new();
-        if !texts.in_name.is_empty() {
-            self.read(texts.in_name, true, &mut list);
+        if let Some(in_name) = texts.in_name {
+            self.read(in_name, true, &mut list);
         }
         if let Some(field) = texts.field {
-            self.read(field, false, &mut list);
+            self.read(without_cr(field), false, &mut list);
         }
         if !self.add.is_empty() {
-            let in_name = !texts.in_name.is_empty() && texts.field.is_none();
+            let in_name = texts.in_name.is_some() && texts.field.is_none();
             self.add(in_name, &mut list);
         }
         list
@@ -170,9 +171,9 @@ impl<'a> Tags<'a> {
     /// Appends what goes behind the name, each tag with its `;`. Gives the number of tags that cannot be written.
     pub(super) fn write_in_name(&self, out: &mut Vec<u8>) -> u32 {
         if let Some(texts) = self.texts {
-            if !texts.in_name.is_empty() {
+            if let Some(in_name) = texts.in_name {
                 out.push(b';');
-                out.extend_from_slice(texts.in_name);
+                out.extend_from_slice(in_name);
             }
             return 0;
         }
@@ -182,7 +183,15 @@ impl<'a> Tags<'a> {
             TagForm::Keep => {
                 for tag in self.list.iter().filter(|tag| tag.in_name) {
                     out.push(b';');
-                    write_kept(tag, out);
+                    match tag.rest {
+                        // One of the plan's own: `:` would end the name.
+                        [b':', value @ ..] => {
+                            out.extend_from_slice(tag.key);
+                            out.push(b'=');
+                            mend(value, b":", out);
+                        }
+                        _ => write_kept(tag, out),
+                    }
                 }
                 0
             }

@@ -3,15 +3,21 @@
 //! Path of a line: `parts` -> `process::stage` -> **[`Rewrite::write`]** -> `Packer`.
 //! Invariant: what the plan does not name keeps its bytes and its order.
 
+use std::ops::Range;
+
 use model::Reject;
 
-use super::super::blank::js_trim;
+use super::super::blank::{js_trim, js_trim_end};
 use super::super::number::strtod;
 use super::form::{Distributions, Form, Gauges};
 use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
 use super::plan::Rewrite;
 use super::tags::{TagTexts, Tags};
 use crate::number::js_format;
+
+/// Most bytes that one line may become where each value gets a line; its name, tags and fields are written again for
+/// each. Lines of clients stay far below, but one datagram of two-byte values and long tags could ask for 500 MB.
+pub const WRITTEN_BYTES_MAX: usize = 4 << 20;
 
 /// What became of one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,8 +26,11 @@ pub struct Written {
     pub lines: u32,
     /// Tags left out because the form cannot hold them: no key, or no value.
     pub tags_left_out: u32,
-    /// Bits without a type, left out where each value gets a line. No dialect takes them.
+    /// Bits without a type, or with something in place of their rate that is none, left out where each value gets a
+    /// line. The dialects that know such lines refuse these bits.
     pub values_left_out: u32,
+    /// Values left out because the line had become [`WRITTEN_BYTES_MAX`] bytes.
+    pub values_shed: u32,
 }
 
 impl Rewrite {
@@ -45,11 +54,15 @@ impl Rewrite {
         }
         let texts = TagTexts { in_name: parts.name_tags, field: parts.tags };
         let tags = Tags::of(self.form.tags, &self.edits, texts);
-        let mut line = Line { rewrite: self, parts, factor, tags, out, written: Written::default() };
-        // Fields behind several bits would become the last bit's own if the tags before them went.
-        let torn = parts.several && !self.only_names && parts.fields().nth(1).is_some();
-        if self.form.one_value_per_line || torn || self.splits_gauges(parts) {
-            line.write_apart();
+        let mut line =
+            Line { rewrite: self, parts, factor, tags, out, tail: None, written: Written::default() };
+        // Without the tags before them, fields behind several bits would become the last bit's own, and a colon in a
+        // rate would begin another bit.
+        let torn =
+            !self.only_names && (parts.has_bad_rate() || parts.several && parts.fields().nth(1).is_some());
+        let gauges = self.gauges_of(parts);
+        if self.form.one_value_per_line || torn || splits_gauges(parts, gauges) {
+            line.write_apart(gauges);
         } else {
             line.write_whole();
         }
@@ -91,7 +104,7 @@ impl Rewrite {
         if self.only_names {
             out.extend_from_slice(parts.line);
         } else {
-            let texts = TagTexts { in_name: &[], field: parts.tags };
+            let texts = TagTexts { in_name: None, field: parts.tags };
             // There is no name that could hold tags.
             let form = match self.form.tags {
                 super::TagForm::Graphite => super::TagForm::Dogstatsd,
@@ -99,8 +112,15 @@ impl Rewrite {
             };
             let tags = Tags::of(form, &self.edits, texts);
             out.extend_from_slice(parts.body);
-            let mut line =
-                Line { rewrite: self, parts, factor: None, tags, out, written: Written::default() };
+            let mut line = Line {
+                rewrite: self,
+                parts,
+                factor: None,
+                tags,
+                out,
+                tail: None,
+                written: Written::default(),
+            };
             line.write_fields(None);
             line.write_end();
             return line.written;
@@ -109,32 +129,11 @@ impl Rewrite {
         Written { lines: 1, ..Written::default() }
     }
 
-    /// True when a gauge of the line takes two lines, or one of its own.
-    fn splits_gauges(&self, parts: &Parts<'_>) -> bool {
-        let is_gauge = |bit: &Bit<'_>| bit.type_text.map(js_trim) == Some(b"g");
-        self.form.gauges != Gauges::Keep
-            && parts
-                .bits()
-                .filter(is_gauge)
-                .any(|bit| bit.values().any(|value| self.gauge_of(parts, value) != GaugeValue::AsItStands))
-    }
-
-    /// What is to be made of a gauge's value.
-    fn gauge_of<'a>(&self, parts: &Parts<'_>, value: &'a [u8]) -> GaugeValue<'a> {
-        let timed = || parts.fields().any(|field| field.kind == FieldKind::Time);
-        let absolute = match (self.form.gauges, value) {
-            (Gauges::Keep, _) => return GaugeValue::AsItStands,
-            (_, [b'=', number @ ..]) => number,
-            (Gauges::SignsAreParts, _) => value,
-            (Gauges::SignsAreChanges, [b'+' | b'-', ..]) if timed() => value,
-            (Gauges::SignsAreChanges, _) => return GaugeValue::AsItStands,
-        };
-        match absolute {
-            [b'-', ..] => GaugeValue::Below0(absolute),
-            [b'+', number @ ..] => GaugeValue::Absolute(number),
-            _ if absolute.len() == value.len() => GaugeValue::AsItStands,
-            _ => GaugeValue::Absolute(absolute),
-        }
+    /// How the line's gauges are to be taken: with a time they are absolute in every dialect.
+    fn gauges_of(&self, parts: &Parts<'_>) -> Gauges {
+        let gauges = self.form.gauges;
+        let is_timed = || parts.fields().any(|field| field.kind == FieldKind::Time);
+        if gauges == Gauges::SignsAreChanges && is_timed() { Gauges::SignsAreParts } else { gauges }
     }
 
     /// The type to write.
@@ -143,6 +142,10 @@ impl Rewrite {
             return text;
         }
         let mut word = js_trim(text);
+        if word.first() == Some(&b'#') {
+            // No type, and a tag field when the blank before it goes.
+            return text;
+        }
         if word == b"d" {
             word = match self.form.distributions {
                 Distributions::Keep => word,
@@ -159,6 +162,30 @@ impl Written {
         self.lines += other.lines;
         self.tags_left_out += other.tags_left_out;
         self.values_left_out += other.values_left_out;
+        self.values_shed += other.values_shed;
+    }
+}
+
+/// True when a gauge of the line takes two lines, or one of its own.
+fn splits_gauges(parts: &Parts<'_>, gauges: Gauges) -> bool {
+    let is_gauge = |bit: &Bit<'_>| bit.type_text.map(js_trim) == Some(b"g");
+    let splits = |value| gauge_value(gauges, value) != GaugeValue::AsItStands;
+    gauges != Gauges::Keep && parts.bits().filter(is_gauge).any(|bit| bit.values().any(splits))
+}
+
+/// What is to be made of a gauge's value.
+fn gauge_value(gauges: Gauges, value: &[u8]) -> GaugeValue<'_> {
+    let absolute = match (gauges, value) {
+        (Gauges::Keep, _) => return GaugeValue::AsItStands,
+        (_, [b'=', number @ ..]) => js_trim(number),
+        (Gauges::SignsAreParts, _) => value,
+        (Gauges::SignsAreChanges, _) => return GaugeValue::AsItStands,
+    };
+    match absolute {
+        [b'-', number @ ..] if begins_number(number) => GaugeValue::Below0(absolute),
+        [b'+', number @ ..] if begins_number(number) => GaugeValue::Absolute(number),
+        _ if absolute.len() < value.len() && begins_number(absolute) => GaugeValue::Absolute(absolute),
+        _ => GaugeValue::AsItStands,
     }
 }
 
@@ -177,6 +204,8 @@ struct Line<'a, 'o> {
     factor: Option<f64>,
     tags: Tags<'a>,
     out: &'o mut Vec<u8>,
+    /// Where the fields of the first line stand, once it is written.
+    tail: Option<Range<usize>>,
     written: Written,
 }
 
@@ -213,20 +242,25 @@ impl<'a> Line<'a, '_> {
     }
 
     /// Each value in a line of its own.
-    fn write_apart(&mut self) {
+    fn write_apart(&mut self, gauges: Gauges) {
         let begin = self.out.len();
+        let has_bad_rate = self.parts.has_bad_rate();
         self.written.tags_left_out += self.rewrite.write_name(self.parts.name, &self.tags, self.out);
         let head = begin..self.out.len();
         for bit in self.parts.bits() {
-            let Some(type_text) = bit.type_text else {
+            let rated = if bit.rest.is_empty() { !has_bad_rate } else { bit.rate().is_some() };
+            let Some(type_text) = bit.type_text.filter(|_| rated) else {
                 self.written.values_left_out += 1;
                 continue;
             };
             let word = self.rewrite.type_of(type_text);
-            let is_gauge = js_trim(type_text) == b"g";
+            let gauges = if js_trim(type_text) == b"g" { gauges } else { Gauges::Keep };
             for value in bit.values() {
-                match if is_gauge { self.rewrite.gauge_of(self.parts, value) } else { GaugeValue::AsItStands }
-                {
+                if self.out.len() - begin >= WRITTEN_BYTES_MAX {
+                    self.written.values_shed += 1;
+                    continue;
+                }
+                match gauge_value(gauges, value) {
                     GaugeValue::AsItStands => self.write_value(&head, value, word, &bit),
                     GaugeValue::Absolute(value) => self.write_value(&head, value, word, &bit),
                     GaugeValue::Below0(value) => {
@@ -242,7 +276,7 @@ impl<'a> Line<'a, '_> {
     }
 
     /// One value in its line; the name of the first one stands there already.
-    fn write_value(&mut self, head: &std::ops::Range<usize>, value: &[u8], word: &[u8], bit: &Bit<'_>) {
+    fn write_value(&mut self, head: &Range<usize>, value: &[u8], word: &[u8], bit: &Bit<'_>) {
         if self.written.lines > 0 {
             self.out.extend_from_within(head.clone());
         }
@@ -263,7 +297,17 @@ impl<'a> Line<'a, '_> {
             }
             (None, None) => {}
         }
-        self.write_other_fields();
+        // The first line's fields are all the others' as well: looking at them again for each of many values would let
+        // one long datagram keep us busy.
+        match self.tail.clone() {
+            Some(tail) => self.out.extend_from_within(tail),
+            None => {
+                let at = self.out.len();
+                self.write_other_fields();
+                self.trim_end();
+                self.tail = Some(at.min(self.out.len())..self.out.len());
+            }
+        }
         self.write_end();
     }
 
@@ -338,7 +382,16 @@ impl<'a> Line<'a, '_> {
     }
 
     /// `|@` and the rate, times the factor when both are numbers.
-    fn write_rate(&mut self, text: &[u8], factor: Option<f64>) {
+    fn write_rate(&mut self, mut text: &[u8], factor: Option<f64>) {
+        if self.rewrite.form != Form::KEEP {
+            // DogStatsD takes a plus, node does not.
+            if let [b'+', number @ ..] = text
+                && begins_number(number)
+            {
+                text = number;
+            }
+            text = js_trim_end(text);
+        }
         self.out.extend_from_slice(b"|@");
         let product = factor.and_then(|factor| Some(strtod(js_trim(text), true)? * factor));
         match product.filter(|product| product.is_normal() && *product > 0.0) {
@@ -347,13 +400,25 @@ impl<'a> Line<'a, '_> {
         }
     }
 
+    /// Takes away CRs that stood within the line, now that what stood behind them is gone.
+    fn trim_end(&mut self) {
+        while self.rewrite.form != Form::KEEP && self.out.last() == Some(&b'\r') {
+            self.out.pop();
+        }
+    }
+
     fn write_end(&mut self) {
+        self.trim_end();
         if self.rewrite.form == Form::KEEP {
             self.out.extend_from_slice(self.parts.end);
         }
         self.out.push(b'\n');
         self.written.lines += 1;
     }
+}
+
+fn begins_number(text: &[u8]) -> bool {
+    matches!(text, [b'0'..=b'9' | b'.', ..])
 }
 
 /// True when `text` is the very piece of the line that `known` is, and not only its equal.
@@ -365,6 +430,9 @@ fn is_same(text: &[u8], known: Option<&[u8]>) -> bool {
 pub(super) fn write_decimal(x: f64, out: &mut Vec<u8>) {
     use std::io::Write;
 
+    // A product such as 0.1 * 0.1 is a hair off nine decimals, and long for nothing.
+    let short = (x * 1e9).round() / 1e9;
+    let x = if (short - x).abs() <= x * 1e-12 { short } else { x };
     if x >= 1e-6 {
         return js_format(x, out);
     }

@@ -7,6 +7,7 @@ use model::Span;
 use proptest::prelude::*;
 
 use super::super::reference::{self, settings};
+use super::super::rewrite::promises;
 use super::super::{Dialect, Options, Parsed, Parser};
 
 /// Mutations of each file in each setting. A nightly run of the fuzz target does millions.
@@ -84,6 +85,19 @@ fn mutated_files_are_read_as_the_reference_reads_them() {
                 let (_, other) = &files[random.below(files.len())];
                 reference::compare(options, &mutated(packet, other, &mut random));
             }
+        }
+    }
+}
+
+#[test]
+fn lines_of_mutated_files_keep_the_promises_of_rewriting() {
+    let files: Vec<_> = files("good").into_iter().chain(files("bad")).collect();
+    let mut random = Random(0x1e55_0f5e_ed00_0002);
+    for (_, packet) in &files {
+        promises::check(packet);
+        for _ in 0..8 * MUTATIONS {
+            let (_, other) = &files[random.below(files.len())];
+            promises::check(&mutated(packet, other, &mut random));
         }
     }
 }
@@ -170,6 +184,7 @@ proptest! {
         setting in 0_usize..8,
     ) {
         reference::compare(settings()[setting], pieces.concat().as_bytes());
+        promises::check(pieces.concat().as_bytes());
     }
 
     #[test]
@@ -178,6 +193,7 @@ proptest! {
         setting in 0_usize..8,
     ) {
         reference::compare(settings()[setting], &packet);
+        promises::check(&packet);
     }
 
     #[test]

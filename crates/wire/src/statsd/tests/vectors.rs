@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Event, EventKind, EventState, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
+use super::super::rewrite::promises;
 use super::super::{Dialect, GaugeSign, Options, Parsed, Parser, reference};
 
 const NOW_S: u64 = 1_700_000_000;
@@ -71,6 +72,7 @@ impl State {
 /// State after the datagram, and what the parser said of it. Tags show as `{a,b}` behind the name.
 fn state_of(options: Options, datagram: &[u8]) -> (String, Parsed) {
     reference::compare(options, datagram);
+    promises::check(datagram);
     let parser = Parser::new(options, 7);
     let mut parsed = Parsed::default();
     parser.packet(datagram, Span::new(0, datagram.len()), NOW_S, &mut parsed);

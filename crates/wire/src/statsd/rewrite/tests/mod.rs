@@ -1,1 +1,4 @@
-
+mod aggregates;
+mod pack;
+mod parts;
+mod write;

@@ -4,6 +4,8 @@
 //! What cannot be said in a file is not in a checked plan, with two exceptions: `built_in` is about the absence of
 //! a file, and a path that is not UTF-8 is written with replacement characters.
 
+mod packets;
+
 use std::fmt::Write;
 use std::path::Path;
 
@@ -13,11 +15,12 @@ use process::aggregate::{AggregatePlan, FlushAlign, Idle, PercentLabel};
 use wire::graphite::{Namespace, Numbers};
 use wire::statsd::{GaugeSign, Options};
 
+use self::packets::{print_check, print_packets};
 use super::{default_http, default_management, empty_plan, outputs, sources, transforms};
 use crate::address::{destination_name, listen_text};
 use crate::plan::{
-    AggregateTransform, ConsoleForm, Destination, Feed, GraphiteForm, ManagementPlan, OutputKind, OutputPlan,
-    Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
+    AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, ManagementPlan,
+    ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
 };
 use crate::text::{duration, size};
 
@@ -41,9 +44,27 @@ pub fn print(plan: &Plan) -> String {
     }
     let mut rest = &plan.outputs[..];
     while let Some(first) = rest.first() {
-        let (base, endpoints) = group(rest);
-        print_output(&mut out, plan, first, base, &endpoints);
-        rest = &rest[endpoints.len().max(1)..];
+        let at = plan.outputs.len() - rest.len();
+        let cluster =
+            plan.clusters.iter().find(|cluster| cluster.members.first().is_some_and(|id| id.index() == at));
+        let printed = match cluster {
+            Some(cluster) => {
+                let of = &rest[..cluster.members.len().min(rest.len())];
+                Section {
+                    name: &cluster.name,
+                    endpoints: destinations(of),
+                    outputs: of,
+                    cluster: Some(cluster),
+                }
+            }
+            None => {
+                let (name, endpoints) = group(rest, |id| in_cluster(plan, at + id));
+                let of = &rest[..endpoints.len().max(1)];
+                Section { name, endpoints, outputs: of, cluster: None }
+            }
+        };
+        print_output(&mut out, plan, first, &printed);
+        rest = &rest[printed.outputs.len()..];
     }
     if plan.http.is_none() {
         out.heading("http");
@@ -53,7 +74,7 @@ pub fn print(plan: &Plan) -> String {
         out.key("listen", plan.http.map(|address| text(&address.to_string())).unwrap_or_default());
     }
     for management in &plan.management {
-        print_management(&mut out, management, plan.management.len() > 1);
+        print_management(&mut out, plan, management);
     }
     out.text
 }
@@ -149,12 +170,18 @@ fn limit(value: f64, written: &str) -> String {
     if same { written.to_owned() } else { text(written) }
 }
 
-fn print_management(out: &mut Out, management: &ManagementPlan, several: bool) {
-    out.heading(if several { "[management]" } else { "management" });
+fn print_management(out: &mut Out, plan: &Plan, management: &ManagementPlan) {
+    out.heading(if plan.management.len() > 1 { "[management]" } else { "management" });
     let default = default_management();
     out.key_unless("listen", text(&management.listen.to_string()), text(&default.listen.to_string()));
-    let replies = |perl| text(if perl { "perl" } else { "node" });
-    out.key_unless("replies", replies(management.perl), replies(default.perl));
+    match management.replies {
+        ManagementReplies::Node => {}
+        ManagementReplies::Perl => out.key("replies", text("perl")),
+        ManagementReplies::Proxy { cluster } => {
+            out.key("replies", text("proxy"));
+            out.key("cluster", text(plan.clusters.get(cluster).map_or("", |cluster| &*cluster.name)));
+        }
+    }
     out.flag_unless("healthy", management.healthy, default.healthy);
     out.flag_unless("read_only", management.read_only, default.read_only);
     if !management.config.is_empty() {
@@ -166,9 +193,16 @@ fn print_management(out: &mut Out, management: &ManagementPlan, several: bool) {
 }
 
 fn print_source(out: &mut Out, source: &SourcePlan) {
-    let SourceKind::Statsd(options) = &source.kind;
     let default = sources::default_plan(&source.name);
     out.heading(&format!("sources.{}", bare_or_quoted(&source.name)));
+    let options = match &source.kind {
+        SourceKind::Statsd(options) => options,
+        SourceKind::Own(own) => {
+            out.key("type", text("self"));
+            out.key_unless("every", time(own.every_ms), time(10_000));
+            return out.key_unless("prefix", text(&own.prefix), text("staunch"));
+        }
+    };
     out.key("type", text("statsd"));
     let listen = source.listen.iter().map(listen_text);
     out.key("listen", list(listen.map(|listen| text(&listen))));
@@ -304,17 +338,35 @@ fn idle_text(idle: Idle) -> String {
     }
 }
 
+/// Outputs that one section of the file makes.
+struct Section<'a> {
+    name: &'a str,
+    endpoints: Vec<Destination>,
+    outputs: &'a [OutputPlan],
+    cluster: Option<&'a ClusterPlan>,
+}
+
+fn destinations(outputs: &[OutputPlan]) -> Vec<Destination> {
+    outputs.iter().filter_map(|output| destination(&output.kind)).collect()
+}
+
+fn in_cluster(plan: &Plan, at: usize) -> bool {
+    plan.clusters.iter().any(|cluster| cluster.members.iter().any(|id| id.index() == at))
+}
+
 /// How an output is called in the file, and the endpoints that one section can say at once: those that differ in
 /// the endpoint only and are called after it.
-fn group(outputs: &[OutputPlan]) -> (&str, Vec<Destination>) {
+fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, Vec<Destination>) {
     let first = &outputs[0];
     let Some(to) = destination(&first.kind) else { return (&first.name, Vec::new()) };
     let Some(base) = base_name(first, &to) else { return (&first.name, vec![to]) };
     let mut endpoints = vec![to];
-    for other in &outputs[1..] {
+    for (at, other) in outputs.iter().enumerate().skip(1) {
         let Some(to) = destination(&other.kind) else { break };
-        let alike = with_destination(&first.kind, &to) == other.kind
-            && (&first.from, first.queue) == (&other.from, other.queue)
+        let alike = !in_cluster(at)
+            && with_destination(&first.kind, &to) == other.kind
+            && (&first.from, first.queue, first.required) == (&other.from, other.queue, other.required)
+            && packets::checked_alike(first.check.as_ref(), other.check.as_ref())
             && base_name(other, &to) == Some(base)
             && packets_word(&to) == packets_word(&endpoints[0]);
         if !alike || endpoints.contains(&to) {
@@ -342,7 +394,13 @@ fn with_destination(kind: &OutputKind, destination: &Destination) -> OutputKind 
     let mut kind = kind.clone();
     match (&mut kind, destination) {
         (OutputKind::Graphite { to, .. }, Destination::Tcp(host)) => *to = host.clone(),
-        (OutputKind::Packets(packets), _) => packets.to = destination.clone(),
+        (OutputKind::Packets(packets), _) => {
+            packets.to = destination.clone();
+            // Datagrams have no framing, whatever the section says.
+            if destination.is_datagram() {
+                packets.framing = Framing::Lines;
+            }
+        }
         _ => {}
     }
     kind
@@ -357,8 +415,9 @@ fn packets_word(to: &Destination) -> &'static str {
     }
 }
 
-fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, endpoints: &[Destination]) {
-    out.heading(&format!("outputs.{}", bare_or_quoted(name)));
+fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Section<'_>) {
+    let endpoints = &section.endpoints;
+    out.heading(&format!("outputs.{}", bare_or_quoted(section.name)));
     let head = |out: &mut Out, kind: &str| {
         out.key("type", text(kind));
         let from = output.from.iter().filter_map(|feed| match feed {
@@ -400,6 +459,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, end
         OutputKind::Packets(packets) => {
             head(out, packets_word(&packets.to));
             to(out);
+            print_packets(out, section, packets);
             if !matches!(packets.to, Destination::Udp(_)) {
                 print_sender(out, &packets.sender);
             }
@@ -411,6 +471,8 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, name: &str, end
             print_rotation(out, (*file_bytes_max, *files_max), outputs::EVENT_FILES);
         }
     }
+    out.flag_unless("required", output.required, false);
+    print_check(out, section.outputs);
     print_queue(out, &output.queue);
 }
 

@@ -1,0 +1,171 @@
+//! `placement` and what belongs to it: the endpoints of an output as a cluster.
+//!
+//! Not here: how keys are placed (`process::placement`), what becomes of the lines (`packets`).
+
+use process::placement::{Cluster, ClusterMistake, KeyForm, Placement, RingReplicas, SHARDS_MAX, ShardTable};
+
+use super::fields::Fields;
+use super::value::Checked;
+use crate::address::destination_name;
+use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::plan::Destination;
+
+/// A cluster without its members.
+pub(super) struct Draft {
+    pub(super) placement: Placement,
+    pub(super) key: KeyForm,
+    pub(super) labels: Vec<String>,
+}
+
+/// True when a section asks for a cluster, even one that cannot be.
+pub(super) fn is_wanted(fields: &Fields) -> bool {
+    matches!(fields.other_of_any("placement"), Some(Checked::Word(word)) if *word != "copy")
+}
+
+/// What the ring knows an endpoint as when nothing else is said.
+pub(super) fn default_labels(to: &[Destination]) -> Vec<String> {
+    to.iter().map(destination_name).collect()
+}
+
+/// The cluster of a section; None when each endpoint gets everything, or after a mistake.
+pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Option<Draft> {
+    let word = fields.word("placement").unwrap_or("copy");
+    let ring = matches!(word, "statsd-node" | "ketama");
+    let heeded = [
+        ("key", word != "copy"),
+        ("ring_replicas", word == "statsd-node"),
+        ("labels", ring),
+        ("shards", word != "copy" && !ring),
+    ];
+    for (key, heeded) in heeded {
+        if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
+            let message = format!("`{key}` has no effect with placement = \"{word}\"");
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
+    }
+    let before = wrong.len();
+    let placement = match word {
+        "statsd-node" => Placement::StatsdNode(replicas(fields, wrong)),
+        "ketama" => Placement::Ketama,
+        "jump" => Placement::Jump(shards(fields, to, wrong)),
+        "murmur3-statsrelay" => Placement::Murmur3Statsrelay(shards(fields, to, wrong)),
+        _ => return None,
+    };
+    let key = match fields.word("key") {
+        Some("name") => KeyForm::Name,
+        Some("series") => KeyForm::Series,
+        _ => KeyForm::Node,
+    };
+    let labels = labels(fields, to, wrong);
+    if wrong.len() == before
+        && let Err(mistake) = Cluster::new(&placement, &labels)
+    {
+        let key = match mistake {
+            ClusterMistake::SameLabel { .. } if fields.place_of("labels").is_some() => "labels",
+            ClusterMistake::TooManyShards | ClusterMistake::NoSuchEndpoint { .. } => "shards",
+            ClusterMistake::TooManyEndpoints | ClusterMistake::SameLabel { .. } => "to",
+        };
+        wrong.push(no_cluster(mistake.to_string()).at(place(fields, key)));
+    }
+    (wrong.len() == before).then_some(Draft { placement, key, labels })
+}
+
+fn place(fields: &Fields, key: &str) -> Place {
+    fields.place_of(key).unwrap_or(fields.place)
+}
+
+fn no_cluster(label: String) -> Diagnostic {
+    Diagnostic::error(Code::NoCluster, "the endpoints make no cluster").label(label)
+}
+
+fn replicas(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RingReplicas {
+    match fields.whole("ring_replicas") {
+        None | Some(1) => RingReplicas::One,
+        Some(4) => RingReplicas::Four,
+        Some(_) => {
+            let message = "`ring_replicas` has no such value";
+            let diagnostic = Diagnostic::error(Code::BadValue, message).label("must be 1 or 4");
+            wrong.push(diagnostic.at(place(fields, "ring_replicas")));
+            RingReplicas::One
+        }
+    }
+}
+
+fn labels(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Vec<String> {
+    let Some(Checked::Texts(labels)) = fields.other("labels") else { return default_labels(to) };
+    if labels.len() != to.len() {
+        let label = format!("{} labels for {} endpoints", labels.len(), to.len());
+        wrong.push(no_cluster(label).at(place(fields, "labels")));
+    }
+    labels.iter().map(|(label, _)| label.clone()).collect()
+}
+
+/// `{ "h:8125" = "0-511, 600" }` as a table of endpoints by shard.
+fn shards(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> ShardTable {
+    let Some(Checked::Map(map)) = fields.other("shards") else { return Vec::new() };
+    let names = default_labels(to);
+    let mut table: Vec<Option<usize>> = Vec::new();
+    let mut mistakes: Vec<(String, Option<String>)> = Vec::new();
+    for (name, ranges) in map {
+        let Some(endpoint) = names.iter().position(|known| known == name) else {
+            let near = nearest(name, names.iter().map(String::as_str));
+            let hint = near.map(|near| format!("did you mean \"{near}\"?"));
+            mistakes.push((format!("`{name}` is no endpoint of `to`"), hint));
+            continue;
+        };
+        for range in ranges.split(',').map(str::trim) {
+            let Some((first, last)) = range_of(range) else {
+                let most = SHARDS_MAX - 1;
+                let label =
+                    format!("\"{range}\" is neither a shard of 0 to {most} nor a range such as 0-511");
+                mistakes.push((label, None));
+                continue;
+            };
+            if table.len() <= last {
+                table.resize(last + 1, None);
+            }
+            for (shard, held) in table.iter_mut().enumerate().take(last + 1).skip(first) {
+                if held.replace(endpoint).is_some() {
+                    mistakes.push((format!("shard {shard} is given twice"), None));
+                    break;
+                }
+            }
+        }
+    }
+    if mistakes.is_empty()
+        && let Some(shard) = table.iter().position(Option::is_none)
+    {
+        mistakes.push((format!("shard {shard} is given to no endpoint"), None));
+    }
+    for (label, hint) in mistakes {
+        let diagnostic = no_cluster(label).at(place(fields, "shards"));
+        wrong.push(Diagnostic { hint, ..diagnostic });
+    }
+    table.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// First and last of `7` or `0-511`.
+fn range_of(text: &str) -> Option<(usize, usize)> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|number| digits && *number < SHARDS_MAX)
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (number(first.trim())?, number(last.trim())?);
+    (first <= last).then_some((first, last))
+}
+
+/// Shards of each endpoint as texts: what [`draft`] reads back to the same table.
+pub(super) fn shards_text(table: &[usize], endpoint: usize) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for (shard, _) in table.iter().enumerate().filter(|(_, owner)| **owner == endpoint) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == shard => *last = shard,
+            _ => ranges.push((shard, shard)),
+        }
+    }
+    let text = |(first, last): (usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,203 @@
+//! The daemon's own figures as a source: StatsD lines at an interval (spec statsd §14 R11).
+//!
+//! Path of a report: the accounts' page -> **[`Reporter::report`]** -> `Intake::datagrams` -> the exchange, as if it had
+//! come on a connection. So it takes every route that a source can have.
+//! Not here: `/metrics` (`admin::metrics`), which has more.
+//! Invariant: a report tells nothing of the sources that make reports, so a daemon without traffic reports zeros. Its
+//! packets are copies of the outputs that they go to, or the outputs' sums would not hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::plan::{Feed, OwnPlan, Plan, SourceKind};
+use model::{PacketBatch, SourceId};
+use tokio::sync::watch;
+
+use crate::admin::accounts::{self, AccountsPage};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+use crate::sources::stream::{hand_on, stopped};
+
+/// Longest packet of a report: fits an Ethernet frame.
+const PACKET_BYTES_MAX: usize = 1432;
+
+/// Pause between two looks at the plan while it has no source of this kind.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Makes the reports of all sources of this kind until the daemon stops.
+pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut reporters: BTreeMap<u16, (Reporter, u64)> = BTreeMap::new();
+    loop {
+        let plan = Arc::clone(&shared.wiring.load().plan);
+        let now_ns = Clock::mono_ns();
+        for (id, own) in own_sources(&plan) {
+            let every_ns = own.every_ms * 1_000_000;
+            let (reporter, due_ns) =
+                reporters.entry(id.0).or_insert_with(|| (Reporter::default(), now_ns + every_ns));
+            if now_ns < *due_ns {
+                continue;
+            }
+            *due_ns = (*due_ns + every_ns).max(now_ns);
+            let page = accounts::page(&shared, Clock::now());
+            send(id, reporter.report(own, &page), &shared).await;
+        }
+        reporters.retain(|id, _| own_sources(&plan).any(|(known, _)| known.0 == *id));
+        let next_ns = reporters.values().map(|(_, due_ns)| *due_ns).min();
+        let pause = next_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(Clock::mono_ns())));
+        let pause = pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY));
+        // Both branches are cancel-safe: they only wait.
+        tokio::select! {
+            () = stopped(&mut stop) => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Those that feed something: a reload may have retired one.
+fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
+    let feeds = |id| {
+        plan.transforms.iter().any(|transform| transform.from.contains(&id))
+            || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
+    };
+    plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
+        SourceKind::Own(own) => Some((SourceId(at as u16), own)).filter(|(id, _)| feeds(*id)),
+        SourceKind::Statsd(_) => None,
+    })
+}
+
+async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
+    let wiring = shared.wiring.load_full();
+    let maker = shared.shard.call(move |worker| worker.shard.intakes(&wiring.plan, id, &wiring.accounts));
+    // Without a shard nobody takes reports.
+    let Ok(maker) = maker.await else { return };
+    let batch = maker.make().datagrams(&report.bytes, &report.packets, Clock::now()).into_owned();
+    hand_on(batch, shared).await;
+}
+
+/// What one source has told so far.
+#[derive(Debug, Default)]
+struct Reporter {
+    /// Totals of the last report, by name: counters are sent as differences.
+    told: BTreeMap<String, u64>,
+}
+
+impl Reporter {
+    /// The lines of a report, in packets. Everything is there at each report, zeros too.
+    fn report(&mut self, own: &OwnPlan, page: &AccountsPage) -> PacketBatch {
+        let mut lines = Vec::new();
+        let prefix = if own.prefix.is_empty() { String::new() } else { format!("{}.", own.prefix) };
+        for row in page.sources.iter().filter(|row| row.kind != "self") {
+            let name = format!("{prefix}source.{}", plain(&row.name));
+            let totals = [
+                ("packets", row.packets),
+                ("bytes", row.bytes),
+                ("received", row.received),
+                ("rejected", row.rejected),
+                ("shed", row.shed),
+                ("kernel_dropped", row.kernel_dropped),
+            ];
+            for (word, total) in totals {
+                self.counter(format!("{name}.{word}"), total, &mut lines);
+            }
+        }
+        for row in &page.outputs {
+            let name = format!("{prefix}output.{}", plain(&row.name));
+            let totals = [
+                ("copies", row.copies),
+                ("delivered", row.delivered),
+                ("shed", row.shed),
+                ("refused", row.refused),
+                ("filtered", row.filtered),
+            ];
+            for (word, total) in totals {
+                self.counter(format!("{name}.{word}"), total, &mut lines);
+            }
+            lines.push(format!("{name}.waiting:{}|g", row.waiting));
+            lines.push(format!("{name}.waiting_bytes:{}|g", row.bytes_waiting));
+            lines.push(format!("{name}.down:{}|g", u8::from(row.state == "down")));
+        }
+        packed(&lines)
+    }
+
+    fn counter(&mut self, name: String, total: u64, lines: &mut Vec<String>) {
+        let told = self.told.insert(name.clone(), total).unwrap_or(0);
+        lines.push(format!("{name}:{}|c", total.saturating_sub(told)));
+    }
+}
+
+/// A name as one part of a dotted name.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+}
+
+fn packed(lines: &[String]) -> PacketBatch {
+    let mut batch = PacketBatch::default();
+    let mut open = String::new();
+    for line in lines {
+        if !open.is_empty() && open.len() + 1 + line.len() > PACKET_BYTES_MAX {
+            batch.push(open.as_bytes());
+            open.clear();
+        }
+        if !open.is_empty() {
+            open.push('\n');
+        }
+        open.push_str(line);
+    }
+    if !open.is_empty() {
+        batch.push(open.as_bytes());
+    }
+    batch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::accounts::{OutputRow, SourceRow};
+
+    fn page(received: u64) -> AccountsPage {
+        let source = SourceRow { name: "app".into(), kind: "statsd", received, ..SourceRow::default() };
+        let own = SourceRow { name: "me".into(), kind: "self", received: 99, ..SourceRow::default() };
+        let output = OutputRow {
+            name: "o/10.0.0.1:8125".into(),
+            copies: received,
+            waiting: 7,
+            state: "down",
+            ..OutputRow::default()
+        };
+        AccountsPage { time_ms: 0, sources: vec![source, own], outputs: vec![output] }
+    }
+
+    fn lines(batch: &PacketBatch) -> Vec<String> {
+        let texts = batch.iter().map(|packet| String::from_utf8_lossy(packet).into_owned());
+        texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn counters_are_differences_and_own_sources_are_no_traffic() {
+        let own = OwnPlan { every_ms: 1000, prefix: "edge".into() };
+        let mut reporter = Reporter::default();
+        let first = lines(&reporter.report(&own, &page(5)));
+        let second = lines(&reporter.report(&own, &page(12)));
+        assert!(first.contains(&"edge.source.app.received:5|c".to_owned()), "{first:?}");
+        assert!(second.contains(&"edge.source.app.received:7|c".to_owned()), "{second:?}");
+        assert!(second.contains(&"edge.source.app.rejected:0|c".to_owned()), "{second:?}");
+        for line in ["output.o_10_0_0_1_8125.copies:7|c", "output.o_10_0_0_1_8125.waiting:7|g"] {
+            assert!(second.contains(&format!("edge.{line}")), "{second:?}");
+        }
+        assert!(second.contains(&"edge.output.o_10_0_0_1_8125.down:1|g".to_owned()), "{second:?}");
+        assert!(!second.iter().any(|line| line.contains(".me.")), "{second:?}");
+        let bare = OwnPlan { every_ms: 1000, prefix: String::new() };
+        assert!(lines(&reporter.report(&bare, &page(12)))[0].starts_with("source.app."));
+    }
+
+    #[test]
+    fn a_long_report_is_several_packets() {
+        let all: Vec<String> = (0..200).map(|number| format!("name.of.some.length.{number}:1|c")).collect();
+        let batch = packed(&all);
+        assert!(batch.packets.len() > 3);
+        assert!(batch.packets.iter().all(|packet| packet.len as usize <= PACKET_BYTES_MAX));
+        assert_eq!(lines(&batch), all);
+        assert_eq!(packed(&[]).packets.len(), 0);
+    }
+}

@@ -1,0 +1,9 @@
+//! Any packet's lines have parts if anybody can read them, come out as they went in, mean the same in every form, and
+//! are neither lost nor split between packets.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wire::statsd::rewrite::promises;
+
+fuzz_target!(|packet: &[u8]| promises::check(packet));
