@@ -189,13 +189,15 @@ fn the_probes_of_an_orchestrator_are_answered() {
         let answer = daemon.get(path);
         (answer.status, answer.body)
     };
-    assert_eq!(answer("/healthz"), (200, "ok\n".into()));
+    // On a machine that is slow enough, one answer may come too late.
+    let alive = || (answer("/healthz") == (200, "ok\n".into())).then_some(());
+    wait_for("a sign of life", alive);
     assert_eq!(answer("/ready"), (200, "ready\n".into()));
     let mut management = std::net::TcpStream::connect(daemon.management()).expect("it is there");
     management.write_all(b"health down\n").expect("it is read");
     wait_for("the order to be taken", || (answer("/ready").0 == 503).then_some(()));
     assert_eq!(answer("/ready").1, "switched down by `health down`\n");
-    assert_eq!(answer("/healthz"), (200, "ok\n".into()), "it lives all the same");
+    wait_for("a sign of life all the same", alive);
     daemon.stop();
 }
 
