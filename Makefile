@@ -31,6 +31,7 @@ test:
 	@$(STEP) side-by-side compat/side_by_side.py --seconds 12
 	@$(STEP) management compat/management.py
 	@$(STEP) features compat/features.py
+	@$(STEP) fanout compat/fanout.py
 	@$(STEP) rings compat/rings.js
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py

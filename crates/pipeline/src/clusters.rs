@@ -56,10 +56,9 @@ impl ClusterState {
         place.is_some_and(|place| self.live.set_live(place, live))
     }
 
-    /// Whether each endpoint is in the placement, in the plan's order.
-    pub(crate) fn members(&self) -> impl Iterator<Item = (OutputId, bool)> + '_ {
-        let members = self.plan.members.iter().enumerate();
-        members.map(|(place, output)| (*output, self.live.is_live(place)))
+    /// What the placement knows its live endpoints as, in its own order.
+    pub(crate) fn live_labels(&self) -> impl Iterator<Item = String> + '_ {
+        self.live.listed().map(|place| self.plan.labels[place].clone())
     }
 
     /// Takes the lines of some packets; empty ones are none.

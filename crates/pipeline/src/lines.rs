@@ -92,14 +92,16 @@ impl Lines {
         self.text.clear();
         if self.as_they_came {
             self.text.extend_from_slice(line);
-        } else if let Err(lost) = self.changed(line) {
+        } else if let Err(lost) = self.changed(line, account) {
             return account.pass(lost, 1, line.len() as u64);
         }
         self.pack(now, open);
     }
 
     /// The line as this output wants it, in `text`; or why it does not.
-    fn changed(&mut self, line: &[u8]) -> Result<(), CopyOutcome> {
+    ///
+    /// A line of several values may become several lines; values that do not make it are counted one by one.
+    fn changed(&mut self, line: &[u8], account: &OutputAccount) -> Result<(), CopyOutcome> {
         let Ok(parts) = parts(line) else { return Err(CopyOutcome::Filtered(Filtered::BadLine)) };
         let tags = [parts.name_tags(), parts.tags()];
         let factor = match self.stage.admit(parts.name(), &tags, parts.is_sampled_type()) {
@@ -110,6 +112,13 @@ impl Lines {
             Admit::SeriesMax => return Err(CopyOutcome::Shed(Shed::SeriesMax)),
         };
         let written = self.rewrite.write(&parts, factor, &mut self.text);
+        let values = [
+            (CopyOutcome::Filtered(Filtered::Unwanted), written.values_left_out),
+            (CopyOutcome::Shed(Shed::TooBig), written.values_shed),
+        ];
+        for (lost, count) in values.into_iter().filter(|(_, count)| *count > 0 && written.lines > 0) {
+            account.pass(lost, u64::from(count), 0);
+        }
         if written.lines == 0 { Err(CopyOutcome::Filtered(Filtered::Unwanted)) } else { Ok(()) }
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{AggregateTransform, Plan, SelfCounters, TransformKind};
+use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, TransformKind};
 use model::{
     CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject, SampleBatch, Shed,
     SourceId, Tally, TransformId,
@@ -157,7 +157,8 @@ impl Shard {
             .collect();
         let mut before = std::mem::take(&mut self.transforms);
         for (at, transform) in plan.transforms.iter().enumerate() {
-            let TransformKind::Aggregate(aggregate) = &transform.kind;
+            let outputs = routes::of_transform(plan, TransformId(at as u16));
+            let aggregate = &aggregate_for(plan, &transform.kind, &outputs);
             let known = before.iter().position(|known| known.name == transform.name);
             let mut state = match known {
                 Some(known) => before.swap_remove(known),
@@ -172,7 +173,6 @@ impl Shard {
                 state.names = SelfNames::of(aggregate);
                 state.key_flush = aggregate.plan.key_flush.is_some();
             }
-            let outputs = routes::of_transform(plan, TransformId(at as u16));
             state.outputs = outputs.iter().map(|id| id.index()).collect();
             self.transforms.push(state);
         }
@@ -289,11 +289,10 @@ impl Shard {
         self.clusters.iter_mut().any(|cluster| cluster.set_live(output, live))
     }
 
-    /// The members of the cluster of that name, and whether each is in the placement; none when there is no such
-    /// cluster.
-    pub fn members(&self, cluster: &str) -> Vec<(OutputId, bool)> {
-        let known = self.clusters.iter().find(|known| known.name() == cluster);
-        known.map(|cluster| cluster.members().collect()).unwrap_or_default()
+    /// Labels of the live members of a cluster, by its place in the plan, in the order that decides between equal
+    /// places on its ring; none when there is no such cluster.
+    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
+        self.clusters.get(cluster).map(|cluster| cluster.live_labels().collect()).unwrap_or_default()
     }
 
     /// The last flush: every open window is closed and swept at once.
@@ -343,6 +342,15 @@ impl Shard {
         };
         self.transforms.iter().map(figures).collect()
     }
+}
+
+/// The plan of an aggregation that feeds `outputs`: those that send samples on need the members of sets.
+fn aggregate_for(plan: &Plan, kind: &TransformKind, outputs: &[OutputId]) -> AggregateTransform {
+    let TransformKind::Aggregate(aggregate) = kind;
+    let mut aggregate = AggregateTransform::clone(aggregate);
+    let samples = |id: &OutputId| matches!(plan.outputs[id.index()].kind, OutputKind::Packets(_));
+    aggregate.plan.set_members |= outputs.iter().any(samples);
+    aggregate
 }
 
 impl Aggregation {

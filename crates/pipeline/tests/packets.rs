@@ -196,12 +196,12 @@ fn aggregates_go_out_as_samples() {
     set_lines(&mut plan, 0, lines_plan(1432));
     plan.outputs[0].from = vec![config::plan::Feed::Transform(model::TransformId(0))];
     let mut world = World::new(plan);
-    world.send(b"a:1|c\na:2|c\nt:5|ms\nt:4|ms\ng:-3|g\ng:10|g");
+    world.send(b"a:1|c\na:2|c\nt:5|ms\nt:4|ms\ng:-3|g\ng:10|g\nu:x|s\nu:x|s");
     world.shard.stop(world.now, &mut world.routed);
     let packets = world.packets();
     let mut lines: Vec<&str> = packets[&0].iter().flat_map(|packet| packet.lines()).collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["a:3|c", "g:10|g", "t:4:5|ms"]);
+    assert_eq!(lines, ["a:3|c", "g:10|g", "t:4:5|ms", "u:x|s"]);
 }
 
 #[test]
@@ -235,7 +235,13 @@ fn with_nobody_there_lines_are_counted_where_they_belong() {
     let account = world.accounts.output(OutputId(1));
     assert_eq!(account.shed(Shed::NoEndpoint), 1);
     assert!(account.sum(0).holds());
-    assert_eq!(world.shard.members("o"), [0, 1, 2].map(|output| (OutputId(output), false)));
+    assert_eq!(world.shard.live_labels(0), [""; 0]);
+    assert!(world.shard.set_member_live(OutputId(2), true) && world.shard.set_member_live(OutputId(0), true));
+    assert_eq!(
+        world.shard.live_labels(0),
+        ["10.0.0.3:8125", "10.0.0.1:8125"],
+        "in the order of their return"
+    );
 }
 
 #[test]
@@ -246,11 +252,7 @@ fn an_endpoint_that_is_away_stays_away_over_a_reload() {
     let mut four = plan(4);
     four.outputs.remove(0);
     world.reload(&as_cluster(four));
-    let members = world.shard.members("o");
-    let named = |id: OutputId| world.plan.outputs[id.index()].name.clone();
-    let named: Vec<(String, bool)> = members.iter().map(|(id, live)| (named(*id), *live)).collect();
-    let want = [("o/10.0.0.2:8125", false), ("o/10.0.0.3:8125", true), ("o/10.0.0.4:8125", true)];
-    assert_eq!(named, want.map(|(name, live)| (name.to_owned(), live)));
+    assert_eq!(world.shard.live_labels(0), ["10.0.0.3:8125", "10.0.0.4:8125"]);
     assert!(world.plan.outputs[0].from.is_empty(), "the first one is retired");
     assert_eq!(world.plan.outputs[0].name, "o/10.0.0.1:8125");
 }

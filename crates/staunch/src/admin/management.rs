@@ -133,7 +133,7 @@ impl Client {
 
     async fn answer(&self, command: &[u8], out: &mut Vec<u8>) -> Next {
         if let ManagementReplies::Proxy { cluster } = self.plan.replies {
-            return self.answer_as_proxy(cluster, command, out);
+            return self.answer_as_proxy(cluster, command, out).await;
         }
         let form = self.form();
         let replies = Replies::new(form);
@@ -154,13 +154,13 @@ impl Client {
     }
 
     /// The commands of node's cluster proxy (spec statsd §13).
-    fn answer_as_proxy(&self, cluster: usize, command: &[u8], out: &mut Vec<u8>) -> Next {
+    async fn answer_as_proxy(&self, cluster: usize, command: &[u8], out: &mut Vec<u8>) -> Next {
         let replies = ProxyReplies.node();
         match ProxyCommand::parse(command) {
             ProxyCommand::Help => ProxyReplies.help(out),
             ProxyCommand::Health { set } => self.health(set, replies, out),
             ProxyCommand::Status => {
-                let live = self.shared.live_labels(cluster);
+                let live = self.shared.live_labels(cluster).await;
                 ProxyReplies.status(self.shared.uptime_s(), live.iter().map(String::as_str), out);
             }
             ProxyCommand::Config => self.config(replies, out),

@@ -184,12 +184,6 @@ impl Outlet {
         *checked = Some((found, since_ns.unwrap_or(now.mono_ns)));
     }
 
-    /// True while checks say that the endpoint is down.
-    pub fn is_checked_down(&self) -> bool {
-        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        checked.is_some_and(|(found, _)| !found.up)
-    }
-
     /// Where the output stands: what sending has shown, unless a check says that the endpoint is down; and
     /// `degraded` while it takes what it is sent but its queue is nearly full.
     pub fn shown(&self, now: Now) -> ShownState {

@@ -90,14 +90,10 @@ impl Shared {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS
     }
 
-    /// Labels of the live endpoints of a cluster, in the ring's own order: what the proxy's `status` lists. All are
-    /// live until their checks say otherwise.
-    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
-        let wiring = self.wiring.load();
-        let Some(cluster) = wiring.plan.clusters.get(cluster) else { return Vec::new() };
-        let members = cluster.members.iter().zip(&cluster.labels);
-        let live = members.filter(|(member, _)| !wiring.outlets[member.index()].is_checked_down());
-        live.map(|(_, label)| label.clone()).collect()
+    /// Labels of the live endpoints of a cluster (by its place in the plan), in the ring's own order: what the proxy's
+    /// `status` lists. None when the shard has ended.
+    pub async fn live_labels(&self, cluster: usize) -> Vec<String> {
+        self.shard.call(move |worker| worker.shard.live_labels(cluster)).await.unwrap_or_default()
     }
 
     /// Why the daemon should not be sent records now, a sentence each; none when it should.
