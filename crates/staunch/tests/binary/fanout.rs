@@ -229,12 +229,14 @@ fn an_endpoint_whose_check_says_down_leaves_its_cluster_and_comes_back() {
     let names = ends.each_ref().map(|end| format!("copy/{}", end.local_addr().expect("it is bound")));
     let to = ends.each_ref().map(|end| format!("udp://{}", end.local_addr().expect("it is bound")));
     let checked = ports.map(|at| at.to_string());
-    let toml = format!(
+    let unchecked = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = {to:?}\nplacement = \"jump\"\nrequired = true\n\
-         [outputs.copy.check]\nkind = \"management\"\nat = {checked:?}\nevery = \"2s\"\n"
+         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = {to:?}\nplacement = \"jump\"\nrequired = true\n"
     );
-    let mut daemon = Builder::native(&toml).start();
+    let check = format!("[outputs.copy.check]\nkind = \"management\"\nat = {checked:?}\nevery = \"2s\"\n");
+    // The checks come with a reload, and go with one.
+    let mut daemon = Builder::native(&unchecked).start();
+    daemon.reload(&format!("{unchecked}{check}"), "done");
     let socket = udp(daemon.at("app", "udp"));
     let keys = || (0..100).map(|number| format!("key{number}:1|c"));
     let copies =
@@ -261,6 +263,15 @@ fn an_endpoint_whose_check_says_down_leaves_its_cluster_and_comes_back() {
     send_all(&socket, keys());
     daemon.wait_source("app", "routed", 300);
     assert_eq!(copies(&daemon), [before[0] + first, before[1] + second], "each key is where it was");
+
+    is_up[0].store(false, SeqCst);
+    wait_for("the first to be down", || (daemon.output(&names[0])["state"] == "down").then_some(()));
+    daemon.reload(&unchecked, "done");
+    wait_for("the first to be let go", || (daemon.output(&names[0])["state"] != "down").then_some(()));
+    let before = copies(&daemon);
+    send_all(&socket, keys());
+    daemon.wait_source("app", "routed", 400);
+    assert_eq!(copies(&daemon), [before[0] + first, before[1] + second], "without checks all are there");
     daemon.assert_sums_hold();
     daemon.stop();
 }
