@@ -407,7 +407,12 @@ proptest! {
                     if works { world.sender.on_opened(world.now) } else { world.sender.on_open_failed(world.now) }
                 }
                 Op::Open(_) => {}
-                Op::Pass(ms) => world.pass(ms),
+                Op::Pass(ms) => {
+                    world.pass(ms);
+                    let (before, asks) = (world.sum().0, world.sender.asks_for_error(world.now));
+                    opening |= world.poll(3) == DatagramAction::Open;
+                    prop_assert!(asks || world.sum().0 == before, "time proves nothing before an error was asked for");
+                }
             }
             let (delivered, _, refused, _) = world.sum();
             prop_assert!(delivered <= left.len() as u64 && left.len() as u64 <= delivered + refused + world.sender.waiting_copies());

@@ -19,9 +19,9 @@ use crate::admin::series::{self, SeriesQuery};
 use crate::clock::Clock;
 use crate::daemon::shared::{Beat, Shared};
 
-/// Longest wait for a sign of life of the shard's thread. Shorter than the patience of whoever probes, by far longer
-/// than a turn of that thread.
-const HEARTBEAT_WAIT: Duration = Duration::from_millis(800);
+/// Longest wait for a sign of life of the shard's thread, whose turns take milliseconds. Whoever probes with less patience
+/// has its own time-out, which says the same.
+const HEARTBEAT_WAIT: Duration = Duration::from_secs(5);
 
 /// What `/` says until there is more to see.
 const INDEX: &str = "staunch\n\n\

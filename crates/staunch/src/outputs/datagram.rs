@@ -303,6 +303,8 @@ fn send_error(error: &io::Error, to: &Destination) -> SendError {
         Some(errno::EAGAIN | errno::ENOBUFS) => SendError::WouldBlock,
         Some(errno::EMSGSIZE) => SendError::TooBig,
         Some(errno::ECONNRESET | errno::ENOTCONN) => SendError::Gone,
+        // No way there now: that is not the packet's fault, and it was not sent.
+        Some(errno::ENETUNREACH | errno::EHOSTUNREACH | errno::ENETDOWN) => SendError::Gone,
         _ if error.kind() == io::ErrorKind::NotConnected => SendError::Gone,
         // Said by the runtime, which knows that there is no room since the last call.
         _ if error.kind() == io::ErrorKind::WouldBlock => SendError::WouldBlock,
@@ -366,6 +368,26 @@ mod tests {
             assert!(self.outlet.sum().holds() && self.outlet.sum().waiting == 0);
             self.outlet
         }
+    }
+
+    #[test]
+    fn an_error_of_the_system_says_whose_fault_it_is() {
+        let udp = Destination::Udp(Endpoint { host: "a".into(), port: 1 });
+        let unix = Destination::UnixDatagram("/a".into());
+        for (number, on_udp, on_unix) in [
+            (errno::ECONNREFUSED, SendError::Refused, SendError::Gone),
+            (errno::EAGAIN, SendError::WouldBlock, SendError::WouldBlock),
+            (errno::ENOBUFS, SendError::WouldBlock, SendError::WouldBlock),
+            (errno::EMSGSIZE, SendError::TooBig, SendError::TooBig),
+            (errno::ENOTCONN, SendError::Gone, SendError::Gone),
+            (errno::ENETUNREACH, SendError::Gone, SendError::Gone),
+            (libc::EPERM, SendError::Other, SendError::Other),
+        ] {
+            let error = io::Error::from_raw_os_error(number);
+            assert_eq!((send_error(&error, &udp), send_error(&error, &unix)), (on_udp, on_unix), "{error}");
+        }
+        let full = io::ErrorKind::WouldBlock.into();
+        assert_eq!(send_error(&full, &unix), SendError::WouldBlock, "said by the runtime");
     }
 
     async fn received(socket: &UdpSocket) -> Vec<u8> {

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+#[cfg(windows)]
+use crate::sys::errno;
+
 /// Errors that sockets and files have, with the words that manuals know them by.
+#[cfg(unix)]
 const WORDS: &[(i32, &str)] = &[
     (libc::EACCES, "EACCES"),
     (libc::EADDRNOTAVAIL, "EADDRNOTAVAIL"),
@@ -37,6 +41,19 @@ const WORDS: &[(i32, &str)] = &[
     (libc::ETIMEDOUT, "ETIMEDOUT"),
 ];
 
+/// Errors that sockets have, by unix's words.
+#[cfg(windows)]
+const WORDS: &[(i32, &str)] = &[
+    (errno::EADDRNOTAVAIL, "EADDRNOTAVAIL"),
+    (errno::ECONNREFUSED, "ECONNREFUSED"),
+    (errno::ECONNRESET, "ECONNRESET"),
+    (errno::EMSGSIZE, "EMSGSIZE"),
+    (errno::ENOBUFS, "ENOBUFS"),
+    (errno::ENOTCONN, "ENOTCONN"),
+    (errno::EPIPE, "EPIPE"),
+    (10_060, "ETIMEDOUT"),
+];
+
 /// Stands for every error without a word of its own.
 const OTHER: &str = "other";
 
@@ -56,7 +73,7 @@ impl ErrorCounts {
         let known = WORDS.iter().position(|(number, _)| error.raw_os_error() == Some(*number));
         // A time-out of ours, which the system knows nothing of.
         let ours = || match error.kind() {
-            io::ErrorKind::TimedOut => WORDS.iter().position(|(number, _)| *number == libc::ETIMEDOUT),
+            io::ErrorKind::TimedOut => WORDS.iter().position(|(_, word)| *word == "ETIMEDOUT"),
             _ => None,
         };
         self.0[known.or_else(ours).unwrap_or(WORDS.len())].fetch_add(1, Relaxed);

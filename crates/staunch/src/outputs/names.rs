@@ -71,7 +71,8 @@ impl Names {
             builder.build()
         });
         let dns = dns.inspect_err(|error| {
-            tracing::warn!("cannot read how this machine asks DNS ({error}): TTLs are not known");
+            // No more than a detail: most endpoints are addresses, and getaddrinfo may know the names.
+            tracing::debug!("cannot read how this machine asks DNS ({error}): TTLs are not known");
         });
         Names { dns: dns.ok(), system: true, pace: PACE }
     }

@@ -230,7 +230,58 @@ mod tests {
     use model::OutputAccount;
 
     use super::*;
-    use crate::outputs::locator::Directory;
+    use crate::outputs::locator::{Directory, OwnListeners};
+    use crate::outputs::names::tests::Dns;
+
+    /// The first line that comes on the next connection.
+    async fn line(listener: &tokio::net::TcpListener) -> (tokio::net::TcpStream, Vec<u8>) {
+        let read = async {
+            let (mut stream, _) = listener.accept().await.expect("it listens");
+            let mut line = Vec::new();
+            while line.last() != Some(&b'\n') {
+                let byte = tokio::io::AsyncReadExt::read_u8(&mut stream).await;
+                line.push(byte.expect("a whole line comes"));
+            }
+            (stream, line)
+        };
+        tokio::time::timeout(Duration::from_secs(30), read).await.expect("a line comes")
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_elsewhere_is_followed_with_the_next_connection() {
+        let dns = Dns::new().await;
+        let first = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = first.local_addr().expect("it is bound").port();
+        let Ok(second) = tokio::net::TcpListener::bind(("127.0.0.2", port)).await else {
+            eprintln!("SKIPPED: 127.0.0.2:{port} cannot be bound here");
+            return;
+        };
+        let account = Arc::new(OutputAccount::default());
+        let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
+        let append = |text: &[u8]| {
+            let now = Clock::now();
+            outlet.append(Block::lines(text.to_vec(), 1, now.mono_ns), now);
+        };
+        let directory = Directory { names: Arc::clone(&dns.names), own: OwnListeners::default() };
+        let to = Destination::Tcp(Endpoint { host: "carbon.test.".into(), port });
+        let locator = Locator::new(to, Arc::new(directory));
+        let running = tokio::spawn(run(locator, SenderPlan::default(), Arc::clone(&outlet), 1));
+        // Nobody knows the name yet: it waits.
+        append(b"early 1 2\n");
+        dns.set("carbon.test.", &[[127, 0, 0, 1]]);
+        let (stream, got) = line(&first).await;
+        assert_eq!(got, b"early 1 2\n");
+        // All addresses are one endpoint: where nobody listens, the next is tried.
+        dns.set("carbon.test.", &[[127, 0, 0, 3], [127, 0, 0, 2]]);
+        drop((stream, first));
+        append(b"late 1 2\n");
+        let (_stream, got) = line(&second).await;
+        assert_eq!(got, b"late 1 2\n");
+        outlet.stop(Clock::mono_ns() + 30_000_000_000);
+        let ended = tokio::time::timeout(Duration::from_secs(30), running).await;
+        ended.expect("it ends").expect("without a panic");
+        assert!(outlet.sum().holds() && outlet.sum().delivered == 2, "{:?}", outlet.sum());
+    }
 
     #[tokio::test]
     async fn an_endpoint_that_is_away_does_not_hold_up_the_stop() {

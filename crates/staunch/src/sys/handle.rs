@@ -27,7 +27,8 @@ impl<T: AsSocket> AsFd for T {
 #[cfg(unix)]
 pub mod errno {
     pub use libc::{
-        EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, ECONNREFUSED, ECONNRESET, EMSGSIZE, ENOBUFS, ENOTCONN, EPIPE,
+        EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EMSGSIZE, ENETDOWN,
+        ENETUNREACH, ENOBUFS, ENOTCONN, EPIPE,
     };
 }
 
@@ -39,10 +40,13 @@ pub mod errno {
     pub const EMSGSIZE: i32 = 10_040;
     pub const EAFNOSUPPORT: i32 = 10_047;
     pub const EADDRNOTAVAIL: i32 = 10_049;
+    pub const ENETDOWN: i32 = 10_050;
+    pub const ENETUNREACH: i32 = 10_051;
     /// The peer's end is closed, or (UDP) an earlier packet met a closed port: what unix calls ECONNREFUSED.
     pub const ECONNRESET: i32 = 10_054;
     pub const ENOBUFS: i32 = 10_055;
     pub const ENOTCONN: i32 = 10_057;
     pub const EPIPE: i32 = 10_058;
     pub const ECONNREFUSED: i32 = 10_061;
+    pub const EHOSTUNREACH: i32 = 10_065;
 }

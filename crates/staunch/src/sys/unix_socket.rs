@@ -158,6 +158,14 @@ mod on_this_system {
             match *self {}
         }
 
+        pub fn try_io<R>(
+            &self,
+            _interest: tokio::io::Interest,
+            _io: impl FnOnce() -> io::Result<R>,
+        ) -> io::Result<R> {
+            match *self {}
+        }
+
         pub async fn writable(&self) -> io::Result<()> {
             match *self {}
         }
