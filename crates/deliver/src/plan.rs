@@ -27,6 +27,12 @@ pub struct QueueLimits {
 impl QueueLimits {
     /// Smallest `bytes_max`: two of the largest blocks.
     pub const BYTES_MIN: u64 = 256 * 1024;
+
+    /// When a block that was made at `at_ns` becomes too old, monotonic nanoseconds. None when it never does.
+    pub fn expires_ns(&self, at_ns: u64) -> Option<u64> {
+        let age_max_ns = self.age_max_ms.saturating_mul(crate::pause::MS_NS);
+        (age_max_ns > 0).then(|| at_ns.saturating_add(age_max_ns).saturating_add(1))
+    }
 }
 
 const _: () = assert!(QueueLimits::BYTES_MIN >= 2 * crate::block::BLOCK_BYTES_MAX as u64);

@@ -258,6 +258,7 @@ impl DatagramSender {
     }
 
     fn poll_open(&mut self, queue: &mut MemoryQueue, packets_max: usize, now: Now) -> DatagramAction<'_> {
+        self.expire_held(queue, now);
         self.take_next(queue, now);
         let nothing_waits = self.held.is_none();
         if self.stop_ns.is_some_and(|stop_ns| nothing_waits || now.mono_ns >= stop_ns) {
@@ -493,6 +494,17 @@ impl DatagramSender {
             self.held = None;
         }
         (u64::from(copies), bytes)
+    }
+
+    /// What is held because the endpoint takes nothing grows old as what is in the queue does.
+    fn expire_held(&mut self, queue: &MemoryQueue, now: Now) {
+        let made_ns = self.held.as_ref().map(|held| held.entry.block().at_ns);
+        let expires_ns = made_ns.and_then(|made_ns| queue.limits().expires_ns(made_ns));
+        if expires_ns.is_some_and(|at_ns| at_ns <= now.mono_ns)
+            && let Some(held) = self.held.take()
+        {
+            held.entry.settle(CopyOutcome::Shed(Shed::TooOld));
+        }
     }
 
     fn take_next(&mut self, queue: &mut MemoryQueue, now: Now) {

@@ -265,6 +265,24 @@ fn a_blocked_socket_counts_as_down_after_the_write_timeout() {
 }
 
 #[test]
+fn what_a_blocked_endpoint_is_too_late_for_is_shed() {
+    let mut world = World::with(QueueLimits { age_max_ms: 1000, ..QueueLimits::default() });
+    world.poll(64);
+    world.sender.on_opened(world.now);
+    world.append(&[b"a", b"b", b"c"]);
+    assert_eq!(world.packets(64).len(), 3);
+    world.sender.on_sent(1, world.now);
+    world.sender.on_error(SendError::WouldBlock, world.now);
+    world.pass(1000);
+    world.append(&[b"d"]);
+    world.poll(64);
+    assert_eq!(world.account.shed(Shed::TooOld), 0, "at the bound");
+    world.pass(1);
+    assert_eq!(world.packets(64), [b"d"]);
+    assert_eq!((world.account.shed(Shed::TooOld), world.sum()), (2, (1, 2, 0, 1)));
+}
+
+#[test]
 fn opening_fails_or_takes_too_long() {
     let mut world = World::new();
     world.append(&[b"a"]);

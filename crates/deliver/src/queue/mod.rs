@@ -214,11 +214,7 @@ impl MemoryQueue {
 
     /// When the oldest block becomes too old, monotonic nanoseconds. None when it never does.
     pub fn expires_ns(&self) -> Option<u64> {
-        if self.limits.age_max_ms == 0 {
-            return None;
-        }
-        let age_max_ns = self.limits.age_max_ms.saturating_mul(crate::pause::MS_NS);
-        self.oldest_ns().map(|at_ns| at_ns.saturating_add(age_max_ns).saturating_add(1))
+        self.oldest_ns().and_then(|at_ns| self.limits.expires_ns(at_ns))
     }
 
     /// Sheds everything that waits here (`stopped`, or another reason).
