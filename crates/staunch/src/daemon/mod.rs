@@ -42,8 +42,9 @@ use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
 use crate::{admin, outputs, sources};
 
-/// Share of the stop time-out that sources and the last flush may take; the rest is the outputs'.
-const SOURCES_STOP_MAX: Duration = Duration::from_millis(1500);
+/// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
+/// flush and the outputs. Only a machine that is very busy needs it.
+const SOURCES_STOP_PERCENT: u64 = 50;
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
 pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
@@ -214,7 +215,8 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
     tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));
-    listeners.stop(SOURCES_STOP_MAX).await;
+    let sources_max = Duration::from_nanos(timeout_ns / 100 * SOURCES_STOP_PERCENT);
+    listeners.stop(sources_max).await;
     // The worker answers after it has handed its last blocks to the outlets.
     match shared.shard.call(Worker::stop).await {
         Ok(labels) => {
@@ -225,7 +227,7 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
         Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
     }
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
-    listeners.stop(SOURCES_STOP_MAX).await;
+    listeners.stop(sources_max / 5).await;
     for outlet in &shared.wiring.load().outlets {
         outlet.stop(deadline_ns);
     }
