@@ -6,14 +6,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{SampleBatch, SourceId};
 
 /// A bounded queue of batches between threads.
 #[derive(Debug)]
 pub struct Exchange {
-    lane: Mutex<Lane>,
+    lanes: Mutex<Lanes>,
     /// Bound of each source.
     bytes_max: usize,
     /// Records inside, per source.
@@ -21,11 +21,21 @@ pub struct Exchange {
 }
 
 #[derive(Debug, Default)]
-struct Lane {
-    batches: VecDeque<SampleBatch>,
-    /// By source.
-    bytes: Vec<usize>,
+struct Lanes {
+    /// By source, as far as one has sent something.
+    of: Vec<Lane>,
+    /// Batches in all lanes.
+    batches: usize,
+    /// Number of the next batch.
+    next: u64,
     closed: bool,
+}
+
+/// Batches of one source, numbered over all sources as they came.
+#[derive(Debug, Default)]
+struct Lane {
+    batches: VecDeque<(u64, SampleBatch)>,
+    bytes: usize,
 }
 
 impl Exchange {
@@ -33,68 +43,75 @@ impl Exchange {
     /// larger.
     pub fn new(bytes_max: usize, sources: usize) -> Exchange {
         let in_flight = (0..sources).map(|_| AtomicU64::new(0)).collect();
-        let lane = Lane { bytes: vec![0; sources], ..Lane::default() };
-        Exchange { lane: Mutex::new(lane), bytes_max, in_flight }
+        Exchange { lanes: Mutex::default(), bytes_max, in_flight }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts `batch` at the end, or gives it back when there is no room for it.
     ///
     /// # Errors
-    /// The batch itself: the caller keeps it and stops reading until [`Self::has_room`].
+    /// The batch itself: the caller keeps it and stops reading until it is taken.
     #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
     pub fn try_send(&self, batch: SampleBatch) -> Result<(), SampleBatch> {
-        let bytes = batch.memory_bytes();
-        let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = lane.bytes[batch.source.index()];
-        if lane.closed || (held > 0 && held + bytes > self.bytes_max) {
+        let (bytes, source) = (batch.memory_bytes(), batch.source.index());
+        let mut lanes = self.lanes();
+        if lanes.of.len() <= source {
+            lanes.of.resize_with(source + 1, Lane::default);
+        }
+        let held = lanes.of[source].bytes;
+        if lanes.closed || (held > 0 && held + bytes > self.bytes_max) {
             return Err(batch);
         }
-        self.in_flight[batch.source.index()].fetch_add(batch.receipt.records(), Relaxed);
-        lane.bytes[batch.source.index()] += bytes;
-        lane.batches.push_back(batch);
+        self.in_flight[source].fetch_add(batch.receipt.records(), Relaxed);
+        let number = lanes.next;
+        lanes.next += 1;
+        lanes.batches += 1;
+        lanes.of[source].bytes += bytes;
+        lanes.of[source].batches.push_back((number, batch));
         Ok(())
     }
 
     /// Moves all batches to `into`, oldest first. Their records stop being in flight.
     pub fn take_all(&self, into: &mut Vec<SampleBatch>) {
-        let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
-        lane.bytes.fill(0);
-        for batch in lane.batches.drain(..) {
-            self.in_flight[batch.source.index()].fetch_sub(batch.receipt.records(), Relaxed);
+        while let Some(batch) = self.take_next(|_| true) {
             into.push(batch);
         }
     }
 
-    /// Takes out the oldest batch of a source that is `ready`, if there is one. Batches of one source stay in order.
+    /// Takes out the oldest batch of a source that is `ready` for its next one, if there is one. Batches of one source
+    /// stay in order.
     pub fn take_next(&self, mut ready: impl FnMut(&SampleBatch) -> bool) -> Option<SampleBatch> {
-        let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut waiting: Vec<SourceId> = Vec::new();
-        let at = lane.batches.iter().position(|batch| {
-            let next = !waiting.contains(&batch.source) && ready(batch);
-            if !next {
-                waiting.push(batch.source);
-            }
-            next
-        })?;
-        let batch = lane.batches.remove(at)?;
-        lane.bytes[batch.source.index()] -= batch.memory_bytes();
-        self.in_flight[batch.source.index()].fetch_sub(batch.receipt.records(), Relaxed);
+        let mut lanes = self.lanes();
+        if lanes.batches == 0 {
+            return None;
+        }
+        let fronts =
+            lanes.of.iter().enumerate().filter_map(|(source, lane)| Some((source, lane.batches.front()?)));
+        let willing = fronts.filter(|(_, (_, batch))| ready(batch));
+        let (source, _) = willing.min_by_key(|(_, (number, _))| *number)?;
+        let (_, batch) = lanes.of[source].batches.pop_front()?;
+        lanes.of[source].bytes -= batch.memory_bytes();
+        lanes.batches -= 1;
+        self.in_flight[source].fetch_sub(batch.receipt.records(), Relaxed);
         Some(batch)
     }
 
     /// Takes no more batches: nobody will come for them. What is inside stays for [`Self::take_all`].
     pub fn close(&self) {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.lanes().closed = true;
     }
 
     /// True once nothing is taken any more.
     pub fn is_closed(&self) -> bool {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner).closed
+        self.lanes().closed
     }
 
     /// True when nothing is inside.
     pub fn is_empty(&self) -> bool {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner).batches.is_empty()
+        self.lanes().batches == 0
     }
 
     /// Records of `source` that are inside.
