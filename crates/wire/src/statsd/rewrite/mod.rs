@@ -1,7 +1,7 @@
 //! StatsD lines on their way through: filtered by their parts, edited, put into another form, packed anew (spec statsd
 //! §14 R4, R5).
 //!
-//! Path of a line: a packet of a fan-out -> [`parts`] -> the endpoint's `process::stage` decides -> [`Rewrite::write`]
+//! Path of a line: a packet of a fan-out -> [`parts()`] -> the endpoint's `process::stage` decides -> [`Rewrite::write`]
 //! -> [`Packer`] -> packets for the endpoint's queue. Aggregates take [`AggregateEncoder`] in place of the first three
 //! (§16.51).
 //! Not here: which lines an endpoint wants (`process::stage`), numbers as samples (`Parser`): a line's values travel as

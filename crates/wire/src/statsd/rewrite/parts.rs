@@ -1,6 +1,6 @@
 //! What stands where in one StatsD line, whatever the dialect, with no number interpreted.
 //!
-//! Path of a line: **[`parts`]** -> `process::stage` -> `Rewrite::write`.
+//! Path of a line: **[`parts()`]** -> `process::stage` -> `Rewrite::write`.
 //! The reading is `union`'s (spec statsd §1): DogStatsD's fields, node's several types in one line, `;k=v` tags in the
 //! name. It is lenient: whatever at least one dialect may make a sample of has parts.
 //! Not here: the tag styles of §6 that need an option to be told from names (`,k=v`, `#k=v`, `[k=v]`): they are part
