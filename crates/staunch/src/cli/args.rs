@@ -294,6 +294,8 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct ManualArgs {
     /// What to print.
     pub(crate) what: ManualKind,
+    /// The verb whose man page it is; without one the program's, which lists them.
+    pub(crate) verb: Option<String>,
     /// The shell, for completions.
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     pub(crate) shell: clap_complete::Shell,

@@ -2,16 +2,28 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::CommandFactory;
 
 use super::args::{Args, ManualArgs, ManualKind};
 use crate::talk;
 
+/// The page of the program, or of one of its verbs.
+fn page(verb: Option<&str>) -> anyhow::Result<clap_mangen::Man> {
+    let mut command = Args::command();
+    // So that the verbs know the program's name and its global options.
+    command.build();
+    let Some(verb) = verb else { return Ok(clap_mangen::Man::new(command)) };
+    let known = command.find_subcommand(verb);
+    let known = known.with_context(|| format!("there is no verb `{verb}`: `staunch -h` lists them"))?;
+    Ok(clap_mangen::Man::new(known.clone()).title(format!("staunch-{verb}")))
+}
+
 /// `staunch manual`
 pub(crate) fn manual(args: &ManualArgs) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     match args.what {
-        ManualKind::Man => clap_mangen::Man::new(Args::command()).render(&mut text)?,
+        ManualKind::Man => page(args.verb.as_deref())?.render(&mut text)?,
         ManualKind::Completions => {
             clap_complete::generate(args.shell, &mut Args::command(), "staunch", &mut text);
         }
@@ -23,4 +35,22 @@ pub(crate) fn manual(args: &ManualArgs) -> anyhow::Result<ExitCode> {
     }
     talk::data(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[test]
+fn every_verb_that_the_page_names_has_a_page() {
+    let text = |verb: Option<&str>| {
+        let mut text = Vec::new();
+        page(verb).and_then(|page| Ok(page.render(&mut text)?)).expect("it renders");
+        String::from_utf8(text).expect("roff is text").replace("\\-", "-")
+    };
+    let all = text(None);
+    let verbs: Vec<&str> =
+        all.lines().filter_map(|line| line.strip_prefix("staunch-")?.strip_suffix("(1)")).collect();
+    assert!(verbs.contains(&"run") && verbs.contains(&"statsd-proxy"), "{all}");
+    for verb in verbs.into_iter().filter(|verb| *verb != "help") {
+        let page = text(Some(verb));
+        assert!(page.contains(&format!(".TH staunch-{verb} 1")) && page.contains("SYNOPSIS"), "{page}");
+    }
+    assert!(page(Some("nothing")).is_err());
 }
