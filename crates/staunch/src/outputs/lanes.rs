@@ -237,3 +237,86 @@ impl Lanes {
 fn shown(address: Option<SocketAddr>) -> String {
     address.map_or_else(|| "its socket".to_owned(), |address| address.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// Addresses of loopback that end in these numbers. Nothing is sent there.
+    fn addresses(ends: impl IntoIterator<Item = u8>) -> Vec<SocketAddr> {
+        ends.into_iter().map(|end| (Ipv4Addr::new(127, 0, 0, end), 9).into()).collect()
+    }
+
+    fn lanes() -> Lanes {
+        let plan = SenderPlan { retry_min_ms: 100, retry_max_ms: 350, ..SenderPlan::default() };
+        Lanes::new("output `o`: udp://agent.test:9".to_owned(), plan)
+    }
+
+    fn led_to(lanes: &Lanes) -> Vec<u8> {
+        let end = |lane: &Lane| match lane.address {
+            Some(SocketAddr::V4(address)) => address.ip().octets()[3],
+            other => panic!("{other:?}"),
+        };
+        lanes.lanes.iter().map(end).collect()
+    }
+
+    #[tokio::test]
+    async fn addresses_have_a_bound_and_those_in_use_stay() {
+        let mut lanes = lanes();
+        let now = Now::default();
+        let most = ADDRESSES_MAX as u8;
+        assert_eq!(lanes.lead_to(&addresses(1..=most), now).expect("loopback"), ADDRESSES_MAX);
+        assert_eq!(lanes.count(), ADDRESSES_MAX, "at the bound");
+        let more: Vec<u8> = (1..=most + 1).rev().collect();
+        assert_eq!(lanes.lead_to(&addresses(more.clone()), now).expect("loopback"), 0, "past it");
+        assert_eq!(led_to(&lanes), (1..=most).collect::<Vec<u8>>());
+        // One has gone: the one that found no place takes it.
+        let without: Vec<u8> = more.into_iter().filter(|end| *end != 3).collect();
+        assert_eq!(lanes.lead_to(&addresses(without), now).expect("loopback"), 1);
+        assert_eq!(led_to(&lanes), (1..=most + 1).filter(|end| *end != 3).collect::<Vec<u8>>());
+        assert!(lanes.lead_to(&[], now).is_err(), "nowhere to go to");
+        assert_eq!((lanes.count(), lanes.pick(now)), (0, PACKETS_MAX));
+        assert!(lanes.send(b"a", &[Span::new(0, 1)], now).is_err());
+    }
+
+    /// Picks, and ends that turn as `send` does when all has left.
+    fn turn(lanes: &mut Lanes, now: Now) -> (usize, usize) {
+        let packets_max = lanes.pick(now);
+        let lane = &mut lanes.lanes[lanes.current];
+        if lane.failures > 0 {
+            (lane.asked, lane.due_ns) = (true, now.mono_ns + PROBE_NS);
+        }
+        lanes.next = (lanes.current + 1) % lanes.lanes.len();
+        (lanes.current, packets_max)
+    }
+
+    #[tokio::test]
+    async fn what_fails_is_passed_over_asked_with_one_packet_and_back() {
+        let mut lanes = lanes();
+        let mut now = Now::default().plus_ns(SECOND_NS);
+        lanes.lead_to(&addresses(1..=3), now).expect("loopback");
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let turns = |lanes: &mut Lanes, now| [0; 4].map(|_: u8| turn(lanes, now));
+        let all = PACKETS_MAX;
+        assert_eq!(turns(&mut lanes, now), [(0, all), (1, all), (2, all), (0, all)]);
+        assert!(lanes.pass_over(1, &refused, now), "others take packets");
+        assert_eq!(turns(&mut lanes, now), [(2, all), (0, all), (2, all), (0, all)]);
+        now = now.plus_ns(100 * MS_NS);
+        assert_eq!(turns(&mut lanes, now), [(1, 1), (2, all), (0, all), (2, all)], "one packet finds out");
+        // Refused again: a pause twice as long.
+        assert!(lanes.pass_over(1, &refused, now));
+        now = now.plus_ns(199 * MS_NS);
+        assert_eq!(turns(&mut lanes, now), [(0, all), (2, all), (0, all), (2, all)]);
+        now = now.plus_ns(MS_NS);
+        assert_eq!(turns(&mut lanes, now), [(0, all), (1, 1), (2, all), (0, all)]);
+        now = now.plus_ns(PROBE_NS);
+        assert_eq!(turns(&mut lanes, now), [(1, all), (2, all), (0, all), (1, all)], "it was not refused");
+        // All fail: that whose pause ends first is asked, when the sender says so.
+        assert!(lanes.pass_over(2, &refused, now));
+        assert!(lanes.pass_over(0, &refused, now.plus_ns(MS_NS)));
+        assert!(!lanes.pass_over(1, &refused, now.plus_ns(2 * MS_NS)), "none is left");
+        assert_eq!(turn(&mut lanes, now), (2, 1));
+    }
+}
