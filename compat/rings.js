@@ -4,7 +4,8 @@
 // The same 100,000 seeded keys, some of them no UTF-8, on rings of 1 to 30 nodes and a few larger ones; rings whose
 // nodes go and come back at random, down to none, with the order in which the library lists them; the layout of
 // hashring 1.0.1 (four replicas); rings with two equal points, where the order of the nodes decides; and the ring of
-// libketama, which the library can build too. Ours is asked through `crates/process/examples/placement.rs`.
+// libketama, which the library can build too. Ours is asked through `crates/process/examples/placement.rs`; the whole
+// rings of 1 to 30 nodes through the daemon's own `staunch check FILE --keys -`, from a config file to an output's name.
 //
 //   rings.js [--seed N]    all of it
 //   rings.js --self-test   the library bent in one way after the other: each time a difference must be found
@@ -12,6 +13,7 @@
 const buffer = require('buffer');
 const childProcess = require('child_process');
 const fs = require('fs');
+const os = require('os');
 const path = require('path');
 const HashRing = require('hashring');
 
@@ -24,17 +26,21 @@ const TIES = [['tie-1161:8125', 'tie-1931:8125'], ['tie-919:8125', 'tie-3012:812
 const WORKERS = 2;
 // The proxy's cache of owners, which has no say in placement. Its 10,000 would only be evicted from, and slowly.
 const CACHE = 1;
+// Keys on lines, by how many: the same go to many programs.
+const lined = new Map();
 
 const words = process.argv.slice(2);
 const seed = words.includes('--seed') ? Number(words[words.indexOf('--seed') + 1]) : 1;
-const program = process.env.PLACEMENT || path.join(
-  process.env.CARGO_TARGET_DIR || path.join(__dirname, '..', 'target'), 'debug', 'examples', 'placement');
+const built = path.join(process.env.CARGO_TARGET_DIR || path.join(__dirname, '..', 'target'), 'debug');
+const program = process.env.PLACEMENT || path.join(built, 'examples', 'placement');
+const staunch = process.env.STAUNCH || path.join(built, 'staunch');
 
 main();
 
 async function main() {
-  if (!fs.existsSync(program)) {
-    console.error(`rings: ${program} is missing: cargo build --package process --example placement`);
+  for (const [file, of] of [[program, 'process --example placement'], [staunch, 'staunch']]) {
+    if (fs.existsSync(file)) continue;
+    console.error(`rings: ${file} is missing: cargo build --package ${of}`);
     process.exit(2);
   }
   const keys = randomKeys(random(seed));
@@ -82,7 +88,8 @@ async function bentRings(keys) {
 
 function sizes(count) {
   const one = (size) => ({ name: `${size} nodes`, labels: labels(size), count, steps: [] });
-  return [...SIZES.map(one), ...LARGE_SIZES.map((size) => ({ ...one(size), count: Math.min(count, 2_000) }))];
+  return [...SIZES.map((size) => ({ ...one(size), whole: true })),
+    ...LARGE_SIZES.map((size) => ({ ...one(size), count: Math.min(count, 2_000) }))];
 }
 
 function replicas(count) {
@@ -143,20 +150,46 @@ HashRing.prototype.hash = function hash(text) {
 async function asked(cases, keys) {
   const parts = Array.from({ length: WORKERS }, (_, worker) => cases.filter((_, at) => at % WORKERS === worker));
   const results = await Promise.all(parts.map(async (part) => {
-    const ours = ask(part, keys);
+    const whole = part.filter((each) => each.whole), others = part.filter((each) => !each.whole);
+    const ours = whole.map((each) => checked(each, keys));
+    if (others.length > 0) ours.push(ask(others, keys));
+    const results = (each) => library(each, keys);
     // The library works while ours does.
-    const expected = await new Promise((done) => setImmediate(() => done(part.flatMap((each) => library(each, keys)))));
-    const lines = await ours;
+    const expected = await new Promise((done) => setImmediate(() => done([...whole, ...others].flatMap(results))));
+    const lines = (await Promise.all(ours)).flat();
     if (lines.length !== expected.length) throw new Error(`${lines.length} answers, ${expected.length} expected`);
     return expected.map(({ name, want }, at) => ({ name, difference: difference(want, lines[at], keys) }));
   }));
   return results.flat();
 }
 
+// What the daemon says about one whole ring, as the example would: the place of each key's owner.
+async function checked({ labels, count }, keys) {
+  const to = JSON.stringify(labels.map((label) => `udp://${label}`));
+  const config = ['[sources.s]', 'type = "statsd"', 'listen = ["udp://127.0.0.1:18125"]',
+    '[outputs.o]', 'type = "udp"', 'from = ["s"]', 'placement = "statsd-node"', `to = ${to}`, ''].join('\n');
+  const place = new Map(labels.map((label, at) => [`o/${label}`, at]));
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'rings-'));
+  try {
+    const file = path.join(folder, 'ring.toml');
+    fs.writeFileSync(file, config);
+    const answers = (await said(staunch, ['check', file, '--keys', '-'], onLines(keys, count)))
+      .toString('latin1').split('\n').slice(0, -1);
+    if (answers.length !== count) throw new Error(`${answers.length} answers, ${count} keys`);
+    return [answers.map((answer, at) => {
+      const key = `${keys[at].latin1Slice()}\t`;
+      if (!answer.startsWith(key)) throw new Error(`${JSON.stringify(answer)} answers another key`);
+      return `${place.get(answer.slice(key.length))} `;
+    }).join('')];
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+}
+
 // What ours says: a line for each check.
-function ask(cases, keys) {
-  const needed = keys.slice(0, Math.max(...cases.map((each) => each.count)));
-  const script = [`keys ${needed.length}\n`, ...needed.flatMap((key) => [key, '\n'])];
+async function ask(cases, keys) {
+  const needed = Math.max(...cases.map((each) => each.count));
+  const script = [`keys ${needed}\n`, onLines(keys, needed)];
   for (const { form = 'statsd-node', labels, count, steps } of cases) {
     script.push(`cluster ${form} ${labels.join(' ')}\nowners ${count}\n`);
     for (const step of steps) {
@@ -164,16 +197,33 @@ function ask(cases, keys) {
       script.push(`${change}\nlisted\nowners ${count}\n`);
     }
   }
+  return (await said(program, [], joined(script))).toString().split('\n').slice(0, -1);
+}
+
+// The first keys, each on its line.
+function onLines(keys, count) {
+  if (!lined.has(count)) lined.set(count, joined(keys.slice(0, count).flatMap((key) => [key, '\n'])));
+  return lined.get(count);
+}
+
+function joined(pieces) {
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece)));
+}
+
+// What a program prints when it is told `input`.
+function said(program, words, input) {
   return new Promise((done, fail) => {
-    const child = childProcess.spawn(program, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = childProcess.spawn(program, words, { stdio: ['pipe', 'pipe', 'inherit'] });
     const pieces = [];
     child.stdout.on('data', (piece) => pieces.push(piece));
     child.on('error', fail);
     child.on('close', (code) => {
       if (code !== 0) return fail(new Error(`${program} ended with ${code}`));
-      done(Buffer.concat(pieces).toString().split('\n').slice(0, -1));
+      done(Buffer.concat(pieces));
     });
-    child.stdin.end(Buffer.concat(script.map((piece) => Buffer.from(piece))));
+    // Who reads only a part of it shows that in its answers.
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
   });
 }
 

@@ -13,8 +13,8 @@ use crate::address::{destination_name, parse_destination, parse_listen};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::options::Scheme;
 use crate::plan::{
-    Destination, Feed, Framing, LinesPlan, Listen, OutputKind, OutputPlan, PacketsPlan, Plan, SourceKind,
-    SourcePlan,
+    Addresses, Destination, Feed, Framing, LinesPlan, Listen, OutputKind, OutputPlan, PacketsPlan, Plan,
+    SourceKind, SourcePlan,
 };
 use crate::{Format, native};
 
@@ -129,7 +129,13 @@ fn plan(asked: &Fanout) -> Plan {
         let lines = asked.repack.then(|| Box::new(LinesPlan::new(to, false)));
         plan.outputs.push(OutputPlan {
             name: format!("{word}/{}", destination_name(to)),
-            kind: OutputKind::Packets(PacketsPlan { to: to.clone(), framing: Framing::Lines, sender, lines }),
+            kind: OutputKind::Packets(PacketsPlan {
+                to: to.clone(),
+                framing: Framing::Lines,
+                addresses: Addresses::First,
+                sender,
+                lines,
+            }),
             from: from.clone(),
             queue,
             required: asked.required,

@@ -291,6 +291,8 @@ pub struct PacketsPlan {
     pub to: Destination,
     /// How packets follow each other on a stream; nothing to datagrams.
     pub framing: Framing,
+    /// Which addresses of its name get them.
+    pub addresses: Addresses,
     /// Retries and time-outs.
     pub sender: SenderPlan,
     /// What becomes of their lines. None: packets go as they came.
@@ -405,6 +407,16 @@ pub enum Framing {
     Lines,
     /// Its length before each packet, 4 bytes little-endian (DogStatsD).
     Frames,
+}
+
+/// Which addresses of an endpoint's name get packets; all together are one endpoint (spec statsd §14 R7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addresses {
+    /// The first that works.
+    #[default]
+    First,
+    /// All in turn: datagrams some here, some there; of connections each goes to the next.
+    RoundRobin,
 }
 
 /// Wire form of Graphite points.

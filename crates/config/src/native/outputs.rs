@@ -13,7 +13,7 @@ use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
 use crate::plan::{
-    ConsoleForm, Destination, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
+    Addresses, ConsoleForm, Destination, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
 };
 
 /// Default of `file_bytes_max` and `files_max` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
@@ -149,11 +149,12 @@ fn packet_outputs(
     let cluster = clusters::draft(fields, &destinations, wrong);
     let checks = checks::of_endpoints(name, fields, endpoints, wrong);
     let framing = framing(section, fields, &destinations, wrong);
+    let addresses = addresses(section, fields);
     let required = fields.flag("required").unwrap_or(false);
     let mut built = Vec::with_capacity(endpoints.len());
     for (at, (to, place)) in endpoints.iter().enumerate() {
         let framing = if to.is_datagram() { Framing::Lines } else { framing };
-        let packets = PacketsPlan { to: to.clone(), framing, sender, lines: lines.clone() };
+        let packets = PacketsPlan { to: to.clone(), framing, addresses, sender, lines: lines.clone() };
         let split = endpoints.len() > 1 || in_cluster;
         let plan = OutputPlan {
             name: if split { endpoint_name(name, to) } else { name.to_owned() },
@@ -178,6 +179,15 @@ fn framing(section: Section, fields: &Fields, to: &[Destination], wrong: &mut Ve
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
     }
     Framing::Frames
+}
+
+fn addresses(section: Section, fields: &Fields) -> Addresses {
+    let of_hosts = section != Section::OutputUnix;
+    if of_hosts && fields.word("addresses") == Some("round_robin") {
+        Addresses::RoundRobin
+    } else {
+        Addresses::First
+    }
 }
 
 fn graphite_form(fields: &Fields) -> GraphiteForm {

@@ -889,6 +889,15 @@ pub(super) const ROWS: &[Row] = &[
         "`lines`: a line feed behind each that has none. `frames`: its length before each, 4 bytes little-endian, as DogStatsD has it. Nothing to `unixgram://`.",
     ),
     row(
+        &[OutputUdp, OutputTcp],
+        "addresses",
+        Type::Word(&["first", "round_robin"]),
+        Toml("\"first\""),
+        "\"round_robin\"",
+        "Which addresses of an endpoint's name get packets.",
+        "All of them are one endpoint, with one queue. `first`: the first that works. `round_robin`: in turn, over UDP some packets here and some there, over TCP each connection to the next; at most 16 UDP addresses. One that refuses is passed over while others take packets.",
+    ),
+    row(
         PACKETS,
         "mode",
         Type::Word(&["verbatim", "repack", "lines"]),

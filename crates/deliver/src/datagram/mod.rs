@@ -357,6 +357,19 @@ impl DatagramSender {
         self.account.errors.fetch_add(1, Relaxed);
     }
 
+    /// The same of one address of several, while others take packets: a refusal is charged, and nothing is held back.
+    /// The caller passes the address over; the packet at the front goes to another one.
+    pub fn on_error_of_one(&mut self, error: SendError) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.cut_short = false;
+        if error == SendError::Refused {
+            self.charge_refusal();
+        }
+        self.account.errors.fetch_add(1, Relaxed);
+    }
+
     /// The socket has room again.
     pub fn on_writable(&mut self) {
         self.blocked_until_ns = 0;
@@ -430,18 +443,23 @@ impl DatagramSender {
         self.probing = true;
         self.held_until_ns = now.mono_ns.saturating_add(self.backoff.fail());
         self.health.fail(Failure::Refused, now);
-        // Which ones they were is not told: average ones.
-        if let Some(bytes_each) = self.unproven_bytes.checked_div(self.unproven_copies) {
-            let packets = if std::mem::take(&mut self.after_cut) { 2 } else { 1 };
-            let (copies, bytes) =
-                (packets.min(self.unproven_copies), packets.min(self.unproven_copies) * bytes_each);
-            self.unproven_copies -= copies;
-            self.unproven_bytes -= bytes;
-            self.account.settle(CopyOutcome::Refused(Refused::ByPeer), copies, bytes);
-        } else if self.refusals > REFUSALS_MAX {
+        if !self.charge_refusal() && self.refusals > REFUSALS_MAX {
             self.settle_front(CopyOutcome::Refused(Refused::ByPeer));
             self.refusals = 0;
         }
+    }
+
+    /// Charges a refusal to what was sent last. False when all of that counts as arrived already.
+    fn charge_refusal(&mut self) -> bool {
+        // Which ones they were is not told: average ones.
+        let Some(bytes_each) = self.unproven_bytes.checked_div(self.unproven_copies) else { return false };
+        let packets = if std::mem::take(&mut self.after_cut) { 2 } else { 1 };
+        let (copies, bytes) =
+            (packets.min(self.unproven_copies), packets.min(self.unproven_copies) * bytes_each);
+        self.unproven_copies -= copies;
+        self.unproven_bytes -= bytes;
+        self.account.settle(CopyOutcome::Refused(Refused::ByPeer), copies, bytes);
+        true
     }
 
     fn blocked(&mut self, now: Now) {

@@ -127,6 +127,34 @@ fn each_error_has_its_outcome() {
 }
 
 #[test]
+fn an_address_that_refuses_holds_nothing_up_while_others_take_packets() {
+    let mut world = World::opened();
+    world.append(&[b"a", b"bb", b"c", b"d"]);
+    assert_eq!(world.packets(1), [b"a"]);
+    world.sender.on_sent(1, world.now);
+    world.sender.on_error_of_one(SendError::Refused);
+    assert_eq!(world.sum(), (0, 0, 1, 3));
+    assert_eq!(world.packets(1), [b"bb"], "at once, and not as a question");
+    world.sender.on_error_of_one(SendError::Gone);
+    assert_eq!(world.sum(), (0, 0, 1, 3), "it did not leave: the next address gets it");
+    // Cut short by a refusal, which took two packets with it, as the one behind them tells.
+    assert_eq!(world.packets(64).len(), 3);
+    world.sender.on_sent(1, world.now);
+    assert_eq!(world.packets(64), [b"c"]);
+    world.sender.on_sent(1, world.now);
+    world.sender.on_error_of_one(SendError::Refused);
+    assert_eq!(world.sum(), (0, 0, 3, 1));
+    assert_eq!(world.packets(64), [b"d"]);
+    world.sender.on_sent(1, world.now);
+    world.pass(1000);
+    assert_eq!(world.poll(64), DatagramAction::Idle);
+    world.sender.on_error_of_one(SendError::Refused);
+    assert_eq!(world.sum(), (1, 0, 3, 0), "what has arrived is not refused any more");
+    assert_eq!((world.sender.take_news(), world.sender.take_news()), (Some(News::Up), None));
+    assert_eq!(world.account.errors.load(Relaxed), 4);
+}
+
+#[test]
 fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
     let mut world = World::opened();
     (0..40).for_each(|_| world.append(&[b"a"]));
@@ -371,6 +399,7 @@ enum Op {
     Append(usize),
     Send(usize, usize),
     Error(SendError),
+    ErrorOfOne(SendError),
     Open(bool),
     Pass(u64),
 }
@@ -387,6 +416,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => (0..6_usize).prop_map(Op::Append),
         5 => (0..8_usize, 0..8_usize).prop_map(|(max, sent)| Op::Send(max, sent)),
         1 => error.prop_map(Op::Error),
+        1 => prop_oneof![Just(SendError::Refused), Just(SendError::Gone)].prop_map(Op::ErrorOfOne),
         2 => prop::bool::weighted(0.8).prop_map(Op::Open),
         3 => (0..800_u64).prop_map(Op::Pass),
     ];
@@ -420,6 +450,7 @@ proptest! {
                     DatagramAction::Idle => {}
                 },
                 Op::Error(error) => world.sender.on_error(error, world.now),
+                Op::ErrorOfOne(error) => world.sender.on_error_of_one(error),
                 Op::Open(works) if opening => {
                     opening = false;
                     if works { world.sender.on_opened(world.now) } else { world.sender.on_open_failed(world.now) }

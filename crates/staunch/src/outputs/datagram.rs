@@ -1,7 +1,8 @@
-//! One UDP or unix datagram endpoint: sends packets as its sender says (sendmmsg on a connected socket).
+//! One UDP or unix datagram endpoint: sends packets as its sender says (sendmmsg on connected sockets).
 //!
-//! Path of a packet: `Outlet` -> `DatagramSender::poll` -> **`Driver::turn`** -> `PacketWriter::send`.
-//! Not here: what to send and what is settled (`deliver::datagram`), where the endpoint is (`locator`).
+//! Path of a packet: `Outlet` -> `DatagramSender::poll` -> **`Driver::turn`** -> `Lanes::send`.
+//! Not here: what to send and what is settled (`deliver::datagram`), where the endpoint is (`locator`),
+//! whose turn it is when its addresses take turns (`lanes`).
 //! Invariant: a turn takes the queue's lock for polls only, and waits for nothing; waiting is `Driver::rest`.
 
 use std::io;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use config::plan::Destination;
+use config::plan::{Addresses, Destination};
 use deliver::datagram::{DatagramAction, DatagramSender, SendError};
 use deliver::plan::SenderPlan;
 use model::Now;
@@ -19,13 +20,11 @@ use tokio::time::Sleep;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
+use crate::outputs::lanes::Lanes;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
 use crate::outputs::{publish, tell};
-use crate::sys::{AsFd, PacketWriter, Wait, errno};
-
-/// Packets of one system call.
-const PACKETS_MAX: usize = 64;
+use crate::sys::errno;
 
 /// System calls before other endpoints have their turn, however long this queue is.
 const CALLS_MAX: usize = 16;
@@ -34,8 +33,8 @@ const CALLS_MAX: usize = 16;
 const NOTHING_DUE: Duration = Duration::from_secs(3600);
 
 /// Drives the sender of one endpoint until its outlet stops.
-pub async fn run(locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
-    let mut driver = Driver::new(locator, plan, outlet, seed);
+pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outlet: Arc<Outlet>, seed: u64) {
+    let mut driver = Driver::new(locator, plan, addresses, outlet, seed);
     while !driver.sender.stopped() {
         if driver.outlet.is_stopping() {
             driver.sender.begin_stop(driver.outlet.deadline_ns());
@@ -61,17 +60,15 @@ enum Next {
     Rest,
 }
 
-/// A sender with its socket.
+/// A sender with its sockets.
 struct Driver {
     sender: DatagramSender,
-    writer: PacketWriter,
+    lanes: Lanes,
+    addresses: Addresses,
     outlet: Arc<Outlet>,
     locator: Locator,
     /// The endpoint, as logs name it.
     place: String,
-    socket: Option<DatagramSocket>,
-    /// Where the socket leads to, on UDP.
-    address: Option<SocketAddr>,
     /// The sender waits to be told of a socket.
     opening: bool,
     /// The socket had no room for the last packet.
@@ -82,15 +79,21 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) -> Driver {
+    fn new(
+        locator: Locator,
+        plan: SenderPlan,
+        addresses: Addresses,
+        outlet: Arc<Outlet>,
+        seed: u64,
+    ) -> Driver {
+        let place = locator.to().to_string();
         Driver {
             sender: DatagramSender::new(plan, Arc::clone(&outlet.account), seed),
-            writer: PacketWriter::new(PACKETS_MAX),
-            place: locator.to().to_string(),
+            lanes: Lanes::new(format!("output `{}`: {place}", outlet.name), plan),
+            addresses,
+            place,
             outlet,
             locator,
-            socket: None,
-            address: None,
             opening: false,
             full: false,
             words: None,
@@ -101,33 +104,27 @@ impl Driver {
     /// Does what the sender says, for as many system calls as one turn has. `now` is good enough for all of them: what
     /// depends on it is a matter of tenths of a second.
     fn turn(&mut self, now: Now) -> Next {
-        if self.sender.asks_for_error(now)
-            && let Some(error) = self.socket.as_ref().and_then(DatagramSocket::take_error)
-        {
-            self.failed(&error, now);
+        let wanted = self.sender.asks_for_error(now);
+        for lane in 0..self.lanes.count() {
+            if let Some(error) = self.lanes.take_error(lane, wanted, now) {
+                self.failed(lane, &error, now);
+            }
         }
         for _call in 0..CALLS_MAX {
-            let action = self.sender.poll(&mut self.outlet.queue(), PACKETS_MAX, now);
+            let packets_max = self.lanes.pick(now);
+            let action = self.sender.poll(&mut self.outlet.queue(), packets_max, now);
             match action {
                 DatagramAction::Open => {
                     self.opening = true;
                     self.open(now);
                 }
-                DatagramAction::Send(packets) => {
-                    let sent = match &self.socket {
-                        Some(socket) => {
-                            socket.try_send(|fd| self.writer.send(fd, packets.bytes, packets.spans, Wait::No))
-                        }
-                        None => Err(io::ErrorKind::NotConnected.into()),
-                    };
-                    match sent {
-                        Ok(packets) => {
-                            self.full = false;
-                            self.sender.on_sent(packets, now);
-                        }
-                        Err(error) => self.failed(&error, now),
+                DatagramAction::Send(packets) => match self.lanes.send(packets.bytes, packets.spans, now) {
+                    Ok(packets) => {
+                        self.full = false;
+                        self.sender.on_sent(packets, now);
                     }
-                }
+                    Err(error) => self.failed(self.lanes.current(), &error, now),
+                },
                 DatagramAction::WaitUntil(_) | DatagramAction::Idle => return Next::Rest,
             }
             // An error that waits in the socket is asked for between turns.
@@ -138,8 +135,8 @@ impl Driver {
         Next::Turn
     }
 
-    /// Reports an error of the socket to the sender.
-    fn failed(&mut self, error: &io::Error, now: Now) {
+    /// Reports an error of a lane's socket to the sender.
+    fn failed(&mut self, lane: usize, error: &io::Error, now: Now) {
         let why = send_error(error, self.locator.to());
         // Of a lack of memory (ENOBUFS) no socket tells when it is over: the sender's pause has to do.
         self.full = error.kind() == io::ErrorKind::WouldBlock;
@@ -147,9 +144,16 @@ impl Driver {
             self.outlet.errors.count(error);
             self.words = Some(error.to_string());
         }
+        let of_one = self.addresses == Addresses::RoundRobin
+            && matches!(why, SendError::Refused | SendError::Gone)
+            && self.lanes.pass_over(lane, error, now);
+        if of_one {
+            self.words = None;
+            return self.sender.on_error_of_one(why);
+        }
         self.sender.on_error(why, now);
-        if why == SendError::Refused {
-            self.turn_to_next_address();
+        if why == SendError::Refused && self.addresses == Addresses::First {
+            self.turn_to_next_address(now);
         }
     }
 
@@ -162,13 +166,13 @@ impl Driver {
                 self.words = Some(words);
                 return self.sender.on_no_address(why, now);
             }
-            Found::Path(path) => DatagramSocket::unix(&path).map(|socket| (socket, None)),
-            Found::Addresses(addresses) => first_of(&addresses),
+            Found::Path(path) => DatagramSocket::unix(&path).map(|socket| self.lanes.set_only(socket, None)),
+            Found::Addresses(addresses) => self.lead_to(&addresses, now),
         };
         self.opening = false;
         match opened {
-            Ok((socket, address)) => {
-                self.take(socket, address);
+            Ok(()) => {
+                self.full = false;
                 self.sender.on_opened(now);
             }
             Err(error) => {
@@ -179,11 +183,16 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, socket: DatagramSocket, address: Option<SocketAddr>) {
-        self.writer.begin(socket.as_fd());
-        self.socket = Some(socket);
-        self.full = false;
-        self.address = address;
+    /// Makes the sockets to these addresses that shall be there and are not.
+    fn lead_to(&mut self, addresses: &[SocketAddr], now: Now) -> io::Result<()> {
+        match self.addresses {
+            Addresses::First => {
+                let (socket, address) = first_of(addresses)?;
+                self.lanes.set_only(socket, Some(address));
+                Ok(())
+            }
+            Addresses::RoundRobin => self.lanes.lead_to(addresses, now).map(drop),
+        }
     }
 
     /// The name may lead elsewhere now. What waits is not touched: only the socket under it changes.
@@ -191,17 +200,18 @@ impl Driver {
         if self.opening {
             return self.open(now);
         }
-        let (Some(address), Found::Addresses(addresses)) = (self.address, self.locator.find()) else {
+        let (Some(address), Found::Addresses(addresses)) = (self.lanes.address(), self.locator.find()) else {
             return;
         };
-        if !addresses.contains(&address) {
-            self.change_to(&addresses);
+        if self.addresses == Addresses::RoundRobin || !addresses.contains(&address) {
+            self.change_to(&addresses, now);
         }
     }
 
     /// The endpoint refuses at this address: those behind it are tried, then those before it.
-    fn turn_to_next_address(&mut self) {
-        let (Some(address), Found::Addresses(mut addresses)) = (self.address, self.locator.find()) else {
+    fn turn_to_next_address(&mut self, now: Now) {
+        let (Some(address), Found::Addresses(mut addresses)) = (self.lanes.address(), self.locator.find())
+        else {
             return;
         };
         if let Some(at) = addresses.iter().position(|known| *known == address) {
@@ -210,15 +220,15 @@ impl Driver {
             addresses.pop();
         }
         if !addresses.is_empty() {
-            self.change_to(&addresses);
+            self.change_to(&addresses, now);
         }
     }
 
-    /// Puts another socket in the place of the one in use, which stays if no other can be made.
-    fn change_to(&mut self, addresses: &[SocketAddr]) {
-        match first_of(addresses) {
-            Ok((socket, address)) => {
-                self.take(socket, address);
+    /// Puts other sockets in the place of those in use. The only one stays if no other can be made.
+    fn change_to(&mut self, addresses: &[SocketAddr], now: Now) {
+        match self.lead_to(addresses, now) {
+            Ok(()) => {
+                self.full = false;
                 self.outlet.account.connects.fetch_add(1, Relaxed);
             }
             Err(error) => self.outlet.errors.count(&error),
@@ -239,7 +249,7 @@ impl Driver {
             return;
         }
         let wake_ns = self.sender.wake_ns();
-        let socket = self.socket.as_ref().filter(|_| self.full);
+        let socket = self.lanes.socket().filter(|_| self.full);
         let writable = async {
             match socket {
                 Some(socket) => socket.writable().await,
@@ -260,11 +270,11 @@ impl Driver {
 }
 
 /// A socket to the first address that one can be made to.
-fn first_of(addresses: &[SocketAddr]) -> io::Result<(DatagramSocket, Option<SocketAddr>)> {
+fn first_of(addresses: &[SocketAddr]) -> io::Result<(DatagramSocket, SocketAddr)> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in addresses {
         match DatagramSocket::udp(*address) {
-            Ok(socket) => return Ok((socket, Some(*address))),
+            Ok(socket) => return Ok((socket, *address)),
             Err(error) => last = error,
         }
     }
@@ -314,6 +324,7 @@ fn send_error(error: &io::Error, to: &Destination) -> SendError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
 
     use config::plan::{Endpoint, Listen};
@@ -347,10 +358,14 @@ mod tests {
         }
 
         fn run(&mut self, port: u16) {
+            self.run_over(Addresses::First, port);
+        }
+
+        fn run_over(&mut self, addresses: Addresses, port: u16) {
             let to = Destination::Udp(Endpoint { host: "agent.test.".into(), port });
             let locator = Locator::new(to, Arc::clone(&self.directory));
             let plan = SenderPlan { retry_max_ms: 250, ..SenderPlan::default() };
-            self.running = Some(tokio::spawn(run(locator, plan, Arc::clone(&self.outlet), 1)));
+            self.running = Some(tokio::spawn(run(locator, plan, addresses, Arc::clone(&self.outlet), 1)));
         }
 
         fn append(&self, packet: &[u8]) {
@@ -487,5 +502,122 @@ mod tests {
         let outlet = world.stop(Duration::from_secs(30)).await;
         let sum = outlet.sum();
         assert!(sum.delivered >= 15 && sum.refused + sum.delivered == 20, "{sum:?}");
+    }
+
+    /// Sockets with one port at these addresses; None (and a note) where that cannot be had.
+    async fn listeners(addresses: &[[u8; 4]]) -> Option<(Vec<UdpSocket>, u16)> {
+        let mut sockets = vec![UdpSocket::bind("127.0.0.1:0").await.expect("a free port")];
+        let port = sockets[0].local_addr().expect("it is bound").port();
+        for address in addresses {
+            match UdpSocket::bind((Ipv4Addr::from(*address), port)).await {
+                Ok(socket) => sockets.push(socket),
+                Err(error) => {
+                    eprintln!("SKIPPED: {address:?}:{port} cannot be bound here ({error})");
+                    return None;
+                }
+            }
+        }
+        Some((sockets, port))
+    }
+
+    /// Appends packets `range` one by one, each once the ones before it have left the queue.
+    async fn append_slowly(world: &World, range: std::ops::Range<usize>) {
+        for number in range {
+            world.append(format!("n{number}").as_bytes());
+            let account = Arc::clone(&world.outlet.account);
+            until("the queue's end", || account.bytes_waiting.load(Relaxed) == 0).await;
+        }
+    }
+
+    fn drain(socket: &UdpSocket) -> Vec<String> {
+        let mut packet = [0; 100];
+        let mut got = Vec::new();
+        while let Ok(len) = socket.try_recv(&mut packet) {
+            got.push(String::from_utf8_lossy(&packet[..len]).into_owned());
+        }
+        got
+    }
+
+    #[tokio::test]
+    async fn addresses_take_turns_and_come_and_go_with_the_name() {
+        let Some((sockets, port)) = listeners(&[[127, 0, 0, 2], [127, 0, 0, 3]]).await else { return };
+        let mut world = World::new().await;
+        world.dns.set("agent.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);
+        world.run_over(Addresses::RoundRobin, port);
+        append_slowly(&world, 0..20).await;
+        let mut all = BTreeSet::new();
+        for (socket, want) in sockets.iter().zip([10, 10, 0]) {
+            // Datagrams of loopback are there when they have been sent.
+            if want > 0 {
+                socket.readable().await.expect("the socket is well");
+            }
+            let got = drain(socket);
+            assert_eq!(got.len(), want, "{got:?}");
+            all.extend(got);
+        }
+        assert_eq!(all.len(), 20, "each once");
+        let connects = world.outlet.account.connects.load(Relaxed);
+        world.dns.set("agent.test.", &[[127, 0, 0, 2], [127, 0, 0, 3]]);
+        let account = Arc::clone(&world.outlet.account);
+        until("the change", || account.connects.load(Relaxed) > connects).await;
+        append_slowly(&world, 20..40).await;
+        sockets[2].readable().await.expect("the socket is well");
+        let counts: Vec<usize> = sockets.iter().map(|socket| drain(socket).len()).collect();
+        assert_eq!(counts, [0, 10, 10]);
+        let outlet = world.stop(Duration::from_secs(30)).await;
+        assert_eq!((outlet.sum().delivered, outlet.sum().refused), (40, 0));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_refuses_is_passed_over_and_has_its_turns_again_when_it_is_back() {
+        let Some((mut sockets, port)) = listeners(&[[127, 0, 0, 2], [127, 0, 0, 3]]).await else { return };
+        // Nobody is at 127.0.0.2 any more.
+        let away = sockets.remove(1);
+        drop(away);
+        let mut world = World::new().await;
+        world.dns.set("agent.test.", &[[127, 0, 0, 1], [127, 0, 0, 2], [127, 0, 0, 3]]);
+        world.run_over(Addresses::RoundRobin, port);
+        append_slowly(&world, 0..60).await;
+        let counts: Vec<usize> = sockets.iter().map(|socket| drain(socket).len()).collect();
+        let arrived: usize = counts.iter().sum();
+        assert!(counts.iter().all(|count| *count >= 15), "{counts:?}");
+        let state = world.outlet.state().expect("it was published");
+        assert_ne!(state.status, Status::Down, "two of three take packets");
+        let back = UdpSocket::bind(("127.0.0.2", port)).await.expect("it was ours");
+        let mut more = 0;
+        while drain(&back).len() < 2 && more < 3_000 {
+            append_slowly(&world, more..more + 10).await;
+            more += 10;
+        }
+        assert!(more < 3_000, "it never had its turns again");
+        let outlet = world.stop(Duration::from_secs(30)).await;
+        let sum = outlet.sum();
+        assert_eq!(sum.refused + arrived as u64, 60, "what did not arrive was refused, and counted: {sum:?}");
+        assert_eq!(sum.delivered, arrived as u64 + more as u64, "{sum:?}");
+        assert!(outlet.errors.table().contains_key("ECONNREFUSED"));
+    }
+
+    #[tokio::test]
+    async fn when_all_addresses_refuse_the_endpoint_is_down_and_its_packets_wait() {
+        let Some((sockets, port)) = listeners(&[[127, 0, 0, 2]]).await else { return };
+        drop(sockets);
+        let mut world = World::new().await;
+        world.dns.set("agent.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);
+        world.run_over(Addresses::RoundRobin, port);
+        (0..100).for_each(|number| world.append(format!("n{number}").as_bytes()));
+        let outlet = Arc::clone(&world.outlet);
+        until("the failure", || outlet.state().is_some_and(|state| state.status == Status::Down)).await;
+        assert!(outlet.sum().waiting > 50, "{:?}", outlet.sum());
+        let Ok(back) = UdpSocket::bind(("127.0.0.2", port)).await else { return };
+        let mut got = 0;
+        let all = async {
+            while outlet.sum().refused + got < 100 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                got += drain(&back).len() as u64;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), all).await.expect("the rest comes");
+        let outlet = world.stop(Duration::from_secs(30)).await;
+        assert_eq!((outlet.sum().delivered, outlet.sum().delivered + outlet.sum().refused), (got, 100));
     }
 }

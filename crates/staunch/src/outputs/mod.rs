@@ -5,6 +5,7 @@ pub mod datagram;
 pub mod errors;
 pub mod file;
 pub mod key_flush;
+pub mod lanes;
 pub mod locator;
 pub mod names;
 pub mod socket;
@@ -12,7 +13,7 @@ pub mod stream;
 
 use std::sync::Arc;
 
-use config::plan::{ConsoleForm, Destination, OutputKind, OutputPlan};
+use config::plan::{Addresses, ConsoleForm, Destination, OutputKind, OutputPlan};
 use deliver::plan::FilePlan;
 use deliver::{EndpointState, News};
 use model::{OutputId, SECOND_NS};
@@ -35,13 +36,19 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let locator = |to: &Destination| Locator::new(to.clone(), Arc::clone(&shared.directory));
     match &plan.kind {
         OutputKind::Graphite { to, sender, .. } => {
-            tasks.spawn(stream::run(locator(&Destination::Tcp(to.clone())), *sender, outlet, seed));
+            tasks.spawn(stream::run(
+                locator(&Destination::Tcp(to.clone())),
+                *sender,
+                Addresses::First,
+                outlet,
+                seed,
+            ));
         }
         OutputKind::Packets(packets) if packets.to.is_datagram() => {
-            tasks.spawn(datagram::run(locator(&packets.to), packets.sender, outlet, seed));
+            tasks.spawn(datagram::run(locator(&packets.to), packets.sender, packets.addresses, outlet, seed));
         }
         OutputKind::Packets(packets) => {
-            tasks.spawn(stream::run(locator(&packets.to), packets.sender, outlet, seed));
+            tasks.spawn(stream::run(locator(&packets.to), packets.sender, packets.addresses, outlet, seed));
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {

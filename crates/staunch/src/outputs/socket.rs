@@ -125,6 +125,14 @@ impl StreamSocket {
         UnixStream::connect(unix_path(path)).await.map(StreamSocket::Unix)
     }
 
+    /// The host at the other end.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            StreamSocket::Tcp(stream) => stream.peer_addr().ok(),
+            StreamSocket::Unix(_) => None,
+        }
+    }
+
     /// Writes as much as there is room for.
     ///
     /// # Errors

@@ -5,9 +5,11 @@
 
 use std::future::pending;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::plan::Addresses;
 use deliver::plan::SenderPlan;
 use deliver::stream::{Action, CloseReason, StreamSender};
 use tokio::task::JoinHandle;
@@ -31,8 +33,38 @@ enum Link {
     Open(StreamSocket),
 }
 
+/// Which address a connection is tried to first.
+struct Turns {
+    addresses: Addresses,
+    /// Where the last connection led to.
+    last: Option<SocketAddr>,
+}
+
+impl Turns {
+    fn remember(&mut self, link: &Link) {
+        if let Link::Open(stream) = link
+            && self.addresses == Addresses::RoundRobin
+        {
+            self.last = stream.peer().or(self.last);
+        }
+    }
+
+    /// In turn: those behind the last one, those before it, and then itself.
+    fn order(&self, addresses: &mut [SocketAddr]) {
+        if let Some(at) = addresses.iter().position(|address| Some(*address) == self.last) {
+            addresses.rotate_left(at + 1);
+        }
+    }
+}
+
 /// Drives the sender of one endpoint until its outlet stops.
-pub async fn run(mut locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, seed: u64) {
+pub async fn run(
+    mut locator: Locator,
+    plan: SenderPlan,
+    addresses: Addresses,
+    outlet: Arc<Outlet>,
+    seed: u64,
+) {
     let mut sender = StreamSender::new(plan, Arc::clone(&outlet.account), seed);
     if cfg!(not(target_os = "linux")) {
         sender = sender.without_acks();
@@ -40,6 +72,7 @@ pub async fn run(mut locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, se
     let place = locator.to().to_string();
     let connect_within = Duration::from_millis(plan.connect_timeout_ms);
     let mut link = Link::Closed;
+    let mut turns = Turns { addresses, last: None };
     let mut error = None;
     while !sender.stopped() {
         if outlet.is_stopping() {
@@ -48,7 +81,7 @@ pub async fn run(mut locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, se
         report_acks(&mut sender, &link);
         let step = step(&mut sender, &outlet, &mut link);
         if matches!(link, Link::Wanted) {
-            let (next, words) = open(&mut sender, &mut locator, connect_within);
+            let (next, words) = open(&mut sender, &mut locator, &turns, connect_within);
             link = next;
             error = words.or(error);
         }
@@ -59,6 +92,7 @@ pub async fn run(mut locator: Locator, plan: SenderPlan, outlet: Arc<Outlet>, se
         // A sender that has just come to its end says `Idle`, for good.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
             error = wait(&mut sender, &outlet, &mut link, &mut locator, waits_for_room).await.or(error);
+            turns.remember(&link);
         }
     }
     sender.finish_stop(&mut outlet.queue(), Clock::now());
@@ -117,7 +151,12 @@ fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link) -> Option<b
 }
 
 /// Begins to connect, if it is known where to; otherwise also gives words for what is amiss.
-fn open(sender: &mut StreamSender, locator: &mut Locator, within: Duration) -> (Link, Option<String>) {
+fn open(
+    sender: &mut StreamSender,
+    locator: &mut Locator,
+    turns: &Turns,
+    within: Duration,
+) -> (Link, Option<String>) {
     let connecting = match locator.find() {
         Found::NotYet => return (Link::Wanted, None),
         Found::Nowhere(why, words) => {
@@ -125,7 +164,8 @@ fn open(sender: &mut StreamSender, locator: &mut Locator, within: Duration) -> (
             return (Link::Closed, Some(words));
         }
         Found::Path(path) => tokio::spawn(async move { StreamSocket::unix(&path).await }),
-        Found::Addresses(addresses) => {
+        Found::Addresses(mut addresses) => {
+            turns.order(&mut addresses);
             tokio::spawn(async move { StreamSocket::tcp(&addresses, within).await })
         }
     };
@@ -265,7 +305,8 @@ mod tests {
         let directory = Directory { names: Arc::clone(&dns.names), own: OwnListeners::default() };
         let to = Destination::Tcp(Endpoint { host: "carbon.test.".into(), port });
         let locator = Locator::new(to, Arc::new(directory));
-        let running = tokio::spawn(run(locator, SenderPlan::default(), Arc::clone(&outlet), 1));
+        let running =
+            tokio::spawn(run(locator, SenderPlan::default(), Addresses::First, Arc::clone(&outlet), 1));
         // Nobody knows the name yet: it waits.
         append(b"early 1 2\n");
         dns.set("carbon.test.", &[[127, 0, 0, 1]]);
@@ -284,6 +325,44 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn in_turn_each_connection_goes_to_the_next_address() {
+        let dns = Dns::new().await;
+        let first = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = first.local_addr().expect("it is bound").port();
+        let Ok(second) = tokio::net::TcpListener::bind(("127.0.0.2", port)).await else {
+            eprintln!("SKIPPED: 127.0.0.2:{port} cannot be bound here");
+            return;
+        };
+        dns.set("carbon.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);
+        let account = Arc::new(OutputAccount::default());
+        let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
+        let directory = Directory { names: Arc::clone(&dns.names), own: OwnListeners::default() };
+        let to = Destination::Tcp(Endpoint { host: "carbon.test.".into(), port });
+        let locator = Locator::new(to, Arc::new(directory));
+        let plan = SenderPlan { retry_min_ms: 1, retry_max_ms: 50, ..SenderPlan::default() };
+        let running = tokio::spawn(run(locator, plan, Addresses::RoundRobin, Arc::clone(&outlet), 1));
+        let mut places = Vec::new();
+        for number in 0..4 {
+            let text = format!("n{number} 1 2\n");
+            let now = Clock::now();
+            outlet.append(Block::lines(text.clone().into_bytes(), 1, now.mono_ns), now);
+            let (stream, got) = tokio::select! {
+                taken = line(&first) => taken,
+                taken = line(&second) => taken,
+            };
+            assert_eq!(got, text.into_bytes());
+            places.push(stream.local_addr().expect("it is connected").ip());
+            // Ended by the peer: the next line needs another connection.
+            drop(stream);
+        }
+        assert!(places[0] != places[1] && places[0] == places[2] && places[1] == places[3], "{places:?}");
+        outlet.stop(Clock::mono_ns() + 30_000_000_000);
+        let ended = tokio::time::timeout(Duration::from_secs(30), running).await;
+        ended.expect("it ends").expect("without a panic");
+        assert!(outlet.sum().holds() && outlet.sum().delivered == 4, "{:?}", outlet.sum());
+    }
+
+    #[tokio::test]
     async fn an_endpoint_that_is_away_does_not_hold_up_the_stop() {
         let account = Arc::new(OutputAccount::default());
         let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
@@ -296,7 +375,7 @@ mod tests {
         let port = closed.expect("a free port").port();
         let to = Destination::Tcp(Endpoint { host: "127.0.0.1".into(), port });
         let locator = Locator::new(to, Arc::new(Directory::of_system()));
-        let ended = run(locator, SenderPlan::default(), Arc::clone(&outlet), 1);
+        let ended = run(locator, SenderPlan::default(), Addresses::First, Arc::clone(&outlet), 1);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
         assert_eq!(account.shed(model::Shed::Stopped), 1);
         assert!(outlet.errors.table().contains_key("ECONNREFUSED"));

@@ -12,7 +12,8 @@ use crate::address::host_port_text;
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::import::javascript::{Node, Value};
 use crate::plan::{
-    ConsoleForm, Destination, Endpoint, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
+    Addresses, ConsoleForm, Destination, Endpoint, Feed, Framing, GraphiteForm, OutputKind, OutputPlan,
+    PacketsPlan,
 };
 
 /// Bound of a repeater's queue (spec statsd §14 R3).
@@ -348,7 +349,13 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
             Protocol::Udp4 | Protocol::Udp6 => (Destination::Udp(to), PacketsPlan::UDP_SENDER),
             Protocol::Tcp => (Destination::Tcp(to), SenderPlan::default()),
         };
-        let kind = OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None });
+        let kind = OutputKind::Packets(PacketsPlan {
+            to,
+            framing: Framing::Lines,
+            addresses: Addresses::First,
+            sender,
+            lines: None,
+        });
         outputs.push(OutputPlan {
             name,
             kind,

@@ -52,6 +52,7 @@ fn whole_plan(config: &ProxyConfig) -> Plan {
             kind: OutputKind::Packets(PacketsPlan {
                 to,
                 framing: crate::plan::Framing::Lines,
+                addresses: crate::plan::Addresses::First,
                 sender: PacketsPlan::UDP_SENDER,
                 lines,
             }),

@@ -7,11 +7,16 @@ use super::super::packets::{DISTRIBUTIONS, GAUGES, NEGATIVE_GAUGES, TAG_FORMS, T
 use super::super::{checks, clusters};
 use super::{Out, Section, bare_or_quoted, bytes, inline, list, text, texts, time};
 use crate::address::host_port_text;
-use crate::plan::{CheckKind, CheckPlan, Destination, Endpoint, Framing, LinesPlan, OutputPlan, PacketsPlan};
+use crate::plan::{
+    Addresses, CheckKind, CheckPlan, Destination, Endpoint, Framing, LinesPlan, OutputPlan, PacketsPlan,
+};
 
 pub(super) fn print_packets(out: &mut Out, section: &Section<'_>, packets: &PacketsPlan) {
     if framing(section, packets) == Framing::Frames {
         out.key("framing", text("frames"));
+    }
+    if packets.addresses == Addresses::RoundRobin {
+        out.key("addresses", text("round_robin"));
     }
     print_cluster(out, section);
     let Some(lines) = &packets.lines else { return };

@@ -502,24 +502,23 @@ fn check() -> BoxedStrategy<CheckPlan> {
 /// Outputs of packets with what they can do beside sending them on.
 fn packets_output() -> BoxedStrategy<Draft> {
     let host = select(vec!["h", "10.0.0.5", "fe80::1"]);
-    let kind = (host, 0usize..4, sender(), any::<bool>()).prop_map(|(host, scheme, sender, frames)| {
-        let framing = if frames { Framing::Frames } else { Framing::Lines };
-        let to = Endpoint { host: host.into(), port: 1 };
-        match scheme {
-            0 => (Destination::Udp(to), PacketsPlan::UDP_SENDER, Framing::Lines),
-            1 => (Destination::Tcp(to), sender, framing),
-            2 => (Destination::UnixDatagram("/x".into()), sender, Framing::Lines),
-            _ => (Destination::UnixStream("@x".into()), sender, framing),
-        }
-    });
-    let with_lines = kind.prop_flat_map(|(to, sender, framing)| {
-        let lines = option::weighted(0.8, lines(to.clone()));
-        lines.prop_map(move |lines| PacketsPlan {
-            to: to.clone(),
-            framing,
-            sender,
-            lines: lines.map(Box::new),
-        })
+    let kind = (host, 0usize..4, sender(), any::<[bool; 2]>()).prop_map(
+        |(host, scheme, sender, [frames, turns])| {
+            let framing = if frames { Framing::Frames } else { Framing::Lines };
+            let to = Endpoint { host: host.into(), port: 1 };
+            let addresses = if turns && scheme < 2 { Addresses::RoundRobin } else { Addresses::First };
+            let (to, sender, framing) = match scheme {
+                0 => (Destination::Udp(to), PacketsPlan::UDP_SENDER, Framing::Lines),
+                1 => (Destination::Tcp(to), sender, framing),
+                2 => (Destination::UnixDatagram("/x".into()), sender, Framing::Lines),
+                _ => (Destination::UnixStream("@x".into()), sender, framing),
+            };
+            PacketsPlan { to, framing, addresses, sender, lines: None }
+        },
+    );
+    let with_lines = kind.prop_flat_map(|packets| {
+        let lines = option::weighted(0.8, lines(packets.to.clone()));
+        lines.prop_map(move |lines| PacketsPlan { lines: lines.map(Box::new), ..packets.clone() })
     });
     let key = select(vec![KeyForm::Node, KeyForm::Name, KeyForm::Series]);
     let cluster = option::of((any::<u8>(), key, any::<bool>(), vec(any::<u8>(), 0..9)));
@@ -565,7 +564,8 @@ fn output() -> BoxedStrategy<Draft> {
                 2 => (Destination::UnixDatagram("/x".into()), sender),
                 _ => (Destination::UnixStream("@x".into()), sender),
             };
-            OutputKind::Packets(PacketsPlan { to, framing: Framing::Lines, sender, lines: None })
+            let (framing, addresses) = (Framing::Lines, Addresses::First);
+            OutputKind::Packets(PacketsPlan { to, framing, addresses, sender, lines: None })
         }),
         file.prop_map(|(path, file_bytes_max, files_max)| {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
