@@ -118,9 +118,8 @@ impl Outlet {
 
     /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
     pub fn takes(&self, bytes: u64, records: u64) -> bool {
-        let queue = self.queue();
-        let nothing_waits = queue.is_empty() && self.sender_copies.load(Relaxed) == 0;
-        nothing_waits || queue.has_room(bytes, records)
+        // By the account: what the sender took out of the queue a moment ago it has not published yet.
+        self.account.copies_waiting() == 0 || self.queue().has_room(bytes, records)
     }
 
     fn is_nearly_full(&self, queue: &MemoryQueue) -> bool {
