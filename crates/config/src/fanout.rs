@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
 use model::SourceId;
 
-use crate::address::{destination_name, parse_destination, parse_listen};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::address::{destination_name, destination_text, parse_destination, parse_listen};
+use crate::diagnostic::{Code, Diagnostic, Source};
 use crate::options::Scheme;
 use crate::plan::{
     Addresses, Destination, Feed, Framing, LinesPlan, Listen, OutputKind, OutputPlan, PacketsPlan, Plan,
@@ -61,6 +61,10 @@ pub struct Written {
 /// The plan of a command line.
 pub fn fanout(asked: &Fanout) -> Written {
     let text = native::print(&plan(asked));
+    let diagnostics = repeated(asked);
+    if !diagnostics.is_empty() {
+        return Written { text, plan: None, diagnostics };
+    }
     let (plan, diagnostics) = native::check(Source { name: "fanout", text: &text }, Format::Toml);
     Written { text, plan, diagnostics }
 }
@@ -88,6 +92,16 @@ pub fn fanout_target(text: &str) -> Result<Destination, String> {
     const SCHEMES: &[Scheme] = &[Scheme::Udp, Scheme::Tcp, Scheme::UnixDatagram, Scheme::UnixStream];
     let whole = if text.contains("://") { text.to_owned() } else { format!("udp://{text}") };
     parse_destination(&whole, SCHEMES).map_err(|bad| in_words(bad.label, bad.hint))
+}
+
+/// One mistake for each target that is given again: as a file it would be a table that stands twice.
+fn repeated(asked: &Fanout) -> Vec<Diagnostic> {
+    let again = asked.targets.iter().enumerate().filter(|(at, to)| asked.targets[..*at].contains(to));
+    let mistake = |(_, to): (usize, &Destination)| {
+        let message = format!("target `{}` is given twice", destination_text(to));
+        Diagnostic::error(Code::Repeated, message).hint("leave one out: each target gets each packet once")
+    };
+    again.map(mistake).collect()
 }
 
 fn in_words(label: String, hint: Option<String>) -> String {
@@ -148,7 +162,7 @@ fn plan(asked: &Fanout) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Code, has_errors};
+    use crate::diagnostic::has_errors;
 
     fn asked(sources: &[&str], targets: &[&str]) -> Fanout {
         Fanout {
@@ -232,6 +246,7 @@ mod tests {
             assert!(has_errors(&written.diagnostics) && written.plan.is_none(), "{sources:?} {targets:?}");
             let found: Vec<Code> = written.diagnostics.iter().map(|each| each.code).collect();
             assert!(found.contains(&want), "{sources:?} {targets:?}: {found:?}\n{}", written.text);
+            assert!(want != Code::Repeated || found.len() == 1, "one mistake, told once: {found:?}");
         }
     }
 }

@@ -44,10 +44,14 @@ impl Batch<'_> {
     }
 }
 
-/// Room that a queue needs for the packets of a batch, at most: (bytes of memory, records). A line may grow where an
-/// output changes it, and a block has its own cost.
-pub fn room_for(batch: &SampleBatch) -> (u64, u64) {
+/// Room that a queue needs for the packets of a batch as they came, at most: (bytes of memory, records).
+pub(crate) fn room_verbatim(batch: &SampleBatch) -> (u64, u64) {
     (2 * batch.memory_bytes() as u64 + BLOCK_COST_BYTES, batch.packets.len() as u64)
+}
+
+/// Memory of a block of so many frames with `bytes` between them, at most: what it grew in may be twice as large.
+pub(crate) fn block_memory_bytes(bytes: u64, frames: u64) -> u64 {
+    2 * (bytes + frames * size_of::<(u32, u32)>() as u64) + BLOCK_COST_BYTES
 }
 
 /// Runs `with` on an owned batch as if it had just come from an intake of this thread.

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan, TransformKind};
 use deliver::queue::{Block, BlockForm};
-use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Shed, Span};
+use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, SampleBatch, Shed, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
+use crate::batch::room_verbatim;
 use crate::lines::Lines;
 use crate::shard::shed_points;
 
@@ -242,6 +243,14 @@ impl OutputEncoder {
         }
     }
 
+    /// Room that the lines of `batch` need in the queue, with those of the open block, at most: (bytes, records).
+    pub(crate) fn room_for(&self, batch: &SampleBatch) -> (u64, u64) {
+        match &self.form {
+            Form::Samples(lines) => lines.room_for(batch, &self.open),
+            _ => room_verbatim(batch),
+        }
+    }
+
     /// The output's account.
     pub(crate) fn account(&self) -> &OutputAccount {
         &self.account
@@ -342,6 +351,10 @@ impl OutputEncoder {
 
 impl OpenBlock {
     /// The bytes behind the last frame become one, of `copies` copies.
+    pub(crate) fn copies(&self) -> u32 {
+        self.copies
+    }
+
     pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));

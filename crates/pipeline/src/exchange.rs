@@ -74,6 +74,13 @@ impl Exchange {
         Ok(())
     }
 
+    /// Counts `records` of `source` as in flight for as long as their batch waits outside for room.
+    pub fn outside(&self, source: SourceId, records: u64) -> Outside<'_> {
+        let in_flight = &self.in_flight[source.index()];
+        in_flight.fetch_add(records, Relaxed);
+        Outside { in_flight, records }
+    }
+
     /// Moves all batches to `into`, oldest first. Their records stop being in flight.
     pub fn take_all(&self, into: &mut Vec<SampleBatch>) {
         while let Some(batch) = self.take_next(|_| true) {
@@ -120,6 +127,19 @@ impl Exchange {
     }
 }
 
+/// Records whose batch waits for room outside an [`Exchange`]. Dropped when it has found room, or another end.
+#[derive(Debug)]
+pub struct Outside<'a> {
+    in_flight: &'a AtomicU64,
+    records: u64,
+}
+
+impl Drop for Outside<'_> {
+    fn drop(&mut self) {
+        self.in_flight.fetch_sub(self.records, Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -149,6 +169,9 @@ mod tests {
         assert!(exchange.try_send(batch(&account, 60)).is_ok());
         assert!(exchange.try_send(batch(&account, 40)).is_ok(), "exactly at the bound");
         let back = exchange.try_send(batch(&account, 1)).expect_err("one byte past the bound");
+        let outside = exchange.outside(SourceId(0), back.receipt.records());
+        assert!(account.sum(exchange.in_flight(SourceId(0))).holds(), "what waits outside is in flight too");
+        drop(outside);
         back.receipt.settle(Outcome::Filtered);
         assert_eq!(exchange.in_flight(SourceId(0)), 2);
 

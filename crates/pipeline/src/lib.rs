@@ -20,9 +20,9 @@ mod routes;
 mod shard;
 
 pub use accounts::Accounts;
-pub use batch::{Batch, room_for};
+pub use batch::Batch;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
-pub use exchange::Exchange;
+pub use exchange::{Exchange, Outside};
 pub use inspect::{SeriesPage, SeriesRow};
 pub use intake::{Complaint, Intake, IntakeMaker};
 pub use reload::laid_over;

@@ -8,10 +8,11 @@
 //! sent: one that is taken apart is several.
 
 use config::plan::{Framing, LinesPlan, PacketsPlan};
-use model::{CopyOutcome, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS, Shed};
+use model::{CopyOutcome, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS, SampleBatch, Shed};
 use process::stage::{Admit, Stage};
-use wire::statsd::rewrite::{AggregateEncoder, LeftOut, Packer, Rewrite, parts};
+use wire::statsd::rewrite::{AggregateEncoder, Gauges, LeftOut, Packer, Rewrite, parts};
 
+use crate::batch::block_memory_bytes;
 use crate::encode::OpenBlock;
 
 /// What stands around a packet.
@@ -40,6 +41,54 @@ pub(crate) struct Lines {
     /// Packets that the packer has just closed.
     packed: PacketBatch,
     forget_due_ns: u64,
+    growth: Growth,
+}
+
+/// How much longer a line may become by what is done to it.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    /// By affixes, tags and the rate.
+    line_bytes: u64,
+    /// By the value of a tag that had none.
+    tag_bytes: u64,
+    /// A line may become one for each of its values, or two.
+    splits: bool,
+}
+
+impl Growth {
+    /// What stands before the first of new tags.
+    const TAGS_BYTES: usize = 2;
+
+    /// Room for the longest rate.
+    const RATE_BYTES: usize = 32;
+
+    fn of(plan: &LinesPlan) -> Growth {
+        let samples = plan.stage.sample < 1.0 || !plan.stage.sample_names.is_empty();
+        let rate_bytes = if samples { Growth::RATE_BYTES } else { 0 };
+        let plan = &plan.rewrite;
+        let added = plan.tags_add.iter().map(|tag| tag.len() + 1);
+        let renamed = plan.tags_rename.iter().map(|(_, new)| new.len());
+        let bytes = plan.prefix.len() + plan.suffix.len() + added.chain(renamed).sum::<usize>();
+        Growth {
+            line_bytes: (bytes + rate_bytes + Growth::TAGS_BYTES) as u64,
+            tag_bytes: plan.bare_tag_value.len() as u64 + 1,
+            splits: plan.to.one_value_per_line || plan.to.gauges != Gauges::Keep,
+        }
+    }
+
+    /// What the lines of a packet become at most: (bytes, lines).
+    fn packet(&self, packet: &[u8]) -> (u64, u64) {
+        let count = |wanted| memchr::memchr_iter(wanted, packet).count() as u64;
+        let lines = count(b'\n') + 1;
+        let tags = count(b',') + count(b';') + count(b'#');
+        let once = packet.len() as u64 + lines * self.line_bytes + tags * self.tag_bytes;
+        if !self.splits {
+            return (once, lines);
+        }
+        // At least two for each line, which a gauge below zero may become.
+        let times = 2 * count(b':').max(1);
+        (once.saturating_mul(times), lines.saturating_mul(times))
+    }
 }
 
 impl std::fmt::Debug for Lines {
@@ -73,7 +122,31 @@ impl Lines {
             text: Vec::new(),
             packed: PacketBatch::default(),
             forget_due_ns: 0,
+            growth: Growth::of(plan),
         }
+    }
+
+    /// Room that the lines of `batch` need in the queue, with those that are on their way to it: (bytes, records). As
+    /// they may all come to lie in one block, it is that of one block.
+    pub(crate) fn room_for(&self, batch: &SampleBatch, open: &OpenBlock) -> (u64, u64) {
+        let held = self.packer.as_ref().map_or((0, 0), |packer| (packer.bytes_held(), packer.lines_held()));
+        let (mut bytes, mut lines) =
+            (held.0 as u64 + open.bytes.len() as u64, held.1 + u64::from(open.copies()));
+        for packet in &batch.packets {
+            let packet = packet.of(&batch.bytes);
+            let (more_bytes, more_lines) = match self.as_they_came {
+                true => (packet.len() as u64, memchr::memchr_iter(b'\n', packet).count() as u64 + 1),
+                false => self.growth.packet(packet),
+            };
+            // An LF between lines, where they are packed.
+            bytes = bytes.saturating_add(more_bytes).saturating_add(more_lines);
+            lines = lines.saturating_add(more_lines);
+        }
+        // Two packets that follow each other would not have fitted into one; the first and the last may be short.
+        let packets = self.packer.as_ref().map(|packer| 2 * bytes / packer.packet_bytes_max() as u64 + 3);
+        let packets = packets.map_or(lines, |packets| packets.min(lines));
+        // Around each there is its length, or an LF.
+        (block_memory_bytes(bytes.saturating_add(packets * size_of::<u32>() as u64), packets), lines)
     }
 
     /// Takes the lines of one packet.

@@ -238,6 +238,12 @@ impl Shard {
         self.sources.get(source.index()).map_or(&[], |source| &source.routes.blocking)
     }
 
+    /// Room that the queue of an output needs before a batch is taken, at most: (bytes of memory, records). Lines that
+    /// its encoder holds already and that are no block yet are included.
+    pub fn room_for(&self, output: OutputId, batch: &SampleBatch) -> (u64, u64) {
+        self.outputs.get(output.index()).map_or((0, 0), |encoder| encoder.room_for(batch))
+    }
+
     /// True when some source waits for some output.
     pub fn blocks(&self) -> bool {
         self.sources.iter().any(|source| !source.routes.blocking.is_empty())

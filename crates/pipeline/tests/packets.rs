@@ -256,3 +256,57 @@ fn an_endpoint_that_is_away_stays_away_over_a_reload() {
     assert!(world.plan.outputs[0].from.is_empty(), "the first one is retired");
     assert_eq!(world.plan.outputs[0].name, "o/10.0.0.1:8125");
 }
+
+#[test]
+fn the_room_that_a_batch_asks_for_is_enough_for_what_becomes_of_it() {
+    let options = [
+        "",
+        "mode = \"repack\"",
+        "mode = \"lines\"",
+        "framing = \"frames\"\nmode = \"repack\"\npacket_bytes_max = \"512B\"",
+        "prefix = \"a.very.long.prefix.that.is.longer.than.the.line.itself.\"",
+        "tags_add = [\"datacenter:somewhere-far-away\", \"rack:another-tag-that-is-long\"]\nmode = \"lines\"",
+        "tag_form = \"graphite\"\nbare_tag_value = \"yes-of-course\"",
+        "convert = \"etsy\"\nmode = \"lines\"\nsuffix = \".of.many\"",
+        "sample = 0.333333\nmode = \"lines\"",
+    ];
+    let lines: [&[u8]; 7] = [
+        b"k:1|c",
+        b"g:-5|g",
+        b"t:1:2:3:4:5:6:7:8|ms",
+        b"b:1|c|#a,b,c,d",
+        b"bad",
+        b"x:1|c|@0.5|#k:v",
+        b"t;a=b:+1|g",
+    ];
+    for options in options {
+        let text = format!(
+            "[sources.a]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\ndialect = \"union\"\n\
+             [outputs.o]\ntype = \"tcp\"\nfrom = [\"a\"]\nto = [\"tcp://127.0.0.1:1\"]\n\
+             queue = {{ when_full = \"block\" }}\n{options}\n"
+        );
+        let source = config::diagnostic::Source { name: "test", text: &text };
+        let (plan, wrong) = config::check(source, config::Format::Toml);
+        let mut world = World::new(plan.unwrap_or_else(|| panic!("{options}: {wrong:?}")));
+        assert_eq!(world.shard.blocking(SourceId(0)), [OutputId(0)], "{options}");
+        let (mut asked, mut asked_records) = (0, 0);
+        for round in 1..=40 {
+            // Some 40 KiB, so that what is open at the start of a round decides when a block is full.
+            let packets: Vec<&[u8]> = (0..round * 97).map(|at| lines[(at + at / 7) % lines.len()]).collect();
+            let mut batch = model::PacketBatch::default();
+            packets.iter().for_each(|packet| batch.push(packet));
+            let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
+            let batch = intake.datagrams(&batch.bytes, &batch.packets, world.now).into_owned();
+            (asked, asked_records) = world.shard.room_for(OutputId(0), &batch);
+            world.shard.push_owned(batch, world.now, &mut world.routed);
+            if round % 3 == 0 {
+                // As in a turn without much to do.
+                world.shard.close_due(world.now.plus_ns(1 << 40), &mut world.routed);
+            }
+            let memory: u64 = world.routed.blocks.iter().map(|(_, block)| block.memory_bytes()).sum();
+            let records: u64 = world.routed.blocks.drain(..).map(|(_, block)| u64::from(block.copies)).sum();
+            assert!(memory <= asked && records <= asked_records, "{options} {round}: {memory} of {asked}");
+        }
+        assert!(asked > 0 && asked_records > 0, "{options}");
+    }
+}

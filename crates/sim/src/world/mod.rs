@@ -235,8 +235,10 @@ impl World {
         loop {
             let World { shard, outlets, exchange, .. } = self;
             let next = exchange.take_next(|batch| {
-                let (bytes, records) = pipeline::room_for(batch);
-                shard.blocking(batch.source).iter().all(|id| outlets[id.index()].takes(bytes, records))
+                shard.blocking(batch.source).iter().all(|id| {
+                    let (bytes, records) = shard.room_for(*id, batch);
+                    outlets[id.index()].takes(bytes, records)
+                })
             });
             let Some(batch) = next else { break };
             self.took += 1;

@@ -242,8 +242,10 @@ impl OutputRow {
         for (word, count) in &before.errors_by {
             *self.errors_by.entry(word).or_default() += count;
         }
-        self.waiting_high = self.waiting_high.max(before.waiting_high);
-        self.bytes_waiting_high = self.bytes_waiting_high.max(before.bytes_waiting_high);
+        // Both may hold something now: never less than that.
+        self.waiting_high = self.waiting_high.max(before.waiting_high).max(self.waiting);
+        self.bytes_waiting_high =
+            self.bytes_waiting_high.max(before.bytes_waiting_high).max(self.bytes_waiting);
         self.oldest_s = self.oldest_s.max(before.oldest_s);
         self.holds &= before.holds;
         self

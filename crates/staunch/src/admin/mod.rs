@@ -86,7 +86,13 @@ fn open_one(
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => "the address is in use".to_owned(),
         Err(error) => error.to_string(),
     };
-    let failure = format!("cannot open {what} on {address}: {error}; move it with `--{what} ADDRESS`");
+    // A fan-out has its own word for it, that of other proxies.
+    let option = if what == "http" {
+        "--http ADDR` (`staunch fanout`: `--health ADDR`)"
+    } else {
+        "--management ADDR`"
+    };
+    let failure = format!("cannot open {what} on {address}: {error}; move it with `{option}");
     if taken_is_fine {
         tracing::warn!("{failure}; going on without it");
     } else {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use config::plan::{Destination, Listen};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Telemetry in one binary: takes in, computes, delivers, and loses nothing silently.
 #[derive(Debug, Parser)]
@@ -13,10 +15,38 @@ use config::plan::{Destination, Listen};
 pub(crate) struct Args {
     /// What to log: error, warn, info, debug, or a filter such as `staunch=debug`.
     #[arg(long, global = true, default_value = "info", value_name = "LEVEL", hide_short_help = true)]
+    #[arg(value_parser = log_level)]
     pub(crate) log_level: String,
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// A word that is no level would otherwise be taken for a filter, and nothing be logged at all.
+fn log_level(text: &str) -> Result<String, String> {
+    let is_level = |part: &str| {
+        part.contains('=') || (!part.trim().is_empty() && part.trim().parse::<LevelFilter>().is_ok())
+    };
+    if text.split(',').all(is_level) && EnvFilter::builder().parse(text).is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err("write error, warn, info, debug, trace or off, or a filter such as `staunch=debug`".into())
+}
+
+#[test]
+fn a_log_level_is_a_word_that_is_known_or_a_filter() {
+    for (text, good) in [
+        ("info", true),
+        ("WARN", true),
+        ("off", true),
+        ("warn,staunch=debug", true),
+        ("staunch=debug", true),
+        ("chatty", false),
+        ("staunch=chatty", false),
+        ("", false),
+    ] {
+        assert_eq!(log_level(text).is_ok(), good, "{text}");
+    }
 }
 
 /// What to do.

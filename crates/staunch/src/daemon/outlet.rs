@@ -118,9 +118,8 @@ impl Outlet {
 
     /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
     pub fn takes(&self, bytes: u64, records: u64) -> bool {
-        let queue = self.queue();
-        let nothing_waits = queue.is_empty() && self.sender_copies.load(Relaxed) == 0;
-        nothing_waits || queue.has_room(bytes, records)
+        // By the account: what the sender took out of the queue a moment ago it has not published yet.
+        self.account.copies_waiting() == 0 || self.queue().has_room(bytes, records)
     }
 
     fn is_nearly_full(&self, queue: &MemoryQueue) -> bool {
@@ -188,7 +187,8 @@ impl Outlet {
     /// `degraded` while it takes what it is sent but its queue is nearly full.
     pub fn shown(&self, now: Now) -> ShownState {
         let shown = |word, last_error, since_ns: u64| {
-            let for_ns = now.mono_ns.saturating_sub(since_ns);
+            // 0: no change of state has been seen yet.
+            let for_ns = if since_ns == 0 { 0 } else { now.mono_ns.saturating_sub(since_ns) };
             ShownState { word, last_error, for_ns }
         };
         let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,6 +273,8 @@ mod tests {
     fn a_check_that_says_down_is_believed_before_what_sending_has_shown() {
         let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
         assert_eq!(shown(&outlet, 5), ("new", "", 0));
+        outlet.publish(0, 0, endpoint(Status::Starting, 0));
+        assert_eq!(shown(&outlet, 5), ("starting", "", 0), "not since the machine was started");
         outlet.publish(0, 0, endpoint(Status::Up, 2));
         assert_eq!(shown(&outlet, 5), ("up", "", 3));
         outlet.set_checked(CheckState { up: true, failure: Some("check_timeout") }, at(6));

@@ -47,8 +47,11 @@ const LAST_READ_MAX_NS: u64 = model::SECOND_NS / 2;
 /// How often the kernel's drop counts are read and reports of busy names are looked for, in nanoseconds.
 const CHORES_EVERY_NS: u64 = model::SECOND_NS;
 
-/// Pause between two looks at a queue that a source waits for.
+/// First pause between two looks at a queue that a source waits for; it doubles while there is no room.
 const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
+
+/// Longest such pause: an endpoint that takes nothing for hours costs next to nothing.
+const BLOCKED_PAUSE_MAX_NS: u64 = 32 * BLOCKED_PAUSE_NS;
 
 type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 
@@ -178,6 +181,9 @@ pub struct Worker {
     lines_due_ns: u64,
     /// Batches wait in the exchange for room in a queue.
     blocked: bool,
+    blocked_pause_ns: u64,
+    /// When to look for room again.
+    blocked_until_ns: u64,
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
     ended: bool,
@@ -246,6 +252,8 @@ impl Worker {
             chores_due_ns: 0,
             lines_due_ns: u64::MAX,
             blocked: false,
+            blocked_pause_ns: BLOCKED_PAUSE_NS,
+            blocked_until_ns: 0,
             sweep_waits_since_ns: None,
             key_flushes,
             ended: false,
@@ -320,19 +328,33 @@ impl Worker {
     fn take_unblocked(&mut self, now: Now) {
         // What this turn's packets gave is in the queues before anybody asks them for room.
         self.deliver(now);
-        let mut taken = false;
+        // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
+        let looks = now.mono_ns >= self.blocked_until_ns;
+        let (mut taken, mut waited) = (false, false);
         loop {
             let Worker { shard, outlets, exchange, .. } = self;
             let next = exchange.take_next(|batch| {
-                let (bytes, records) = pipeline::room_for(batch);
-                shard.blocking(batch.source).iter().all(|id| outlets[id.index()].takes(bytes, records))
+                let blocking = shard.blocking(batch.source);
+                let has_room = |id: &model::OutputId| {
+                    let (bytes, records) = shard.room_for(*id, batch);
+                    outlets[id.index()].takes(bytes, records)
+                };
+                blocking.is_empty() || (looks && blocking.iter().all(has_room))
             });
             let Some(batch) = next else { break };
             taken = true;
+            waited |= !self.shard.blocking(batch.source).is_empty();
             self.shard.push_owned(batch, now, &mut self.routed);
             self.deliver(now);
         }
         self.blocked = !self.exchange.is_empty();
+        if !self.blocked {
+            self.blocked_until_ns = 0;
+        } else if looks {
+            let longer_ns = (2 * self.blocked_pause_ns).min(BLOCKED_PAUSE_MAX_NS);
+            self.blocked_pause_ns = if waited { BLOCKED_PAUSE_NS } else { longer_ns };
+            self.blocked_until_ns = now.mono_ns + self.blocked_pause_ns;
+        }
         if taken {
             self.room.notify_waiters();
         }
@@ -463,7 +485,7 @@ impl Worker {
         // Set before the exchange is looked at once more: a sender either sees it or is seen.
         let idle = self.blocked || self.exchange.is_empty();
         if idle {
-            let look_ns = if self.blocked { now.mono_ns + BLOCKED_PAUSE_NS } else { u64::MAX };
+            let look_ns = if self.blocked { self.blocked_until_ns } else { u64::MAX };
             let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns).min(look_ns);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));

@@ -4,7 +4,7 @@
 
 use std::future::pending;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -50,6 +50,25 @@ impl OwnListeners {
         };
         self.0.load().iter().find(|listen| takes(listen)).cloned()
     }
+
+    /// The same for a unix socket, by whatever way its path leads to the file.
+    fn at_path(&self, to: &Destination, path: &Path) -> Option<Listen> {
+        let takes = |listen: &Listen| match (to, listen) {
+            (Destination::UnixDatagram(_), Listen::UnixDatagram { path: own, .. })
+            | (Destination::UnixStream(_), Listen::UnixStream { path: own, .. })
+            | (Destination::UnixStream(_), Listen::UnixFrames { path: own, .. }) => is_same_file(own, path),
+            _ => false,
+        };
+        self.0.load().iter().find(|listen| takes(listen)).cloned()
+    }
+}
+
+fn loop_words(own: &Listen) -> String {
+    format!("it is our own listener {}: what is sent there would come back", shown(own))
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whether what is sent to `to` arrives at a listener bound to `own`, the port being the same.
@@ -118,7 +137,10 @@ impl Locator {
     pub fn find(&mut self) -> Found {
         let following = match (&self.to, &mut self.following) {
             (Destination::UnixDatagram(path) | Destination::UnixStream(path), _) => {
-                return Found::Path(path.clone());
+                return match self.directory.own.at_path(&self.to, path) {
+                    None => Found::Path(path.clone()),
+                    Some(own) => Found::Nowhere(Failure::Loop, loop_words(&own)),
+                };
             }
             (_, Some(following)) => following,
             (_, None) => return Found::NotYet,
@@ -134,11 +156,7 @@ impl Locator {
         });
         match (own, answer.trouble) {
             _ if !addresses.is_empty() => Found::Addresses(addresses),
-            (Some(own), _) => {
-                let words =
-                    format!("it is our own listener {}: what is sent there would come back", shown(&own));
-                Found::Nowhere(Failure::Loop, words)
-            }
+            (Some(own), _) => Found::Nowhere(Failure::Loop, loop_words(&own)),
             (None, Some(trouble)) => Found::Nowhere(Failure::Unresolved, trouble),
             (None, None) => Found::NotYet,
         }
@@ -189,6 +207,25 @@ mod tests {
             let found = listeners.at(&Destination::Udp(to(5)), address).is_some();
             assert_eq!(found, want, "{own} and {address}");
             assert_eq!(listeners.at(&Destination::Tcp(to(5)), address), None, "UDP is not TCP");
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_unix_socket_of_our_own_is_found_behind_every_spelling_of_its_path() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("run")).expect("a folder of our own");
+        std::os::unix::fs::symlink(at("run"), at("link")).expect("a link of our own");
+        let _listener = std::os::unix::net::UnixDatagram::bind(at("run/s")).expect("a path of our own");
+        let directory = Arc::new(Directory::of_system());
+        directory.own.set(vec![Listen::UnixDatagram { path: at("run/s"), mode: None }]);
+        for (name, want) in [("run/s", true), ("link/s", true), ("run/../link/s", true), ("run/t", false)] {
+            let find = |to| Locator::new(to, Arc::clone(&directory)).find();
+            let found = find(Destination::UnixDatagram(at(name)));
+            assert_eq!(matches!(found, Found::Nowhere(Failure::Loop, _)), want, "{name}: {found:?}");
+            // Another kind of socket is another listener's, if it is anybody's.
+            assert_eq!(find(Destination::UnixStream(at(name))), Found::Path(at(name)));
         }
     }
 

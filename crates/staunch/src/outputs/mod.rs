@@ -108,8 +108,9 @@ fn tell(outlet: &Outlet, place: &str, news: News, error: Option<&str>) {
         }
         News::Back { down_ns, attempts, waiting_copies } => {
             let seconds = down_ns as f64 / SECOND_NS as f64;
+            let plural = if attempts == 1 { "" } else { "s" };
             tracing::info!(
-                "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempts; {waiting_copies} records waited"
+                "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempt{plural}; {waiting_copies} records waited"
             );
         }
     }

@@ -38,7 +38,7 @@ const LAST_READ_BYTES_MAX: u64 = 8 << 20;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest wait for room in the exchange before it is looked at again.
-const ROOM_PAUSE: Duration = Duration::from_millis(20);
+const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
 thread_local! {
     // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
@@ -272,7 +272,16 @@ pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) {
         settle_nothing(batch.receipt);
         return;
     }
+    match shared.exchange.try_send(batch) {
+        Ok(()) => return shared.shard.wake(),
+        Err(back) => batch = back,
+    }
+    // It may be long until there is room, and the source's sum holds all the time.
+    let _outside = shared.exchange.outside(batch.source, batch.receipt.records());
     loop {
+        let mut room = std::pin::pin!(shared.room.notified());
+        // Enabled before the exchange is looked at: room that comes in between is told.
+        room.as_mut().enable();
         match shared.exchange.try_send(batch) {
             Ok(()) => break,
             Err(back) => batch = back,
@@ -281,9 +290,8 @@ pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) {
             batch.receipt.settle(Outcome::Shed(Shed::Stopped));
             return;
         }
-        shared.shard.wake();
-        // Cancel-safe: the batch is ours until it is taken. The time-out covers a wake-up that came before we waited.
-        let _room = tokio::time::timeout(ROOM_PAUSE, shared.room.notified()).await;
+        // Cancel-safe: the batch is ours until it is taken. A stop tells of no room when nothing was inside.
+        let _room = tokio::time::timeout(ROOM_PAUSE, room).await;
     }
     shared.shard.wake();
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -175,6 +176,74 @@ fn one_blocked_endpoint_among_five_costs_the_other_four_nothing() {
     assert!(blocked["state"].as_str().is_some_and(|state| states.contains(state)), "{blocked}");
     daemon.stop();
     assert_eq!(lost_at_stop(&daemon.stderr(), "blocked"), waits, "{}", daemon.stderr());
+}
+
+/// Writes lines until nobody takes them any more.
+fn write_until_it_waits(stream: &mut std::net::TcpStream) {
+    const MOST_BYTES: usize = 256 << 20;
+    stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a time-out can be set");
+    let lines: Vec<u8> = (0..1000).flat_map(|number| format!("n{number}:1|c\n").into_bytes()).collect();
+    let mut taken = 0;
+    // A stream that is cut off in a line goes on behind it, wherever that is.
+    while let Ok(written) = stream.write(&lines[taken % lines.len()..]) {
+        taken += written;
+        assert!(taken < MOST_BYTES, "nobody waits");
+    }
+}
+
+#[test]
+fn a_connection_that_waits_for_an_endpoint_loses_nothing_and_its_sum_holds() {
+    let never_read = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let to = never_read.local_addr().expect("it is bound");
+    let config = |more: &str| {
+        format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+             [outputs.slow]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nwrite_timeout = \"1h\"\n\
+             {more}\nqueue = {{ bytes_max = \"1MiB\", when_full = \"block\" }}\n"
+        )
+    };
+    for more in ["", "mode = \"repack\"", "tags_add = [\"datacenter:somewhere-far-away\"]"] {
+        let mut daemon = Builder::native(&config(more)).start();
+        let mut client = std::net::TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+        write_until_it_waits(&mut client);
+        // What the connection holds in its hands has no outcome and is in flight, or something would seem to be missing.
+        let waits = || {
+            let row = daemon.source("app");
+            (row["holds"] == true && Daemon::number(&row, "in_flight") > 0).then_some(row)
+        };
+        wait_for("a sum that holds while it waits", waits);
+        let (slow, waiting) = settled(&daemon, "slow");
+        assert!(waiting > 0 && Daemon::number(&slow, "shed") == 0, "{more}: {slow}");
+        assert!(Daemon::number(&slow, "bytes_waiting_high") <= 1 << 20, "{more}: {slow}");
+        drop(client);
+        daemon.signal("KILL");
+        daemon.wait_exit();
+    }
+}
+
+#[test]
+fn a_changed_endpoint_has_waited_with_no_less_than_waits_now() {
+    let config = |kind: &str| {
+        format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"unixgram://in\"]\n\
+             [outputs.gone]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"{kind}://nobody\"]\n"
+        )
+    };
+    let builder = Builder::native(&config("unixgram"));
+    let into = builder.folder().join("in");
+    let mut daemon = builder.start();
+    let socket = UnixDatagram::unbound().expect("a socket");
+    socket.connect(into).expect("it is there");
+    let send = || (0..100).for_each(|_| _ = socket.send(b"a:1|c").expect("it is there"));
+    send();
+    daemon.wait_output("gone", "waiting", 100);
+    daemon.reload(&config("unix"), "done");
+    send();
+    daemon.wait_output("gone", "waiting", 200);
+    let row = daemon.output("gone");
+    assert_eq!(Daemon::number(&row, "waiting_high"), 200, "{row}");
+    assert!(Daemon::number(&row, "bytes_waiting_high") >= Daemon::number(&row, "bytes_waiting"), "{row}");
+    daemon.stop();
 }
 
 #[test]

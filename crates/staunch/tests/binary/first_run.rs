@@ -132,6 +132,11 @@ fn taken_ports_are_one_error_with_a_config() {
         assert!(told.contains(&at), "{at} is not named:\n{told}");
     }
     assert!(told.lines().all(|line| line.starts_with("staunch: cannot ")), "{told}");
+    // A way out for each verb: a fan-out has no `--http`.
+    assert!(
+        ["`--http ADDR`", "`--health ADDR`", "`--management ADDR`"].iter().all(|way| told.contains(way)),
+        "{told}"
+    );
 }
 
 fn help(args: &[&str]) -> String {

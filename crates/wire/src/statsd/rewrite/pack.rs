@@ -95,6 +95,11 @@ impl Packer {
         self.lines = 0;
     }
 
+    /// Most bytes of a packet, unless one line has more.
+    pub fn packet_bytes_max(&self) -> usize {
+        self.packet_bytes_max
+    }
+
     /// Lines of the open packet: those that have come in and not gone out.
     pub fn lines_held(&self) -> u64 {
         self.lines
