@@ -7,13 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Plan;
-use model::OutputId;
+use model::{OutputId, SECOND_NS};
 use pipeline::laid_over;
 
+use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
 use crate::daemon::{Reread, Running, listeners, supervisor};
 use crate::outputs;
+
+/// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
+/// gone for good would keep its memory, and an alert, for as long as the daemon runs.
+const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
 /// Reloads, and says how it went. A failed reload changes nothing.
 pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
@@ -93,11 +98,11 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     let closed = shared.shard.call(move |worker| worker.close_sockets(&gone));
     closed.await.map_err(|_gone| "the shard has ended".to_owned())?;
     outputs::check::spawn(&mut running.checks, &shared);
-    // Nothing is appended to a retired output any more: it sends what waits, however long that takes, and ends.
-    for (outlet, _) in
-        wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output))
-    {
-        outlet.stop(u64::MAX);
+    // Nothing is appended to a retired output any more: it sends what waits, and ends.
+    let deadline_ns = Clock::mono_ns().saturating_add(RETIRED_DRAIN_NS);
+    let retired = wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output));
+    for (outlet, _) in retired.filter(|(outlet, _)| !outlet.is_stopping()) {
+        outlet.stop(deadline_ns);
     }
     Ok(())
 }
