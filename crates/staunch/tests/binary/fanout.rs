@@ -225,7 +225,7 @@ fn a_connection_that_waits_for_an_endpoint_loses_nothing_and_its_sum_holds() {
 fn a_changed_endpoint_has_waited_with_no_less_than_waits_now() {
     let config = |kind: &str| {
         format!(
-            "[sources.app]\ntype = \"statsd\"\nlisten = [\"unixgram://in\"]\n\
+            "stop_timeout = \"100ms\"\n[sources.app]\ntype = \"statsd\"\nlisten = [\"unixgram://in\"]\n\
              [outputs.gone]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"{kind}://nobody\"]\n"
         )
     };
