@@ -1,8 +1,9 @@
-//! Getting records out: queues, senders, accounts. No sockets, no clock.
+//! Getting records out: queues, senders, accounts. No sockets, no clock, no files.
 //!
 //! Path of a packet: blocks of bytes from the pipeline -> [`queue::MemoryQueue`] -> one of the senders, which
 //! says what to do next -> the binary does it and reports back -> the copies are settled in the output's account.
 //!
+//! - [`disk_queue::DiskQueue`]: the queue for outputs whose records have to survive a restart.
 //! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
 //! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
 //! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
@@ -12,6 +13,7 @@
 
 pub mod block;
 pub mod datagram;
+pub mod disk_queue;
 pub mod endpoint;
 pub mod file;
 mod pause;

@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod batch;
+pub mod disk;
 pub mod event;
 pub mod flushed;
 pub mod id;
@@ -18,6 +19,7 @@ pub mod series;
 
 pub use account::{Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
 pub use batch::{PacketBatch, SampleBatch, SampleView, Tally};
+pub use disk::{Disk, DiskError};
 pub use event::{Event, EventKind, EventState};
 pub use flushed::{FlushInfo, Flushed, Label};
 pub use id::{OutputId, SourceId, TransformId};

@@ -72,6 +72,8 @@ reasons! {
         TooBig "too_big" "The record is larger than the endpoint's datagrams may be.",
         Stopped "stopped" "The daemon stopped before the endpoint took the record.",
         NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",
+        Damaged "damaged" "The record in the output's queue on disk was damaged and could not be read back.",
+        DiskFailed "disk_failed" "The disk of the output's queue failed, and the source cannot wait.",
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
     }
 }

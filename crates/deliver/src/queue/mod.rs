@@ -2,7 +2,7 @@
 //! copies and in age.
 //!
 //! Path of a packet: pipeline -> **`append`** -> `pop` -> a sender -> settled.
-//! Not here: what is on the way (`stream`, `datagram`, `file`), the queue on disk.
+//! Not here: what is on the way (`stream`, `datagram`, `file`), the queue on disk (`disk_queue`).
 //! Invariant: every block that was appended is counted as routed, and each of its copies is settled once: by the
 //! sender, or here when it is shed. What a sender holds still counts against the bound.
 
@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::{CopyOutcome, Now, OutputAccount, Shed};
 
 pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
+use crate::disk_queue::{Part, SettleLog, Ticket};
 use crate::plan::{QueueLimits, WhenFull};
 
 /// What became of a block.
@@ -32,7 +33,7 @@ pub enum Appended {
 }
 
 /// A block with what is known about its delivery. Counted as waiting until it is settled; what is left when it
-/// is dropped is settled as shed (`stopped`).
+/// is dropped is settled as shed (`stopped`), or goes on waiting if a disk keeps it.
 #[must_use = "an entry must be settled or put back"]
 #[derive(Debug)]
 pub struct Entry {
@@ -48,9 +49,44 @@ pub struct Entry {
     bytes_left: u64,
     memory_bytes: u64,
     account: Arc<OutputAccount>,
+    /// For a block that a disk keeps: what is not settled when the entry is dropped waits there.
+    ticket: Option<Ticket>,
 }
 
 impl Entry {
+    /// A block that was read from disk, where it takes up `disk_bytes`. Its copies were counted as routed when it was
+    /// appended, and `part` of them may be settled already.
+    pub(crate) fn from_disk(
+        block: Block,
+        part: Option<Part>,
+        disk_bytes: u64,
+        account: &Arc<OutputAccount>,
+        ticket: Ticket,
+    ) -> Entry {
+        let part = part.unwrap_or_else(|| Part::whole(block.copies, block.copy_bytes()));
+        Entry {
+            settled: part.settled,
+            written_before: part.written_before,
+            packets_done: part.packets_done,
+            copies_left: part.copies_left,
+            bytes_left: part.bytes_left,
+            block,
+            memory_bytes: disk_bytes,
+            account: Arc::clone(account),
+            ticket: Some(ticket),
+        }
+    }
+
+    /// Number of the record on disk, if that is where it is from.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.ticket.as_ref().map(Ticket::number)
+    }
+
+    /// True for an entry of the disk queue that owns `log`.
+    pub(crate) fn is_of(&self, log: &Arc<SettleLog>) -> bool {
+        self.ticket.as_ref().is_some_and(|ticket| ticket.is_of(log))
+    }
+
     fn new(block: Block, account: &Arc<OutputAccount>) -> Entry {
         let memory_bytes = block.memory_bytes();
         let bytes_left = block.copy_bytes();
@@ -67,6 +103,7 @@ impl Entry {
             bytes_left,
             memory_bytes,
             account: Arc::clone(account),
+            ticket: None,
         }
     }
 
@@ -134,6 +171,20 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let part = (self.copies_left > 0).then_some(Part {
+                settled: self.settled,
+                written_before: self.written_before,
+                packets_done: self.packets_done,
+                copies_left: self.copies_left,
+                bytes_left: self.bytes_left,
+            });
+            if part.is_none() {
+                self.account.bytes_waiting.fetch_sub(self.memory_bytes, Relaxed);
+            }
+            ticket.hand_in(part);
+            return;
+        }
         self.settle_left(CopyOutcome::Shed(Shed::Stopped));
         self.account.bytes_waiting.fetch_sub(self.memory_bytes, Relaxed);
     }
@@ -200,6 +251,7 @@ impl MemoryQueue {
 
     /// Puts a block back where it came from: it is the oldest again, and may be shed like any other.
     pub fn put_back(&mut self, entry: Entry) {
+        debug_assert!(entry.ticket.is_none(), "an entry goes back to the queue that it is from");
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
         self.entries.push_front(entry);

@@ -1,0 +1,148 @@
+//! The cursor file: how far everything is settled, in three slots.
+//!
+//! A write goes to the slot that is neither the one that was synced last nor the one that was written last: wherever it
+//! is torn, the next process finds the last write, and the next machine the last sync. A file whose sync failed is
+//! given up for another one.
+
+use model::{Disk, DiskError};
+
+use super::format::{CURSOR_BYTES, Place, SLOT_BYTES, SLOT_OFFSETS, Slot, Totals};
+
+const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
+
+/// What a cursor points at.
+pub(super) type Settled = (Totals, Place);
+
+#[derive(Debug)]
+pub(super) struct Cursor<F> {
+    queue_id: u64,
+    /// The file in use and its place in [`NAMES`].
+    file: Option<F>,
+    name: usize,
+    write: u64,
+    /// What was written last, and the slot that has it.
+    written: Option<(Settled, usize)>,
+    synced: Option<(Settled, usize)>,
+    /// What the sync that runs will make safe.
+    running: Option<(Settled, usize)>,
+    /// When `written` or what should be written first differed from `synced`.
+    pub(super) since_ns: Option<u64>,
+    name_is_new: bool,
+}
+
+/// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot).
+pub(super) fn read_slots<D: Disk>(disk: &D) -> Vec<(Slot, usize, usize)> {
+    let mut found = Vec::new();
+    for (name, file) in NAMES.iter().enumerate().filter_map(|(at, name)| Some((at, disk.open(name).ok()?))) {
+        for (place, offset) in SLOT_OFFSETS.into_iter().enumerate() {
+            let mut bytes = [0; SLOT_BYTES];
+            let read = disk.read_at(&file, offset, &mut bytes).ok();
+            found.extend(read.and_then(|()| Slot::decode(&bytes)).map(|slot| (slot, name, place)));
+        }
+    }
+    found
+}
+
+impl<F: Clone> Cursor<F> {
+    /// Goes on after the slot that recovery chose.
+    pub(super) fn new<D: Disk<File = F>>(
+        disk: &D,
+        queue_id: u64,
+        found: Option<(Slot, usize, usize)>,
+    ) -> Cursor<F> {
+        let mut cursor = Cursor {
+            queue_id,
+            file: None,
+            name: 0,
+            write: 0,
+            written: None,
+            synced: None,
+            running: None,
+            since_ns: None,
+            name_is_new: false,
+        };
+        if let Some((slot, name, place)) = found {
+            cursor.name = name;
+            cursor.write = slot.write;
+            // Nobody knows whether this slot was synced; the other one may only be written when it is.
+            let synced = |file: &F| disk.sync(file).is_ok() && disk.sync_directory().is_ok();
+            cursor.file = disk.open(NAMES[name]).ok().filter(synced);
+            match cursor.file {
+                Some(_) => cursor.synced = Some(((slot.settled, slot.place), place)),
+                None => cursor.name = 1 - name,
+            }
+            cursor.written = cursor.synced;
+        }
+        // Without room for it now there may be some later.
+        let _prepared = cursor.open(disk);
+        cursor
+    }
+
+    /// Writes `settled` if it is news. What is written survives this process, and not the machine.
+    pub(super) fn write<D: Disk<File = F>>(&mut self, disk: &D, settled: Settled) -> Result<(), DiskError> {
+        debug_assert!(self.running.is_none(), "the slot is being synced");
+        if self.written.is_some_and(|(written, _)| written == settled) {
+            return Ok(());
+        }
+        let file = self.open(disk)?;
+        let taken = [self.written, self.synced].map(|kept| kept.map(|(_, at)| at));
+        let at = (0..SLOT_OFFSETS.len()).find(|at| !taken.contains(&Some(*at)));
+        let at = at.expect("two of three slots are taken at most");
+        let write = self.write.saturating_add(1);
+        let slot = Slot { queue_id: self.queue_id, write, place: settled.1, settled: settled.0 };
+        disk.write_at(&file, SLOT_OFFSETS[at], &[&slot.encode()])?;
+        self.write = write;
+        self.written = Some((settled, at));
+        Ok(())
+    }
+
+    fn open<D: Disk<File = F>>(&mut self, disk: &D) -> Result<F, DiskError> {
+        if let Some(file) = &self.file {
+            return Ok(file.clone());
+        }
+        let name = NAMES[self.name];
+        let file = match disk.create(name) {
+            Err(DiskError::Exists) => {
+                disk.remove(name)?;
+                disk.create(name)?
+            }
+            created => created?,
+        };
+        // All the room it will ever need: a full disk must not stop the cursor, which is what frees segments.
+        disk.write_at(&file, 0, &[&[0; CURSOR_BYTES]])?;
+        self.name_is_new = true;
+        self.file = Some(file.clone());
+        Ok(file)
+    }
+
+    /// True when what is safe lags behind `settled`.
+    pub(super) fn is_behind(&self, settled: Settled) -> bool {
+        self.synced.is_none_or(|(synced, _)| synced != settled)
+    }
+
+    /// The file to sync, when what was written is not safe, and whether its name is new.
+    pub(super) fn begin(&mut self) -> Option<(F, bool)> {
+        if self.written.is_none() || self.written == self.synced {
+            return None;
+        }
+        let file = self.file.clone()?;
+        self.running = self.written;
+        self.since_ns = None;
+        Some((file, self.name_is_new))
+    }
+
+    /// The sync ended. Returns what is safe now, if that is news.
+    pub(super) fn finish(&mut self, good: bool) -> Option<Settled> {
+        let ran = self.running.take()?;
+        if !good {
+            // The other file keeps what was safe in this one until it is read and outnumbered.
+            self.file = None;
+            self.name = 1 - self.name;
+            (self.written, self.synced) = (None, None);
+            return None;
+        }
+        self.name_is_new = false;
+        self.synced = Some(ran);
+        Some(ran.0)
+    }
+}

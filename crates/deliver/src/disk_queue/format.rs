@@ -1,0 +1,536 @@
+//! Bytes of segments, records and cursor slots; the layout is in the module's header. Pure, and total: any bytes decode
+//! to a value or to none.
+
+use std::sync::Arc;
+
+use model::Span;
+use twox_hash::XxHash3_64;
+
+use crate::block::{Block, BlockForm};
+
+pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
+pub(super) const RECORD_HEADER_BYTES: usize = 96;
+pub(super) const SLOT_BYTES: usize = 88;
+/// A page for each slot: a torn write never reaches another one.
+pub(super) const SLOT_OFFSETS: [u64; 3] = [0, 4096, 8192];
+/// Bytes of a cursor file.
+pub(super) const CURSOR_BYTES: usize = 8192 + SLOT_BYTES;
+/// Most bytes of one record. A header that says more is damaged, whatever its checksum says.
+pub(super) const RECORD_BYTES_MAX: u64 = 1 << 30;
+/// Where a record begins, and what salvage looks for. The first byte never occurs in UTF-8 text.
+pub(super) const MARKER: [u8; 4] = [0xf1, b'S', b'q', 0x1a];
+
+const SEGMENT_MAGIC: [u8; 8] = *b"STNSEG\r\n";
+const SLOT_MAGIC: [u8; 8] = *b"STNCUR\r\n";
+const VERSION: u32 = 1;
+const SEGMENT_SUFFIX: &str = ".segment";
+const QUARANTINE_SUFFIX: &str = ".quarantine";
+
+/// What a queue has held from its very beginning up to some place in it. Two of them tell what lies between, even if
+/// nothing of that can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Records; also the number of the record that begins here.
+    pub records: u64,
+    /// Copies in them.
+    pub copies: u64,
+    /// Bytes of the copies.
+    pub copy_bytes: u64,
+    /// Bytes of the records on disk, their headers included.
+    pub disk_bytes: u64,
+}
+
+impl Totals {
+    /// What lies between `before` and here.
+    pub(super) fn since(self, before: Totals) -> Totals {
+        Totals {
+            records: self.records.saturating_sub(before.records),
+            copies: self.copies.saturating_sub(before.copies),
+            copy_bytes: self.copy_bytes.saturating_sub(before.copy_bytes),
+            disk_bytes: self.disk_bytes.saturating_sub(before.disk_bytes),
+        }
+    }
+
+    /// True when nothing of `earlier` is more than here: the one can come before the other.
+    pub(super) fn covers(self, earlier: Totals) -> bool {
+        self.records >= earlier.records
+            && self.copies >= earlier.copies
+            && self.copy_bytes >= earlier.copy_bytes
+            && self.disk_bytes >= earlier.disk_bytes
+    }
+
+    /// The larger of both in each count.
+    pub(super) fn at_least(self, other: Totals) -> Totals {
+        Totals {
+            records: self.records.max(other.records),
+            copies: self.copies.max(other.copies),
+            copy_bytes: self.copy_bytes.max(other.copy_bytes),
+            disk_bytes: self.disk_bytes.max(other.disk_bytes),
+        }
+    }
+
+    fn plus(self, more: Totals) -> Totals {
+        Totals {
+            records: self.records.saturating_add(more.records),
+            copies: self.copies.saturating_add(more.copies),
+            copy_bytes: self.copy_bytes.saturating_add(more.copy_bytes),
+            disk_bytes: self.disk_bytes.saturating_add(more.disk_bytes),
+        }
+    }
+
+    fn put(self, out: &mut Writer<'_>) {
+        for value in [self.records, self.copies, self.copy_bytes, self.disk_bytes] {
+            out.u64(value);
+        }
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Totals {
+        Totals {
+            records: reader.u64(),
+            copies: reader.u64(),
+            copy_bytes: reader.u64(),
+            disk_bytes: reader.u64(),
+        }
+    }
+}
+
+/// The first bytes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentHeader {
+    pub(super) queue_id: u64,
+    pub(super) sequence: u64,
+    /// All that was appended before this segment.
+    pub(super) before: Totals,
+    pub(super) made_wall_ns: u64,
+}
+
+impl SegmentHeader {
+    pub(super) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
+        let mut bytes = [0; SEGMENT_HEADER_BYTES];
+        let mut out = Writer(&mut bytes);
+        out.bytes(&SEGMENT_MAGIC);
+        out.u32(VERSION);
+        out.u32(SEGMENT_HEADER_BYTES as u32);
+        out.u64(self.queue_id);
+        out.u64(self.sequence);
+        self.before.put(&mut out);
+        out.u64(self.made_wall_ns);
+        seal(&mut bytes, 0);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Option<SegmentHeader> {
+        let mut reader = Reader(bytes);
+        let known = reader.bytes() == SEGMENT_MAGIC
+            && reader.u32() == VERSION
+            && reader.u32() == SEGMENT_HEADER_BYTES as u32;
+        if !known || !sealed(bytes, 0) {
+            return None;
+        }
+        Some(SegmentHeader {
+            queue_id: reader.u64(),
+            sequence: reader.u64(),
+            before: Totals::take(&mut reader),
+            made_wall_ns: reader.u64(),
+        })
+    }
+}
+
+/// The first bytes of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordHeader {
+    /// All that was appended before this record.
+    pub(super) before: Totals,
+    pub(super) made_wall_ns: u64,
+    pub(super) copy_bytes: u64,
+    pub(super) copies: u32,
+    pub(super) form: u8,
+    pub(super) borders_len: u32,
+    pub(super) block_len: u32,
+    pub(super) body_checksum: u64,
+}
+
+impl RecordHeader {
+    /// The header of `block`, whose borders are `borders`. None when it is too large for a record.
+    pub(super) fn of(
+        block: &Block,
+        borders: &[u8],
+        before: Totals,
+        made_wall_ns: u64,
+        queue_id: u64,
+    ) -> Option<RecordHeader> {
+        let header = RecordHeader {
+            before,
+            made_wall_ns,
+            copy_bytes: block.copy_bytes(),
+            copies: block.copies,
+            form: form_code(&block.form),
+            borders_len: u32::try_from(borders.len()).ok()?,
+            block_len: u32::try_from(block.bytes.len()).ok()?,
+            body_checksum: body_checksum(queue_id, borders, &block.bytes),
+        };
+        (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
+    }
+
+    /// Bytes of the whole record.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        RECORD_HEADER_BYTES as u64 + u64::from(self.borders_len) + u64::from(self.block_len)
+    }
+
+    /// All that was appended up to this record, itself included.
+    pub(super) fn after(&self) -> Totals {
+        self.before.plus(Totals {
+            records: 1,
+            copies: u64::from(self.copies),
+            copy_bytes: self.copy_bytes,
+            disk_bytes: self.disk_bytes(),
+        })
+    }
+
+    pub(super) fn encode(&self, queue_id: u64) -> [u8; RECORD_HEADER_BYTES] {
+        let mut bytes = [0; RECORD_HEADER_BYTES];
+        let mut out = Writer(&mut bytes);
+        out.bytes(&MARKER);
+        out.u32(u32::from(self.form));
+        out.u64(queue_id);
+        self.before.put(&mut out);
+        out.u64(self.made_wall_ns);
+        out.u64(self.copy_bytes);
+        out.u32(self.copies);
+        out.u32(self.borders_len);
+        out.u32(self.block_len);
+        out.u32(0);
+        out.u64(self.body_checksum);
+        seal(&mut bytes, queue_id);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; RECORD_HEADER_BYTES], queue_id: u64) -> Option<RecordHeader> {
+        let mut reader = Reader(bytes);
+        let marker: [u8; 4] = reader.bytes();
+        let form = u8::try_from(reader.u32()).ok()?;
+        if marker != MARKER || reader.u64() != queue_id || !sealed(bytes, queue_id) {
+            return None;
+        }
+        let header = RecordHeader {
+            form,
+            before: Totals::take(&mut reader),
+            made_wall_ns: reader.u64(),
+            copy_bytes: reader.u64(),
+            copies: reader.u32(),
+            borders_len: reader.u32(),
+            block_len: reader.u32(),
+            body_checksum: {
+                reader.u32();
+                reader.u64()
+            },
+        };
+        (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
+    }
+
+    /// The id of the queue whose record this is.
+    pub(super) fn queue_id(bytes: &[u8; RECORD_HEADER_BYTES]) -> Option<u64> {
+        let mut reader = Reader(&bytes[8..]);
+        let queue_id = reader.u64();
+        RecordHeader::decode(bytes, queue_id).map(|_| queue_id)
+    }
+
+    /// The block in a record's body. None when the body is damaged.
+    pub(super) fn block(&self, queue_id: u64, body: &[u8], at_ns: u64) -> Option<Block> {
+        let (borders, bytes) = body.split_at_checked(self.borders_len as usize)?;
+        if bytes.len() != self.block_len as usize
+            || body_checksum(queue_id, borders, bytes) != self.body_checksum
+        {
+            return None;
+        }
+        let form = decode_borders(self.form, borders, self.block_len)?;
+        Some(Block { bytes: Arc::new(bytes.to_vec()), copies: self.copies, form, at_ns })
+    }
+}
+
+fn form_code(form: &BlockForm) -> u8 {
+    match form {
+        BlockForm::Lines => 0,
+        BlockForm::Frames(_) => 1,
+        BlockForm::Packets(_) => 2,
+    }
+}
+
+/// Appends how the block divides into copies: 8 bytes for each frame or packet, nothing for lines.
+pub(super) fn encode_borders(form: &BlockForm, out: &mut Vec<u8>) {
+    let mut pair = |first: u32, second: u32| {
+        out.extend_from_slice(&first.to_le_bytes());
+        out.extend_from_slice(&second.to_le_bytes());
+    };
+    match form {
+        BlockForm::Lines => {}
+        BlockForm::Frames(frames) => frames.iter().for_each(|(end, copies)| pair(*end, *copies)),
+        BlockForm::Packets(packets) => packets.iter().for_each(|packet| pair(packet.at, packet.len)),
+    }
+}
+
+/// Places past the block's end are moved to it, so that no sender cuts outside.
+fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockForm> {
+    let (pairs, rest) = borders.as_chunks::<8>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let pairs = pairs.iter().map(|pair| {
+        let mut reader = Reader(pair);
+        (reader.u32(), reader.u32())
+    });
+    match form {
+        0 => pairs.len().eq(&0).then_some(BlockForm::Lines),
+        1 => Some(BlockForm::Frames(pairs.map(|(end, copies)| (end.min(block_len), copies)).collect())),
+        2 => {
+            let span = |(at, len): (u32, u32)| {
+                let at = at.min(block_len);
+                Span { at, len: len.min(block_len - at) }
+            };
+            Some(BlockForm::Packets(Arc::new(pairs.map(span).collect())))
+        }
+        _ => None,
+    }
+}
+
+/// One of the three slots of a cursor file: everything before `settled` has its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) queue_id: u64,
+    /// Counts the writes: the higher one holds.
+    pub(super) write: u64,
+    pub(super) place: Place,
+    pub(super) settled: Totals,
+}
+
+/// A byte in a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) sequence: u64,
+    pub(super) offset: u64,
+}
+
+impl Slot {
+    pub(super) fn encode(&self) -> [u8; SLOT_BYTES] {
+        let mut bytes = [0; SLOT_BYTES];
+        let mut out = Writer(&mut bytes);
+        out.bytes(&SLOT_MAGIC);
+        out.u32(VERSION);
+        out.u32(SLOT_BYTES as u32);
+        out.u64(self.queue_id);
+        out.u64(self.write);
+        out.u64(self.place.sequence);
+        out.u64(self.place.offset);
+        self.settled.put(&mut out);
+        seal(&mut bytes, 0);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; SLOT_BYTES]) -> Option<Slot> {
+        let mut reader = Reader(bytes);
+        let known =
+            reader.bytes() == SLOT_MAGIC && reader.u32() == VERSION && reader.u32() == SLOT_BYTES as u32;
+        if !known || !sealed(bytes, 0) {
+            return None;
+        }
+        Some(Slot {
+            queue_id: reader.u64(),
+            write: reader.u64(),
+            place: Place { sequence: reader.u64(), offset: reader.u64() },
+            settled: Totals::take(&mut reader),
+        })
+    }
+}
+
+pub(super) fn segment_name(sequence: u64) -> String {
+    format!("{sequence:016x}{SEGMENT_SUFFIX}")
+}
+
+/// The sequence number in the name of a segment.
+pub(super) fn segment_sequence(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+/// `offset` is none for a whole segment.
+pub(super) fn quarantine_name(sequence: u64, offset: Option<u64>) -> String {
+    let place = offset.map_or_else(|| "whole".to_owned(), |offset| format!("{offset:016x}"));
+    format!("{sequence:016x}-{place}{QUARANTINE_SUFFIX}")
+}
+
+pub(super) fn is_quarantine(name: &str) -> bool {
+    name.ends_with(QUARANTINE_SUFFIX)
+}
+
+/// The block's checksum, seeded by that of its borders, seeded by the queue's id: a record of another queue, or one
+/// that somebody put into a block from outside, is none here.
+fn body_checksum(queue_id: u64, borders: &[u8], block: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot_with_seed(queue_id, borders), block)
+}
+
+fn seal(bytes: &mut [u8], seed: u64) {
+    let (body, checksum) = bytes.split_at_mut(bytes.len() - 8);
+    checksum.copy_from_slice(&XxHash3_64::oneshot_with_seed(seed, body).to_le_bytes());
+}
+
+fn sealed(bytes: &[u8], seed: u64) -> bool {
+    let (body, checksum) = bytes.split_at(bytes.len() - 8);
+    checksum == XxHash3_64::oneshot_with_seed(seed, body).to_le_bytes()
+}
+
+struct Writer<'a>(&'a mut [u8]);
+
+impl Writer<'_> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        let (head, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
+        head.copy_from_slice(bytes);
+        self.0 = rest;
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.bytes(&value.to_le_bytes());
+    }
+}
+
+/// Reads fixed layouts only: the callers' arrays are as long as their fields.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let (head, rest) = self.0.split_first_chunk::<N>().expect("the layout's fields fit its size");
+        self.0 = rest;
+        *head
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.bytes())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: u64 = 0x1234_5678_9abc_def0;
+
+    fn totals(of: u64) -> Totals {
+        Totals { records: of, copies: of + 1, copy_bytes: of + 2, disk_bytes: of + 3 }
+    }
+
+    #[test]
+    fn what_is_encoded_decodes_and_any_flipped_bit_does_not() {
+        let segment = SegmentHeader { queue_id: ID, sequence: 7, before: totals(5), made_wall_ns: 9 };
+        assert_eq!(SegmentHeader::decode(&segment.encode()), Some(segment));
+        let block = Block::frames(b"abcdef".to_vec(), vec![(2, 1), (6, 4)], 0);
+        let mut borders = Vec::new();
+        encode_borders(&block.form, &mut borders);
+        let record = RecordHeader::of(&block, &borders, totals(8), 11, ID).expect("a small block");
+        assert_eq!(RecordHeader::decode(&record.encode(ID), ID), Some(record));
+        assert_eq!(RecordHeader::decode(&record.encode(ID), ID + 1), None, "another queue's");
+        let slot =
+            Slot { queue_id: ID, write: 3, place: Place { sequence: 1, offset: 2 }, settled: totals(4) };
+        assert_eq!(Slot::decode(&slot.encode()), Some(slot));
+        for bit in 0..SEGMENT_HEADER_BYTES * 8 {
+            let mut bytes = segment.encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(SegmentHeader::decode(&bytes), None, "bit {bit}");
+        }
+        for bit in 0..RECORD_HEADER_BYTES * 8 {
+            let mut bytes = record.encode(ID);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(RecordHeader::decode(&bytes, ID), None, "bit {bit}");
+        }
+        for bit in 0..SLOT_BYTES * 8 {
+            let mut bytes = slot.encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Slot::decode(&bytes), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn blocks_of_each_form_come_back_and_damaged_ones_do_not() {
+        let spans = [(0, 1), (2, 2), (5, 3)].map(|(at, len)| Span::new(at, len)).to_vec();
+        let bytes = b"a\nbb\nccc\n".to_vec();
+        let blocks = [
+            Block::lines(bytes.clone(), 3, 5),
+            Block::lines(Vec::new(), 1, 5),
+            Block::frames(bytes.clone(), vec![(2, 1), (5, 1), (9, 7)], 5),
+            Block::packets(model::PacketBatch { bytes, packets: spans }, 5),
+        ];
+        for block in blocks {
+            let mut body = Vec::new();
+            encode_borders(&block.form, &mut body);
+            let header = RecordHeader::of(&block, &body, Totals::default(), 0, ID).expect("a small block");
+            body.extend_from_slice(&block.bytes);
+            assert_eq!(header.block(ID, &body, 5), Some(block));
+            assert_eq!(header.after().disk_bytes, (RECORD_HEADER_BYTES + body.len()) as u64);
+            for bit in 0..body.len() * 8 {
+                let mut damaged = body.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(header.block(ID, &damaged, 5), None, "bit {bit}");
+            }
+            body.push(0);
+            assert_eq!(header.block(ID, &body, 5), None, "longer than its header says");
+        }
+    }
+
+    #[test]
+    fn a_header_of_a_record_past_the_limit_is_none() {
+        let lens = RECORD_BYTES_MAX as u32 - RECORD_HEADER_BYTES as u32;
+        for (borders_len, block_len, whole) in
+            [(0, lens, true), (8, lens - 8, true), (0, lens + 1, false), (u32::MAX, u32::MAX, false)]
+        {
+            let header = RecordHeader {
+                before: totals(u64::MAX - 3),
+                made_wall_ns: u64::MAX,
+                copy_bytes: u64::MAX,
+                copies: u32::MAX,
+                form: 0,
+                borders_len,
+                block_len,
+                body_checksum: 0,
+            };
+            assert_eq!(RecordHeader::decode(&header.encode(ID), ID).is_some(), whole, "{block_len}");
+            assert!(header.after().covers(header.before), "sums never overflow");
+        }
+    }
+
+    #[test]
+    fn borders_never_lead_outside_the_block() {
+        let pairs: Vec<u8> = [9_u32, 1, 4, 9, 4, 0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let frames = decode_borders(1, &pairs, 4);
+        assert_eq!(frames, Some(BlockForm::Frames(vec![(4, 1), (4, 9), (4, 0)])));
+        let spans = [(4, 0), (4, 0), (4, 0)].map(|(at, len)| Span::new(at, len)).to_vec();
+        assert_eq!(decode_borders(2, &pairs, 4), Some(BlockForm::Packets(Arc::new(spans))));
+        for (form, borders) in [(0, &pairs[..]), (1, &pairs[..7]), (3, &pairs[..])] {
+            assert_eq!(decode_borders(form, borders, 4), None, "form {form}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        assert_eq!(segment_name(0xab), "00000000000000ab.segment");
+        let table = [
+            ("00000000000000ab.segment", Some(0xab)),
+            ("ffffffffffffffff.segment", Some(u64::MAX)),
+            ("00000000000000AB.segment", None),
+            ("ab.segment", None),
+            ("+0000000000000ab.segment", None),
+            ("00000000000000ab.segment.bak", None),
+            ("cursor-0", None),
+        ];
+        for (name, want) in table {
+            assert_eq!(segment_sequence(name), want, "{name}");
+        }
+        assert!(is_quarantine(&quarantine_name(1, None)) && is_quarantine(&quarantine_name(1, Some(2))));
+    }
+}

@@ -1,0 +1,603 @@
+//! The queue of one output on disk: what it took survives the process, and what it calls safe survives the machine.
+//!
+//! Path of a packet: pipeline -> [`DiskQueue::append`] -> a segment -> [`DiskQueue::pop`] -> a sender -> settled.
+//! Pure: files come in as a [`Disk`], time as [`Now`], and a sync is a job that the caller does on its own thread.
+//! Not here: locking the directory against a second process, the thread that syncs, senders.
+//!
+//! How the binary drives it: `append` and `pop` as with a queue in memory. At [`DiskQueue::sync_due_ns`] take
+//! [`DiskQueue::begin_sync`], perform it without holding the queue, and report with [`DiskQueue::on_synced`]. A block's
+//! place is [`DiskQueue::accepted_up_to`] before its `append`; [`DiskQueue::promise`] says what is known of it. At the
+//! end: settle or drop all entries, [`DiskQueue::begin_last_sync`], perform, report, drop. Entries that are dropped
+//! unsettled, and a queue that is dropped, lose nothing: the next run reads them again.
+//!
+//! What it promises, with a disk that keeps what it synced: no record that was called safe is lost; none is delivered
+//! twice whose copies were settled before the last cursor that was written (a killed process) or synced (a machine
+//! that lost power), all earlier ones being settled as well; and any bytes in the directory open, give back every
+//! record whose bytes are whole, and count the copies of those that are not as shed (`damaged`).
+//!
+//! # Format
+//!
+//! A directory holds segments (`0000000000000001.segment`), two cursor files of which one is in use (`cursor-0`,
+//! `cursor-1`), and what could not be used (`….quarantine`: one line with the reason and the bytes, or a whole segment).
+//! Numbers are little-endian. `checksum` is XXH3-64 of all bytes of the structure before it, with the seed given.
+//! `totals` are four numbers of 8 bytes: records, copies, bytes of copies and bytes on disk since the queue began. With
+//! them at every header, what lies between any two headers is known exactly, without reading it.
+//!
+//! | segment header | bytes | | record header | bytes | | cursor slot | bytes |
+//! |---|---|---|---|---|---|---|---|
+//! | magic `STNSEG\r\n` | 8 | | marker `f1 53 71 1a` | 4 | | magic `STNCUR\r\n` | 8 |
+//! | version 1 | 4 | | form: 0 lines, 1 frames, 2 packets | 4 | | version 1 | 4 |
+//! | size of this header, 80 | 4 | | queue id | 8 | | size of this slot, 88 | 4 |
+//! | queue id, random | 8 | | totals before it | 32 | | queue id | 8 |
+//! | sequence number, as in the name | 8 | | made at, Unix ns | 8 | | number of this write | 8 |
+//! | totals before it | 32 | | bytes of its copies | 8 | | segment of the first unsettled record | 8 |
+//! | made at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
+//! | checksum, seed 0 | 8 | | bytes of borders, 8 per frame or packet | 4 | | totals up to there | 32 |
+//! | | | | bytes of the block | 4 | | checksum, seed 0 | 8 |
+//! | | | | zero | 4 | | | |
+//! | | | | checksum of the body, seed below | 8 | | | |
+//! | | | | checksum, seed queue id | 8 | | | |
+//!
+//! Behind a record's header follow the borders (frames: end, copies; packets: offset, length; 4 bytes each) and the
+//! block. The body's checksum is that of the block, seeded by that of the borders, seeded by the queue id: bytes that
+//! somebody sent us are never taken for a record, because the id leaves the disk nowhere. The slots of a cursor file
+//! are at 0, 4096 and 8192; the highest number holds. Segments whose records are all settled are removed once the
+//! cursor is synced.
+
+mod commit;
+mod cursor;
+#[cfg(any(test, feature = "faulty_disk"))]
+pub mod faulty_disk;
+mod format;
+#[cfg(test)]
+mod model_test;
+#[cfg(any(test, feature = "faulty_disk"))]
+pub mod promises;
+mod quarantine;
+mod reading;
+mod recovery;
+mod scan;
+mod settle;
+#[cfg(test)]
+mod tests;
+mod writing;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{CopyOutcome, Disk, DiskError, Now, OutputAccount, Shed};
+
+use crate::block::Block;
+use crate::pause::MS_NS;
+use crate::plan::{QueueLimits, WhenFull};
+use crate::queue::{Appended, Entry};
+use commit::Commit;
+pub use commit::{Promise, SyncDone, SyncJob, Synced};
+use cursor::Cursor;
+pub use format::Totals;
+use format::{Place, RecordHeader};
+use quarantine::Quarantine;
+pub use scan::DamageKind;
+use scan::SegmentReader;
+use settle::Settlement;
+pub(crate) use settle::{Part, SettleLog, Ticket};
+
+/// Most records that may be read and unsettled at one time, or settled behind one that is not. [`DiskQueue::pop`] gives
+/// none past it.
+pub const OPEN_RECORDS_MAX: usize = if cfg!(test) { 128 } else { 65_536 };
+
+/// Number of a record: counts all that the queue ever took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+/// What a queue on disk is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskQueuePlan {
+    /// Bounds. `bytes_max` counts what the unsettled records take up on disk; files are removed as a whole, so up to
+    /// `segment_bytes` more may be in use, and what was settled since the last cursor.
+    pub limits: QueueLimits,
+    /// A segment that would grow larger is closed and another begun. A single record may be larger.
+    pub segment_bytes: u64,
+    /// How long an accepted record waits for others before they are synced together, in milliseconds.
+    pub sync_window_ms: u64,
+    /// How long a settled record waits before the cursor is synced: what a loss of power may deliver twice.
+    pub cursor_window_ms: u64,
+    /// Most bytes of damaged ranges that are kept aside.
+    pub quarantine_bytes_max: u64,
+}
+
+impl Default for DiskQueuePlan {
+    fn default() -> Self {
+        DiskQueuePlan {
+            limits: QueueLimits { bytes_max: 4 << 30, when_full: WhenFull::Block, ..QueueLimits::default() },
+            segment_bytes: 64 << 20,
+            sync_window_ms: 10,
+            cursor_window_ms: 250,
+            quarantine_bytes_max: 256 << 20,
+        }
+    }
+}
+
+/// What opening found, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Segments that belong to the queue.
+    pub segments: u64,
+    /// Of those and of others: segments whose header is damaged, or that are not the queue's at all.
+    pub segments_damaged: u64,
+    /// Segments that the disk does not open. They are left alone.
+    pub segments_unreadable: u64,
+    /// Segments that were settled whole and could be removed.
+    pub segments_removed: u64,
+    /// There are segments and no cursor that fits them: all that is there will be delivered, perhaps again.
+    pub cursor_lost: bool,
+    /// Copies that wait, damaged ones included.
+    pub copies_waiting: u64,
+    /// What they take up on disk.
+    pub bytes_waiting: u64,
+}
+
+/// What went wrong with the disk since the queue was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskQueueCounts {
+    /// Times that a write failed, a full disk included.
+    pub write_errors: u64,
+    /// Times that a sync failed.
+    pub sync_errors: u64,
+    /// Times that a file could not be removed or renamed.
+    pub remove_errors: u64,
+    /// Records whose sync failed.
+    pub in_doubt_records: u64,
+    /// Ranges of segments that could not be used.
+    pub damaged_ranges: u64,
+    /// Records that lay in them, as far as the headers around them tell.
+    pub damaged_records: u64,
+    /// Bytes that were kept aside.
+    pub quarantined_bytes: u64,
+    /// Ranges that were not, for want of room.
+    pub quarantine_full: u64,
+}
+
+/// A segment on disk.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    sequence: u64,
+    /// All that was appended before it.
+    before: Totals,
+    /// Where its records begin: behind the header, or at 0 when that is damaged.
+    start: u64,
+    /// Where they end.
+    size: u64,
+    /// The disk could not read all of it: it goes to the quarantine rather than away.
+    unreadable: bool,
+}
+
+impl Segment {
+    fn place(&self) -> Place {
+        Place { sequence: self.sequence, offset: self.start }
+    }
+}
+
+/// A record that was handed out and came back.
+#[derive(Debug)]
+enum Returned {
+    Entry(Entry),
+    /// Its entry was dropped: the block has to be read again.
+    Part(Part),
+}
+
+/// A bug that the model test must find.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Canary {
+    SafeBeforeSync,
+    CursorPastUnsettled,
+    SyncTriedAgain,
+    SegmentRemovedTooEarly,
+}
+
+/// See the module's header.
+#[derive(Debug)]
+pub struct DiskQueue<D: Disk> {
+    disk: D,
+    plan: DiskQueuePlan,
+    account: Arc<OutputAccount>,
+    queue_id: u64,
+    /// Ties the wall clock, which the disk keeps, to the monotonic one, for as long as the queue is open: steps of the
+    /// wall clock meanwhile change no age.
+    opened: Now,
+    opened_end: u64,
+    segments: VecDeque<Segment>,
+    /// The last segment, while it is written.
+    writer: Option<D::File>,
+    next_sequence: u64,
+    end: Totals,
+    reader: Option<SegmentReader<D::File>>,
+    place: Place,
+    read: Totals,
+    /// The next record to be read, when it has been looked up.
+    front: Option<(RecordHeader, Place)>,
+    returned: BTreeMap<u64, Returned>,
+    returned_copies: u64,
+    returned_bytes: u64,
+    settlement: Settlement,
+    log: Arc<SettleLog>,
+    commit: Commit<D::File>,
+    cursor: Cursor<D::File>,
+    /// Segments were given up to a full disk, and the cursor that frees them is not synced yet.
+    making_room: bool,
+    quarantine: Quarantine,
+    counts: DiskQueueCounts,
+    /// Used again for each append.
+    borders: Vec<u8>,
+    #[cfg(test)]
+    canary: Option<Canary>,
+}
+
+impl<D: Disk> DiskQueue<D> {
+    /// Opens what is in the directory, whatever that is, and counts what waits there as routed. Fails only when the
+    /// directory cannot be listed. `fresh_id` is a random number: the id of the queue, should it be new.
+    pub fn open(
+        disk: D,
+        plan: DiskQueuePlan,
+        account: Arc<OutputAccount>,
+        fresh_id: u64,
+        now: Now,
+    ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
+        let found = recovery::recover(&disk, plan.quarantine_bytes_max, fresh_id)?;
+        let waiting = found.end.since(found.settled);
+        account.route(waiting.copies, waiting.copy_bytes);
+        hold(&account, waiting.disk_bytes);
+        let report =
+            Recovery { copies_waiting: waiting.copies, bytes_waiting: waiting.disk_bytes, ..found.report };
+        let ends = found.segments.iter().skip(1).map(|next| next.before.records).chain([found.end.records]);
+        let ranges = found.segments.iter().zip(ends).map(|(segment, end)| {
+            let first = segment.before.records;
+            (segment.sequence, first..end.max(first))
+        });
+        let commit = Commit::new(ranges, found.end.records, now.mono_ns);
+        let queue = DiskQueue {
+            disk,
+            plan,
+            account,
+            queue_id: found.queue_id,
+            opened: now,
+            opened_end: found.end.records,
+            segments: found.segments,
+            writer: None,
+            next_sequence: found.next_sequence,
+            end: found.end,
+            reader: None,
+            place: found.place,
+            read: found.settled,
+            front: None,
+            returned: BTreeMap::new(),
+            returned_copies: 0,
+            returned_bytes: 0,
+            settlement: Settlement::new(found.settled, found.place),
+            log: Arc::default(),
+            commit,
+            cursor: found.cursor,
+            making_room: false,
+            quarantine: found.quarantine,
+            counts: found.counts,
+            borders: Vec::new(),
+            #[cfg(test)]
+            canary: None,
+        };
+        Ok((queue, report))
+    }
+
+    /// Takes a block at the end, under the limits. See [`Appended`]. Its place is [`DiskQueue::accepted_up_to`] as it
+    /// was before the call.
+    ///
+    /// A block that is larger than the whole bound is shed (`queue_full`). A disk that is full is a full queue: with
+    /// `shed_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
+    /// that fails the block is handed back (`block`) or shed (`disk_failed`).
+    pub fn append(&mut self, block: Block, now: Now) -> Appended {
+        if block.copies == 0 && block.bytes.is_empty() {
+            return Appended::Kept;
+        }
+        self.expire(now);
+        let header =
+            self.header_of(&block).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
+        let Some(header) = header else {
+            self.shed(block, Shed::QueueFull);
+            return Appended::Shed;
+        };
+        while !self.has_room(header.disk_bytes(), u64::from(block.copies)) {
+            let made_room = match self.plan.limits.when_full {
+                WhenFull::Block => return Appended::Full(block),
+                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
+                WhenFull::ShedNewest => false,
+            };
+            if !made_room {
+                self.shed(block, Shed::QueueFull);
+                return Appended::Shed;
+            }
+        }
+        if let Err(error) = self.write(&header, &block, now) {
+            return self.not_written(block, error, now);
+        }
+        self.account.route(u64::from(header.copies), header.copy_bytes);
+        hold(&self.account, header.disk_bytes());
+        Appended::Kept
+    }
+
+    /// Counts a block that the queue never held as routed and shed.
+    pub fn shed(&self, block: Block, reason: Shed) {
+        self.account.pass(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
+    }
+
+    /// Takes out the oldest block that nobody holds. It stays on disk until it is settled. Several may be held at once
+    /// and settled in any order.
+    pub fn pop(&mut self, now: Now) -> Option<Entry> {
+        self.expire(now);
+        while let Some((number, returned)) = self.returned.pop_first() {
+            match returned {
+                Returned::Entry(entry) => {
+                    self.count_returned(entry.copies(), entry.memory_bytes(), false);
+                    return Some(entry);
+                }
+                Returned::Part(part) => {
+                    if let Some(entry) = self.read_again(number, part) {
+                        return Some(entry);
+                    }
+                }
+            }
+        }
+        if self.settlement.len() >= OPEN_RECORDS_MAX {
+            return None;
+        }
+        self.read_next()
+    }
+
+    /// Puts a block back where it came from: it is the next again, and may be shed like any other.
+    pub fn put_back(&mut self, entry: Entry) {
+        self.take_notes();
+        let own = entry.is_of(&self.log);
+        debug_assert!(own, "an entry goes back to the queue that it is from");
+        let Some(number) = entry.number().filter(|_| own) else { return };
+        self.count_returned(entry.copies(), entry.memory_bytes(), true);
+        self.returned.insert(number, Returned::Entry(entry));
+    }
+
+    /// Sheds what is older than `age_max_ms` (`too_old`).
+    pub fn expire(&mut self, now: Now) {
+        self.take_notes();
+        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
+            self.shed_front(Shed::TooOld);
+        }
+    }
+
+    /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
+    pub fn expires_ns(&mut self) -> Option<u64> {
+        if self.plan.limits.age_max_ms == 0 {
+            return None;
+        }
+        let header = self.oldest()?;
+        let age_max_ns = self.plan.limits.age_max_ms.saturating_mul(MS_NS);
+        let wall_ns = self.made_wall_ns(&header).saturating_add(age_max_ns).saturating_add(1);
+        Some(self.mono_ns_of(wall_ns))
+    }
+
+    /// Sheds everything that nobody holds.
+    pub fn shed_all(&mut self, reason: Shed) {
+        self.take_notes();
+        while self.shed_front(reason) {}
+    }
+
+    /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
+    pub fn has_room(&self, disk_bytes: u64, copies: u64) -> bool {
+        let held = self.account.bytes_waiting.load(Relaxed);
+        let fits = held.saturating_add(disk_bytes) <= self.plan.limits.bytes_max;
+        let waiting = self.account.copies_waiting();
+        let most = self.plan.limits.records_max;
+        // Blocks move as a whole: where nothing waits, one may be larger than the bound.
+        fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
+    }
+
+    /// Copies in the queue, without what is held outside. What is damaged counts until somebody reads there.
+    pub fn copies(&self) -> u64 {
+        self.end.since(self.read).copies + self.returned_copies + self.log.copies_left()
+    }
+
+    /// Bytes on disk of the blocks in the queue, without what is held outside.
+    pub fn bytes(&mut self) -> u64 {
+        self.take_notes();
+        self.end.since(self.read).disk_bytes + self.returned_bytes
+    }
+
+    /// True when no block waits here.
+    pub fn is_empty(&mut self) -> bool {
+        self.take_notes();
+        self.returned.is_empty() && self.read.records >= self.end.records
+    }
+
+    /// Place of the next block: every one before it was accepted.
+    pub fn accepted_up_to(&self) -> Position {
+        Position(self.end.records)
+    }
+
+    /// Every block before it is safe or in doubt.
+    pub fn safe_up_to(&self) -> Position {
+        Position(self.commit.safe_up_to())
+    }
+
+    /// Every block before it has its outcome.
+    pub fn settled_up_to(&mut self) -> Position {
+        self.take_notes();
+        Position(self.settlement.settled().records)
+    }
+
+    /// What is known of a block that was appended. What an earlier run left is in doubt until it has its outcome: it is
+    /// synced with the first job, but that run may have seen a sync fail, after which no other proves anything.
+    pub fn promise(&self, of: Position) -> Promise {
+        let settled = self.settlement.settled().records;
+        if (settled..self.opened_end).contains(&of.0) {
+            return Promise::InDoubt;
+        }
+        #[cfg(test)]
+        if self.canary == Some(Canary::SafeBeforeSync) {
+            return Promise::Safe;
+        }
+        self.commit.promise(of.0, settled)
+    }
+
+    /// When [`DiskQueue::begin_sync`] is due, monotonic nanoseconds. None while a job runs, or when nothing is to be
+    /// done.
+    pub fn sync_due_ns(&mut self, now: Now) -> Option<u64> {
+        self.take_notes();
+        if self.commit.is_running() {
+            return None;
+        }
+        if self.cursor_is_behind() {
+            self.cursor.since_ns.get_or_insert(now.mono_ns);
+        }
+        let after = |since_ns: u64, window_ms: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
+        let records = self.commit.since_ns().map(|since_ns| after(since_ns, self.plan.sync_window_ms));
+        let window_ms = self.cursor_window_ms();
+        let cursor = self.cursor.since_ns.map(|since_ns| after(since_ns, window_ms));
+        records.into_iter().chain(cursor).min()
+    }
+
+    /// What to sync now. None while an earlier job runs, or when there is nothing.
+    pub fn begin_sync(&mut self, now: Now) -> Option<SyncJob<D::File>> {
+        let window_ms = self.cursor_window_ms();
+        let due_ns = |since_ns: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
+        let cursor_due = self.cursor.since_ns.is_some_and(|since_ns| due_ns(since_ns) <= now.mono_ns);
+        self.begin(cursor_due)
+    }
+
+    fn cursor_window_ms(&self) -> u64 {
+        if self.making_room { self.plan.sync_window_ms } else { self.plan.cursor_window_ms }
+    }
+
+    /// The same with the cursor in any case: before the queue is closed.
+    pub fn begin_last_sync(&mut self) -> Option<SyncJob<D::File>> {
+        self.begin(true)
+    }
+
+    /// Takes the result of the job. Removes segments that are done with.
+    pub fn on_synced(&mut self, done: SyncDone) -> Synced {
+        self.take_notes();
+        let failed = |result: &Result<(), DiskError>| result.err();
+        let segments = done.segments.iter().filter_map(|(_, result)| failed(result));
+        let errors: Vec<DiskError> =
+            segments.chain(failed(&done.directory)).chain(failed(&done.cursor)).collect();
+        self.counts.sync_errors += errors.len() as u64;
+        #[cfg(test)]
+        let done = self.forgive(done);
+        let (closed, in_doubt_records) = self.commit.finish(&done);
+        self.counts.in_doubt_records += in_doubt_records;
+        if self.segments.back().is_some_and(|last| closed.contains(&last.sequence)) {
+            self.writer = None;
+        }
+        let cursor_good = done.cursor.is_ok() && done.directory.is_ok();
+        if let Some((settled, _)) = self.cursor.finish(cursor_good) {
+            self.making_room = false;
+            self.remove_settled(settled);
+        }
+        Synced { safe_up_to: self.safe_up_to(), in_doubt_records, error: errors.first().copied() }
+    }
+
+    /// The canary that calls a failed sync a good one.
+    #[cfg(test)]
+    fn forgive(&self, mut done: SyncDone) -> SyncDone {
+        if self.canary == Some(Canary::SyncTriedAgain) {
+            done.segments.iter_mut().for_each(|segment| segment.1 = Ok(()));
+        }
+        done
+    }
+
+    /// What went wrong with the disk so far.
+    pub fn counts(&self) -> DiskQueueCounts {
+        self.counts
+    }
+
+    /// Segments on disk.
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> DiskQueuePlan {
+        self.plan
+    }
+
+    /// Another plan, from the next call on; a smaller `bytes_max` sheds nothing by itself.
+    pub fn set_plan(&mut self, plan: DiskQueuePlan) {
+        self.plan = plan;
+    }
+
+    /// The account that its blocks are counted in.
+    pub fn account(&self) -> &Arc<OutputAccount> {
+        &self.account
+    }
+
+    /// Reads what entries left behind.
+    fn take_notes(&mut self) {
+        for (number, left) in self.log.take() {
+            match left {
+                None => self.settlement.done(number),
+                Some(part) => {
+                    let bytes = self.settlement.find(number).map_or(0, |(header, _)| header.disk_bytes());
+                    self.count_returned(u64::from(part.copies_left), bytes, true);
+                    self.returned.insert(number, Returned::Part(part));
+                }
+            }
+        }
+        self.commit.forget(self.settlement.settled().records);
+    }
+
+    fn count_returned(&mut self, copies: u64, bytes: u64, came: bool) {
+        if came {
+            self.returned_copies += copies;
+            self.returned_bytes += bytes;
+        } else {
+            self.returned_copies -= copies;
+            self.returned_bytes -= bytes;
+        }
+    }
+
+    /// Sheds the oldest block that nobody holds, or finds that it is damaged. False when there is none.
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        match self.returned.pop_first() {
+            Some((_, Returned::Entry(entry))) => {
+                self.count_returned(entry.copies(), entry.memory_bytes(), false);
+                entry.settle(CopyOutcome::Shed(reason));
+                self.take_notes();
+                true
+            }
+            Some((number, Returned::Part(part))) => {
+                self.settle_part(number, part, reason);
+                true
+            }
+            None => self.shed_unread(reason),
+        }
+    }
+
+    /// Unix nanoseconds at which a record was made; not in the future, should the clock have stepped back between two
+    /// runs.
+    fn made_wall_ns(&self, header: &RecordHeader) -> u64 {
+        if header.before.records < self.opened_end {
+            header.made_wall_ns.min(self.opened.wall_ns)
+        } else {
+            header.made_wall_ns
+        }
+    }
+
+    fn mono_ns_of(&self, wall_ns: u64) -> u64 {
+        wall_ns.saturating_add(self.opened.mono_ns).saturating_sub(self.opened.wall_ns)
+    }
+
+    fn wall_ns_of(&self, mono_ns: u64) -> u64 {
+        mono_ns.saturating_add(self.opened.wall_ns).saturating_sub(self.opened.mono_ns)
+    }
+}
+
+fn hold(account: &OutputAccount, disk_bytes: u64) {
+    let waiting = account.bytes_waiting.fetch_add(disk_bytes, Relaxed) + disk_bytes;
+    account.bytes_waiting_high.fetch_max(waiting, Relaxed);
+}

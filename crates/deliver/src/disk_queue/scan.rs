@@ -1,0 +1,217 @@
+//! Reading one segment: the next record from a place on, whatever lies between.
+//!
+//! A record that is where it should be costs one checksum. Where none is, the bytes are searched for the marker of the
+//! next one whose header holds; what was passed over is reported as damage. A header that holds is believed: its record
+//! is stepped over by its length, so that nothing inside a block is ever taken for a record.
+
+use memchr::memmem;
+use model::{Disk, DiskError};
+
+use super::format::{MARKER, RECORD_HEADER_BYTES, RecordHeader};
+
+/// Bytes that are read at a time.
+const CHUNK_BYTES: u64 = 256 * 1024;
+/// The same where only headers are wanted: blocks are stepped over, most of them unread.
+const HEADERS_CHUNK_BYTES: u64 = 16 * 1024;
+/// What is given up at once where the disk cannot read.
+const PAGE_BYTES: u64 = 4096;
+
+/// Why a part of a segment could not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DamageKind {
+    /// Bytes that are no record.
+    NotARecord,
+    /// The header is whole and the body is not.
+    Body,
+    /// The file ends within a record.
+    CutOff,
+    /// The disk could not read it.
+    Unreadable,
+    /// The segment does not belong to the queue, or has no record at all.
+    Foreign,
+}
+
+impl DamageKind {
+    /// One sentence for the person who looks into the directory.
+    pub fn why(self) -> &'static str {
+        match self {
+            DamageKind::NotARecord => "these bytes are no record: a header was damaged or never written",
+            DamageKind::Body => "the record's header is whole, but its block does not match its checksum",
+            DamageKind::CutOff => "the file ends within a record: it was never written whole",
+            DamageKind::Unreadable => "the disk could not read here",
+            DamageKind::Foreign => "the segment has no record of this queue",
+        }
+    }
+}
+
+/// A range of a segment that could not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damage {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) kind: DamageKind,
+}
+
+/// An open segment and the bytes of it that were read last.
+#[derive(Debug)]
+pub(super) struct SegmentReader<F> {
+    pub(super) sequence: u64,
+    file: F,
+    chunk: Vec<u8>,
+    chunk_at: u64,
+    ahead_bytes: u64,
+}
+
+impl<F: Clone> SegmentReader<F> {
+    pub(super) fn new(sequence: u64, file: F) -> SegmentReader<F> {
+        SegmentReader { sequence, file, chunk: Vec::new(), chunk_at: 0, ahead_bytes: CHUNK_BYTES }
+    }
+
+    /// A reader that goes from header to header.
+    pub(super) fn of_headers(sequence: u64, file: F) -> SegmentReader<F> {
+        SegmentReader { ahead_bytes: HEADERS_CHUNK_BYTES, ..SegmentReader::new(sequence, file) }
+    }
+
+    /// The first record at `from` or behind it that `fits`, with its offset; none up to `size`.
+    pub(super) fn next<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        queue_id: u64,
+        (from, size): (u64, u64),
+        mut fits: impl FnMut(&RecordHeader) -> bool,
+        damage: &mut Vec<Damage>,
+    ) -> Option<(RecordHeader, u64)> {
+        let mut at = from;
+        while at < size {
+            let header = self.header(disk, queue_id, at, size);
+            if let Some(header) = header.filter(&mut fits) {
+                if header.disk_bytes() <= size - at {
+                    note(damage, from, at, DamageKind::NotARecord);
+                    return Some((header, at));
+                }
+                note(damage, from, at, DamageKind::NotARecord);
+                note(damage, at, size, DamageKind::CutOff);
+                return None;
+            }
+            at = self.next_marker(disk, at + 1, size, damage);
+        }
+        let kind = if size.saturating_sub(from) < RECORD_HEADER_BYTES as u64 {
+            DamageKind::CutOff
+        } else {
+            DamageKind::NotARecord
+        };
+        note(damage, from, size, kind);
+        None
+    }
+
+    /// The id in the first record of any queue.
+    pub(super) fn queue_id<D: Disk<File = F>>(&mut self, disk: &D, size: u64) -> Option<u64> {
+        let mut at = self.next_marker(disk, 0, size, &mut Vec::new());
+        while size.saturating_sub(at) >= RECORD_HEADER_BYTES as u64 {
+            let bytes = self.bytes(disk, at, RECORD_HEADER_BYTES as u64, size).ok();
+            let found = bytes.and_then(|bytes| RecordHeader::queue_id(bytes.first_chunk()?));
+            if found.is_some() {
+                return found;
+            }
+            at = self.next_marker(disk, at + 1, size, &mut Vec::new());
+        }
+        None
+    }
+
+    /// A record's borders and block.
+    pub(super) fn body<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        header: &RecordHeader,
+        at: u64,
+        size: u64,
+    ) -> Result<&[u8], DiskError> {
+        let len = header.disk_bytes() - RECORD_HEADER_BYTES as u64;
+        self.bytes(disk, at + RECORD_HEADER_BYTES as u64, len, size)
+    }
+
+    fn header<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        queue_id: u64,
+        at: u64,
+        size: u64,
+    ) -> Option<RecordHeader> {
+        if size - at < RECORD_HEADER_BYTES as u64 {
+            return None;
+        }
+        let bytes = self.bytes(disk, at, RECORD_HEADER_BYTES as u64, size).ok()?;
+        RecordHeader::decode(bytes.first_chunk()?, queue_id)
+    }
+
+    /// The offset of the first marker at `at` or behind it, or `size`.
+    fn next_marker<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        mut at: u64,
+        size: u64,
+        damage: &mut Vec<Damage>,
+    ) -> u64 {
+        while size.saturating_sub(at) >= RECORD_HEADER_BYTES as u64 {
+            let held = self.held(at);
+            let wanted = if held < MARKER.len() as u64 { self.ahead_bytes.min(size - at) } else { held };
+            let page = (PAGE_BYTES - at % PAGE_BYTES).max(MARKER.len() as u64).min(size - at);
+            let window = if self.bytes(disk, at, wanted, size).is_ok() { wanted } else { page };
+            let Ok(bytes) = self.bytes(disk, at, window, size) else {
+                note(damage, at, at + window, DamageKind::Unreadable);
+                at += window;
+                continue;
+            };
+            if let Some(found) = memmem::find(bytes, &MARKER) {
+                return at + found as u64;
+            }
+            at += window - (MARKER.len() as u64 - 1);
+        }
+        size
+    }
+
+    /// Bytes from `at` on that need no reading.
+    fn held(&self, at: u64) -> u64 {
+        if at < self.chunk_at {
+            return 0;
+        }
+        (self.chunk_at + self.chunk.len() as u64).saturating_sub(at)
+    }
+
+    /// `len` bytes from `at` on, which must end at `size` at the latest. Reads ahead, but no further than `size`.
+    fn bytes<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        at: u64,
+        len: u64,
+        size: u64,
+    ) -> Result<&[u8], DiskError> {
+        debug_assert!(at + len <= size, "{at} + {len} of {size}");
+        if self.held(at) < len {
+            let ahead = self.ahead_bytes.min(size - at).max(len);
+            // What lies ahead may be what cannot be read; and some errors pass.
+            self.fill(disk, at, ahead).or_else(|_| self.fill(disk, at, len))?;
+        }
+        let from = (at - self.chunk_at) as usize;
+        Ok(&self.chunk[from..from + len as usize])
+    }
+
+    fn fill<D: Disk<File = F>>(&mut self, disk: &D, at: u64, len: u64) -> Result<(), DiskError> {
+        if self.chunk.capacity() as u64 > 4 * CHUNK_BYTES {
+            self.chunk = Vec::new();
+        }
+        self.chunk.resize(len as usize, 0);
+        self.chunk_at = at;
+        let read = disk.read_at(&self.file, at, &mut self.chunk);
+        if read.is_err() {
+            self.chunk.clear();
+        }
+        read
+    }
+}
+
+fn note(damage: &mut Vec<Damage>, from: u64, to: u64, kind: DamageKind) {
+    if from < to {
+        damage.push(Damage { from, to, kind });
+    }
+}

@@ -1,0 +1,616 @@
+//! Tables for each kind of damage, each bound, and each answer of the disk.
+
+use super::faulty_disk::{Faults, FaultyDisk};
+use super::*;
+
+type Queue = DiskQueue<FaultyDisk>;
+
+const MS: u64 = MS_NS;
+
+fn at_ms(ms: u64) -> Now {
+    Now { mono_ns: 1000 * MS, wall_ns: 1_000_000_000 * MS }.plus_ns(ms * MS)
+}
+
+fn plan(segment_bytes: u64) -> DiskQueuePlan {
+    DiskQueuePlan { segment_bytes, ..DiskQueuePlan::default() }
+}
+
+fn open(disk: &FaultyDisk, plan: DiskQueuePlan) -> (Queue, Recovery) {
+    DiskQueue::open(disk.clone(), plan, Arc::default(), 77, at_ms(0)).expect("the disk lists its names")
+}
+
+fn block(text: &str) -> Block {
+    Block::lines(text.as_bytes().to_vec(), text.matches('\n').count() as u32, at_ms(0).mono_ns)
+}
+
+fn append(queue: &mut Queue, text: &str) {
+    assert_eq!(queue.append(block(text), at_ms(0)), Appended::Kept, "{text:?}");
+    check(queue, 0);
+}
+
+fn text(entry: &Entry) -> String {
+    String::from_utf8(entry.block().bytes.to_vec()).expect("ASCII")
+}
+
+fn check(queue: &Queue, held: u64) {
+    let sum = queue.account().sum(queue.copies() + held);
+    assert!(sum.holds(), "{sum:?}");
+    assert_eq!(queue.account().copies_waiting(), queue.copies() + held);
+}
+
+fn drain(queue: &mut Queue) -> Vec<String> {
+    let mut texts = Vec::new();
+    while let Some(entry) = queue.pop(at_ms(0)) {
+        texts.push(text(&entry));
+        check(queue, entry.copies());
+        entry.settle(CopyOutcome::Delivered);
+    }
+    assert_eq!((queue.copies(), queue.bytes()), (0, 0));
+    assert_eq!(queue.account().bytes_waiting.load(Relaxed), 0);
+    texts
+}
+
+fn sync(queue: &mut Queue, disk: &FaultyDisk) -> Option<Synced> {
+    let job = queue.begin_last_sync()?;
+    Some(queue.on_synced(job.perform(disk)))
+}
+
+/// Bytes on disk of a block of so many lines.
+fn disk_bytes(text: &str) -> u64 {
+    (format::RECORD_HEADER_BYTES + text.len()) as u64
+}
+
+/// A disk with records `0\n` to `5\n`, two in each of three segments.
+fn six() -> FaultyDisk {
+    let disk = FaultyDisk::new(1);
+    let (mut queue, _) = open(&disk, plan(300));
+    (0..6).for_each(|number| append(&mut queue, &format!("{number}\n")));
+    assert_eq!(queue.segments(), 3);
+    assert!(sync(&mut queue, &disk).is_some());
+    disk
+}
+
+const HEADER: usize = format::SEGMENT_HEADER_BYTES;
+const RECORD: usize = format::RECORD_HEADER_BYTES + 2;
+
+#[test]
+fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled() {
+    let disk = six();
+    let (mut queue, report) = open(&disk, plan(300));
+    let want = Recovery {
+        segments: 3,
+        cursor_lost: true,
+        copies_waiting: 6,
+        bytes_waiting: 6 * disk_bytes("0\n"),
+        ..Recovery::default()
+    };
+    assert_eq!(report, want);
+    let entries: Vec<Entry> = (0..5).map(|_| queue.pop(at_ms(0)).expect("six wait")).collect();
+    check(&queue, 5);
+    for (at, entry) in entries.into_iter().enumerate() {
+        assert_eq!(text(&entry), format!("{at}\n"));
+        // The fourth is dropped unsettled: it waits again, and stops the cursor.
+        if at != 3 {
+            entry.settle(CopyOutcome::Delivered);
+        }
+    }
+    check(&queue, 0);
+    assert_eq!((queue.copies(), queue.settled_up_to()), (2, Position(3)));
+    assert!(sync(&mut queue, &disk).is_some());
+    assert_eq!(queue.segments(), 2, "the first one is done with");
+    drop(queue);
+    let (mut queue, report) = open(&disk, plan(300));
+    assert_eq!((report.segments, report.copies_waiting, report.cursor_lost), (2, 3, false));
+    append(&mut queue, "6\n");
+    // The fifth was settled behind one that was not.
+    assert_eq!(drain(&mut queue), ["3\n", "4\n", "5\n", "6\n"]);
+    assert!(sync(&mut queue, &disk).is_some());
+    let (mut queue, report) = open(&disk, plan(300));
+    assert_eq!((report.copies_waiting, report.segments_removed), (0, 1));
+    append(&mut queue, "7\n");
+    assert_eq!(queue.accepted_up_to(), Position(8));
+    assert_eq!(drain(&mut queue), ["7\n"]);
+}
+
+#[test]
+fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
+    type Change = fn(&mut Vec<u8>);
+    // (name, file, change, what comes out, copies damaged)
+    let table: &[(&str, &str, Change, &str, u64)] = &[
+        ("a body", "0000000000000001.segment", |b| b[HEADER + RECORD - 1] ^= 1, "12345", 1),
+        ("a record's header", "0000000000000001.segment", |b| b[HEADER + 9] ^= 1, "12345", 1),
+        ("a marker", "0000000000000002.segment", |b| b[HEADER] ^= 1, "01345", 1),
+        ("the last header", "0000000000000003.segment", |b| b[HEADER + RECORD + 30] ^= 1, "01234", 0),
+        ("the last body", "0000000000000003.segment", |b| b[HEADER + 2 * RECORD - 1] ^= 1, "01234", 1),
+        (
+            "the last body cut off",
+            "0000000000000003.segment",
+            |b| b.truncate(HEADER + 2 * RECORD - 1),
+            "01234",
+            1,
+        ),
+        (
+            "the last header cut off",
+            "0000000000000003.segment",
+            |b| b.truncate(HEADER + RECORD + 9),
+            "01234",
+            0,
+        ),
+        ("a tail cut off", "0000000000000002.segment", |b| b.truncate(HEADER + RECORD + 9), "01245", 1),
+        ("all records cut off", "0000000000000002.segment", |b| b.truncate(HEADER), "0145", 2),
+        ("cut to nothing", "0000000000000002.segment", |b| b.clear(), "0145", 2),
+        ("nothing but zeros", "0000000000000002.segment", |b| b.fill(0), "0145", 2),
+        ("a segment's header", "0000000000000001.segment", |b| b[3] ^= 1, "012345", 0),
+        ("the last segment's header", "0000000000000003.segment", |b| b[3] ^= 1, "012345", 0),
+        (
+            "bytes put in",
+            "0000000000000002.segment",
+            |b| drop(b.splice(HEADER..HEADER, [7; 999])),
+            "012345",
+            0,
+        ),
+        ("bytes taken out", "0000000000000002.segment", |b| drop(b.drain(HEADER..HEADER + 5)), "01345", 1),
+        ("a header taken out", "0000000000000002.segment", |b| drop(b.drain(..HEADER)), "012345", 0),
+        ("bytes behind", "0000000000000003.segment", |b| b.extend([1; 500]), "012345", 0),
+        ("zeros behind", "0000000000000002.segment", |b| b.resize(9000, 0), "012345", 0),
+    ];
+    for (name, file, change, want, damaged) in table {
+        let disk = six();
+        disk.damage(file, change);
+        let (mut queue, report) = open(&disk, plan(300));
+        assert_eq!(queue.copies(), report.copies_waiting, "{name}");
+        let found: Vec<String> = drain(&mut queue);
+        assert_eq!(found.concat().replace('\n', ""), *want, "{name}");
+        assert_eq!(queue.account().shed(Shed::Damaged), *damaged, "{name}");
+        assert_eq!(queue.counts().damaged_records, *damaged, "{name}");
+        // What was passed over is kept aside, unless there is nothing to keep.
+        let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
+        let nothing_left = ["all records cut off", "cut to nothing", "a header taken out"].contains(name);
+        assert_eq!(
+            kept,
+            !nothing_left && *name != "a segment's header" && *name != "the last segment's header"
+                || name.ends_with("segment's header"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_segment_is_counted() {
+    for (missing, want, damaged) in [(1, "2345", 0), (2, "0145", 2), (3, "0123", 0)] {
+        let disk = six();
+        disk.remove(&format::segment_name(missing)).expect("it is there");
+        let (mut queue, _) = open(&disk, plan(300));
+        assert_eq!(drain(&mut queue).concat().replace('\n', ""), want);
+        assert_eq!(queue.account().shed(Shed::Damaged), damaged);
+    }
+}
+
+#[test]
+fn foreign_files_are_left_alone_and_foreign_segments_set_aside() {
+    let disk = six();
+    let other = six();
+    other.damage("0000000000000002.segment", |bytes| {
+        let mut header =
+            format::SegmentHeader::decode(bytes.first_chunk().expect("a header")).expect("whole");
+        (header.queue_id, header.sequence) = (1, 4);
+        bytes[..HEADER].copy_from_slice(&header.encode());
+    });
+    disk.store("0000000000000004.segment", &other.bytes("0000000000000002.segment").expect("it is there"));
+    disk.store("notes.txt", b"mine");
+    disk.store("ffffffffffffffff.segment", b"not ours");
+    let (mut queue, report) = open(&disk, plan(300));
+    assert_eq!((report.segments, report.segments_damaged), (3, 1));
+    assert_eq!(drain(&mut queue).len(), 6);
+    append(&mut queue, "6\n");
+    let names = disk.list().expect("it lists");
+    for name in [
+        "notes.txt",
+        "ffffffffffffffff.segment",
+        "0000000000000004-whole.quarantine",
+        "0000000000000005.segment",
+    ] {
+        assert!(names.iter().any(|found| found == name), "{name} in {names:?}");
+    }
+}
+
+#[test]
+fn any_slot_of_the_cursor_may_be_torn() {
+    for slot in format::SLOT_OFFSETS {
+        let disk = six();
+        let (mut queue, _) = open(&disk, plan(300));
+        for _ in 0..3 {
+            queue.pop(at_ms(0)).expect("it waits").settle(CopyOutcome::Delivered);
+            assert!(sync(&mut queue, &disk).is_some());
+        }
+        drop(queue);
+        disk.damage("cursor-0", |bytes| bytes[slot as usize + 20] ^= 1);
+        let (mut queue, report) = open(&disk, plan(300));
+        // The third write is in the first slot again, since each was synced.
+        let want = if slot == format::SLOT_OFFSETS[0] {
+            vec!["2\n", "3\n", "4\n", "5\n"]
+        } else {
+            vec!["3\n", "4\n", "5\n"]
+        };
+        assert!(!report.cursor_lost);
+        assert_eq!(drain(&mut queue), want);
+        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+    }
+}
+
+#[test]
+fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
+    let two = "b\nc\n";
+    let bytes_max = disk_bytes("a\n") + disk_bytes(two);
+    // (when full, bytes less, what the third does, copies shed, what comes out)
+    let table = [
+        (WhenFull::Block, 0, Appended::Full(block("d\n")), 0, vec!["a\n", two]),
+        (WhenFull::ShedOldest, 0, Appended::Kept, 1, vec![two, "d\n"]),
+        (WhenFull::ShedNewest, 0, Appended::Shed, 1, vec!["a\n", two]),
+        (WhenFull::ShedOldest, 1, Appended::Kept, 3, vec!["d\n"]),
+    ];
+    for (when_full, less, third, shed, out) in table {
+        let disk = FaultyDisk::new(1);
+        let limits = QueueLimits { bytes_max: bytes_max - less, records_max: 0, when_full, age_max_ms: 0 };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(1000) });
+        append(&mut queue, "a\n");
+        assert_eq!(queue.append(block(two), at_ms(0)), Appended::Kept, "{when_full:?}");
+        if less == 0 {
+            assert_eq!(queue.append(block("d\n"), at_ms(0)), third, "{when_full:?}");
+        } else {
+            assert_eq!(queue.append(block("d\n"), at_ms(0)), Appended::Kept);
+        }
+        assert_eq!(queue.account().shed(Shed::QueueFull), shed, "{when_full:?}");
+        check(&queue, 0);
+        assert_eq!(drain(&mut queue), out, "{when_full:?}");
+    }
+}
+
+#[test]
+fn what_is_held_counts_against_the_bound_and_a_larger_block_is_shed() {
+    let disk = FaultyDisk::new(1);
+    let limits = QueueLimits {
+        bytes_max: disk_bytes("a\n"),
+        records_max: 0,
+        when_full: WhenFull::ShedOldest,
+        age_max_ms: 0,
+    };
+    let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(1000) });
+    append(&mut queue, "a\n");
+    let entry = queue.pop(at_ms(0)).expect("one");
+    assert_eq!(queue.append(block("b\n"), at_ms(0)), Appended::Shed, "nothing in the queue can make room");
+    assert_eq!(queue.append(block("too\nbig\n"), at_ms(0)), Appended::Shed);
+    assert_eq!(queue.account().shed(Shed::QueueFull), 3);
+    check(&queue, 1);
+    queue.put_back(entry);
+    assert_eq!(queue.append(block("c\n"), at_ms(0)), Appended::Kept, "what came back can be shed");
+    assert_eq!(drain(&mut queue), ["c\n"]);
+}
+
+#[test]
+fn too_old_blocks_are_shed_whatever_the_wall_clock_does_and_over_a_restart() {
+    let disk = FaultyDisk::new(1);
+    let limits = QueueLimits { age_max_ms: 100, ..QueueLimits::default() };
+    let plan = DiskQueuePlan { limits, ..plan(1000) };
+    let (mut queue, _) = open(&disk, plan);
+    append(&mut queue, "a\n");
+    // The wall clock steps an hour in both directions: no age changes.
+    for wall_ns in [at_ms(3_600_000).wall_ns, at_ms(0).wall_ns - 3_600_000 * MS] {
+        let now = Now { wall_ns, ..at_ms(100) };
+        queue.expire(now);
+        assert_eq!((queue.copies(), queue.expires_ns()), (1, Some(at_ms(100).mono_ns + 1)));
+    }
+    queue.expire(at_ms(101));
+    assert_eq!((queue.copies(), queue.account().shed(Shed::TooOld)), (0, 1));
+    append(&mut queue, "b\n");
+    drop(queue);
+    // The next run, with another monotonic clock: (wall clock since, expired at once).
+    for (wall_ms, expired) in [(99, false), (102, true), (0, false)] {
+        let now = Now { mono_ns: 5 * MS, wall_ns: at_ms(wall_ms).wall_ns };
+        let (mut queue, _) =
+            DiskQueue::open(disk.copy(), plan, Arc::default(), 1, now).expect("the disk lists its names");
+        queue.expire(now);
+        // `a` is there again, since the cursor was not written.
+        assert_eq!(queue.copies(), if expired { 0 } else { 2 }, "{wall_ms} ms");
+    }
+}
+
+#[test]
+fn a_part_that_was_settled_stays_settled_when_the_entry_comes_back() {
+    for dropped in [false, true] {
+        let disk = FaultyDisk::new(1);
+        let (mut queue, _) = open(&disk, plan(1000));
+        append(&mut queue, "a\nb\nc\n");
+        append(&mut queue, "d\n");
+        let mut entry = queue.pop(at_ms(0)).expect("two wait");
+        assert_eq!(entry.delivered_up_to(3), 1);
+        check(&queue, entry.copies());
+        if dropped {
+            drop(entry);
+        } else {
+            queue.put_back(entry);
+        }
+        check(&queue, 0);
+        assert_eq!(queue.copies(), 3);
+        let entry = queue.pop(at_ms(0)).expect("two wait");
+        assert_eq!((entry.settled, entry.copies(), text(&entry)), (2, 2, "a\nb\nc\n".to_owned()));
+        entry.settle(CopyOutcome::Delivered);
+        assert_eq!(drain(&mut queue), ["d\n"]);
+        assert_eq!(queue.account().sum(0).delivered, 4);
+    }
+}
+
+#[test]
+fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
+    let disk = FaultyDisk::new(1);
+    let (mut queue, _) = open(&disk, plan(1000));
+    assert_eq!(queue.sync_due_ns(at_ms(0)), None);
+    append(&mut queue, "a\n");
+    assert_eq!(queue.sync_due_ns(at_ms(3)), Some(at_ms(10).mono_ns));
+    assert_eq!((queue.promise(Position(0)), queue.safe_up_to()), (Promise::Accepted, Position(0)));
+    let job = queue.begin_sync(at_ms(10)).expect("a sync is due");
+    append(&mut queue, "b\n");
+    assert!(queue.begin_sync(at_ms(10)).is_none() && queue.sync_due_ns(at_ms(10)).is_none());
+    let synced = queue.on_synced(job.perform(&disk));
+    assert_eq!(synced, Synced { safe_up_to: Position(1), in_doubt_records: 0, error: None });
+    assert_eq!((queue.promise(Position(0)), queue.promise(Position(1))), (Promise::Safe, Promise::Accepted));
+    // The cursor has a window of its own.
+    let _ = sync(&mut queue, &disk);
+    queue.pop(at_ms(20)).expect("two wait").settle(CopyOutcome::Delivered);
+    assert_eq!(queue.sync_due_ns(at_ms(20)), Some(at_ms(270).mono_ns));
+    assert!(queue.begin_sync(at_ms(269)).is_none());
+    assert!(queue.begin_sync(at_ms(270)).is_some());
+}
+
+#[test]
+fn what_a_killed_process_left_unsynced_is_synced_by_the_next() {
+    let disk = FaultyDisk::new(1);
+    let (mut queue, _) = open(&disk, plan(300));
+    (0..6).for_each(|number| append(&mut queue, &format!("{number}\n")));
+    drop(queue);
+    let (mut queue, _) = open(&disk, plan(300));
+    assert_eq!((queue.sync_due_ns(at_ms(0)), queue.safe_up_to()), (Some(at_ms(10).mono_ns), Position(0)));
+    let job = queue.begin_sync(at_ms(10)).expect("a sync is due");
+    assert_eq!(queue.on_synced(job.perform(&disk)).error, None);
+    // Nobody knows whether the run before saw a sync fail.
+    assert_eq!((queue.safe_up_to(), queue.promise(Position(0))), (Position(6), Promise::InDoubt));
+    disk.lose_power();
+    let (mut queue, _) = open(&disk, plan(300));
+    assert_eq!(drain(&mut queue).len(), 6);
+}
+
+#[test]
+fn a_failed_sync_closes_the_segment_and_leaves_doubt() {
+    let disk = FaultyDisk::new(1);
+    let (mut queue, _) = open(&disk, plan(1000));
+    append(&mut queue, "a\n");
+    let _ = sync(&mut queue, &disk);
+    append(&mut queue, "b\n");
+    disk.set_faults(Faults { sync_error_in: Some(0), ..Faults::default() });
+    let synced = sync(&mut queue, &disk).expect("one waits");
+    assert_eq!((synced.in_doubt_records, synced.error), (1, Some(DiskError::Io { code: 5 })));
+    append(&mut queue, "c\n");
+    assert_eq!(queue.segments(), 2, "a new one");
+    let _ = sync(&mut queue, &disk);
+    let promises = [0, 1, 2].map(|number| queue.promise(Position(number)));
+    assert_eq!(promises, [Promise::Safe, Promise::InDoubt, Promise::Safe]);
+    assert_eq!((queue.counts().in_doubt_records, queue.counts().sync_errors), (1, 1));
+    assert_eq!(drain(&mut queue), ["a\n", "b\n", "c\n"], "doubt is no loss");
+}
+
+#[test]
+fn a_failed_cursor_sync_moves_to_another_file_and_removes_nothing() {
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    for _ in 0..4 {
+        queue.pop(at_ms(0)).expect("six wait").settle(CopyOutcome::Delivered);
+    }
+    // The segments of the run before come first.
+    disk.set_faults(Faults { sync_error_in: Some(3), ..Faults::default() });
+    assert!(sync(&mut queue, &disk).expect("the cursor moved").error.is_some());
+    assert_eq!(queue.segments(), 3);
+    assert_eq!(sync(&mut queue, &disk).expect("it is still to be synced").error, None);
+    assert_eq!(queue.segments(), 1);
+    disk.lose_power();
+    let (mut queue, _) = open(&disk, plan(300));
+    assert_eq!(drain(&mut queue), ["4\n", "5\n"]);
+    assert_eq!(queue.account().shed(Shed::Damaged), 0);
+}
+
+#[test]
+fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
+    // (when full, the block on the full disk, copies shed then, what comes out at the end)
+    let table = [
+        (WhenFull::Block, Appended::Full(block("6\n")), 0, "0123457"),
+        (WhenFull::ShedNewest, Appended::Shed, 1, "0123457"),
+        (WhenFull::ShedOldest, Appended::Shed, 3, "23457"),
+    ];
+    for (when_full, want, shed, out) in table {
+        let disk = six();
+        let limits = QueueLimits { when_full, ..QueueLimits::default() };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(300) });
+        let used = 3 * (HEADER + 2 * RECORD) as u64 + format::CURSOR_BYTES as u64;
+        disk.set_faults(Faults { bytes_max: Some(used + HEADER as u64 + 50), ..Faults::default() });
+        for _ in 0..3 {
+            assert_eq!(queue.append(block("6\n"), at_ms(0)), want, "{when_full:?}");
+            check(&queue, 0);
+        }
+        // Only the first of the three gives up a segment: its room comes with the cursor's sync.
+        let shed = if shed == 0 { 0 } else { shed + 2 };
+        assert_eq!(queue.account().shed(Shed::QueueFull), shed, "{when_full:?}");
+        let _ = sync(&mut queue, &disk);
+        if when_full != WhenFull::ShedOldest {
+            assert!(!matches!(queue.append(block("6\n"), at_ms(0)), Appended::Kept));
+            disk.set_faults(Faults { bytes_max: Some(used + 1000), ..Faults::default() });
+        }
+        append(&mut queue, "7\n");
+        drop(queue);
+        let (mut queue, _) = open(&disk, plan(300));
+        assert_eq!(drain(&mut queue).concat().replace('\n', ""), out, "{when_full:?}");
+        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+    }
+}
+
+#[test]
+fn a_failed_write_closes_the_segment_and_the_record_goes_to_the_next() {
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(1000));
+    append(&mut queue, "6\n");
+    disk.set_faults(Faults { write_error_in: Some(0), ..Faults::default() });
+    append(&mut queue, "7\n");
+    assert_eq!((queue.segments(), queue.counts().write_errors), (5, 1));
+    drop(queue);
+    let (mut queue, _) = open(&disk, plan(1000));
+    assert_eq!(drain(&mut queue).concat().replace('\n', ""), "01234567");
+    assert_eq!(queue.account().shed(Shed::Damaged), 0, "what was torn is there whole");
+}
+
+#[test]
+fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
+    let disk = FaultyDisk::new(1);
+    let (mut queue, _) = open(&disk, plan(1 << 20));
+    let lines = "x".repeat(999) + "\n";
+    for _ in 0..40 {
+        append(&mut queue, &lines);
+    }
+    drop(queue);
+    let name = format::segment_name(1);
+    disk.set_faults(Faults { unreadable: vec![(name.clone(), 9000, 9001)], ..Faults::default() });
+    let (mut queue, report) = open(&disk, plan(1 << 20));
+    assert_eq!(report.copies_waiting, 40);
+    let found = drain(&mut queue).len() as u64;
+    let damaged = queue.account().shed(Shed::Damaged);
+    assert_eq!(found + damaged, 40);
+    assert!((1..=5).contains(&damaged), "{damaged} of the page's records");
+    let _ = sync(&mut queue, &disk);
+    assert_eq!(queue.segments(), 0);
+    let names = disk.list().expect("it lists");
+    assert!(names.contains(&format::quarantine_name(1, None)), "{names:?}");
+}
+
+#[test]
+fn opening_reads_headers_and_the_last_segment_only() {
+    let disk = FaultyDisk::new(1);
+    let segment_bytes = 20_000;
+    let (mut queue, _) = open(&disk, plan(segment_bytes));
+    let lines = "x".repeat(999) + "\n";
+    for _ in 0..1000 {
+        append(&mut queue, &lines);
+    }
+    let segments = queue.segments() as u64;
+    assert!(segments > 50);
+    drop(queue);
+    let before = disk.bytes_read();
+    let (queue, report) = open(&disk, plan(segment_bytes));
+    let read = disk.bytes_read() - before;
+    assert_eq!((report.copies_waiting, queue.copies()), (1000, 1000));
+    assert!(read <= segments * HEADER as u64 + segment_bytes, "{read} bytes of {} segments", segments);
+}
+
+#[test]
+fn what_may_be_open_at_one_time_is_bounded() {
+    for settle_behind in [false, true] {
+        let disk = FaultyDisk::new(1);
+        let (mut queue, _) = open(&disk, plan(1 << 20));
+        for _ in 0..OPEN_RECORDS_MAX + 2 {
+            append(&mut queue, "a\n");
+        }
+        let mut held = Vec::new();
+        while let Some(entry) = queue.pop(at_ms(0)) {
+            if settle_behind && !held.is_empty() {
+                entry.settle(CopyOutcome::Delivered);
+            } else {
+                held.push(entry);
+            }
+        }
+        assert_eq!((queue.copies(), queue.accepted_up_to().0), (2, OPEN_RECORDS_MAX as u64 + 2));
+        // The oldest was in the way.
+        held.remove(0).settle(CopyOutcome::Delivered);
+        assert_eq!(queue.pop(at_ms(0)).map(|entry| text(&entry)), Some("a\n".to_owned()));
+        drop(held);
+        assert_eq!(drain(&mut queue).len(), if settle_behind { 2 } else { OPEN_RECORDS_MAX + 1 });
+    }
+}
+
+#[test]
+fn names_that_others_took_are_passed_over() {
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    for sequence in 4..10 {
+        disk.store(&format::segment_name(sequence), b"who put this here?");
+    }
+    append(&mut queue, "6\n");
+    assert!(disk.bytes(&format::segment_name(10)).is_some());
+    assert_eq!(drain(&mut queue).len(), 7);
+}
+
+#[test]
+fn entries_may_be_settled_on_other_threads() {
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    let entries: Vec<Entry> = std::iter::from_fn(|| queue.pop(at_ms(0))).collect();
+    std::thread::scope(|scope| {
+        for entry in entries {
+            scope.spawn(move || entry.settle(CopyOutcome::Delivered));
+        }
+    });
+    assert_eq!((queue.settled_up_to(), queue.copies()), (Position(6), 0));
+    check(&queue, 0);
+}
+
+#[test]
+fn the_quarantine_is_bounded() {
+    let disk = six();
+    for segment in 1..=3 {
+        disk.damage(&format::segment_name(segment), |bytes| bytes[HEADER + RECORD - 1] ^= 1);
+    }
+    let room = |quarantine_bytes_max| DiskQueuePlan { quarantine_bytes_max, ..plan(300) };
+    let (mut queue, _) = open(&disk.copy(), room(1 << 20));
+    drain(&mut queue);
+    let each = queue.counts().quarantined_bytes / 3;
+    assert_eq!((queue.counts().damaged_ranges, queue.counts().quarantine_full), (3, 0));
+    for (bytes_max, full) in [(2 * each, 1), (2 * each - 1, 2), (0, 3)] {
+        let (mut queue, _) = open(&disk.copy(), room(bytes_max));
+        assert_eq!(drain(&mut queue), ["1\n", "3\n", "5\n"]);
+        assert_eq!(queue.counts().quarantine_full, full);
+        assert!(queue.counts().quarantined_bytes <= bytes_max);
+    }
+}
+
+#[test]
+fn a_record_that_somebody_sent_us_is_no_record() {
+    let disk = six();
+    let inner = disk.bytes(&format::segment_name(1)).expect("it is there");
+    let fresh = FaultyDisk::new(2);
+    let (mut queue, _) =
+        DiskQueue::open(fresh.clone(), plan(9000), Arc::default(), 78, at_ms(0)).expect("an empty disk");
+    assert_eq!(queue.append(Block::lines(inner, 1, 0), at_ms(0)), Appended::Kept);
+    append(&mut queue, "after\n");
+    drop(queue);
+    fresh.damage(&format::segment_name(1), |bytes| bytes[HEADER + 4] ^= 1);
+    let (mut queue, _) = open(&fresh, plan(9000));
+    assert_eq!(drain(&mut queue), ["after\n"]);
+    assert_eq!(queue.account().shed(Shed::Damaged), 1);
+}
+
+#[test]
+fn any_bytes_open_and_records_between_them_come_back() {
+    let mut random = 1_u64;
+    for round in 0..300 {
+        let len = round * 7 % 700;
+        let garbage: Vec<u8> = (0..len)
+            .map(|_| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> 56) as u8
+            })
+            .collect();
+        promises::check(&garbage);
+        let markers: Vec<u8> = format::MARKER.iter().copied().cycle().take(len).collect();
+        promises::check(&markers);
+    }
+    // A whole segment of another queue, as it is and torn in all places.
+    let other = six().bytes(&format::segment_name(1)).expect("it is there");
+    for cut in 0..other.len() {
+        promises::between(&other[cut..], false);
+    }
+}

@@ -1,0 +1,203 @@
+//! The writing half: records to segments, jobs for the sync, segments that are done with.
+
+use model::{Disk, DiskError, Now, Shed};
+
+#[cfg(test)]
+use super::Canary;
+use super::commit::SyncJob;
+use super::cursor::Settled;
+use super::format::{
+    RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders, segment_name,
+};
+use super::scan::DamageKind;
+use super::{DiskQueue, Segment};
+use crate::block::Block;
+use crate::plan::WhenFull;
+use crate::queue::Appended;
+
+/// Names that are tried for a new segment: others may have put files there.
+const NAMES_MAX: usize = 1000;
+
+impl<D: Disk> DiskQueue<D> {
+    /// None when no record can hold the block.
+    pub(super) fn header_of(&mut self, block: &Block) -> Option<RecordHeader> {
+        self.borders.clear();
+        encode_borders(&block.form, &mut self.borders);
+        let made_wall_ns = self.wall_ns_of(block.at_ns);
+        RecordHeader::of(block, &self.borders, self.end, made_wall_ns, self.queue_id)
+    }
+
+    /// Writes the record whose borders [`Self::header_of`] left. A full disk leaves the segment as it was, and the
+    /// next try writes over what this one left. Any other error closes it, and another is tried once.
+    pub(super) fn write(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
+        if self.segments.back().is_some_and(|last| {
+            last.size > last.start && last.size.saturating_add(header.disk_bytes()) > self.plan.segment_bytes
+        }) {
+            self.writer = None;
+        }
+        let first_try = self.write_once(header, block, now);
+        let Err(error) = first_try else { return Ok(()) };
+        self.counts.write_errors += 1;
+        if error == DiskError::Full {
+            return Err(error);
+        }
+        self.writer = None;
+        let second_try = self.write_once(header, block, now);
+        if second_try.is_err() {
+            self.counts.write_errors += 1;
+            if second_try != Err(DiskError::Full) {
+                self.writer = None;
+            }
+        }
+        second_try
+    }
+
+    fn write_once(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
+        let file = match &self.writer {
+            Some(file) => file.clone(),
+            None => self.begin_segment(now)?,
+        };
+        let last = self.segments.back_mut().expect("the segment that is written is the last one");
+        let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes];
+        self.disk.write_at(&file, last.size, &parts)?;
+        last.size += header.disk_bytes();
+        self.end = header.after();
+        self.commit.appended(last.sequence, &file, now.mono_ns);
+        Ok(())
+    }
+
+    fn begin_segment(&mut self, now: Now) -> Result<D::File, DiskError> {
+        let (sequence, file) = self.create_segment()?;
+        let made_wall_ns = self.wall_ns_of(now.mono_ns);
+        let header = SegmentHeader { queue_id: self.queue_id, sequence, before: self.end, made_wall_ns };
+        if let Err(error) = self.disk.write_at(&file, 0, &[&header.encode()]) {
+            self.counts.remove_errors += u64::from(self.disk.remove(&segment_name(sequence)).is_err());
+            return Err(error);
+        }
+        let start = SEGMENT_HEADER_BYTES as u64;
+        self.segments.push_back(Segment {
+            sequence,
+            before: self.end,
+            start,
+            size: start,
+            unreadable: false,
+        });
+        self.commit.begun(sequence, &file);
+        self.writer = Some(file.clone());
+        Ok(file)
+    }
+
+    fn create_segment(&mut self) -> Result<(u64, D::File), DiskError> {
+        let mut created = Err(DiskError::Exists);
+        for _ in 0..NAMES_MAX {
+            let sequence = self.next_sequence;
+            created = self.disk.create(&segment_name(sequence)).map(|file| (sequence, file));
+            if !matches!(created, Ok(_) | Err(DiskError::Exists)) {
+                break;
+            }
+            self.next_sequence += 1;
+            if created.is_ok() {
+                break;
+            }
+        }
+        created
+    }
+
+    /// What `when_full` makes of a block that the disk did not take.
+    pub(super) fn not_written(&mut self, block: Block, error: DiskError, now: Now) -> Appended {
+        let reason = if error == DiskError::Full { Shed::QueueFull } else { Shed::DiskFailed };
+        match self.plan.limits.when_full {
+            WhenFull::Block => return Appended::Full(block),
+            WhenFull::ShedOldest if error == DiskError::Full => self.make_room(now),
+            WhenFull::ShedOldest | WhenFull::ShedNewest => {}
+        }
+        self.shed(block, reason);
+        Appended::Shed
+    }
+
+    /// Gives up the oldest segment, once until the cursor that frees its file is synced.
+    fn make_room(&mut self, now: Now) {
+        if self.making_room {
+            return;
+        }
+        let upto = self.segments.get(1).map_or(self.end, |next| next.before);
+        while self.settlement.settled().records < upto.records
+            && self.oldest().is_some_and(|header| header.before.records < upto.records)
+        {
+            self.shed_front(Shed::QueueFull);
+        }
+        if self.segments.len() == 1 {
+            // What is still written cannot be removed.
+            self.writer = None;
+        }
+        self.making_room = self.cursor_is_behind();
+        self.cursor.since_ns = Some(now.mono_ns);
+    }
+
+    /// What the cursor file should say.
+    fn settled(&self) -> Settled {
+        #[cfg(test)]
+        if self.canary == Some(Canary::CursorPastUnsettled) {
+            return (self.read, self.place);
+        }
+        (self.settlement.settled(), self.settlement.place())
+    }
+
+    pub(super) fn cursor_is_behind(&self) -> bool {
+        // A queue that never settled anything needs no cursor.
+        self.settlement.settled().records > 0 && self.cursor.is_behind(self.settled())
+    }
+
+    pub(super) fn begin(&mut self, with_cursor: bool) -> Option<SyncJob<D::File>> {
+        self.take_notes();
+        if self.commit.is_running() {
+            return None;
+        }
+        let mut cursor = None;
+        if self.cursor_is_behind() {
+            // Without a sync it outlives this process, which is worth the write.
+            match self.cursor.write(&self.disk, self.settled()) {
+                Ok(()) if with_cursor => cursor = self.cursor.begin(),
+                Ok(()) => {}
+                Err(_) => {
+                    self.counts.write_errors += 1;
+                    self.cursor.since_ns = None;
+                }
+            }
+        } else {
+            self.cursor.since_ns = None;
+        }
+        let (segments, new_segment) = self.commit.begin();
+        let new_cursor = cursor.as_ref().is_some_and(|(_, new)| *new);
+        let job =
+            SyncJob { segments, directory: new_segment || new_cursor, cursor: cursor.map(|(file, _)| file) };
+        if job.segments.is_empty() && job.cursor.is_none() {
+            self.commit.cancel();
+            return None;
+        }
+        Some(job)
+    }
+
+    /// Removes the segments before the cursor that was synced. One that the disk could not read is kept aside.
+    pub(super) fn remove_settled(&mut self, settled: Totals) {
+        #[cfg(test)]
+        let settled = if self.canary == Some(Canary::SegmentRemovedTooEarly) { self.read } else { settled };
+        while let Some(first) = self.segments.front().copied() {
+            let upto = self.segments.get(1).map_or(self.end, |next| next.before);
+            let written = self.segments.len() == 1 && self.writer.is_some();
+            if written || upto.records > settled.records {
+                return;
+            }
+            let removed = if first.unreadable {
+                let Segment { sequence, size, .. } = first;
+                let (quarantine, counts) = (&mut self.quarantine, &mut self.counts);
+                quarantine.keep_segment(&self.disk, sequence, size, DamageKind::Unreadable, counts)
+            } else {
+                self.disk.remove(&segment_name(first.sequence))
+            };
+            // The next run removes what could not be removed.
+            self.counts.remove_errors += u64::from(removed.is_err());
+            self.segments.pop_front();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A disk as an argument: one directory of one owner, with what a queue needs of it and no more (design §2).
+//!
+//! The binary implements it with real files, the simulator with files that fail, tear and forget. Calls take `&self`,
+//! so that a sync may run on another thread while the queue appends.
+//!
+//! What an implementation promises: a name or a byte that was synced survives a crash; one that was not may be there,
+//! be there in part, or not be there at all, in any order. Nothing else is relied on.
+
+use std::fmt;
+
+/// Why a disk did not do what it was asked. Closed and `Copy`: a queue decides by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DiskError {
+    /// No file of that name.
+    NotFound,
+    /// There is a file of that name already.
+    Exists,
+    /// No space left, or a quota is used up. May pass.
+    Full,
+    /// The file ends before the bytes that were asked for.
+    Short,
+    /// Not permitted, or mounted read-only.
+    Denied,
+    /// Anything else, with the system's error code (0 where there is none).
+    Io {
+        /// As the system numbers it.
+        code: i32,
+    },
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiskError::NotFound => f.write_str("no such file"),
+            DiskError::Exists => f.write_str("the file exists already"),
+            DiskError::Full => f.write_str("no space left on the disk"),
+            DiskError::Short => f.write_str("the file ends too early"),
+            DiskError::Denied => f.write_str("not permitted"),
+            DiskError::Io { code } => write!(f, "the disk failed (error {code})"),
+        }
+    }
+}
+
+impl std::error::Error for DiskError {}
+
+/// One directory. Names are plain file names, never paths.
+pub trait Disk {
+    /// An open file. A clone is the same file, and stays usable when its name is removed or changed.
+    type File: Clone;
+
+    /// Names of all files, in any order.
+    fn list(&self) -> Result<Vec<String>, DiskError>;
+
+    /// Makes a new file for reading and writing. Fails with [`DiskError::Exists`] rather than touch one that is there.
+    /// The name is not safe before [`Disk::sync_directory`].
+    fn create(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// Opens a file for reading and writing.
+    fn open(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// Writes all `parts`, one behind the other, from `offset` on; the file grows as needed. After an error any part of
+    /// the bytes may have been written. Not safe before [`Disk::sync`].
+    fn write_at(&self, file: &Self::File, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
+
+    /// Fills `bytes` from `offset` on, or fails with [`DiskError::Short`].
+    fn read_at(&self, file: &Self::File, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError>;
+
+    /// Bytes in the file.
+    fn size(&self, file: &Self::File) -> Result<u64, DiskError>;
+
+    /// Makes all bytes written to the file so far safe. After an error nobody knows which are, and asking again
+    /// proves nothing: the system may have forgotten them.
+    fn sync(&self, file: &Self::File) -> Result<(), DiskError>;
+
+    /// Makes the names of the directory safe.
+    fn sync_directory(&self) -> Result<(), DiskError>;
+
+    /// Gives a file another name, which must be free.
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
+
+    /// Removes a file.
+    fn remove(&self, name: &str) -> Result<(), DiskError>;
+}
