@@ -116,11 +116,10 @@ fn shed(reason: Shed) -> &'static str {
             "A sum of squares or the like left the range of a double. The other points of the series were sent."
         }
         Shed::Damaged => {
-            "The log says which file, and its `.quarantine` files hold the bytes with the reason. A power cut can damage what \
-             was not synced; anything else means a failing disk or somebody writing to the queue's directory."
+            "Of queues on disk, which are not in this version; should it appear, it is a bug of ours to report."
         }
         Shed::DiskFailed => {
-            "The log has the system's words. Look at the disk; with `when_full = \"block\"` sources that can wait do so."
+            "Of queues on disk, which are not in this version; should it appear, it is a bug of ours to report."
         }
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
