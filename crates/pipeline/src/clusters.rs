@@ -10,6 +10,7 @@ use process::placement::{Cluster, KeyReader};
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
+use crate::packets::lines;
 
 /// One cluster at work.
 #[derive(Debug)]
@@ -72,12 +73,8 @@ impl ClusterState {
     ) {
         for packet in packets {
             let packet = packet.of(bytes);
-            let mut from = 0;
-            for end in memchr::memchr_iter(b'\n', packet).chain([packet.len()]) {
-                if end > from {
-                    self.line(&packet[from..end], outputs, now, out);
-                }
-                from = end + 1;
+            for line in lines(packet) {
+                self.line(line.of(packet), outputs, now, out);
             }
         }
     }

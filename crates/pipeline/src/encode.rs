@@ -350,11 +350,12 @@ impl OutputEncoder {
 }
 
 impl OpenBlock {
-    /// The bytes behind the last frame become one, of `copies` copies.
+    /// Copies in its frames and lines.
     pub(crate) fn copies(&self) -> u32 {
         self.copies
     }
 
+    /// The bytes behind the last frame become one, of `copies` copies.
     pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::{Parsed, Parser};
 
-use crate::Batch;
+use crate::{Batch, packets};
 
 /// Longest piece of a bad line that a complaint quotes, in bytes.
 const QUOTED_BYTES_MAX: usize = 200;
@@ -187,7 +187,8 @@ impl Intake {
         }
         note_complaint(name, whole, parsed, account, complaints);
         let packets = if by_lines {
-            split_lines(whole, lines);
+            lines.clear();
+            lines.extend(packets::lines(whole));
             Packets { raw: lines, count: packets.len() }
         } else {
             Packets::each(packets)
@@ -271,18 +272,6 @@ struct Packets<'a> {
 impl<'a> Packets<'a> {
     fn each(packets: &'a [Span]) -> Packets<'a> {
         Packets { raw: packets, count: packets.len() }
-    }
-}
-
-/// The lines of `whole`, which ends in LF; empty ones are none.
-fn split_lines(whole: &[u8], lines: &mut Vec<Span>) {
-    lines.clear();
-    let mut from = 0;
-    for end in memchr::memchr_iter(b'\n', whole) {
-        if end > from {
-            lines.push(Span::new(from, end - from));
-        }
-        from = end + 1;
     }
 }
 

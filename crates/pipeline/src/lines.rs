@@ -14,6 +14,7 @@ use wire::statsd::rewrite::{AggregateEncoder, Gauges, LeftOut, Packer, Rewrite, 
 
 use crate::batch::block_memory_bytes;
 use crate::encode::OpenBlock;
+use crate::packets::lines;
 
 /// What stands around a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,12 +152,8 @@ impl Lines {
 
     /// Takes the lines of one packet.
     pub(crate) fn packet(&mut self, packet: &[u8], account: &OutputAccount, now: Now, open: &mut OpenBlock) {
-        let mut from = 0;
-        for end in memchr::memchr_iter(b'\n', packet).chain([packet.len()]) {
-            if end > from {
-                self.line(&packet[from..end], account, now, open);
-            }
-            from = end + 1;
+        for line in lines(packet) {
+            self.line(line.of(packet), account, now, open);
         }
     }
 
@@ -222,8 +219,7 @@ impl Lines {
         match &mut self.packer {
             Some(packer) => packer.push(&self.text, now.mono_ns, &mut self.packed),
             None => {
-                let lines = self.text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-                lines.for_each(|line| self.packed.push(line));
+                lines(&self.text).for_each(|line| self.packed.push(line.of(&self.text)));
             }
         }
         self.frame(open);
