@@ -73,6 +73,8 @@ pub struct OutputAccount {
     pub errors: AtomicU64,
     /// Copies sent a second time because the first may not have arrived.
     pub resent: AtomicU64,
+    /// Tags left out of lines that were sent, because the output's form cannot hold them.
+    pub tags_left_out: AtomicU64,
     /// Unix seconds of the last failure; 0 for none.
     pub last_error_s: AtomicU64,
 }

@@ -7,6 +7,8 @@
 //! Invariant: each line is written, or counted as filtered or shed in the output's account. A copy is a line as it is
 //! sent: one that is taken apart is several.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use config::plan::{Framing, LinesPlan, PacketsPlan};
 use model::{CopyOutcome, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS, SampleBatch, Shed};
 use process::stage::{Admit, Stage};
@@ -182,6 +184,9 @@ impl Lines {
             Admit::SeriesMax => return Err(CopyOutcome::Shed(Shed::SeriesMax)),
         };
         let written = self.rewrite.write(&parts, factor, &mut self.text);
+        if written.tags_left_out > 0 && written.lines > 0 {
+            account.tags_left_out.fetch_add(u64::from(written.tags_left_out), Relaxed);
+        }
         let values = [
             (CopyOutcome::Filtered(Filtered::Unwanted), written.values_left_out),
             (CopyOutcome::Shed(Shed::TooBig), written.values_shed),
@@ -202,6 +207,9 @@ impl Lines {
     ) {
         self.text.clear();
         let encoded = self.aggregates.encode(flushed, &mut self.text);
+        if encoded.tags_left_out > 0 {
+            account.tags_left_out.fetch_add(u64::from(encoded.tags_left_out), Relaxed);
+        }
         match encoded.left_out {
             Some((LeftOut::Estimated, samples)) => {
                 account.pass(CopyOutcome::Filtered(Filtered::Unwanted), samples, 0);

@@ -79,6 +79,7 @@ pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
         ("connects", read(&account.connects)),
         ("errors", read(&account.errors)),
         ("resent", read(&account.resent)),
+        ("tags_left_out", read(&account.tags_left_out)),
         ("bytes_routed", account.bytes_routed()),
         ("bytes_delivered", account.bytes_delivered()),
     ];

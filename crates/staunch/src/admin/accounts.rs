@@ -161,6 +161,8 @@ pub struct OutputRow {
     pub errors: u64,
     /// Copies sent again because the first may not have arrived.
     pub resent: u64,
+    /// Tags left out of lines that were sent.
+    pub tags_left_out: u64,
 }
 
 /// The word for an output's type, as configs write it.
@@ -226,6 +228,7 @@ impl OutputRow {
             (&mut self.connects, before.connects),
             (&mut self.errors, before.errors),
             (&mut self.resent, before.resent),
+            (&mut self.tags_left_out, before.tags_left_out),
         ];
         for (sum, more) in sums {
             *sum += more;
@@ -357,6 +360,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         connects: account.connects.load(Relaxed),
         errors: account.errors.load(Relaxed),
         resent: account.resent.load(Relaxed),
+        tags_left_out: account.tags_left_out.load(Relaxed),
     }
 }
 

@@ -137,7 +137,7 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         }
     }
     type Read = fn(&accounts::OutputRow) -> f64;
-    let rows: [(&'static str, &str, &str, Read); 17] = [
+    let rows: [(&'static str, &str, &str, Read); 18] = [
         ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| row.copies as f64),
         ("staunch_output_bytes_routed_total", "counter", "Bytes of the copies routed to it.", |row| {
             row.bytes_routed as f64
@@ -151,6 +151,9 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_connects_total", "counter", "Connections made.", |row| row.connects as f64),
         ("staunch_output_resent_total", "counter", "Copies sent again after a break.", |row| {
             row.resent as f64
+        }),
+        ("staunch_output_tags_left_out_total", "counter", "Tags left out of lines that were sent.", |row| {
+            row.tags_left_out as f64
         }),
         ("staunch_output_waiting", "gauge", "Copies in the queue or on the way.", |row| row.waiting as f64),
         ("staunch_output_waiting_bytes", "gauge", "Bytes in the queue or on the way.", |row| {

@@ -39,7 +39,8 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
         for (loss, count) in counted(&accounts::page(&shared, Clock::now())) {
             if let Some(new) = tell(told.entry(loss.clone()).or_default(), count) {
                 let (what, name, reason) = loss;
-                tracing::warn!("{what} `{name}`: {new} records lost as `{reason}` ({count} in all)");
+                let records = if new == 1 { "record" } else { "records" };
+                tracing::warn!("{what} `{name}`: {new} {records} lost as `{reason}` ({count} in all)");
             }
         }
     }

@@ -67,6 +67,8 @@ pub struct Encoded {
     pub samples: u64,
     /// Samples left out, in the same unit, with the reason.
     pub left_out: Option<(LeftOut, u64)>,
+    /// Tags left out of the series' name because the form cannot hold them.
+    pub tags_left_out: u32,
 }
 
 /// Why samples of a series were left out.
@@ -91,6 +93,8 @@ pub struct AggregateEncoder {
     field: Vec<u8>,
     tail: Vec<u8>,
     name: Vec<u8>,
+    /// Of the series under way.
+    tags_left_out: u32,
 }
 
 impl AggregateEncoder {
@@ -101,11 +105,17 @@ impl AggregateEncoder {
     pub fn new(form: AggregateForm) -> Result<AggregateEncoder, RewriteError> {
         let names = Rewrite::new(&form.names)?;
         let [head, field, tail, name] = [const { Vec::new() }; 4];
-        Ok(AggregateEncoder { form, names, head, field, tail, name })
+        Ok(AggregateEncoder { form, names, head, field, tail, name, tags_left_out: 0 })
     }
 
     /// Appends the lines of one series.
     pub fn encode(&mut self, flushed: &Flushed<'_>, out: &mut Vec<u8>) -> Encoded {
+        let encoded = self.series(flushed, out);
+        let tags_left_out = if encoded.lines > 0 { self.tags_left_out } else { 0 };
+        Encoded { tags_left_out, ..encoded }
+    }
+
+    fn series(&mut self, flushed: &Flushed<'_>, out: &mut Vec<u8>) -> Encoded {
         match *flushed {
             Flushed::Counter { count, .. } if count == 0.0 && !self.form.zero_counters => {
                 Encoded::left_out(LeftOut::Idle, 1)
@@ -141,7 +151,7 @@ impl AggregateEncoder {
         let texts = TagTexts { in_name, field: Some(series.tags).filter(|tags| !tags.is_empty()) };
         let tags = Tags::of(self.names.form.tags, &self.names.edits, texts);
         self.head.clear();
-        self.names.write_name(name, &tags, &mut self.head);
+        self.tags_left_out = self.names.write_name(name, &tags, &mut self.head);
         self.head.push(b':');
         self.field.clear();
         if tags.has_field() {

@@ -62,7 +62,10 @@ fn counters_are_sent_as_their_sums() {
     let counter = |count| Flushed::Counter { series: series(b"a", b""), count, rate: 0.0 };
     for (count, want) in [(7.0, "a:7|c\n"), (-0.25, "a:-0.25|c\n"), (1e21, "a:1e+21|c\n"), (0.0, "a:0|c\n")] {
         let (text, encoded) = encoded(AggregateForm::default(), &counter(count));
-        assert_eq!((text.as_str(), encoded), (want, Encoded { lines: 1, samples: 1, left_out: None }));
+        assert_eq!(
+            (text.as_str(), encoded),
+            (want, Encoded { lines: 1, samples: 1, left_out: None, tags_left_out: 0 })
+        );
     }
     let quiet = AggregateForm { zero_counters: false, ..AggregateForm::default() };
     assert_eq!(encoded(quiet.clone(), &counter(0.0)).1.left_out, Some((LeftOut::Idle, 1)));
@@ -110,7 +113,7 @@ fn sets_are_sent_as_their_members() {
     let set = |count, members| Flushed::Set { series: series(b"u", b"k:v"), count, members };
     let (text, said) = encoded(tags(TagForm::Dogstatsd), &set(3, b"a\nb:c\nd e"));
     assert_eq!(text, "u:a|s|#k:v\nu:b_c|s|#k:v\nu:d e|s|#k:v\n");
-    assert_eq!(said, Encoded { lines: 3, samples: 3, left_out: None });
+    assert_eq!(said, Encoded { lines: 3, samples: 3, left_out: None, tags_left_out: 0 });
     let packed = AggregateForm { packed: true, ..tags(TagForm::Drop) };
     assert_eq!(encoded(packed, &set(1, b"b:c|d")).0, "u:b:c_d|s\n");
     assert_eq!(encoded(tags(TagForm::Drop), &set(5000, b"")).1.left_out, Some((LeftOut::Estimated, 5000)));
@@ -137,7 +140,10 @@ fn timers_are_sent_as_their_values() {
         (AggregateForm { timer_type: TimerType::Distribution, ..form(true, 100) }, "t:1:2.5:-3|d|#k:v\n", 1),
     ] {
         let (text, said) = encoded(form, &timer(&plain, &values));
-        assert_eq!((text.as_str(), said), (want, Encoded { lines, samples: 3, left_out: None }));
+        assert_eq!(
+            (text.as_str(), said),
+            (want, Encoded { lines, samples: 3, left_out: None, tags_left_out: 0 })
+        );
     }
     let whole = "t:1:2.5|ms|#k:v".len();
     assert_eq!(encoded(form(true, whole), &timer(&plain, &values)).0, "t:1:2.5|ms|#k:v\nt:-3|ms|#k:v\n");
