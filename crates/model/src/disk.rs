@@ -44,9 +44,9 @@ impl fmt::Display for DiskError {
 impl std::error::Error for DiskError {}
 
 /// One directory. Names are plain file names, never paths.
-pub trait Disk {
+pub trait Disk: fmt::Debug {
     /// An open file. A clone is the same file, and stays usable when its name is removed or changed.
-    type File: Clone;
+    type File: Clone + fmt::Debug;
 
     /// Names of all files, in any order.
     fn list(&self) -> Result<Vec<String>, DiskError>;

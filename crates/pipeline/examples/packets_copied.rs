@@ -11,7 +11,7 @@ use std::sync::Arc;
 use config::plan::Plan;
 use deliver::datagram::{DatagramAction, DatagramSender};
 use deliver::plan::SenderPlan;
-use deliver::queue::{Appended, MemoryQueue};
+use deliver::queue::{Appended, MemoryQueue, Queue};
 use model::{Now, OutputId, SourceId, Span};
 use pipeline::{Accounts, Routed, Shard};
 

@@ -31,7 +31,7 @@ use model::{CopyOutcome, Now, OutputAccount, Refused, SECOND_NS, Shed, Span};
 use crate::endpoint::{EndpointState, Failure, Health, News, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
-use crate::queue::{BlockForm, Entry, MemoryQueue};
+use crate::queue::{BlockForm, Entry, Queue};
 
 /// Without a refusal for so long, what was sent counts as arrived and the endpoint as up.
 const PROOF_NS: u64 = SECOND_NS;
@@ -216,7 +216,7 @@ impl DatagramSender {
     }
 
     /// What to do next; at most `packets_max` packets at once. `queue` must be the same at each call.
-    pub fn poll(&mut self, queue: &mut MemoryQueue, packets_max: usize, now: Now) -> DatagramAction<'_> {
+    pub fn poll(&mut self, queue: &mut impl Queue, packets_max: usize, now: Now) -> DatagramAction<'_> {
         queue.expire(now);
         self.prove(now);
         match self.phase {
@@ -240,7 +240,7 @@ impl DatagramSender {
         }
     }
 
-    fn poll_closed(&mut self, retry_ns: u64, queue: &mut MemoryQueue, now: Now) -> DatagramAction<'static> {
+    fn poll_closed(&mut self, retry_ns: u64, queue: &mut impl Queue, now: Now) -> DatagramAction<'static> {
         if let Some(held) = self.held.take() {
             queue.put_back(held.entry);
             queue.expire(now);
@@ -257,7 +257,7 @@ impl DatagramSender {
         DatagramAction::Open
     }
 
-    fn poll_open(&mut self, queue: &mut MemoryQueue, packets_max: usize, now: Now) -> DatagramAction<'_> {
+    fn poll_open(&mut self, queue: &mut impl Queue, packets_max: usize, now: Now) -> DatagramAction<'_> {
         self.expire_held(queue, now);
         self.take_next(queue, now);
         let nothing_waits = self.held.is_none();
@@ -386,13 +386,14 @@ impl DatagramSender {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever did not leave is shed (`stopped`).
-    pub fn finish_stop(&mut self, queue: &mut MemoryQueue, now: Now) {
+    /// Ends it now: whatever did not leave goes back to the queue, which keeps it for the next run or sheds it
+    /// (`stopped`): see [`Queue::leave`].
+    pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.settle_proven();
         if let Some(held) = self.held.take() {
-            held.entry.settle(CopyOutcome::Shed(Shed::Stopped));
+            queue.put_back(held.entry);
         }
-        queue.shed_all(Shed::Stopped);
+        queue.leave();
         self.stop(now);
     }
 
@@ -515,7 +516,7 @@ impl DatagramSender {
     }
 
     /// What is held because the endpoint takes nothing grows old as what is in the queue does.
-    fn expire_held(&mut self, queue: &MemoryQueue, now: Now) {
+    fn expire_held(&mut self, queue: &impl Queue, now: Now) {
         let made_ns = self.held.as_ref().map(|held| held.entry.block().at_ns);
         let expires_ns = made_ns.and_then(|made_ns| queue.limits().expires_ns(made_ns));
         if expires_ns.is_some_and(|at_ns| at_ns <= now.mono_ns)
@@ -525,7 +526,7 @@ impl DatagramSender {
         }
     }
 
-    fn take_next(&mut self, queue: &mut MemoryQueue, now: Now) {
+    fn take_next(&mut self, queue: &mut impl Queue, now: Now) {
         while self.held.is_none() {
             let Some(entry) = queue.pop(now) else { return };
             let held = Held::new(entry);

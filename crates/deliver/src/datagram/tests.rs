@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::{QueueLimits, WhenFull};
-use crate::queue::{Appended, Block};
+use crate::queue::{Appended, Block, MemoryQueue};
 
 const MS: u64 = 1_000_000;
 
@@ -61,7 +61,7 @@ impl World {
     }
 
     /// (delivered, shed, refused, waiting)
-    fn sum(&self) -> (u64, u64, u64, u64) {
+    fn sum(&mut self) -> (u64, u64, u64, u64) {
         let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
         assert!(sum.holds(), "{sum:?}");
         let bytes = self.account.bytes_waiting.load(Relaxed);

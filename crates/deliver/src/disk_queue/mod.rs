@@ -71,7 +71,7 @@ use model::{CopyOutcome, Disk, DiskError, Now, OutputAccount, Shed};
 use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::plan::{QueueLimits, WhenFull};
-use crate::queue::{Appended, Entry};
+use crate::queue::{Appended, Entry, Queue};
 use commit::Commit;
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
 use cursor::Cursor;
@@ -289,160 +289,15 @@ impl<D: Disk> DiskQueue<D> {
         Ok((queue, report))
     }
 
-    /// Takes a block at the end, under the limits. See [`Appended`]. Its place is [`DiskQueue::accepted_up_to`] as it
-    /// was before the call.
-    ///
-    /// A block that is larger than the whole bound is shed (`queue_full`). A disk that is full is a full queue: with
-    /// `shed_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
-    /// that fails the block is handed back (`block`) or shed (`disk_failed`).
-    pub fn append(&mut self, block: Block, now: Now) -> Appended {
-        if block.copies == 0 && block.bytes.is_empty() {
-            return Appended::Kept;
-        }
-        self.expire(now);
-        let header =
-            self.header_of(&block).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
-        let Some(header) = header else {
-            self.shed(block, Shed::QueueFull);
-            return Appended::Shed;
-        };
-        while !self.has_room(header.disk_bytes(), u64::from(block.copies)) {
-            let made_room = match self.plan.limits.when_full {
-                WhenFull::Block => return Appended::Full(block),
-                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
-                WhenFull::ShedNewest => false,
-            };
-            if !made_room {
-                self.shed(block, Shed::QueueFull);
-                return Appended::Shed;
-            }
-        }
-        if let Err(error) = self.write(&header, &block, now) {
-            return self.not_written(block, error, now);
-        }
-        self.account.route(u64::from(header.copies), header.copy_bytes);
-        hold(&self.account, header.disk_bytes());
-        Appended::Kept
-    }
-
-    /// Counts a block that the queue never held as routed and shed.
-    pub fn shed(&self, block: Block, reason: Shed) {
-        self.account.pass(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
-    }
-
-    /// Takes out the oldest block that nobody holds. It stays on disk until it is settled. Several may be held at once
-    /// and settled in any order.
-    pub fn pop(&mut self, now: Now) -> Option<Entry> {
-        self.expire(now);
-        while let Some((number, returned)) = self.returned.pop_first() {
-            match returned {
-                Returned::Entry(entry) => {
-                    self.count_returned(entry.copies(), entry.memory_bytes(), false);
-                    return Some(entry);
-                }
-                Returned::Part(part) => {
-                    if let Some(entry) = self.read_again(number, part) {
-                        return Some(entry);
-                    }
-                }
-            }
-        }
-        if self.settlement.len() >= OPEN_RECORDS_MAX {
-            return None;
-        }
-        self.read_next()
-    }
-
-    /// Puts a block back where it came from: it is the next again, and may be shed like any other.
-    pub fn put_back(&mut self, entry: Entry) {
-        self.take_notes();
-        let own = entry.is_of(&self.log);
-        debug_assert!(own, "an entry goes back to the queue that it is from");
-        let Some(number) = entry.number().filter(|_| own) else { return };
-        self.count_returned(entry.copies(), entry.memory_bytes(), true);
-        self.returned.insert(number, Returned::Entry(entry));
-    }
-
-    /// Sheds what is older than `age_max_ms` (`too_old`).
-    pub fn expire(&mut self, now: Now) {
-        self.take_notes();
-        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
-            self.shed_front(Shed::TooOld);
-        }
-    }
-
-    /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
-    pub fn expires_ns(&mut self) -> Option<u64> {
-        if self.plan.limits.age_max_ms == 0 {
-            return None;
-        }
-        let header = self.oldest()?;
-        let age_max_ns = self.plan.limits.age_max_ms.saturating_mul(MS_NS);
-        let wall_ns = self.made_wall_ns(&header).saturating_add(age_max_ns).saturating_add(1);
-        Some(self.mono_ns_of(wall_ns))
-    }
-
     /// Sheds everything that nobody holds.
     pub fn shed_all(&mut self, reason: Shed) {
         self.take_notes();
         while self.shed_front(reason) {}
     }
 
-    /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
-    pub fn has_room(&self, disk_bytes: u64, copies: u64) -> bool {
-        let held = self.account.bytes_waiting.load(Relaxed);
-        let fits = held.saturating_add(disk_bytes) <= self.plan.limits.bytes_max;
-        let waiting = self.account.copies_waiting();
-        let most = self.plan.limits.records_max;
-        // Blocks move as a whole: where nothing waits, one may be larger than the bound.
-        fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
-    }
-
-    /// Copies in the queue, without what is held outside. What is damaged counts until somebody reads there.
-    pub fn copies(&self) -> u64 {
-        self.end.since(self.read).copies + self.returned_copies + self.log.copies_left()
-    }
-
-    /// Bytes on disk of the blocks in the queue, without what is held outside.
-    pub fn bytes(&mut self) -> u64 {
-        self.take_notes();
-        self.end.since(self.read).disk_bytes + self.returned_bytes
-    }
-
-    /// True when no block waits here.
-    pub fn is_empty(&mut self) -> bool {
-        self.take_notes();
-        self.returned.is_empty() && self.read.records >= self.end.records
-    }
-
-    /// Place of the next block: every one before it was accepted.
-    pub fn accepted_up_to(&self) -> Position {
-        Position(self.end.records)
-    }
-
     /// Every block before it is safe or in doubt.
     pub fn safe_up_to(&self) -> Position {
         Position(self.commit.safe_up_to())
-    }
-
-    /// Every block before it has its outcome.
-    pub fn settled_up_to(&mut self) -> Position {
-        self.take_notes();
-        Position(self.settlement.settled().records)
-    }
-
-    /// What is known of a block that was appended. What an earlier run left is in doubt until it has its outcome: it is
-    /// synced with the first job, but that run may have seen a sync fail, after which no other proves anything.
-    pub fn promise(&self, of: Position) -> Promise {
-        let settled = self.settlement.settled().records;
-        if (settled..self.opened_end).contains(&of.0) {
-            return Promise::InDoubt;
-        }
-        #[cfg(test)]
-        if self.canary == Some(Canary::SafeBeforeSync) {
-            return Promise::Safe;
-        }
-        self.commit.promise(of.0, settled)
     }
 
     /// When [`DiskQueue::begin_sync`] is due, monotonic nanoseconds. None while a job runs, or when nothing is to be
@@ -595,6 +450,175 @@ impl<D: Disk> DiskQueue<D> {
     fn wall_ns_of(&self, mono_ns: u64) -> u64 {
         mono_ns.saturating_add(self.opened.wall_ns).saturating_sub(self.opened.mono_ns)
     }
+}
+
+impl<D: Disk> Queue for DiskQueue<D> {
+    /// Takes a block at the end, under the limits. See [`Appended`]. Its place is [`DiskQueue::accepted_up_to`] as it
+    /// was before the call.
+    ///
+    /// A block that is larger than the whole bound is shed (`queue_full`). A disk that is full is a full queue: with
+    /// `shed_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
+    /// that fails the block is handed back (`block`) or shed (`disk_failed`).
+    fn append(&mut self, block: Block, now: Now) -> Appended {
+        if block.copies == 0 && block.bytes.is_empty() {
+            return Appended::Kept;
+        }
+        self.expire(now);
+        let header =
+            self.header_of(&block).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
+        let Some(header) = header else {
+            self.shed(block, Shed::QueueFull);
+            return Appended::Shed;
+        };
+        while !self.has_room(header.disk_bytes(), u64::from(block.copies)) {
+            let made_room = match self.plan.limits.when_full {
+                WhenFull::Block => return Appended::Full(block),
+                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
+                WhenFull::ShedNewest => false,
+            };
+            if !made_room {
+                self.shed(block, Shed::QueueFull);
+                return Appended::Shed;
+            }
+        }
+        if let Err(error) = self.write(&header, &block, now) {
+            return self.not_written(block, error, now);
+        }
+        self.account.route(u64::from(header.copies), header.copy_bytes);
+        hold(&self.account, header.disk_bytes());
+        Appended::Kept
+    }
+
+    /// Counts a block that the queue never held as routed and shed.
+    fn shed(&self, block: Block, reason: Shed) {
+        self.account.pass(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
+    }
+
+    /// Takes out the oldest block that nobody holds. It stays on disk until it is settled. Several may be held at once
+    /// and settled in any order.
+    fn pop(&mut self, now: Now) -> Option<Entry> {
+        self.expire(now);
+        while let Some((number, returned)) = self.returned.pop_first() {
+            match returned {
+                Returned::Entry(entry) => {
+                    self.count_returned(entry.copies(), entry.memory_bytes(), false);
+                    return Some(entry);
+                }
+                Returned::Part(part) => {
+                    if let Some(entry) = self.read_again(number, part) {
+                        return Some(entry);
+                    }
+                }
+            }
+        }
+        if self.settlement.len() >= OPEN_RECORDS_MAX {
+            return None;
+        }
+        self.read_next()
+    }
+
+    /// Puts a block back where it came from: it is the next again, and may be shed like any other.
+    fn put_back(&mut self, entry: Entry) {
+        self.take_notes();
+        let own = entry.is_of(&self.log);
+        debug_assert!(own, "an entry goes back to the queue that it is from");
+        let Some(number) = entry.number().filter(|_| own) else { return };
+        self.count_returned(entry.copies(), entry.memory_bytes(), true);
+        self.returned.insert(number, Returned::Entry(entry));
+    }
+
+    /// Sheds what is older than `age_max_ms` (`too_old`).
+    fn expire(&mut self, now: Now) {
+        self.take_notes();
+        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
+            self.shed_front(Shed::TooOld);
+        }
+    }
+
+    /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
+    fn expires_ns(&mut self) -> Option<u64> {
+        if self.plan.limits.age_max_ms == 0 {
+            return None;
+        }
+        let header = self.oldest()?;
+        let age_max_ns = self.plan.limits.age_max_ms.saturating_mul(MS_NS);
+        let wall_ns = self.made_wall_ns(&header).saturating_add(age_max_ns).saturating_add(1);
+        Some(self.mono_ns_of(wall_ns))
+    }
+
+    /// True when no block waits here.
+    fn is_empty(&mut self) -> bool {
+        self.take_notes();
+        self.returned.is_empty() && self.read.records >= self.end.records
+    }
+
+    /// Copies in the queue, without what is held outside. What is damaged counts until somebody reads there.
+    fn copies(&self) -> u64 {
+        self.end.since(self.read).copies + self.returned_copies + self.log.copies_left()
+    }
+
+    /// Bytes on disk of the blocks in the queue, without what is held outside.
+    fn bytes(&mut self) -> u64 {
+        self.take_notes();
+        self.end.since(self.read).disk_bytes + self.returned_bytes
+    }
+
+    /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
+    fn has_room(&self, disk_bytes: u64, copies: u64) -> bool {
+        let held = self.account.bytes_waiting.load(Relaxed);
+        let fits = held.saturating_add(disk_bytes) <= self.plan.limits.bytes_max;
+        let waiting = self.account.copies_waiting();
+        let most = self.plan.limits.records_max;
+        // Blocks move as a whole: where nothing waits, one may be larger than the bound.
+        fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
+    }
+
+    /// Place of the next block: every one before it was accepted.
+    fn accepted_up_to(&self) -> Position {
+        Position(self.end.records)
+    }
+
+    /// Every block before it has its outcome.
+    fn settled_up_to(&mut self) -> Position {
+        self.take_notes();
+        Position(self.settlement.settled().records)
+    }
+
+    /// What is known of a block that was appended. What an earlier run left is in doubt until it has its outcome: it is
+    /// synced with the first job, but that run may have seen a sync fail, after which no other proves anything.
+    fn promise(&mut self, of: Position) -> Promise {
+        let settled = self.settlement.settled().records;
+        if (settled..self.opened_end).contains(&of.0) {
+            return Promise::InDoubt;
+        }
+        #[cfg(test)]
+        if self.canary == Some(Canary::SafeBeforeSync) {
+            return Promise::Safe;
+        }
+        self.commit.promise(of.0, settled)
+    }
+
+    fn oldest_ns(&mut self) -> Option<u64> {
+        self.take_notes();
+        let header = self.oldest()?;
+        Some(self.mono_ns_of(self.made_wall_ns(&header)))
+    }
+
+    fn front_bytes(&mut self) -> Option<u64> {
+        self.take_notes();
+        self.oldest().map(|header| header.disk_bytes())
+    }
+
+    fn limits(&self) -> QueueLimits {
+        self.plan.limits
+    }
+
+    fn set_limits(&mut self, limits: QueueLimits) {
+        self.plan.limits = limits;
+    }
+
+    /// Nothing to do: the disk keeps all of it.
+    fn leave(&mut self) {}
 }
 
 fn hold(account: &OutputAccount, disk_bytes: u64) {

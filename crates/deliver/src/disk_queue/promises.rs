@@ -9,6 +9,7 @@ use super::faulty_disk::FaultyDisk;
 use super::format::{RecordHeader, SegmentHeader, Totals, segment_name};
 use super::{DiskQueue, DiskQueuePlan};
 use crate::block::Block;
+use crate::queue::Queue;
 
 const QUEUE_ID: u64 = 0x5eed_0000_0000_0001;
 

@@ -67,7 +67,7 @@ impl Ticket {
     }
 
     /// The entry is gone: settled whole, or with a part that still waits.
-    pub(crate) fn hand_in(self, left: Option<Part>) {
+    pub(crate) fn hand_in(&self, left: Option<Part>) {
         self.log.notes().push((self.number, left));
     }
 }

@@ -3,7 +3,7 @@
 use super::faulty_disk::{Faults, FaultyDisk};
 use super::*;
 
-type Queue = DiskQueue<FaultyDisk>;
+type Queued = DiskQueue<FaultyDisk>;
 
 const MS: u64 = MS_NS;
 
@@ -15,7 +15,7 @@ fn plan(segment_bytes: u64) -> DiskQueuePlan {
     DiskQueuePlan { segment_bytes, ..DiskQueuePlan::default() }
 }
 
-fn open(disk: &FaultyDisk, plan: DiskQueuePlan) -> (Queue, Recovery) {
+fn open(disk: &FaultyDisk, plan: DiskQueuePlan) -> (Queued, Recovery) {
     DiskQueue::open(disk.clone(), plan, Arc::default(), 77, at_ms(0)).expect("the disk lists its names")
 }
 
@@ -23,7 +23,7 @@ fn block(text: &str) -> Block {
     Block::lines(text.as_bytes().to_vec(), text.matches('\n').count() as u32, at_ms(0).mono_ns)
 }
 
-fn append(queue: &mut Queue, text: &str) {
+fn append(queue: &mut Queued, text: &str) {
     assert_eq!(queue.append(block(text), at_ms(0)), Appended::Kept, "{text:?}");
     check(queue, 0);
 }
@@ -32,13 +32,13 @@ fn text(entry: &Entry) -> String {
     String::from_utf8(entry.block().bytes.to_vec()).expect("ASCII")
 }
 
-fn check(queue: &Queue, held: u64) {
+fn check(queue: &Queued, held: u64) {
     let sum = queue.account().sum(queue.copies() + held);
     assert!(sum.holds(), "{sum:?}");
     assert_eq!(queue.account().copies_waiting(), queue.copies() + held);
 }
 
-fn drain(queue: &mut Queue) -> Vec<String> {
+fn drain(queue: &mut Queued) -> Vec<String> {
     let mut texts = Vec::new();
     while let Some(entry) = queue.pop(at_ms(0)) {
         texts.push(text(&entry));
@@ -50,7 +50,7 @@ fn drain(queue: &mut Queue) -> Vec<String> {
     texts
 }
 
-fn sync(queue: &mut Queue, disk: &FaultyDisk) -> Option<Synced> {
+fn sync(queue: &mut Queued, disk: &FaultyDisk) -> Option<Synced> {
     let job = queue.begin_last_sync()?;
     Some(queue.on_synced(job.perform(disk)))
 }

@@ -13,7 +13,7 @@ use super::scan::DamageKind;
 use super::{DiskQueue, Segment};
 use crate::block::Block;
 use crate::plan::WhenFull;
-use crate::queue::Appended;
+use crate::queue::{Appended, Queue};
 
 /// Names that are tried for a new segment: others may have put files there.
 const NAMES_MAX: usize = 1000;

@@ -20,12 +20,12 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Now, OutputAccount, Shed};
+use model::{CopyOutcome, Now, OutputAccount};
 
 use crate::endpoint::{EndpointState, Failure, Health, News};
 use crate::pause::{Backoff, earliest};
 use crate::plan::FilePlan;
-use crate::queue::{Entry, MemoryQueue};
+use crate::queue::{Entry, Queue};
 
 /// What the binary has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl FileSender {
     }
 
     /// What to do next. `queue` must be the same at each call.
-    pub fn poll(&mut self, queue: &mut MemoryQueue, now: Now) -> FileAction<'_> {
+    pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> FileAction<'_> {
         queue.expire(now);
         let Phase::Open { size } = self.phase else { return self.poll_closed(queue, now) };
         if self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
@@ -139,7 +139,7 @@ impl FileSender {
         FileAction::Close
     }
 
-    fn poll_closed(&mut self, queue: &mut MemoryQueue, now: Now) -> FileAction<'static> {
+    fn poll_closed(&mut self, queue: &mut impl Queue, now: Now) -> FileAction<'static> {
         let Phase::Closed { retry_ns } = self.phase else { return FileAction::Idle };
         // A block that was not cut inside a record may be shed like any other meanwhile.
         if let Some((entry, _)) = self.held.take_if(|(entry, written)| entry.settled == *written) {
@@ -252,12 +252,13 @@ impl FileSender {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever waits is shed (`stopped`).
-    pub fn finish_stop(&mut self, queue: &mut MemoryQueue, now: Now) {
+    /// Ends it now: whatever waits goes back to the queue, which keeps it for the next run or sheds it (`stopped`): see
+    /// [`Queue::leave`].
+    pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         if let Some((entry, _)) = self.held.take() {
-            entry.settle(CopyOutcome::Shed(Shed::Stopped));
+            queue.put_back(entry);
         }
-        queue.shed_all(Shed::Stopped);
+        queue.leave();
         self.stop(now);
     }
 
@@ -286,7 +287,7 @@ impl FileSender {
         self.health.take_news()
     }
 
-    fn take_next(&mut self, queue: &mut MemoryQueue, now: Now) {
+    fn take_next(&mut self, queue: &mut impl Queue, now: Now) {
         while self.held.is_none() {
             let Some(entry) = queue.pop(now) else { return };
             if entry.settled >= entry.block().bytes.len() {

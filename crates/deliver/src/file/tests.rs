@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use model::SECOND_NS;
+use model::{SECOND_NS, Shed};
 use proptest::prelude::*;
 
 use super::*;
 use crate::endpoint::Status;
 use crate::plan::QueueLimits;
-use crate::queue::{Appended, Block};
+use crate::queue::{Appended, Block, MemoryQueue};
 
 /// A directory with the written file (number 0) and its rotated ones, and the sender that fills it.
 struct World {
@@ -87,14 +87,14 @@ impl World {
         while self.step(usize::MAX) {}
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
         let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
         assert!(sum.holds(), "{sum:?}");
         let bytes = self.account.bytes_waiting.load(Relaxed);
         assert_eq!(bytes, self.queue.bytes() + self.sender.waiting_bytes());
     }
 
-    fn delivered(&self) -> u64 {
+    fn delivered(&mut self) -> u64 {
         self.check();
         self.account.sum(0).delivered
     }

@@ -6,6 +6,8 @@
 //! Invariant: every block that was appended is counted as routed, and each of its copies is settled once: by the
 //! sender, or here when it is shed. What a sender holds still counts against the bound.
 
+mod front;
+mod kinds;
 #[cfg(test)]
 mod tests;
 
@@ -16,8 +18,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::{CopyOutcome, Now, OutputAccount, Shed};
 
 pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
-use crate::disk_queue::{Part, SettleLog, Ticket};
+use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
 use crate::plan::{QueueLimits, WhenFull};
+use front::SettledFront;
+pub use kinds::{OutputQueue, Queue};
 
 /// What became of a block.
 #[must_use = "a block that was not taken must be kept or shed by the caller"]
@@ -49,8 +53,16 @@ pub struct Entry {
     bytes_left: u64,
     memory_bytes: u64,
     account: Arc<OutputAccount>,
-    /// For a block that a disk keeps: what is not settled when the entry is dropped waits there.
-    ticket: Option<Ticket>,
+    home: Home,
+}
+
+/// Where an entry belongs.
+#[derive(Debug)]
+enum Home {
+    /// In memory: its number there, and who is told when it ends.
+    Memory(u64, Arc<SettledFront>),
+    /// A disk keeps it: what is not settled when the entry is dropped waits there.
+    Disk(Ticket),
 }
 
 impl Entry {
@@ -73,21 +85,24 @@ impl Entry {
             block,
             memory_bytes: disk_bytes,
             account: Arc::clone(account),
-            ticket: Some(ticket),
+            home: Home::Disk(ticket),
         }
     }
 
     /// Number of the record on disk, if that is where it is from.
     pub(crate) fn number(&self) -> Option<u64> {
-        self.ticket.as_ref().map(Ticket::number)
+        match &self.home {
+            Home::Memory(..) => None,
+            Home::Disk(ticket) => Some(ticket.number()),
+        }
     }
 
     /// True for an entry of the disk queue that owns `log`.
     pub(crate) fn is_of(&self, log: &Arc<SettleLog>) -> bool {
-        self.ticket.as_ref().is_some_and(|ticket| ticket.is_of(log))
+        matches!(&self.home, Home::Disk(ticket) if ticket.is_of(log))
     }
 
-    fn new(block: Block, account: &Arc<OutputAccount>) -> Entry {
+    fn new(block: Block, account: &Arc<OutputAccount>, number: u64, front: &Arc<SettledFront>) -> Entry {
         let memory_bytes = block.memory_bytes();
         let bytes_left = block.copy_bytes();
         account.route(u64::from(block.copies), bytes_left);
@@ -103,7 +118,7 @@ impl Entry {
             bytes_left,
             memory_bytes,
             account: Arc::clone(account),
-            ticket: None,
+            home: Home::Memory(number, Arc::clone(front)),
         }
     }
 
@@ -171,22 +186,26 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            let part = (self.copies_left > 0).then_some(Part {
+        let part = match &self.home {
+            Home::Memory(..) => {
+                self.settle_left(CopyOutcome::Shed(Shed::Stopped));
+                None
+            }
+            Home::Disk(_) => (self.copies_left > 0).then_some(Part {
                 settled: self.settled,
                 written_before: self.written_before,
                 packets_done: self.packets_done,
                 copies_left: self.copies_left,
                 bytes_left: self.bytes_left,
-            });
-            if part.is_none() {
-                self.account.bytes_waiting.fetch_sub(self.memory_bytes, Relaxed);
-            }
-            ticket.hand_in(part);
-            return;
+            }),
+        };
+        if part.is_none() {
+            self.account.bytes_waiting.fetch_sub(self.memory_bytes, Relaxed);
         }
-        self.settle_left(CopyOutcome::Shed(Shed::Stopped));
-        self.account.bytes_waiting.fetch_sub(self.memory_bytes, Relaxed);
+        match &self.home {
+            Home::Memory(number, front) => front.done(*number),
+            Home::Disk(ticket) => ticket.hand_in(part),
+        }
     }
 }
 
@@ -198,19 +217,60 @@ pub struct MemoryQueue {
     entries: VecDeque<Entry>,
     bytes: u64,
     copies: u64,
+    /// Blocks that it ever took.
+    appended: u64,
+    front: Arc<SettledFront>,
 }
 
 impl MemoryQueue {
     /// An empty queue of the output that owns `account`.
     pub fn new(limits: QueueLimits, account: Arc<OutputAccount>) -> MemoryQueue {
-        MemoryQueue { limits, account, entries: VecDeque::new(), bytes: 0, copies: 0 }
+        MemoryQueue {
+            limits,
+            account,
+            entries: VecDeque::new(),
+            bytes: 0,
+            copies: 0,
+            appended: 0,
+            front: Arc::default(),
+        }
     }
 
+    /// Sheds everything that waits here (`stopped`, or another reason).
+    pub fn shed_all(&mut self, reason: Shed) {
+        while self.shed_front(reason) {}
+    }
+
+    /// Blocks in the queue.
+    pub fn blocks(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The account that its blocks are counted in.
+    pub fn account(&self) -> &Arc<OutputAccount> {
+        &self.account
+    }
+
+    fn pop_front(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.bytes -= entry.memory_bytes;
+        self.copies -= entry.copies();
+        Some(entry)
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        let Some(entry) = self.pop_front() else { return false };
+        entry.settle(CopyOutcome::Shed(reason));
+        true
+    }
+}
+
+impl Queue for MemoryQueue {
     /// Takes a block at the end, under the limits. See [`Appended`].
     ///
     /// A block that is larger than the whole bound is shed (`queue_full`) whatever `when_full` says: it would
     /// never fit. So is one that finds the bound taken up by what is on the way to the endpoint.
-    pub fn append(&mut self, block: Block, now: Now) -> Appended {
+    fn append(&mut self, block: Block, now: Now) -> Appended {
         if block.copies == 0 && block.bytes.is_empty() {
             return Appended::Kept;
         }
@@ -231,7 +291,8 @@ impl MemoryQueue {
                 return Appended::Shed;
             }
         }
-        let entry = Entry::new(block, &self.account);
+        let entry = Entry::new(block, &self.account, self.appended, &self.front);
+        self.appended += 1;
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
         self.entries.push_back(entry);
@@ -239,43 +300,63 @@ impl MemoryQueue {
     }
 
     /// Counts a block that the queue never held as routed and shed.
-    pub fn shed(&self, block: Block, reason: Shed) {
+    fn shed(&self, block: Block, reason: Shed) {
         self.account.pass(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
     }
 
     /// Takes the oldest block out. Its memory counts against the bound until it is settled.
-    pub fn pop(&mut self, now: Now) -> Option<Entry> {
+    fn pop(&mut self, now: Now) -> Option<Entry> {
         self.expire(now);
         self.pop_front()
     }
 
     /// Puts a block back where it came from: it is the oldest again, and may be shed like any other.
-    pub fn put_back(&mut self, entry: Entry) {
-        debug_assert!(entry.ticket.is_none(), "an entry goes back to the queue that it is from");
+    fn put_back(&mut self, entry: Entry) {
+        debug_assert!(entry.number().is_none(), "an entry goes back to the queue that it is from");
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
         self.entries.push_front(entry);
     }
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
-    pub fn expire(&mut self, now: Now) {
+    fn expire(&mut self, now: Now) {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.shed_front(Shed::TooOld);
         }
     }
 
     /// When the oldest block becomes too old, monotonic nanoseconds. None when it never does.
-    pub fn expires_ns(&self) -> Option<u64> {
+    fn expires_ns(&mut self) -> Option<u64> {
         self.oldest_ns().and_then(|at_ns| self.limits.expires_ns(at_ns))
     }
 
-    /// Sheds everything that waits here (`stopped`, or another reason).
-    pub fn shed_all(&mut self, reason: Shed) {
-        while self.shed_front(reason) {}
+    /// When the oldest block in the queue was made.
+    fn oldest_ns(&mut self) -> Option<u64> {
+        self.entries.front().map(|entry| entry.block.at_ns)
+    }
+
+    /// Memory of the oldest block.
+    fn front_bytes(&mut self) -> Option<u64> {
+        self.entries.front().map(|entry| entry.memory_bytes)
+    }
+
+    /// True when nothing waits here.
+    fn is_empty(&mut self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Copies in the queue, without what its sender holds.
+    fn copies(&self) -> u64 {
+        self.copies
+    }
+
+    /// Bytes of memory in the queue, without what its sender holds.
+    fn bytes(&mut self) -> u64 {
+        self.bytes
     }
 
     /// True when a block of `copies` that holds `memory_bytes` would fit now.
-    pub fn has_room(&self, memory_bytes: u64, copies: u64) -> bool {
+    fn has_room(&self, memory_bytes: u64, copies: u64) -> bool {
         let held = self.account.bytes_waiting.load(Relaxed);
         let fits = held.saturating_add(memory_bytes) <= self.limits.bytes_max;
         let waiting = self.account.copies_waiting();
@@ -284,61 +365,29 @@ impl MemoryQueue {
         fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
     }
 
-    /// Bytes of memory in the queue, without what its sender holds.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Copies in the queue, without what its sender holds.
-    pub fn copies(&self) -> u64 {
-        self.copies
-    }
-
-    /// Blocks in the queue.
-    pub fn blocks(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// True when nothing waits here.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// When the oldest block in the queue was made.
-    pub fn oldest_ns(&self) -> Option<u64> {
-        self.entries.front().map(|entry| entry.block.at_ns)
-    }
-
     /// The bounds.
-    pub fn limits(&self) -> QueueLimits {
+    fn limits(&self) -> QueueLimits {
         self.limits
     }
 
     /// Sets other bounds. They apply from the next call on; a smaller `bytes_max` sheds nothing by itself.
-    pub fn set_limits(&mut self, limits: QueueLimits) {
+    fn set_limits(&mut self, limits: QueueLimits) {
         self.limits = limits;
     }
 
-    /// The account that its blocks are counted in.
-    pub fn account(&self) -> &Arc<OutputAccount> {
-        &self.account
+    fn leave(&mut self) {
+        self.shed_all(Shed::Stopped);
     }
 
-    /// Memory of the oldest block.
-    pub(crate) fn front_memory_bytes(&self) -> Option<u64> {
-        self.entries.front().map(|entry| entry.memory_bytes)
+    fn accepted_up_to(&self) -> Position {
+        Position(self.appended)
     }
 
-    fn pop_front(&mut self) -> Option<Entry> {
-        let entry = self.entries.pop_front()?;
-        self.bytes -= entry.memory_bytes;
-        self.copies -= entry.copies();
-        Some(entry)
+    fn settled_up_to(&mut self) -> Position {
+        Position(self.front.settled())
     }
 
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        let Some(entry) = self.pop_front() else { return false };
-        entry.settle(CopyOutcome::Shed(reason));
-        true
+    fn promise(&mut self, of: Position) -> Promise {
+        if of < self.settled_up_to() { Promise::Safe } else { Promise::Accepted }
     }
 }

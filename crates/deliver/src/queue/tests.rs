@@ -23,7 +23,7 @@ fn queue_of(bytes_max: u64, when_full: WhenFull, age_max_ms: u64) -> MemoryQueue
     )
 }
 
-fn check(queue: &MemoryQueue, held: &[&Entry]) {
+fn check(queue: &mut MemoryQueue, held: &[&Entry]) {
     let held_copies: u64 = held.iter().map(|entry| entry.copies()).sum();
     let sum = queue.account().sum(queue.copies() + held_copies);
     assert!(sum.holds(), "{sum:?}");
@@ -59,7 +59,7 @@ fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
         assert_eq!(queue.account().shed(Shed::QueueFull), shed, "{when_full:?} {bytes}");
         assert_eq!(queue.oldest_ns(), Some(oldest_ms * MS), "{when_full:?} {bytes}");
         assert!(queue.bytes() <= 1000);
-        check(&queue, &[]);
+        check(&mut queue, &[]);
     }
 }
 
@@ -70,7 +70,7 @@ fn a_block_larger_than_the_whole_bound_is_shed_and_sheds_no_other() {
         assert_eq!(queue.append(block_of(300, 1, at_ms(0)), at_ms(0)), Appended::Kept);
         assert_eq!(queue.append(block_of(1001, 7, at_ms(0)), at_ms(0)), Appended::Shed, "{when_full:?}");
         assert_eq!((queue.copies(), queue.account().shed(Shed::QueueFull)), (1, 7), "{when_full:?}");
-        check(&queue, &[]);
+        check(&mut queue, &[]);
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(1000, 7, at_ms(0)), at_ms(0)), Appended::Kept, "{when_full:?}");
     }
@@ -87,12 +87,12 @@ fn what_is_on_the_way_counts_against_the_bound() {
         let appended = queue.append(block_of(401, 1, at_ms(0)), at_ms(0));
         assert!(!matches!(appended, Appended::Kept), "{when_full:?}");
         assert_eq!(queue.account().shed(Shed::QueueFull), want_shed, "{when_full:?}");
-        check(&queue, &[&entry]);
+        check(&mut queue, &[&entry]);
         assert_eq!(queue.append(block_of(400, 1, at_ms(0)), at_ms(0)), Appended::Kept);
-        check(&queue, &[&entry]);
+        check(&mut queue, &[&entry]);
         entry.settle(CopyOutcome::Delivered);
         assert!(queue.has_room(600, 1));
-        check(&queue, &[]);
+        check(&mut queue, &[]);
     }
 }
 
@@ -106,7 +106,7 @@ fn copies_are_bounded_and_a_block_alone_may_be_larger() {
         }
         assert_eq!((queue.copies(), queue.account().shed(Shed::QueueFull)), (kept, shed), "{when_full:?}");
         assert_eq!(queue.account().copies_waiting_high(), 10, "{when_full:?}");
-        check(&queue, &[]);
+        check(&mut queue, &[]);
         queue.shed_all(Shed::Stopped);
         assert_eq!(queue.append(block_of(300, 11, at_ms(0)), at_ms(0)), Appended::Kept, "{when_full:?}");
     }
@@ -117,7 +117,7 @@ fn copies_are_bounded_and_a_block_alone_may_be_larger() {
     let entry = queue.pop(at_ms(0)).expect("one block waits");
     assert!(matches!(queue.append(block_of(300, 3, at_ms(0)), at_ms(0)), Appended::Full(_)));
     assert_eq!(queue.append(block_of(300, 2, at_ms(0)), at_ms(0)), Appended::Kept);
-    check(&queue, &[&entry]);
+    check(&mut queue, &[&entry]);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_full_block_may_be_tried_again_or_shed() {
     assert_eq!(queue.append(block, at_ms(2)), Appended::Kept);
     queue.shed(block_of(1000, 7, at_ms(3)), Shed::QueueFull);
     assert_eq!((queue.account().shed(Shed::QueueFull), queue.copies()), (7, 5));
-    check(&queue, &[]);
+    check(&mut queue, &[]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn too_old_blocks_are_shed_and_the_moment_is_known() {
         let expires_ns = queue.expires_ns();
         assert_eq!(expires_ns.is_some(), age_max_ms > 0 && left > 0);
         assert!(expires_ns.is_none_or(|at_ns| at_ns > time_ms * MS));
-        check(&queue, &[]);
+        check(&mut queue, &[]);
     }
 }
 
@@ -159,7 +159,7 @@ fn age_applies_at_each_call_that_has_the_time() {
     assert_eq!(queue.append(block_of(500, 1, at_ms(11)), at_ms(11)), Appended::Kept, "the old one made room");
     assert!(queue.pop(at_ms(22)).is_none());
     assert_eq!(queue.account().shed(Shed::TooOld), 2);
-    check(&queue, &[]);
+    check(&mut queue, &[]);
 }
 
 #[test]
@@ -172,14 +172,14 @@ fn what_is_put_back_is_the_oldest_again_and_keeps_what_is_settled() {
     }
     let mut entry = queue.pop(at_ms(3)).expect("two blocks");
     assert_eq!(entry.delivered_up_to(3), 1);
-    check(&queue, &[&entry]);
+    check(&mut queue, &[&entry]);
     queue.put_back(entry);
     assert_eq!((queue.copies(), queue.oldest_ns()), (2, Some(MS)));
-    check(&queue, &[]);
+    check(&mut queue, &[]);
     assert!(queue.shed_front(Shed::QueueFull));
     let sum = queue.account().sum(queue.copies());
     assert_eq!((sum.delivered, sum.shed, sum.waiting), (1, 1, 1));
-    check(&queue, &[]);
+    check(&mut queue, &[]);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn dropped_entries_and_queues_leave_no_copy_without_outcome() {
         assert_eq!(queue.append(block_of(500, 2, at_ms(0)), at_ms(0)), Appended::Kept);
     }
     drop(queue.pop(at_ms(0)));
-    check(&queue, &[]);
+    check(&mut queue, &[]);
     let account = Arc::clone(queue.account());
     drop(queue);
     let sum = account.sum(0);

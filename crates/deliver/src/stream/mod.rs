@@ -32,12 +32,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Now, OutputAccount, SECOND_NS, Shed};
+use model::{CopyOutcome, Now, OutputAccount, SECOND_NS};
 
 use crate::endpoint::{EndpointState, Failure, Health, News};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
-use crate::queue::{Entry, MemoryQueue};
+use crate::queue::{Entry, Queue};
 
 /// Most bytes (memory of their blocks) between the queue and the peer's acknowledgement. A sender stays below
 /// half of its queue's bound as well; a single block may always be on the way.
@@ -168,7 +168,7 @@ impl StreamSender {
     }
 
     /// What to do next. `queue` must be the same at each call.
-    pub fn poll(&mut self, queue: &mut MemoryQueue, now: Now) -> Action<'_> {
+    pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> Action<'_> {
         queue.expire(now);
         match self.phase {
             Phase::Down { retry_ns } => self.poll_down(retry_ns, queue, now),
@@ -178,7 +178,7 @@ impl StreamSender {
         }
     }
 
-    fn poll_down(&mut self, retry_ns: u64, queue: &mut MemoryQueue, now: Now) -> Action<'static> {
+    fn poll_down(&mut self, retry_ns: u64, queue: &mut impl Queue, now: Now) -> Action<'static> {
         self.hand_back(queue);
         queue.expire(now);
         let nothing_waits = queue.is_empty();
@@ -201,7 +201,7 @@ impl StreamSender {
         Action::Connect
     }
 
-    fn poll_connecting(&mut self, deadline_ns: u64, queue: &MemoryQueue, now: Now) -> Action<'static> {
+    fn poll_connecting(&mut self, deadline_ns: u64, queue: &mut impl Queue, now: Now) -> Action<'static> {
         if self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
             return self.close_stopped(now);
         }
@@ -212,7 +212,7 @@ impl StreamSender {
         Action::WaitUntil(earliest(deadline_ns, [self.stop_ns, queue.expires_ns()]))
     }
 
-    fn poll_up(&mut self, queue: &mut MemoryQueue, now: Now) -> Action<'_> {
+    fn poll_up(&mut self, queue: &mut impl Queue, now: Now) -> Action<'_> {
         let at_rest = self.held.is_empty() && queue.is_empty();
         if at_rest {
             // Nothing is left that could prove the endpoint good: that it could be reached must do.
@@ -326,13 +326,13 @@ impl StreamSender {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever waits or is not known to have arrived is shed (`stopped`).
-    pub fn finish_stop(&mut self, queue: &mut MemoryQueue, now: Now) {
+    /// Ends it now: whatever waits or is not known to have arrived goes back to the queue, which keeps it for the next
+    /// run or sheds it (`stopped`): see [`Queue::leave`].
+    pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.hand_back(queue);
-        queue.shed_all(Shed::Stopped);
+        queue.leave();
         self.phase = Phase::Stopped;
         self.health.stop(now);
-        debug_assert!(self.held_copies == 0 && queue.copies() == 0, "nothing waits after a stop");
     }
 
     /// When to poll next although nothing happened; also while a `Write` waits for the socket.
@@ -388,9 +388,9 @@ impl StreamSender {
     }
 
     /// Takes the next block that has bytes, if the bound on what is on the way allows it.
-    fn take_next(&mut self, queue: &mut MemoryQueue, now: Now) {
+    fn take_next(&mut self, queue: &mut impl Queue, now: Now) {
         let bytes_max = IN_FLIGHT_BYTES_MAX.min(queue.limits().bytes_max / 2);
-        while let Some(next_bytes) = queue.front_memory_bytes() {
+        while let Some(next_bytes) = queue.front_bytes() {
             if self.held_bytes > 0 && self.held_bytes.saturating_add(next_bytes) > bytes_max {
                 return;
             }
@@ -470,7 +470,7 @@ impl StreamSender {
     }
 
     /// Gives what is held back to the queue, oldest in front. Its settled front stays settled.
-    fn hand_back(&mut self, queue: &mut MemoryQueue) {
+    fn hand_back(&mut self, queue: &mut impl Queue) {
         while let Some(held) = self.held.pop_back() {
             queue.put_back(held.entry);
         }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::{QueueLimits, WhenFull};
-use crate::queue::{Appended, Block, BlockForm};
+use crate::queue::{Appended, Block, BlockForm, MemoryQueue};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -209,7 +209,7 @@ impl Sim {
         }
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
         let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
         assert!(sum.holds(), "{sum:?}");
         let bytes = self.account.bytes_waiting.load(Relaxed);

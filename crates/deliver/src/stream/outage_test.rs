@@ -1,8 +1,10 @@
 //! Outages as stories: an endpoint away for ten minutes, and one dead endpoint among five.
 
+use model::Shed;
+
 use super::*;
 use crate::plan::{QueueLimits, WhenFull};
-use crate::queue::{Appended, Block};
+use crate::queue::{Appended, Block, MemoryQueue};
 
 const WINDOW_S: u64 = 10;
 const LINES: u64 = 100;

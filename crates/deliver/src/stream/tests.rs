@@ -1,9 +1,11 @@
 //! One sender's transitions, one table or story each.
 
+use model::Shed;
+
 use super::*;
 use crate::endpoint::Status;
 use crate::plan::QueueLimits;
-use crate::queue::{Appended, Block};
+use crate::queue::{Appended, Block, MemoryQueue};
 
 pub(super) const MS: u64 = 1_000_000;
 

@@ -16,6 +16,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deliver::queue::Queue;
 use model::OutputId;
 
 use self::traffic::Traffic;
@@ -296,7 +297,7 @@ impl Storm {
         self.world.advance(90_000 * MS_NS)?;
         self.check()?;
         let now = self.world.now;
-        for outlet in &self.world.outlets {
+        for outlet in &mut self.world.outlets {
             let age_ns = outlet.queue.oldest_ns().map_or(0, |made_ns| now.mono_ns - made_ns);
             if age_ns > 60_000 * MS_NS {
                 let waiting = outlet.waiting();

@@ -16,7 +16,7 @@ pub(crate) mod source;
 use std::sync::Arc;
 
 use config::plan::Plan;
-use deliver::queue::Block;
+use deliver::queue::{Block, Queue};
 use model::{Kind, Now, Outcome, OutputId, OutputSum, SECOND_NS, Shed, SourceId, SourceSum, Span};
 use pipeline::{Accounts, Exchange, Routed, SeriesRow, Shard, laid_over};
 

@@ -12,7 +12,7 @@ use config::plan::{OutputKind, OutputPlan, PacketsPlan};
 use deliver::datagram::{DatagramAction, DatagramSender};
 use deliver::file::{FileAction, FileSender};
 use deliver::plan::FilePlan;
-use deliver::queue::{Appended, Block, MemoryQueue};
+use deliver::queue::{Appended, Block, MemoryQueue, Queue};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
 use model::{Now, OutputAccount, Shed};
@@ -100,7 +100,7 @@ impl Outlet {
 
     /// As the daemon's: true when a batch of so much would be taken without losing anything.
     pub(crate) fn takes(&self, bytes: u64, records: u64) -> bool {
-        let nothing_waits = self.queue.is_empty() && self.account.copies_waiting() == 0;
+        let nothing_waits = self.account.copies_waiting() == 0;
         nothing_waits || self.queue.has_room(bytes, records)
     }
 

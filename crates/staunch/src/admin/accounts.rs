@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
+use deliver::queue::Queue;
 use model::{Losses, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deliver::plan::QueueLimits;
-use deliver::queue::{Appended, Block, MemoryQueue};
+use deliver::queue::{Appended, Block, MemoryQueue, Queue};
 use deliver::{EndpointState, Status};
 use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Plan;
+use deliver::queue::Queue;
 use model::{OutputId, SECOND_NS};
 use pipeline::laid_over;
 

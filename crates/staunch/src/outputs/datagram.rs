@@ -46,7 +46,7 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
             Next::Rest => driver.rest().await,
         }
     }
-    driver.sender.finish_stop(&mut driver.outlet.queue(), Clock::now());
+    driver.sender.finish_stop(&mut *driver.outlet.queue(), Clock::now());
     publish(&driver.outlet, 0, 0, driver.sender.state());
     driver.outlet.set_ended();
 }
@@ -112,7 +112,7 @@ impl Driver {
         }
         for _call in 0..CALLS_MAX {
             let packets_max = self.lanes.pick(now);
-            let action = self.sender.poll(&mut self.outlet.queue(), packets_max, now);
+            let action = self.sender.poll(&mut *self.outlet.queue(), packets_max, now);
             match action {
                 DatagramAction::Open => {
                     self.opening = true;

@@ -58,7 +58,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
             outlet.wait(pause.min(NAP));
         }
     }
-    sender.finish_stop(&mut outlet.queue(), Clock::now());
+    sender.finish_stop(&mut *outlet.queue(), Clock::now());
     publish(outlet, 0, 0, sender.state());
     outlet.set_ended();
 }
@@ -71,7 +71,7 @@ fn step(
     open: &mut Option<Open>,
 ) -> (Option<Duration>, Option<io::Error>) {
     let now = Clock::now();
-    let action = sender.poll(&mut outlet.queue(), now);
+    let action = sender.poll(&mut *outlet.queue(), now);
     let done = match action {
         FileAction::Open => open_place(place).map(|(opened, size)| {
             *open = Some(opened);

@@ -95,7 +95,7 @@ pub async fn run(
             turns.remember(&link);
         }
     }
-    sender.finish_stop(&mut outlet.queue(), Clock::now());
+    sender.finish_stop(&mut *outlet.queue(), Clock::now());
     publish(&outlet, 0, 0, sender.state());
     outlet.set_ended();
 }
@@ -113,7 +113,7 @@ fn report_acks(sender: &mut StreamSender, link: &Link) {
 /// Does what the sender says. `None`: go on at once; `Some(true)`: wait, also for room in the socket.
 fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link) -> Option<bool> {
     let now = Clock::now();
-    let action = sender.poll(&mut outlet.queue(), now);
+    let action = sender.poll(&mut *outlet.queue(), now);
     match action {
         Action::Connect => {
             if let Link::Opening(attempt) = std::mem::replace(link, Link::Closed) {

@@ -1,0 +1,173 @@
+//! The calls that every queue answers, wherever it keeps its blocks (design §11), and the queue of an output whose plan
+//! says which kind it is.
+//!
+//! Not here: what the kinds do (`queue`, `disk_queue`).
+
+use model::{Disk, Now, Shed};
+
+use super::{Appended, Block, Entry, MemoryQueue};
+use crate::disk_queue::{DiskQueue, Position, Promise};
+use crate::plan::QueueLimits;
+
+/// A queue of one output: what the pipeline appends to, and what senders take from.
+pub trait Queue {
+    /// Takes a block at the end, under the limits. Its place is [`Queue::accepted_up_to`] as it was before the call.
+    fn append(&mut self, block: Block, now: Now) -> Appended;
+
+    /// Counts a block that the queue never held as routed and shed.
+    fn shed(&self, block: Block, reason: Shed);
+
+    /// Takes out the oldest block that nobody holds. Its bytes count against the bound until it is settled. Several may
+    /// be held at once, and settled in any order.
+    fn pop(&mut self, now: Now) -> Option<Entry>;
+
+    /// Puts a block back where it came from: it is the next again, and may be shed like any other. Of several, the
+    /// youngest comes back first.
+    fn put_back(&mut self, entry: Entry);
+
+    /// Sheds what is older than `age_max_ms` (`too_old`).
+    fn expire(&mut self, now: Now);
+
+    /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
+    fn expires_ns(&mut self) -> Option<u64>;
+
+    /// When the oldest block that nobody holds was made, monotonic nanoseconds.
+    fn oldest_ns(&mut self) -> Option<u64>;
+
+    /// Bytes that the oldest block takes up which nobody holds.
+    fn front_bytes(&mut self) -> Option<u64>;
+
+    /// True when no block waits here.
+    fn is_empty(&mut self) -> bool;
+
+    /// Copies in the queue, without what senders hold.
+    fn copies(&self) -> u64;
+
+    /// Bytes that the blocks in the queue take up, without what senders hold.
+    fn bytes(&mut self) -> u64;
+
+    /// True when blocks of `copies` that take up `bytes` would be within the bounds now.
+    fn has_room(&self, bytes: u64, copies: u64) -> bool;
+
+    /// The bounds.
+    fn limits(&self) -> QueueLimits;
+
+    /// Sets other bounds. They apply from the next call on; a smaller `bytes_max` sheds nothing by itself.
+    fn set_limits(&mut self, limits: QueueLimits);
+
+    /// Told when nobody will take anything out any more: what waits is shed (`stopped`), unless a disk keeps it for the
+    /// next run.
+    fn leave(&mut self);
+
+    /// Place of the next block: every one before it was accepted.
+    fn accepted_up_to(&self) -> Position;
+
+    /// Every block before it has its outcome.
+    fn settled_up_to(&mut self) -> Position;
+
+    /// What is known of a block that was appended. In memory nothing is safe before it has its outcome.
+    fn promise(&mut self, of: Position) -> Promise;
+}
+
+/// The queue of one output, of the kind that its plan names.
+#[derive(Debug)]
+pub enum OutputQueue<D: Disk> {
+    /// In memory: gone with the process.
+    Memory(MemoryQueue),
+    /// On disk: there again in the next run.
+    Disk(Box<DiskQueue<D>>),
+}
+
+/// The same call on whichever it is.
+macro_rules! either {
+    ($queue:expr, $kind:ident => $call:expr) => {
+        match $queue {
+            OutputQueue::Memory($kind) => $call,
+            OutputQueue::Disk($kind) => $call,
+        }
+    };
+}
+
+impl<D: Disk> OutputQueue<D> {
+    /// The queue on disk, if it is one.
+    pub fn on_disk(&mut self) -> Option<&mut DiskQueue<D>> {
+        match self {
+            OutputQueue::Memory(_) => None,
+            OutputQueue::Disk(queue) => Some(queue),
+        }
+    }
+}
+
+impl<D: Disk> Queue for OutputQueue<D> {
+    fn append(&mut self, block: Block, now: Now) -> Appended {
+        either!(self, queue => queue.append(block, now))
+    }
+
+    fn shed(&self, block: Block, reason: Shed) {
+        either!(self, queue => queue.shed(block, reason));
+    }
+
+    fn pop(&mut self, now: Now) -> Option<Entry> {
+        either!(self, queue => queue.pop(now))
+    }
+
+    fn put_back(&mut self, entry: Entry) {
+        either!(self, queue => queue.put_back(entry));
+    }
+
+    fn expire(&mut self, now: Now) {
+        either!(self, queue => queue.expire(now));
+    }
+
+    fn expires_ns(&mut self) -> Option<u64> {
+        either!(self, queue => queue.expires_ns())
+    }
+
+    fn oldest_ns(&mut self) -> Option<u64> {
+        either!(self, queue => queue.oldest_ns())
+    }
+
+    fn front_bytes(&mut self) -> Option<u64> {
+        either!(self, queue => queue.front_bytes())
+    }
+
+    fn is_empty(&mut self) -> bool {
+        either!(self, queue => queue.is_empty())
+    }
+
+    fn copies(&self) -> u64 {
+        either!(self, queue => queue.copies())
+    }
+
+    fn bytes(&mut self) -> u64 {
+        either!(self, queue => queue.bytes())
+    }
+
+    fn has_room(&self, bytes: u64, copies: u64) -> bool {
+        either!(self, queue => queue.has_room(bytes, copies))
+    }
+
+    fn limits(&self) -> QueueLimits {
+        either!(self, queue => queue.limits())
+    }
+
+    fn set_limits(&mut self, limits: QueueLimits) {
+        either!(self, queue => queue.set_limits(limits));
+    }
+
+    fn leave(&mut self) {
+        either!(self, queue => queue.leave());
+    }
+
+    fn accepted_up_to(&self) -> Position {
+        either!(self, queue => queue.accepted_up_to())
+    }
+
+    fn settled_up_to(&mut self) -> Position {
+        either!(self, queue => queue.settled_up_to())
+    }
+
+    fn promise(&mut self, of: Position) -> Promise {
+        either!(self, queue => queue.promise(of))
+    }
+}
