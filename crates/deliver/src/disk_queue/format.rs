@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::Span;
 use twox_hash::XxHash3_64;
 
-use crate::block::{Block, BlockForm};
+use crate::block::{Block, BlockForm, PARTITIONS};
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
 pub(super) const RECORD_HEADER_BYTES: usize = 96;
@@ -145,6 +145,7 @@ pub(super) struct RecordHeader {
     pub(super) copy_bytes: u64,
     pub(super) copies: u32,
     pub(super) form: u8,
+    pub(super) partition: Option<u8>,
     pub(super) borders_len: u32,
     pub(super) block_len: u32,
     pub(super) body_checksum: u64,
@@ -165,6 +166,7 @@ impl RecordHeader {
             copy_bytes: block.copy_bytes(),
             copies: block.copies,
             form: form_code(&block.form),
+            partition: block.partition,
             borders_len: u32::try_from(borders.len()).ok()?,
             block_len: u32::try_from(block.bytes.len()).ok()?,
             body_checksum: body_checksum(queue_id, borders, &block.bytes),
@@ -199,7 +201,7 @@ impl RecordHeader {
         out.u32(self.copies);
         out.u32(self.borders_len);
         out.u32(self.block_len);
-        out.u32(0);
+        out.u32(self.partition.map_or(0, |partition| u32::from(partition) + 1));
         out.u64(self.body_checksum);
         seal(&mut bytes, queue_id);
         bytes
@@ -220,10 +222,11 @@ impl RecordHeader {
             copies: reader.u32(),
             borders_len: reader.u32(),
             block_len: reader.u32(),
-            body_checksum: {
-                reader.u32();
-                reader.u64()
+            partition: match u8::try_from(reader.u32()).ok()? {
+                0 => None,
+                partition => Some((partition - 1) % PARTITIONS),
             },
+            body_checksum: reader.u64(),
         };
         (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
     }
@@ -244,7 +247,8 @@ impl RecordHeader {
             return None;
         }
         let form = decode_borders(self.form, borders, self.block_len)?;
-        Some(Block { bytes: Arc::new(bytes.to_vec()), copies: self.copies, form, at_ns })
+        let (copies, partition) = (self.copies, self.partition);
+        Some(Block { bytes: Arc::new(bytes.to_vec()), copies, form, at_ns, partition })
     }
 }
 
@@ -495,6 +499,7 @@ mod tests {
                 copy_bytes: u64::MAX,
                 copies: u32::MAX,
                 form: 0,
+                partition: Some(PARTITIONS - 1),
                 borders_len,
                 block_len,
                 body_checksum: 0,

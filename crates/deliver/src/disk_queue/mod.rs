@@ -34,7 +34,7 @@
 //! | made at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
 //! | checksum, seed 0 | 8 | | bytes of borders, 8 per frame or packet | 4 | | totals up to there | 32 |
 //! | | | | bytes of the block | 4 | | checksum, seed 0 | 8 |
-//! | | | | zero | 4 | | | |
+//! | | | | partition + 1; 0: none | 4 | | | |
 //! | | | | checksum of the body, seed below | 8 | | | |
 //! | | | | checksum, seed queue id | 8 | | | |
 //!
@@ -522,9 +522,11 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.take_notes();
         let own = entry.is_of(&self.log);
         debug_assert!(own, "an entry goes back to the queue that it is from");
-        let Some(number) = entry.number().filter(|_| own) else { return };
+        if !own {
+            return;
+        }
         self.count_returned(entry.copies(), entry.memory_bytes(), true);
-        self.returned.insert(number, Returned::Entry(entry));
+        self.returned.insert(entry.number(), Returned::Entry(entry));
     }
 
     /// Sheds what is older than `age_max_ms` (`too_old`).

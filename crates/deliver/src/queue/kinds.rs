@@ -21,8 +21,8 @@ pub trait Queue {
     /// be held at once, and settled in any order.
     fn pop(&mut self, now: Now) -> Option<Entry>;
 
-    /// Puts a block back where it came from: it is the next again, and may be shed like any other. Of several, the
-    /// youngest comes back first.
+    /// Puts a block back where it came from: it comes before all that were appended after it, and may be shed like any
+    /// other.
     fn put_back(&mut self, entry: Entry);
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
