@@ -245,6 +245,8 @@ pub enum OutputKind {
         namespace: Namespace,
         /// Retries and time-outs.
         sender: SenderPlan,
+        /// Connections that share its queue, each with series of its own; at least 1.
+        connections: u8,
     },
     /// Graphite lines in a file of bounded size.
     GraphiteFile {

@@ -10,7 +10,7 @@
 //! What is in front of a lane's next block but belongs to others waits here for them, at most [`AHEAD_BYTES_MAX`]: a
 //! sender that takes nothing makes the others wait once so much is in front of them.
 //!
-//! Not here: what a series' partition is (`pipeline`), senders.
+//! Not here: which blocks are divided (`pipeline`), senders.
 //! Invariant: [`Queue::copies`] and [`Queue::bytes`] of a lane are those of the whole queue, with what waits here.
 
 #[cfg(test)]
@@ -19,6 +19,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use model::{CopyOutcome, Now, Shed};
+use twox_hash::XxHash3_64;
 
 pub use crate::block::PARTITIONS;
 use crate::disk_queue::{Position, Promise};
@@ -27,6 +28,12 @@ use crate::queue::{Appended, Block, Entry, Queue};
 
 /// Most bytes that wait outside the queue for the lanes they belong to; less in a queue with a small bound.
 pub const AHEAD_BYTES_MAX: u64 = 4 << 20;
+
+/// The partition of a series: the same in every run, or an order would not outlive a restart.
+pub fn partition(name: &[u8], tags: &[u8]) -> u8 {
+    let seed = XxHash3_64::oneshot(tags);
+    (XxHash3_64::oneshot_with_seed(seed, name) % u64::from(PARTITIONS)) as u8
+}
 
 /// See the module's header.
 #[derive(Debug)]

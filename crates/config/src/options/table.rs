@@ -1292,6 +1292,16 @@ pub(super) const ROWS: &[Row] = &[
         "Samples that came with a time (`|T`) keep it; otherwise they become samples of now.",
         "",
     ),
+    row(
+        &[OutputGraphite],
+        "connections",
+        Type::Whole { min: 1, max: 16 },
+        Toml("1"),
+        "4",
+        "Connections to the endpoint, which share its queue.",
+        "A series always takes the same one, so its points stay in order. For an endpoint that is far away or slow to \
+         read a connection; a change takes effect at the next start.",
+    ),
     // Stream senders
     row(
         STREAMS,

@@ -162,3 +162,14 @@ fn the_last_sender_that_ends_leaves_the_queue() {
         );
     }
 }
+
+#[test]
+fn series_are_spread_over_all_partitions_the_same_way_each_time() {
+    let mut counts = [0; PARTITIONS as usize];
+    for number in 0..16_000 {
+        counts[usize::from(partition(format!("app.requests.{number}").as_bytes(), b"env:prod"))] += 1;
+    }
+    assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+    // Blocks of an earlier version wait on somebody's disk.
+    assert_eq!((partition(b"a", b""), partition(b"a", b"b"), partition(b"", b"a")), (1, 13, 8));
+}

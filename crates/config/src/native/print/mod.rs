@@ -428,13 +428,14 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     };
     let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
-        OutputKind::Graphite { form, namespace, sender, .. } => {
+        OutputKind::Graphite { form, namespace, sender, connections, .. } => {
             head(out, "graphite");
             to(out);
             if *form == GraphiteForm::Pickle {
                 out.key("form", text("pickle"));
             }
             print_namespace(out, namespace);
+            out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
         }
         OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {

@@ -548,8 +548,20 @@ fn output() -> BoxedStrategy<Draft> {
     let to = host.prop_map(|host| Endpoint { host: host.into(), port: 1 });
     let file = ("[a-zé\" ]{1,5}", 4096u64..1 << 40, 0u32..=10_000);
     let kind = prop_oneof![
-        (to.clone(), select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]), namespace(), sender())
-            .prop_map(|(to, form, namespace, sender)| OutputKind::Graphite { to, form, namespace, sender }),
+        (
+            to.clone(),
+            select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]),
+            namespace(),
+            sender(),
+            1u8..=16
+        )
+            .prop_map(|(to, form, namespace, sender, connections)| OutputKind::Graphite {
+                to,
+                form,
+                namespace,
+                sender,
+                connections
+            }),
         (file.clone(), namespace()).prop_map(|((path, file_bytes_max, files_max), namespace)| {
             OutputKind::GraphiteFile { path: path.into(), file_bytes_max, files_max, namespace }
         }),
