@@ -177,6 +177,11 @@ impl RecordHeader {
         RECORD_HEADER_BYTES as u64 + u64::from(self.borders_len) + u64::from(self.block_len)
     }
 
+    /// Its block is lines.
+    pub(super) fn is_lines(&self) -> bool {
+        self.form == 0
+    }
+
     /// All that was appended up to this record, itself included.
     pub(super) fn after(&self) -> Totals {
         self.before.plus(Totals {
@@ -348,9 +353,7 @@ pub(super) fn segment_name(sequence: u64) -> String {
 
 /// The sequence number in the name of a segment.
 pub(super) fn segment_sequence(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
-    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
+    hexadecimal(name.strip_suffix(SEGMENT_SUFFIX)?)
 }
 
 /// `offset` is none for a whole segment.
@@ -361,6 +364,20 @@ pub(super) fn quarantine_name(sequence: u64, offset: Option<u64>) -> String {
 
 pub(super) fn is_quarantine(name: &str) -> bool {
     name.ends_with(QUARANTINE_SUFFIX)
+}
+
+/// Sequence number and offset in a name that [`quarantine_name`] made.
+pub(super) fn quarantine_place(name: &str) -> Option<(u64, Option<u64>)> {
+    let (sequence, place) = name.strip_suffix(QUARANTINE_SUFFIX)?.split_once('-')?;
+    let sequence = hexadecimal(sequence)?;
+    let offset = if place == "whole" { None } else { Some(hexadecimal(place)?) };
+    Some((sequence, offset))
+}
+
+/// Sixteen lower-case digits.
+fn hexadecimal(digits: &str) -> Option<u64> {
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
 /// The block's checksum, seeded by that of its borders, seeded by the queue's id: a record of another queue, or one
@@ -531,6 +548,13 @@ mod tests {
         for (name, want) in table {
             assert_eq!(segment_sequence(name), want, "{name}");
         }
-        assert!(is_quarantine(&quarantine_name(1, None)) && is_quarantine(&quarantine_name(1, Some(2))));
+        for place in [(1, None), (1, Some(2)), (u64::MAX, Some(u64::MAX))] {
+            let name = quarantine_name(place.0, place.1);
+            assert!(is_quarantine(&name));
+            assert_eq!(quarantine_place(&name), Some(place));
+        }
+        for name in ["x.quarantine", "0000000000000001-half.quarantine", "0000000000000001.segment"] {
+            assert_eq!(quarantine_place(name), None, "{name}");
+        }
     }
 }

@@ -49,6 +49,9 @@ mod cursor;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
+pub mod inspect;
+#[cfg(test)]
+mod inspect_test;
 #[cfg(test)]
 mod model_test;
 #[cfg(any(test, feature = "faulty_disk"))]
@@ -56,6 +59,7 @@ pub mod promises;
 mod quarantine;
 mod reading;
 mod recovery;
+pub mod salvage;
 mod scan;
 mod settle;
 #[cfg(test)]
