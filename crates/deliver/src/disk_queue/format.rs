@@ -240,6 +240,15 @@ impl RecordHeader {
         RecordHeader::decode(bytes, queue_id).map(|_| queue_id)
     }
 
+    /// The lines of a record whose header does not hold, given all bytes of the record: when its body's checksum, which
+    /// the header has, does hold, then the lines are as they were.
+    pub(super) fn lines_behind(record: &[u8], queue_id: u64) -> Option<Vec<u8>> {
+        let (header, body) = record.split_first_chunk::<RECORD_HEADER_BYTES>()?;
+        let [checksum, _] = header.last_chunk::<16>()?.as_chunks::<8>().0 else { return None };
+        (!body.is_empty() && body_checksum(queue_id, &[], body) == u64::from_le_bytes(*checksum))
+            .then(|| body.to_vec())
+    }
+
     /// The block in a record's body. None when the body is damaged.
     pub(super) fn block(&self, queue_id: u64, body: &[u8], at_ns: u64) -> Option<Block> {
         let (borders, bytes) = body.split_at_checked(self.borders_len as usize)?;

@@ -241,13 +241,13 @@ fn a_directory_of_nothing_holds_nothing() {
     assert_eq!((inspection.cursor(), inspection.recovery()), (None, Recovery::default()));
 }
 
-fn salvaged(disk: &FaultyDisk) -> Vec<(String, u64, bool)> {
+fn salvaged(disk: &FaultyDisk) -> Vec<(String, Option<u64>, bool)> {
     let inspection = Inspection::of(disk, false).expect("it lists");
     let mut found = Vec::new();
     let visit = &mut |salvaged: Salvaged| -> Result<(), ()> {
         found.push((
             String::from_utf8_lossy(&salvaged.block.bytes).into_owned(),
-            salvaged.number,
+            salvaged.record.map(|record| record.0),
             salvaged.whole,
         ));
         Ok(())
@@ -294,7 +294,10 @@ fn what_is_set_aside_says_why_and_gives_back_the_records_in_it() {
         ("mine.quarantine", whole),
     ];
     assert_eq!(about, want.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
-    assert_eq!(salvaged(&disk), [("x\n".to_owned(), 0, false), ("from elsewhere\n".to_owned(), 0, true)]);
+    assert_eq!(
+        salvaged(&disk),
+        [("x\n".to_owned(), Some(0), false), ("from elsewhere\n".to_owned(), Some(0), true)]
+    );
 }
 
 #[test]
@@ -309,7 +312,21 @@ fn of_a_segment_set_aside_after_it_was_read_only_what_was_not_read_comes_back() 
     assert!(names.iter().any(|name| name == "0000000000000002-whole.quarantine"), "{names:?}");
     assert_eq!(
         salvaged(&disk),
-        [("3\n".to_owned(), 3, true)],
+        [("3\n".to_owned(), Some(3), true)],
         "the disk reads it now; the other was delivered"
     );
+}
+
+#[test]
+fn lines_behind_a_damaged_header_come_back_when_their_checksum_says_so() {
+    // (byte of the second record, what comes back)
+    for (at, want) in [(0, Some("1\n")), (20, Some("1\n")), (90, Some("1\n")), (80, None), (96, Some("0\n"))]
+    {
+        let disk = six(0);
+        disk.damage(&format::segment_name(1), |bytes| bytes[HEADER + RECORD + at] ^= 1);
+        set_aside(&disk);
+        let number = (at == 96).then_some(1);
+        let want: Vec<_> = want.map(|text| (text.to_owned(), number, at != 96)).into_iter().collect();
+        assert_eq!(salvaged(&disk), want, "byte {at}");
+    }
 }

@@ -9,7 +9,8 @@ use std::ops::Range;
 use model::Disk;
 
 use super::format::{
-    RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, is_quarantine, quarantine_place,
+    RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, is_quarantine,
+    quarantine_place,
 };
 use super::inspect::Inspection;
 use super::scan::SegmentReader;
@@ -36,10 +37,8 @@ pub struct Quarantined {
 pub struct Salvaged {
     /// The file that it is from.
     pub file: String,
-    /// Number of its record: counts all that the queue ever took.
-    pub number: u64,
-    /// Unix nanoseconds.
-    pub made_wall_ns: u64,
+    /// Number of its record, and Unix nanoseconds at which that was made. None when its header is damaged.
+    pub record: Option<(u64, u64)>,
     /// What is in it; its time is 0.
     pub block: Block,
     /// Its checksum holds. Otherwise these are the lines that are there, and any byte of them may be wrong.
@@ -136,18 +135,39 @@ fn in_file<D: Disk, E>(
         let next = reader.next(disk, id, (at, size), seen, &mut damage);
         // Of a record that is cut off the damage says where it is.
         let cut_at = damage.last().map_or(size, |damage| damage.from);
-        let Some((header, offset)) = next.or(cut_off.map(|header| (header, cut_at))) else { return Ok(()) };
+        let found = next.or(cut_off.map(|header| (header, cut_at)));
+        let passed = found.map_or(size, |(_, offset)| offset);
+        if at < passed
+            && let Some(block) = block_behind(&mut reader, disk, id, (at, passed, size))
+        {
+            visit(Salvaged { file: about.name.clone(), record: None, block, whole: true })?;
+        }
+        let Some((header, offset)) = found else { return Ok(()) };
         let end = offset.saturating_add(header.disk_bytes());
         let inside = wanted.is_empty() || wanted.iter().any(|range| range.start < end && offset < range.end);
         if inside && let Some((block, whole)) = block_at(&mut reader, disk, (id, &header), (offset, size)) {
-            let (file, number, made_wall_ns) =
-                (about.name.clone(), header.before.records, header.made_wall_ns);
-            visit(Salvaged { file, number, made_wall_ns, block, whole })?;
+            let record = Some((header.before.records, header.made_wall_ns));
+            visit(Salvaged { file: about.name.clone(), record, block, whole })?;
         }
         // Behind one that is cut off, others may be whole: what the disk could not read is not in the file.
         at = if end <= size { end } else { offset + RECORD_HEADER_BYTES as u64 };
     }
     Ok(())
+}
+
+/// The block of a record that begins at `from` and ends at `to`, and whose header is damaged.
+fn block_behind<D: Disk>(
+    reader: &mut SegmentReader<D::File>,
+    disk: &D,
+    id: u64,
+    (from, to, size): (u64, u64, u64),
+) -> Option<Block> {
+    if to - from > RECORD_BYTES_MAX {
+        return None;
+    }
+    let lines = RecordHeader::lines_behind(reader.range(disk, from, to, size).ok()?, id)?;
+    let copies = memchr::memchr_iter(b'\n', &lines).count() as u32;
+    Some(Block::lines(lines, copies, 0))
 }
 
 /// The block, or as many of its lines as are there.
