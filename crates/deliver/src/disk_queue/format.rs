@@ -179,6 +179,11 @@ impl RecordHeader {
         RECORD_HEADER_BYTES as u64 + u64::from(self.borders_len) + u64::from(self.block_len)
     }
 
+    /// Its block is lines.
+    pub(super) fn is_lines(&self) -> bool {
+        self.form == 0
+    }
+
     /// All that was appended up to this record, itself included.
     pub(super) fn after(&self) -> Totals {
         self.before.plus(Totals {
@@ -236,6 +241,15 @@ impl RecordHeader {
         let mut reader = Reader(&bytes[8..]);
         let queue_id = reader.u64();
         RecordHeader::decode(bytes, queue_id).map(|_| queue_id)
+    }
+
+    /// The lines of a record whose header does not hold, given all bytes of the record: when its body's checksum, which
+    /// the header has, does hold, then the lines are as they were.
+    pub(super) fn lines_behind(record: &[u8], queue_id: u64) -> Option<Vec<u8>> {
+        let (header, body) = record.split_first_chunk::<RECORD_HEADER_BYTES>()?;
+        let [checksum, _] = header.last_chunk::<16>()?.as_chunks::<8>().0 else { return None };
+        (!body.is_empty() && body_checksum(queue_id, &[], body) == u64::from_le_bytes(*checksum))
+            .then(|| body.to_vec())
     }
 
     /// The block in a record's body. None when the body is damaged.
@@ -352,9 +366,7 @@ pub(super) fn segment_name(sequence: u64) -> String {
 
 /// The sequence number in the name of a segment.
 pub(super) fn segment_sequence(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
-    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
+    hexadecimal(name.strip_suffix(SEGMENT_SUFFIX)?)
 }
 
 /// `offset` is none for a whole segment.
@@ -365,6 +377,20 @@ pub(super) fn quarantine_name(sequence: u64, offset: Option<u64>) -> String {
 
 pub(super) fn is_quarantine(name: &str) -> bool {
     name.ends_with(QUARANTINE_SUFFIX)
+}
+
+/// Sequence number and offset in a name that [`quarantine_name`] made.
+pub(super) fn quarantine_place(name: &str) -> Option<(u64, Option<u64>)> {
+    let (sequence, place) = name.strip_suffix(QUARANTINE_SUFFIX)?.split_once('-')?;
+    let sequence = hexadecimal(sequence)?;
+    let offset = if place == "whole" { None } else { Some(hexadecimal(place)?) };
+    Some((sequence, offset))
+}
+
+/// Sixteen lower-case digits.
+fn hexadecimal(digits: &str) -> Option<u64> {
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
 /// The block's checksum, seeded by that of its borders, seeded by the queue's id: a record of another queue, or one
@@ -536,6 +562,13 @@ mod tests {
         for (name, want) in table {
             assert_eq!(segment_sequence(name), want, "{name}");
         }
-        assert!(is_quarantine(&quarantine_name(1, None)) && is_quarantine(&quarantine_name(1, Some(2))));
+        for place in [(1, None), (1, Some(2)), (u64::MAX, Some(u64::MAX))] {
+            let name = quarantine_name(place.0, place.1);
+            assert!(is_quarantine(&name));
+            assert_eq!(quarantine_place(&name), Some(place));
+        }
+        for name in ["x.quarantine", "0000000000000001-half.quarantine", "0000000000000001.segment"] {
+            assert_eq!(quarantine_place(name), None, "{name}");
+        }
     }
 }

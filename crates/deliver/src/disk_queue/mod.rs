@@ -49,6 +49,9 @@ mod cursor;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
+pub mod inspect;
+#[cfg(test)]
+mod inspect_test;
 #[cfg(test)]
 mod model_test;
 #[cfg(any(test, feature = "faulty_disk"))]
@@ -56,6 +59,7 @@ pub mod promises;
 mod quarantine;
 mod reading;
 mod recovery;
+pub mod salvage;
 mod scan;
 mod settle;
 #[cfg(test)]
@@ -416,23 +420,6 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// Sheds the oldest block that nobody holds, or finds that it is damaged. False when there is none.
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        match self.returned.pop_first() {
-            Some((_, Returned::Entry(entry))) => {
-                self.count_returned(entry.copies(), entry.memory_bytes(), false);
-                entry.settle(CopyOutcome::Shed(reason));
-                self.take_notes();
-                true
-            }
-            Some((number, Returned::Part(part))) => {
-                self.settle_part(number, part, reason);
-                true
-            }
-            None => self.shed_unread(reason),
-        }
-    }
-
     /// Unix nanoseconds at which a record was made; not in the future, should the clock have stepped back between two
     /// runs.
     fn made_wall_ns(&self, header: &RecordHeader) -> u64 {
@@ -535,6 +522,29 @@ impl<D: Disk> Queue for DiskQueue<D> {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.shed_front(Shed::TooOld);
         }
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        self.take_notes();
+        match self.returned.pop_first() {
+            Some((_, Returned::Entry(entry))) => {
+                self.count_returned(entry.copies(), entry.memory_bytes(), false);
+                entry.settle(CopyOutcome::Shed(reason));
+                self.take_notes();
+                true
+            }
+            Some((number, Returned::Part(part))) => {
+                self.settle_part(number, part, reason);
+                true
+            }
+            None => self.shed_unread(reason),
+        }
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        self.take_notes();
+        let header = self.oldest()?;
+        Some(self.wall_ns_of(now.mono_ns).saturating_sub(self.made_wall_ns(&header)))
     }
 
     /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.

@@ -383,6 +383,7 @@ impl Sim {
 
     /// Everything that a new process would deliver, in order.
     fn read_copy(&self) -> (Vec<(u64, Record)>, u64) {
+        inspect_test::check_agreement(&self.disk.copy());
         let account = Arc::new(OutputAccount::default());
         let (mut queue, _) = DiskQueue::open(self.disk.copy(), self.plan, Arc::clone(&account), 3, self.now)
             .expect("the disk lists its names");

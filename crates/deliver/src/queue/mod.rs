@@ -257,12 +257,6 @@ impl MemoryQueue {
         self.copies -= entry.copies();
         Some(entry)
     }
-
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        let Some(entry) = self.pop_front() else { return false };
-        entry.settle(CopyOutcome::Shed(reason));
-        true
-    }
 }
 
 impl Queue for MemoryQueue {
@@ -324,6 +318,16 @@ impl Queue for MemoryQueue {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.shed_front(Shed::TooOld);
         }
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        let Some(entry) = self.pop_front() else { return false };
+        entry.settle(CopyOutcome::Shed(reason));
+        true
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        self.oldest_ns().map(|made_ns| now.mono_ns.saturating_sub(made_ns))
     }
 
     /// When the oldest block becomes too old, monotonic nanoseconds. None when it never does.
