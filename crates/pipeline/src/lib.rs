@@ -18,6 +18,7 @@ mod packets;
 mod reload;
 mod routes;
 mod shard;
+mod state;
 
 pub use accounts::Accounts;
 pub use batch::Batch;
@@ -27,3 +28,4 @@ pub use inspect::{SeriesPage, SeriesRow};
 pub use intake::{Complaint, Intake, IntakeMaker};
 pub use reload::laid_over;
 pub use shard::{BusyNames, Shard, ShardFigures};
+pub use state::SavedState;
