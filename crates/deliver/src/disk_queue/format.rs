@@ -266,7 +266,7 @@ impl RecordHeader {
     }
 }
 
-fn form_code(form: &BlockForm) -> u8 {
+pub(crate) fn form_code(form: &BlockForm) -> u8 {
     match form {
         BlockForm::Lines => 0,
         BlockForm::Frames(_) => 1,
@@ -275,7 +275,7 @@ fn form_code(form: &BlockForm) -> u8 {
 }
 
 /// Appends how the block divides into copies: 8 bytes for each frame or packet, nothing for lines.
-pub(super) fn encode_borders(form: &BlockForm, out: &mut Vec<u8>) {
+pub(crate) fn encode_borders(form: &BlockForm, out: &mut Vec<u8>) {
     let mut pair = |first: u32, second: u32| {
         out.extend_from_slice(&first.to_le_bytes());
         out.extend_from_slice(&second.to_le_bytes());
@@ -288,7 +288,7 @@ pub(super) fn encode_borders(form: &BlockForm, out: &mut Vec<u8>) {
 }
 
 /// Places past the block's end are moved to it, so that no sender cuts outside.
-fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockForm> {
+pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockForm> {
     let (pairs, rest) = borders.as_chunks::<8>();
     if !rest.is_empty() {
         return None;

@@ -81,6 +81,7 @@ pub use commit::{Promise, SyncDone, SyncJob, Synced};
 use cursor::Cursor;
 pub use format::Totals;
 use format::{Place, RecordHeader};
+pub(crate) use format::{decode_borders, encode_borders, form_code};
 use quarantine::Quarantine;
 pub use scan::DamageKind;
 use scan::SegmentReader;

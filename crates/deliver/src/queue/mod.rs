@@ -8,6 +8,7 @@
 
 mod front;
 mod kinds;
+mod left;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
 use crate::plan::{QueueLimits, WhenFull};
 use front::SettledFront;
 pub use kinds::{OutputQueue, Queue};
+pub use left::{Left, promises as left_promises};
 
 /// What became of a block.
 #[must_use = "a block that was not taken must be kept or shed by the caller"]
@@ -102,20 +104,25 @@ impl Entry {
         matches!(&self.home, Home::Disk(ticket) if ticket.is_of(log))
     }
 
-    fn new(block: Block, account: &Arc<OutputAccount>, number: u64, front: &Arc<SettledFront>) -> Entry {
+    /// A block that comes into memory. Of its copies those of `part` that are left are counted as routed.
+    fn in_memory(
+        block: Block,
+        part: Part,
+        account: &Arc<OutputAccount>,
+        number: u64,
+        front: &Arc<SettledFront>,
+    ) -> Entry {
         let memory_bytes = block.memory_bytes();
-        let bytes_left = block.copy_bytes();
-        account.route(u64::from(block.copies), bytes_left);
+        account.route(u64::from(part.copies_left), part.bytes_left);
         let waiting = account.bytes_waiting.fetch_add(memory_bytes, Relaxed) + memory_bytes;
         account.bytes_waiting_high.fetch_max(waiting, Relaxed);
-        let copies_left = block.copies;
         Entry {
+            settled: part.settled,
+            written_before: part.written_before,
+            packets_done: part.packets_done,
+            copies_left: part.copies_left,
+            bytes_left: part.bytes_left,
             block,
-            settled: 0,
-            written_before: 0,
-            packets_done: 0,
-            copies_left,
-            bytes_left,
             memory_bytes,
             account: Arc::clone(account),
             home: Home::Memory(number, Arc::clone(front)),
@@ -220,6 +227,8 @@ pub struct MemoryQueue {
     /// Blocks that it ever took.
     appended: u64,
     front: Arc<SettledFront>,
+    /// What waits is not shed when its sender ends: somebody else goes on with it.
+    kept: bool,
 }
 
 impl MemoryQueue {
@@ -233,7 +242,13 @@ impl MemoryQueue {
             copies: 0,
             appended: 0,
             front: Arc::default(),
+            kept: false,
         }
+    }
+
+    /// Whether what waits stays when its sender ends, for the next sender or another process (see [`MemoryQueue::left`]).
+    pub fn keep(&mut self, kept: bool) {
+        self.kept = kept;
     }
 
     /// Sheds everything that waits here (`stopped`, or another reason).
@@ -249,6 +264,14 @@ impl MemoryQueue {
     /// The account that its blocks are counted in.
     pub fn account(&self) -> &Arc<OutputAccount> {
         &self.account
+    }
+
+    fn push_back(&mut self, block: Block, part: Part) {
+        let entry = Entry::in_memory(block, part, &self.account, self.appended, &self.front);
+        self.appended += 1;
+        self.bytes += entry.memory_bytes;
+        self.copies += entry.copies();
+        self.entries.push_back(entry);
     }
 
     fn pop_front(&mut self) -> Option<Entry> {
@@ -285,11 +308,8 @@ impl Queue for MemoryQueue {
                 return Appended::Shed;
             }
         }
-        let entry = Entry::new(block, &self.account, self.appended, &self.front);
-        self.appended += 1;
-        self.bytes += entry.memory_bytes;
-        self.copies += entry.copies();
-        self.entries.push_back(entry);
+        let part = Part::whole(block.copies, block.copy_bytes());
+        self.push_back(block, part);
         Appended::Kept
     }
 
@@ -381,7 +401,9 @@ impl Queue for MemoryQueue {
     }
 
     fn leave(&mut self) {
-        self.shed_all(Shed::Stopped);
+        if !self.kept {
+            self.shed_all(Shed::Stopped);
+        }
     }
 
     fn accepted_up_to(&self) -> Position {
