@@ -105,6 +105,20 @@ reasons! {
     }
 }
 
+reasons! {
+    /// Why we ended a connection that wants acknowledgements: the words of `err` lines.
+    Unacked {
+        Shed "shed" "A record or a copy of it was shed at a limit; the accounts of the source and of its outputs say at which.",
+        Refused "refused" "An endpoint refused a copy.",
+        InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
+        IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`; everything before it was acknowledged.",
+        Unread "unread" "The client did not read its acknowledgements for as long as `idle_timeout`.",
+        BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",
+        Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
+        Internal "internal" "A bug of ours.",
+    }
+}
+
 /// How a received record ended, from its source's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -154,6 +168,7 @@ fn words_are_distinct_within_their_enum() {
     distinct(Refused::ALL.iter().map(|r| r.word()).collect());
     distinct(Filtered::ALL.iter().map(|r| r.word()).collect());
     distinct(Internal::ALL.iter().map(|r| r.word()).collect());
+    distinct(Unacked::ALL.iter().map(|r| r.word()).collect());
     for (at, reject) in Reject::ALL.iter().enumerate() {
         assert_eq!(reject.index(), at);
     }

@@ -301,6 +301,15 @@ pub(super) const ROWS: &[Row] = &[
         "Whether the last line of a connection counts although its line feed never came.",
         "Node statsd drops it.",
     ),
+    row(
+        SOURCES,
+        "ack_when",
+        Type::Word(&["accepted", "safe", "delivered"]),
+        Absent("clients get no answer"),
+        "\"accepted\"",
+        "When a client on a connection is told that a line need not be kept.",
+        "`accepted`: it is part of an aggregate, or in the queue of each output. `safe`: it is in a queue on disk of each output, and synced. `delivered`: the endpoint of each output has it. See [acks](acks.md).",
+    ),
     // Source: how it reads
     row(
         SOURCES,

@@ -219,6 +219,9 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
         bytes(default.line_bytes_max as u64),
     );
     out.flag_unless("tail_counts", source.tail_counts, default.tail_counts);
+    if let Some(when) = source.ack_when {
+        out.key("ack_when", text(when.word()));
+    }
     print_reading(out, options);
 }
 
