@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use model::{Now, SampleBatch, SourceAccount, SourceId};
-use pipeline::{Complaint, Exchange, Intake, Routed, Shard};
+use pipeline::{Complaint, Exchange, Intake, Routed, SavedState, Shard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
@@ -460,6 +460,19 @@ impl Worker {
         self.deliver(now);
         self.end();
         self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect()
+    }
+
+    /// All state for a process that takes over, see [`Shard::export`]: what waits in the exchange is still taken, no window
+    /// is closed, and the loop ends. What waits in the sockets stays there for whoever reads them next.
+    pub fn export(&mut self, id: u64) -> Vec<SavedState> {
+        let now = Clock::now();
+        self.exchange.close();
+        self.take_all(now);
+        self.count_drops();
+        let states = self.shard.export(id, now, &mut self.routed);
+        self.deliver(now);
+        self.end();
+        states
     }
 
     /// Takes a new plan: aggregations keep their state.
