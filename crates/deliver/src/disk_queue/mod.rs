@@ -376,6 +376,13 @@ impl<D: Disk> DiskQueue<D> {
         self.counts
     }
 
+    /// Removes what is kept aside: how many files, and their bytes.
+    pub fn remove_quarantine(&mut self) -> Result<(u64, u64), DiskError> {
+        let removed = self.quarantine.remove(&self.disk);
+        self.counts.remove_errors += u64::from(removed.is_err());
+        removed
+    }
+
     /// Segments on disk.
     pub fn segments(&self) -> usize {
         self.segments.len()
