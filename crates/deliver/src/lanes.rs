@@ -246,6 +246,17 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
         self.lanes.expire(now);
     }
 
+    /// Of the whole queue, what waits for other lanes included.
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        self.lanes.recall();
+        self.lanes.queue.shed_front(reason)
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        let ahead_ns = self.lanes.oldest_ahead_ns().map(|at_ns| now.mono_ns.saturating_sub(at_ns));
+        self.lanes.queue.oldest_age_ns(now).into_iter().chain(ahead_ns).max()
+    }
+
     fn expires_ns(&mut self) -> Option<u64> {
         let limits = self.lanes.queue.limits();
         let ahead_ns = self.lanes.oldest_ahead_ns().and_then(|at_ns| limits.expires_ns(at_ns));

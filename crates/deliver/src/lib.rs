@@ -24,3 +24,6 @@ pub mod queue;
 pub mod stream;
 
 pub use endpoint::{EndpointState, Failure, News, Status};
+
+/// Whether this build can let known bugs in. What is shipped does not compile with it.
+pub const HAS_CANARIES: bool = cfg!(feature = "canary");

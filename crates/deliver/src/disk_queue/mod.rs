@@ -192,13 +192,18 @@ enum Returned {
     Part(Part),
 }
 
-/// A bug that the model test must find.
-#[cfg(test)]
+/// A bug that the model test and the simulator must find. The feature `canary` is never on in what is shipped:
+/// [`crate::HAS_CANARIES`].
+#[cfg(any(test, feature = "canary"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Canary {
+pub enum Canary {
+    /// A record is called safe when it is only written.
     SafeBeforeSync,
+    /// The cursor says that what was read is settled.
     CursorPastUnsettled,
+    /// A failed sync counts as a good one.
     SyncTriedAgain,
+    /// A segment goes when its last record was read.
     SegmentRemovedTooEarly,
 }
 
@@ -236,7 +241,7 @@ pub struct DiskQueue<D: Disk> {
     counts: DiskQueueCounts,
     /// Used again for each append.
     borders: Vec<u8>,
-    #[cfg(test)]
+    #[cfg(any(test, feature = "canary"))]
     canary: Option<Canary>,
 }
 
@@ -288,7 +293,7 @@ impl<D: Disk> DiskQueue<D> {
             quarantine: found.quarantine,
             counts: found.counts,
             borders: Vec::new(),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
         Ok((queue, report))
@@ -347,7 +352,7 @@ impl<D: Disk> DiskQueue<D> {
         let errors: Vec<DiskError> =
             segments.chain(failed(&done.directory)).chain(failed(&done.cursor)).collect();
         self.counts.sync_errors += errors.len() as u64;
-        #[cfg(test)]
+        #[cfg(any(test, feature = "canary"))]
         let done = self.forgive(done);
         let (closed, in_doubt_records) = self.commit.finish(&done);
         self.counts.in_doubt_records += in_doubt_records;
@@ -355,15 +360,23 @@ impl<D: Disk> DiskQueue<D> {
             self.writer = None;
         }
         let cursor_good = done.cursor.is_ok() && done.directory.is_ok();
-        if let Some((settled, _)) = self.cursor.finish(cursor_good) {
+        let cursor = self.cursor.finish(cursor_good).map(|(settled, _)| settled);
+        if let Some(settled) = cursor {
             self.making_room = false;
             self.remove_settled(settled);
         }
-        Synced { safe_up_to: self.safe_up_to(), in_doubt_records, error: errors.first().copied() }
+        let cursor = cursor.map(|settled| Position(settled.records));
+        Synced { safe_up_to: self.safe_up_to(), in_doubt_records, cursor, error: errors.first().copied() }
+    }
+
+    /// Lets a bug in.
+    #[cfg(any(test, feature = "canary"))]
+    pub fn let_in(&mut self, canary: Option<Canary>) {
+        self.canary = canary;
     }
 
     /// The canary that calls a failed sync a good one.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "canary"))]
     fn forgive(&self, mut done: SyncDone) -> SyncDone {
         if self.canary == Some(Canary::SyncTriedAgain) {
             done.segments.iter_mut().for_each(|segment| segment.1 = Ok(()));
@@ -611,7 +624,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         if (settled..self.opened_end).contains(&of.0) {
             return Promise::InDoubt;
         }
-        #[cfg(test)]
+        #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::SafeBeforeSync) {
             return Promise::Safe;
         }

@@ -352,7 +352,7 @@ fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
     append(&mut queue, "b\n");
     assert!(queue.begin_sync(at_ms(10)).is_none() && queue.sync_due_ns(at_ms(10)).is_none());
     let synced = queue.on_synced(job.perform(&disk));
-    assert_eq!(synced, Synced { safe_up_to: Position(1), in_doubt_records: 0, error: None });
+    assert_eq!(synced, Synced { safe_up_to: Position(1), in_doubt_records: 0, cursor: None, error: None });
     assert_eq!((queue.promise(Position(0)), queue.promise(Position(1))), (Promise::Safe, Promise::Accepted));
     // The cursor has a window of its own.
     let _ = sync(&mut queue, &disk);
