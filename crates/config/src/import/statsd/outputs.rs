@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use wire::graphite::{Namespace, Numbers};
 
 use super::listen::{module_name, port};
@@ -175,6 +175,7 @@ fn graphite(
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     })
 }
@@ -279,6 +280,7 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     }
 }
@@ -308,6 +310,7 @@ fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     })
 }
@@ -366,6 +369,7 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
                 ..QueueLimits::default()
             },
             required: false,
+            queue_kind: QueueKind::Memory,
             check: None,
         });
     }
