@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use deliver::plan::{QueueLimits, SenderPlan};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::AggregatePlan;
 use process::placement::{HealthPlan, KeyForm, Placement};
@@ -180,6 +180,8 @@ pub struct OutputPlan {
     pub from: Vec<Feed>,
     /// Bounds of its queue.
     pub queue: QueueLimits,
+    /// Where its queue is kept.
+    pub queue_kind: QueueKind,
     /// Whether `/ready` says no while its endpoint is down.
     pub required: bool,
     /// How its endpoint is asked whether it is well; none: only by sending to it.

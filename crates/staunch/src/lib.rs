@@ -6,6 +6,7 @@ pub mod bench;
 pub mod cli;
 pub mod clock;
 pub mod daemon;
+pub mod disk;
 pub mod kernel;
 pub mod outputs;
 pub mod sources;

@@ -392,6 +392,7 @@ pub fn defaults(data_dir: &Path) -> Plan {
         from: vec![feed],
         queue: deliver::plan::QueueLimits::default(),
         required: false,
+        queue_kind: deliver::plan::QueueKind::Memory,
         check: None,
     };
     let (file_bytes_max, files_max) = outputs::POINT_FILES;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::{
     AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
@@ -534,7 +534,9 @@ fn packets_output() -> BoxedStrategy<Draft> {
             let kind = OutputKind::Packets(packets);
             let queue = QueueLimits::default();
             let name = String::new();
-            (OutputPlan { name, kind, from: Vec::new(), queue, required, check }, endpoints, cluster)
+            let queue_kind = QueueKind::Memory;
+            let from = Vec::new();
+            (OutputPlan { name, kind, from, queue, queue_kind, required, check }, endpoints, cluster)
         })
         .boxed()
 }
@@ -588,8 +590,12 @@ fn output() -> BoxedStrategy<Draft> {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
     ];
-    (kind, queue, 1usize..4)
-        .prop_map(|(kind, queue, endpoints)| {
+    let queue_kind = option::of(5u64..=20).prop_map(|window| match window {
+        Some(sync_window_ms) => QueueKind::Disk { sync_window_ms },
+        None => QueueKind::Memory,
+    });
+    (kind, queue, queue_kind, 1usize..4)
+        .prop_map(|(kind, queue, queue_kind, endpoints)| {
             let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
             let endpoints = if several { endpoints } else { 1 };
             (
@@ -599,6 +605,7 @@ fn output() -> BoxedStrategy<Draft> {
                     from: Vec::new(),
                     queue,
                     required: false,
+                    queue_kind,
                     check: None,
                 },
                 endpoints,
