@@ -140,13 +140,6 @@ impl Inspection {
         Some(CursorPlace { segment: slot.place.sequence, offset: slot.place.offset, settled: slot.settled })
     }
 
-    /// True when records are known to be gone, and no cursor says that they were settled: some of what waits may have been
-    /// delivered before.
-    pub fn is_cursor_lost(&self) -> bool {
-        let first = self.survey.segments.front();
-        self.survey.report.cursor_lost && first.is_some_and(|first| first.before.records > 0)
-    }
-
     /// When the oldest record that waits was made, Unix nanoseconds. None when none can be read.
     pub fn oldest_wall_ns<D: Disk>(&self, disk: &D) -> Option<u64> {
         let read = self.survey.settled;

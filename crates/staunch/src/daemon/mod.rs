@@ -311,7 +311,7 @@ fn seconds(ns: u64) -> String {
 }
 
 /// A seed that an outsider cannot guess, from the system by way of the standard library's hasher.
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
