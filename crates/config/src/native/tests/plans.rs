@@ -329,7 +329,8 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
     let numbers = (0usize..1_000_000_000, 0usize..1_000_000_000, 1u32..1_000_000_000);
     let counters = select(vec![SelfCounters::Node, SelfCounters::Perl, SelfCounters::None]);
     let lists = (vec(percentile(), 0..4), vec(histogram(), 0..3), words, vec(text(), 0..3), idle_plan());
-    let any = (window, label, lists, numbers, any::<[bool; 5]>(), key_flush, (text(), counters)).prop_map(
+    let own = (text(), counters, prop_oneof![Just(0u64), Just(5_000), 100..=3_600_000u64]);
+    let any = (window, label, lists, numbers, any::<[bool; 5]>(), key_flush, own).prop_map(
         |(
             (window_ms, align),
             percent_label,
@@ -337,7 +338,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
             numbers,
             flags,
             key_flush,
-            (stats_prefix, self_counters),
+            (stats_prefix, self_counters, checkpoint_ms),
         )| {
             let plan = AggregatePlan {
                 window_ms,
@@ -368,6 +369,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
                 stats_prefix,
                 self_counters,
                 key_flush_log: log.then(Default::default),
+                checkpoint_ms,
             }
         },
     );
