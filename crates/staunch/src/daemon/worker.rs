@@ -415,7 +415,7 @@ impl Worker {
     /// Appends what the shard gave to the outputs' queues.
     pub fn deliver(&mut self, now: Now) {
         for (output, block) in self.routed.blocks.drain(..) {
-            self.outlets[output.index()].append(block, now);
+            let _place = self.outlets[output.index()].append(block, now);
         }
     }
 
