@@ -20,6 +20,7 @@ use crate::sys;
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: Arc<Path>,
+    read_only: bool,
     /// Kept open to be synced; none where the system has no such thing.
     #[cfg(unix)]
     handle: Arc<File>,
@@ -36,6 +37,22 @@ impl Folder {
         Ok(Folder {
             #[cfg(unix)]
             handle: Arc::new(File::open(&path)?),
+            read_only: false,
+            path: path.into(),
+        })
+    }
+
+    /// The folder `path` as it is, for somebody who only looks and may not own it. Nothing in it can be changed through
+    /// this.
+    ///
+    /// # Errors
+    /// When it is not there or must not be read.
+    pub fn to_read(path: PathBuf) -> io::Result<Folder> {
+        fs::read_dir(&path)?;
+        Ok(Folder {
+            #[cfg(unix)]
+            handle: Arc::new(File::open(&path)?),
+            read_only: true,
             path: path.into(),
         })
     }
@@ -45,8 +62,12 @@ impl Folder {
         &self.path
     }
 
+    fn may_change(&self) -> Result<(), DiskError> {
+        if self.read_only { Err(DiskError::Denied) } else { Ok(()) }
+    }
+
     fn open_with(&self, name: &str, options: &mut OpenOptions) -> Result<Arc<File>, DiskError> {
-        let file = options.read(true).write(true).open(self.path.join(name)).map_err(reason)?;
+        let file = options.read(true).write(!self.read_only).open(self.path.join(name)).map_err(reason)?;
         Ok(Arc::new(file))
     }
 }
@@ -98,6 +119,7 @@ impl Disk for Folder {
     }
 
     fn create(&self, name: &str) -> Result<Arc<File>, DiskError> {
+        self.may_change()?;
         self.open_with(name, OpenOptions::new().create_new(true))
     }
 
@@ -106,6 +128,7 @@ impl Disk for Folder {
     }
 
     fn write_at(&self, file: &Arc<File>, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        self.may_change()?;
         sys::write_parts_at(file, offset, parts).map_err(reason)
     }
 
@@ -129,6 +152,7 @@ impl Disk for Folder {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.may_change()?;
         let to = self.path.join(to);
         if fs::symlink_metadata(&to).is_ok() {
             return Err(DiskError::Exists);
@@ -137,6 +161,7 @@ impl Disk for Folder {
     }
 
     fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.may_change()?;
         fs::remove_file(self.path.join(name)).map_err(reason)
     }
 }
@@ -193,6 +218,23 @@ mod tests {
         let parts = vec![&*part; 3000];
         disk.write_at(&file, 0, &parts).expect("written");
         assert_eq!(disk.size(&file), Ok(900_000));
+    }
+
+    #[test]
+    fn who_only_looks_changes_nothing() {
+        let (_held, disk) = folder();
+        let file = disk.create("one").expect("a new file");
+        disk.write_at(&file, 0, &[b"abc"]).expect("written");
+        let looking = Folder::to_read(disk.path().to_owned()).expect("it is there");
+        assert_eq!(looking.list(), Ok(vec!["one".to_owned()]));
+        let file = looking.open("one").expect("it may be read");
+        let mut bytes = [0; 3];
+        assert_eq!((looking.read_at(&file, 0, &mut bytes), &bytes), (Ok(()), b"abc"));
+        assert_eq!(looking.write_at(&file, 0, &[b"x"]), Err(DiskError::Denied));
+        assert_eq!(looking.create("two").err(), Some(DiskError::Denied));
+        assert_eq!(looking.rename("one", "two"), Err(DiskError::Denied));
+        assert_eq!(looking.remove("one"), Err(DiskError::Denied));
+        assert!(Folder::to_read(disk.path().join("nothing")).is_err());
     }
 
     #[test]

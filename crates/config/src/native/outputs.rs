@@ -88,6 +88,7 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
         Section::OutputGraphite => {
             let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
             let sender = sender(fields, wrong);
+            let connections = fields.whole("connections").map_or(1, |count| count as u8);
             let required = fields.flag("required").unwrap_or(false);
             let endpoints = endpoints(fields);
             let split = endpoints.len() > 1;
@@ -95,7 +96,7 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
                 // Its row has no other scheme.
                 let Destination::Tcp(host) = to else { return None };
                 let namespace = namespace.clone();
-                let kind = OutputKind::Graphite { to: host.clone(), form, namespace, sender };
+                let kind = OutputKind::Graphite { to: host.clone(), form, namespace, sender, connections };
                 let name = if split { endpoint_name(name, to) } else { name.to_owned() };
                 let plan = OutputPlan {
                     name,

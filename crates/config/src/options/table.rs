@@ -301,6 +301,15 @@ pub(super) const ROWS: &[Row] = &[
         "Whether the last line of a connection counts although its line feed never came.",
         "Node statsd drops it.",
     ),
+    row(
+        SOURCES,
+        "ack_when",
+        Type::Word(&["accepted", "safe", "delivered"]),
+        Absent("clients get no answer"),
+        "\"accepted\"",
+        "When a client on a connection is told that a line need not be kept.",
+        "`accepted`: it is part of an aggregate, or in the queue of each output. `safe`: it is in a queue on disk of each output, and synced. `delivered`: the endpoint of each output has it. See [acks](acks.md).",
+    ),
     // Source: how it reads
     row(
         SOURCES,
@@ -546,6 +555,15 @@ pub(super) const ROWS: &[Row] = &[
         "true",
         "Let counters become infinite or NaN, as node statsd does.",
         "Goes with `compat_quirks` of the source.",
+    ),
+    row(
+        AGGREGATE,
+        "checkpoint",
+        Type::DurationOrOff { min_ms: 100, max_ms: HOUR },
+        Depends("`5s`, but `off` when the source's dialect is `etsy` or `perl`"),
+        "\"30s\"",
+        "How often what the aggregation holds is written to disk, under `data_dir`, so that it outlives a crash.",
+        "After `kill -9` at most what arrived since the last checkpoint is missing from the open window, and gauges and idle series are still there. `off`: a restart begins with nothing, as the originals do.",
     ),
     row(
         AGGREGATE,
@@ -1291,6 +1309,16 @@ pub(super) const ROWS: &[Row] = &[
         "true",
         "Samples that came with a time (`|T`) keep it; otherwise they become samples of now.",
         "",
+    ),
+    row(
+        &[OutputGraphite],
+        "connections",
+        Type::Whole { min: 1, max: 16 },
+        Toml("1"),
+        "4",
+        "Connections to the endpoint, which share its queue.",
+        "A series always takes the same one, so its points stay in order. For an endpoint that is far away or slow to \
+         read a connection; a change takes effect at the next start.",
     ),
     // Stream senders
     row(

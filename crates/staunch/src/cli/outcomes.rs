@@ -123,6 +123,10 @@ fn shed(reason: Shed) -> &'static str {
             "Look at the log for the system's word, and at the disk's health and mount. With `when_full = \"block\"` \
              sources that can wait lose nothing meanwhile."
         }
+        Shed::Dropped => {
+            "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
+             `staunch queue export` can keep a copy first ([queues.md](queues.md))."
+        }
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."

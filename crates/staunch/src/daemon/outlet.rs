@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, Position, Promise, SyncDone};
-use deliver::plan::{QueueKind, QueueLimits};
+use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::{EndpointState, Status};
 use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
@@ -246,20 +246,7 @@ impl Outlet {
     /// Appends a block. What cannot wait at a full queue is shed there and counted. Gives the block's place, if it was
     /// kept.
     pub fn append(&self, block: Block, now: Now) -> Option<Position> {
-        let (place, appended) = {
-            let mut queue = self.queue();
-            let place = queue.accepted_up_to();
-            let appended = queue.append(block, now);
-            if let (Some(disk), OutputQueue::Disk(on_disk)) = (&self.disk, &*queue) {
-                let window_ns = on_disk.plan().sync_window_ms * MS_NS;
-                disk.wake_before(now.mono_ns + window_ns, &queue);
-            }
-            if self.is_nearly_full(&*queue) {
-                // It stays as it is when it is set already.
-                let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
-            }
-            (place, appended)
-        };
+        let (place, appended) = self.append_to(&mut self.queue(), block, now);
         let kept = appended == Appended::Kept;
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
@@ -268,6 +255,41 @@ impl Outlet {
         }
         self.wake();
         kept.then_some(place)
+    }
+
+    /// Appends a block that somebody keeps if there is no room for it now, whatever `when_full` says: nothing else is
+    /// shed to make some. Gives its place, if it was taken.
+    pub fn offer(&self, block: Block, now: Now) -> Option<Position> {
+        let (place, appended) = {
+            let mut queue = self.queue();
+            let limits = queue.limits();
+            queue.set_limits(QueueLimits { when_full: WhenFull::Block, ..limits });
+            let appended = self.append_to(&mut queue, block, now);
+            queue.set_limits(limits);
+            appended
+        };
+        self.wake();
+        (appended == Appended::Kept).then_some(place)
+    }
+
+    fn append_to(&self, queue: &mut OutputQueue<Folder>, block: Block, now: Now) -> (Position, Appended) {
+        let place = queue.accepted_up_to();
+        let appended = queue.append(block, now);
+        if let (Some(disk), OutputQueue::Disk(on_disk)) = (&self.disk, &*queue) {
+            let window_ns = on_disk.plan().sync_window_ms * MS_NS;
+            disk.wake_before(now.mono_ns + window_ns, queue);
+        }
+        if self.is_nearly_full(queue) {
+            // It stays as it is when it is set already.
+            let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
+        }
+        (place, appended)
+    }
+
+    /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
+    pub fn changed(&self) {
+        self.wake();
+        self.wake_sync();
     }
 
     /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.

@@ -21,6 +21,7 @@ use crate::address::{destination_name, listen_text};
 use crate::plan::{
     AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, ManagementPlan,
     ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
+    default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -219,6 +220,9 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
         bytes(default.line_bytes_max as u64),
     );
     out.flag_unless("tail_counts", source.tail_counts, default.tail_counts);
+    if let Some(when) = source.ack_when {
+        out.key("ack_when", text(when.word()));
+    }
     print_reading(out, options);
 }
 
@@ -250,8 +254,12 @@ fn print_aggregate(
     let default = transforms::default_plan();
     out.heading(&format!("transforms.{name}"));
     out.key("type", text("aggregate"));
-    let from = from.iter().filter_map(|id| plan.sources.get(id.index()));
-    out.key("from", texts(from.map(|source| &*source.name)));
+    let from = || from.iter().filter_map(|id| plan.sources.get(id.index()));
+    out.key("from", texts(from().map(|source| &*source.name)));
+    let by_dialect = from().map(|source| default_checkpoint_ms(source.kind.reading().dialect));
+    let default_ms = by_dialect.min().unwrap_or(default.checkpoint_ms);
+    let checkpoint = |ms| if ms == 0 { text("off") } else { time(ms) };
+    out.key_unless("checkpoint", checkpoint(transform.checkpoint_ms), checkpoint(default_ms));
     out.key_unless("stats_prefix", text(&transform.stats_prefix), text(&default.stats_prefix));
     let counters = |counters| match counters {
         SelfCounters::Node => text("node"),
@@ -429,13 +437,14 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     };
     let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
-        OutputKind::Graphite { form, namespace, sender, .. } => {
+        OutputKind::Graphite { form, namespace, sender, connections, .. } => {
             head(out, "graphite");
             to(out);
             if *form == GraphiteForm::Pickle {
                 out.key("form", text("pickle"));
             }
             print_namespace(out, namespace);
+            out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
         }
         OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {
