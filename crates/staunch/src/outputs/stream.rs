@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
-use crate::outputs::{publish, tell};
+use crate::outputs::{end, publish, tell};
 use crate::sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
@@ -100,8 +100,7 @@ pub async fn run(
         }
     }
     outlet.finish_stop(number, &mut sender, Clock::now());
-    publish(&outlet, number, 0, 0, sender.state());
-    outlet.set_ended(number);
+    end(&outlet, number, sender.state());
 }
 
 fn report_acks(sender: &mut StreamSender, link: &Link) {
