@@ -29,10 +29,9 @@ const PROGRESS_NS: u64 = 2 * SECOND_NS;
 struct Segment {
     sequence: u64,
     bytes: u64,
-    records: u64,
+    blocks: u64,
     copies: u64,
-    record_bytes: u64,
-    /// Unix nanoseconds of its oldest and youngest record.
+    /// Unix nanoseconds at which its oldest and youngest block were made.
     made_ns: Option<(u64, u64)>,
 }
 
@@ -46,7 +45,7 @@ struct Report {
     /// Segments that the disk does not open, and that are not the queue's.
     unreadable: u64,
     foreign: Vec<(u64, u64)>,
-    waiting_records: u64,
+    waiting_blocks: u64,
     waiting_copies: u64,
     stretches: Vec<Stretch>,
     ranges: u64,
@@ -63,13 +62,12 @@ impl Report {
 
     fn record(&mut self, record: &FoundRecord<'_>) {
         if record.waits {
-            self.waiting_records += 1;
+            self.waiting_blocks += 1;
             self.waiting_copies += u64::from(record.block.copies);
         }
         if let Some(segment) = self.segments.iter_mut().rfind(|segment| segment.sequence == record.segment) {
-            segment.records += 1;
+            segment.blocks += 1;
             segment.copies += u64::from(record.block.copies);
-            segment.record_bytes += record.disk_bytes;
             let made = record.made_wall_ns;
             let (first, last) = segment.made_ns.unwrap_or((made, made));
             segment.made_ns = Some((first.min(made), last.max(made)));
@@ -179,12 +177,12 @@ fn text(report: &Report) -> String {
     let verdict = if report.is_sound() { "sound" } else { "damaged" };
     let bytes: u64 = report.segments.iter().map(|segment| segment.bytes).sum();
     let mut text = format!(
-        "{}: {verdict}\n  {} in {}; {} in {} wait\n",
+        "{}: {verdict}\n  {} in {}; {} wait, in {}\n",
         report.name,
         talk::bytes(bytes),
         plural(report.segments.len() as u64, "segment"),
         copies(report.waiting_copies),
-        plural(report.waiting_records, "whole record"),
+        plural(report.waiting_blocks, "whole block"),
     );
     for stretch in &report.stretches {
         text.push_str(&stretch_text(stretch));
@@ -248,7 +246,7 @@ fn aside_text(report: &Report) -> String {
 }
 
 fn totals(totals: Totals) -> Value {
-    json!({ "records": totals.records, "copies": totals.copies, "bytes": totals.copy_bytes })
+    json!({ "blocks": totals.records, "copies": totals.copies, "bytes": totals.copy_bytes })
 }
 
 fn document(report: &Report) -> Value {
@@ -257,9 +255,8 @@ fn document(report: &Report) -> Value {
         json!({
             "segment": segment.sequence,
             "bytes": segment.bytes,
-            "records": segment.records,
+            "blocks": segment.blocks,
             "copies": segment.copies,
-            "record_bytes": segment.record_bytes,
             "made_ms": segment.made_ns.map(|(first, last)| [ms(first), ms(last)]),
         })
     };
@@ -275,7 +272,7 @@ fn document(report: &Report) -> Value {
     json!({
         "name": report.name,
         "sound": report.is_sound(),
-        "records_waiting": report.waiting_records,
+        "blocks_waiting": report.waiting_blocks,
         "copies_waiting": report.waiting_copies,
         "copies_lost": report.lost_copies,
         "damaged_ranges": report.ranges,
