@@ -558,6 +558,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         AGGREGATE,
+        "checkpoint",
+        Type::DurationOrOff { min_ms: 100, max_ms: HOUR },
+        Depends("`5s`, but `off` when the source's dialect is `etsy` or `perl`"),
+        "\"30s\"",
+        "How often what the aggregation holds is written to disk, under `data_dir`, so that it outlives a crash.",
+        "After `kill -9` at most what arrived since the last checkpoint is missing from the open window, and gauges and idle series are still there. `off`: a restart begins with nothing, as the originals do.",
+    ),
+    row(
+        AGGREGATE,
         "stats_prefix",
         Type::Text,
         Toml("\"statsd\""),

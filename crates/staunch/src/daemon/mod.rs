@@ -51,6 +51,9 @@ use crate::{admin, outputs, sources};
 /// flush and the outputs. Only a machine that is very busy needs it.
 const SOURCES_STOP_PERCENT: u64 = 50;
 
+/// Pause between two looks whether what waits for room was taken.
+const ROOM_LOOK: Duration = Duration::from_millis(20);
+
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
 pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
 
@@ -244,8 +247,11 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
     tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));
-    let sources_max = Duration::from_nanos(timeout_ns / 100 * SOURCES_STOP_PERCENT);
+    let sources_max_ns = timeout_ns / 100 * SOURCES_STOP_PERCENT;
+    let sources_max = Duration::from_nanos(sources_max_ns);
+    let sources_until_ns = Clock::mono_ns() + sources_max_ns;
     listeners.stop(sources_max).await;
+    wait_until_taken(&shared, sources_until_ns).await;
     // The worker answers after it has handed its last blocks to the outlets.
     match shared.shard.call(Worker::stop).await {
         Ok(labels) => {
@@ -304,6 +310,21 @@ fn tell_what_is_left(shared: &Shared) {
             tracing::info!("output `{}`: {} records wait on disk for the next start", row.name, row.waiting);
         }
     }
+    watch::last_words(&page);
+}
+
+/// Lets the shard take what waits in the exchange for room in a queue, as long as there is time for it: behind the last
+/// flush nothing can wait any more.
+async fn wait_until_taken(shared: &Shared, until_ns: u64) {
+    let taken = async {
+        while !shared.exchange.is_empty() {
+            // Cancel-safe: room that came just before is seen at the next look.
+            let _room = tokio::time::timeout(ROOM_LOOK, shared.room.notified()).await;
+        }
+    };
+    // Out of time: the rest is shed, and counted.
+    let _late =
+        tokio::time::timeout(Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns())), taken).await;
 }
 
 fn seconds(ns: u64) -> String {

@@ -1,8 +1,11 @@
 //! An output's queue with what its task, the shard and, for a queue on disk, the thread that syncs it share.
 //!
+//! A queue on disk belongs to a name. When a reload gives the name to another endpoint the outlet has a successor, which
+//! shares the queue and the account, and whose task starts when that of the first has ended.
+//!
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -57,11 +60,11 @@ pub struct Outlet {
     pub account: Arc<OutputAccount>,
     /// Errors that its endpoint or file gave, by the system's word.
     pub errors: ErrorCounts,
-    queue: Mutex<OutputQueue<Folder>>,
+    queue: Arc<Mutex<OutputQueue<Folder>>>,
     /// Of a queue on disk only.
-    disk: Option<OnDisk>,
+    disk: Option<Arc<OnDisk>>,
     /// Told after each sync of a queue on disk: promises may have changed.
-    pub synced: Notify,
+    pub synced: Arc<Notify>,
     /// Wakes an output that is a task.
     more: Notify,
     /// Wakes an output that is a thread.
@@ -84,8 +87,8 @@ pub struct Outlet {
     deadline_ns: AtomicU64,
     /// The task has ended.
     ended: AtomicBool,
-    /// The daemon ends: a queue on disk is synced a last time when the task has ended.
-    closing: AtomicBool,
+    /// Told when it has.
+    at_end: Notify,
 }
 
 /// What the thread that syncs a queue on disk needs beside the queue.
@@ -94,6 +97,10 @@ pub struct OnDisk {
     folder: Folder,
     /// Monotonic nanosecond at which the thread wakes by itself; 0 while it is awake.
     sleeps_until_ns: AtomicU64,
+    /// Outlets of the queue whose tasks have not ended.
+    open: AtomicU32,
+    /// The daemon ends: the queue is synced a last time when all tasks have ended.
+    closing: AtomicBool,
     work: Condvar,
 }
 
@@ -101,6 +108,11 @@ impl OnDisk {
     /// Where the queue is.
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    /// True when the daemon ends and nothing is settled or appended any more: only the last sync is left.
+    pub fn is_done(&self) -> bool {
+        self.closing.load(Relaxed) && self.open.load(Relaxed) == 0
     }
 
     /// Told by the thread, with the queue locked, before it looks for something to do.
@@ -147,8 +159,21 @@ impl Outlet {
     /// A queue on disk, open in `folder`.
     pub fn on_disk(name: &str, queue: DiskQueue<Folder>, folder: Folder) -> Outlet {
         let account = Arc::clone(queue.account());
-        let disk = OnDisk { folder, sleeps_until_ns: AtomicU64::new(0), work: Condvar::new() };
+        let disk = OnDisk {
+            folder,
+            sleeps_until_ns: AtomicU64::new(0),
+            open: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+            work: Condvar::new(),
+        };
         Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(disk), &account)
+    }
+
+    /// Another outlet of the same queue on disk, for another endpoint. Its task may begin when this one's has ended.
+    pub fn successor(&self) -> Outlet {
+        let queue = Arc::clone(&self.queue);
+        let (disk, synced) = (self.disk.clone(), Arc::clone(&self.synced));
+        Outlet::sharing(&self.name, queue, disk, synced, &self.account)
     }
 
     fn with_queue(
@@ -157,13 +182,26 @@ impl Outlet {
         disk: Option<OnDisk>,
         account: &Arc<OutputAccount>,
     ) -> Outlet {
+        Outlet::sharing(name, Arc::new(Mutex::new(queue)), disk.map(Arc::new), Arc::default(), account)
+    }
+
+    fn sharing(
+        name: &str,
+        queue: Arc<Mutex<OutputQueue<Folder>>>,
+        disk: Option<Arc<OnDisk>>,
+        synced: Arc<Notify>,
+        account: &Arc<OutputAccount>,
+    ) -> Outlet {
+        if let Some(disk) = &disk {
+            disk.open.fetch_add(1, Relaxed);
+        }
         Outlet {
             name: name.to_owned(),
             account: Arc::clone(account),
             errors: ErrorCounts::default(),
-            queue: Mutex::new(queue),
+            queue,
             disk,
-            synced: Notify::new(),
+            synced,
             more: Notify::new(),
             more_for_thread: Condvar::new(),
             is_thread: AtomicBool::new(false),
@@ -176,7 +214,7 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
-            closing: AtomicBool::new(false),
+            at_end: Notify::new(),
         }
     }
 
@@ -187,7 +225,7 @@ impl Outlet {
 
     /// What the thread that syncs needs; none for a queue in memory.
     pub fn disk(&self) -> Option<&OnDisk> {
-        self.disk.as_ref()
+        self.disk.as_deref()
     }
 
     /// Place of the next block.
@@ -398,7 +436,9 @@ impl Outlet {
     /// `deadline_ns` is left for that.
     pub fn close(&self, deadline_ns: u64, now: Now) {
         let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
-        self.closing.store(true, Relaxed);
+        if let Some(disk) = &self.disk {
+            disk.closing.store(true, Relaxed);
+        }
         self.stop(if self.disk.is_some() { now.mono_ns + drains_ns } else { deadline_ns });
         self.wake_to_end();
     }
@@ -409,9 +449,9 @@ impl Outlet {
         }
     }
 
-    /// True when the daemon ends and the task has ended: only the last sync is left.
-    pub fn is_done(&self) -> bool {
-        self.closing.load(Relaxed) && self.has_ended()
+    /// Orders the output to leave at once, for its successor.
+    pub fn hand_over(&self) {
+        self.stop(0);
     }
 
     /// True once the output is to drain and end.
@@ -423,7 +463,8 @@ impl Outlet {
     /// lost, and the next start may be waited for.
     pub fn deadline_ns(&self) -> u64 {
         let is_down = || self.state().is_some_and(|state| state.status == Status::Down);
-        if self.disk.is_some() && self.closing.load(Relaxed) && is_down() {
+        let leaves = self.disk().is_some_and(|disk| disk.closing.load(Relaxed));
+        if leaves && is_down() {
             return 0;
         }
         self.deadline_ns.load(Relaxed)
@@ -431,13 +472,40 @@ impl Outlet {
 
     /// Told by the task as its last act.
     pub fn set_ended(&self) {
-        self.ended.store(true, Relaxed);
+        if let (Some(disk), false) = (&self.disk, self.ended.swap(true, Relaxed)) {
+            disk.open.fetch_sub(1, Relaxed);
+        }
         self.wake_to_end();
+        self.at_end.notify_waiters();
+    }
+
+    /// What stays on disk of an output that a reload has removed and whose time is over; none while the daemon ends, or
+    /// when a successor goes on.
+    pub fn left_on_disk(&self) -> Option<(&OnDisk, u64)> {
+        let copies = self.queue().copies();
+        let disk = self.disk().filter(|disk| !disk.closing.load(Relaxed))?;
+        (copies > 0 && self.deadline_ns.load(Relaxed) != 0).then_some((disk, copies))
+    }
+
+    /// Resolves when the task has ended.
+    pub async fn ended(&self) {
+        // Before the look, so that an end that comes between the two is not missed.
+        let end = self.at_end.notified();
+        if !self.has_ended() {
+            end.await;
+        }
     }
 
     /// True when the task has ended.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Relaxed)
+    }
+}
+
+/// An outlet that never had a task, after a reload that failed, is not waited for.
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.set_ended();
     }
 }
 

@@ -23,7 +23,7 @@ use crate::daemon::outlet::Outlet;
 use crate::outputs::lanes::Lanes;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
-use crate::outputs::{publish, tell};
+use crate::outputs::{end, publish, tell};
 use crate::sys::errno;
 
 /// System calls before other endpoints have their turn, however long this queue is.
@@ -47,8 +47,7 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
         }
     }
     driver.sender.finish_stop(&mut *driver.outlet.queue(), Clock::now());
-    publish(&driver.outlet, 0, 0, driver.sender.state());
-    driver.outlet.set_ended();
+    end(&driver.outlet, driver.sender.state());
 }
 
 /// What follows a turn.

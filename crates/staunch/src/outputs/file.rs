@@ -13,7 +13,7 @@ use deliver::plan::FilePlan;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
-use crate::outputs::{publish, tell};
+use crate::outputs::{end, publish, tell};
 
 /// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
 const NAP: Duration = Duration::from_secs(1);
@@ -59,8 +59,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
         }
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());
-    publish(outlet, 0, 0, sender.state());
-    outlet.set_ended();
+    end(outlet, sender.state());
 }
 
 fn step(

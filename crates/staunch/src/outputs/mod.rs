@@ -72,6 +72,22 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     Ok(())
 }
 
+/// The same for an output that goes on with the queue on disk of an earlier one of its name: that one is told to leave,
+/// and when it has, this one begins.
+pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, earlier: &Arc<Outlet>) {
+    let (shared, earlier) = (Arc::clone(shared), Arc::clone(earlier));
+    earlier.hand_over();
+    tasks.spawn(async move {
+        earlier.ended().await;
+        let mut own = JoinSet::new();
+        if let Err(error) = spawn(&mut own, &shared, id) {
+            let name = &earlier.name;
+            tracing::error!("output `{name}`: no thread for it ({error}); records wait in its queue on disk");
+        }
+        while own.join_next().await.is_some() {}
+    });
+}
+
 /// Files are written by a thread: a disk may make it wait. The task only waits for the thread.
 fn spawn_file(
     tasks: &mut JoinSet<()>,
@@ -114,6 +130,20 @@ fn tell(outlet: &Outlet, place: &str, news: News, error: Option<&str>) {
             );
         }
     }
+}
+
+/// The last act of an output's task.
+fn end(outlet: &Outlet, state: EndpointState) {
+    publish(outlet, 0, 0, state);
+    if let Some((disk, copies)) = outlet.left_on_disk() {
+        tracing::warn!(
+            "output `{}` has gone with its time for draining; {copies} records stay in {} until an output of that \
+             name has its queue on disk again",
+            outlet.name,
+            disk.folder().path().display()
+        );
+    }
+    outlet.set_ended();
 }
 
 fn publish(outlet: &Outlet, copies: u64, bytes: u64, state: EndpointState) {

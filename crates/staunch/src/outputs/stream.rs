@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
-use crate::outputs::{publish, tell};
+use crate::outputs::{end, publish, tell};
 use crate::sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
@@ -93,11 +93,13 @@ pub async fn run(
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
             error = wait(&mut sender, &outlet, &mut link, &mut locator, waits_for_room).await.or(error);
             turns.remember(&link);
+        } else {
+            // An endpoint that takes bytes as fast as they are written would keep the thread from everything else.
+            tokio::task::yield_now().await;
         }
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());
-    publish(&outlet, 0, 0, sender.state());
-    outlet.set_ended();
+    end(&outlet, sender.state());
 }
 
 fn report_acks(sender: &mut StreamSender, link: &Link) {

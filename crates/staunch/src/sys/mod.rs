@@ -43,7 +43,8 @@ pub use process::{
     terminate, thread_cpu_ns,
 };
 pub use socket::{
-    RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, set_receive_buffer, socket_memory, unacked,
+    RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, refuse_more, set_receive_buffer, socket_memory,
+    unacked,
 };
 #[cfg(unix)]
 pub use time::{monotonic_ns, realtime_ns};

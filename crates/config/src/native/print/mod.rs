@@ -21,6 +21,7 @@ use crate::address::{destination_name, listen_text};
 use crate::plan::{
     AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, ManagementPlan,
     ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
+    default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -253,8 +254,12 @@ fn print_aggregate(
     let default = transforms::default_plan();
     out.heading(&format!("transforms.{name}"));
     out.key("type", text("aggregate"));
-    let from = from.iter().filter_map(|id| plan.sources.get(id.index()));
-    out.key("from", texts(from.map(|source| &*source.name)));
+    let from = || from.iter().filter_map(|id| plan.sources.get(id.index()));
+    out.key("from", texts(from().map(|source| &*source.name)));
+    let by_dialect = from().map(|source| default_checkpoint_ms(source.kind.reading().dialect));
+    let default_ms = by_dialect.min().unwrap_or(default.checkpoint_ms);
+    let checkpoint = |ms| if ms == 0 { text("off") } else { time(ms) };
+    out.key_unless("checkpoint", checkpoint(transform.checkpoint_ms), checkpoint(default_ms));
     out.key_unless("stats_prefix", text(&transform.stats_prefix), text(&default.stats_prefix));
     let counters = |counters| match counters {
         SelfCounters::Node => text("node"),
