@@ -270,8 +270,12 @@ fn mistakes_are_told_with_a_hint() {
     fs::write(folder.join("bad.json"), "{\"form\":\"lines\"}\n").expect("written");
     check(&["replay", "carbon", "--from", "bad.json", "--json"], &["bad.json, line 1", "copies"]);
     daemon.stop();
-    fs::write(folder.join("staunch-data/queues/carbon/0000000000000001.segment.txt"), "mine")
-        .expect("written");
+    // A queue that an output will have can be filled before its first start.
+    fs::remove_dir_all(folder.join("staunch-data/queues/carbon")).expect("it is there");
+    fs::write(folder.join("some.txt"), lines(0..5)).expect("written");
+    check(&["export", "carbon"], &["there are: copy"]);
+    assert!(queue(&folder, &["replay", "carbon", "--from", "some.txt"]).status.success());
+    assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), [0, 1, 2, 3, 4]);
     // An output that is gone leaves an orphan.
     let toml = config(&endpoint);
     let rest = &toml[..toml.find("[outputs.copy]").expect("it is there")];

@@ -227,7 +227,7 @@ fn stretch_text(stretch: &Stretch) -> String {
     }
     let cost = match stretch.lost.copies {
         0 => "    nothing that waits was in it\n".to_owned(),
-        lost => format!("    {} of {} were in it\n", copies(lost), talk::bytes(stretch.lost.copy_bytes)),
+        lost => format!("    lost: {}, {}\n", copies(lost), talk::bytes(stretch.lost.copy_bytes)),
     };
     text + &cost
 }
@@ -285,4 +285,91 @@ fn document(report: &Report) -> Value {
         "damage": report.stretches.iter().map(stretch).collect::<Vec<Value>>(),
         "quarantine": report.quarantine.iter().map(file).collect::<Vec<Value>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use deliver::disk_queue::DamageKind;
+
+    use super::*;
+
+    fn range(segment: u64, from: u64, to: u64, kind: DamageKind) -> DamagedRange {
+        DamagedRange { segment, from, to, kind }
+    }
+
+    fn report() -> Report {
+        let segment = |sequence, bytes| Segment { sequence, bytes, ..Segment::default() };
+        Report {
+            name: "carbon".into(),
+            segments: vec![segment(3, 64 << 20), segment(4, 1 << 20)],
+            waiting_blocks: 18_432,
+            waiting_copies: 1_234_567,
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn a_sound_queue_is_two_lines() {
+        let want = "\
+carbon: sound
+  65 MiB in 2 segments; 1234567 copies wait, in 18432 whole blocks
+";
+        assert_eq!(text(&report()), want);
+        let young = Report { written_from: Some(99), ..report() };
+        assert_eq!(text(&young), format!("{want}  its end is being written\n"));
+    }
+
+    #[test]
+    fn damage_is_told_with_its_place_its_reason_and_its_cost_in_eighty_columns() {
+        let lost = |copies, copy_bytes| Totals { copies, copy_bytes, ..Totals::default() };
+        let mut report = Report {
+            cursor_lost: true,
+            foreign: vec![(9, 4096)],
+            unreadable: 1,
+            quarantine: Vec::new(),
+            ..report()
+        };
+        for stretch in [
+            Stretch { ranges: vec![range(3, 80, 4_000_000_000, DamageKind::Body)], lost: lost(1478, 65_571) },
+            Stretch {
+                ranges: vec![
+                    range(3, 67_000_000, 67_108_864, DamageKind::NotARecord),
+                    range(4, 80, 4096, DamageKind::Unreadable),
+                ],
+                lost: lost(1, 44),
+            },
+            Stretch { ranges: vec![range(4, 5000, 5099, DamageKind::NotARecord)], lost: lost(0, 0) },
+            Stretch { ranges: Vec::new(), lost: lost(5, 200) },
+        ] {
+            report.damage(&stretch);
+        }
+        let want = "\
+carbon: damaged
+  65 MiB in 2 segments; 1234567 copies wait, in 18432 whole blocks
+  0000000000000003.segment, bytes 80 to 4000000000:
+    the record's header is whole, but its block does not match its checksum
+    lost: 1478 copies, 64 KiB
+  0000000000000003.segment, bytes 67000000 to 67108864:
+    these bytes are no record: a header was damaged or never written
+  0000000000000004.segment, bytes 80 to 4096:
+    the disk could not read here
+    lost: 1 copy, 44 B
+  0000000000000004.segment, bytes 5000 to 5099:
+    these bytes are no record: a header was damaged or never written
+    nothing that waits was in it
+  a segment is missing
+    lost: 5 copies, 200 B
+  0000000000000009.segment, 4 KiB: not of this queue
+  1 segment cannot be opened
+  in all 4 damaged ranges, 3.7 GiB; 1484 copies that waited cannot be read
+  no cursor: all of it waits, and some of that may have been delivered before
+";
+        let found = text(&report);
+        assert_eq!(found, want, "\n{found}");
+        assert!(found.lines().all(|line| line.chars().count() <= 80));
+        let document = document(&report);
+        assert_eq!((&document["sound"], &document["copies_lost"]), (&json!(false), &json!(1484)));
+        let first = json!([{ "segment": 3, "from": 80, "to": 4_000_000_000_u64, "kind": "body" }]);
+        assert_eq!(document["damage"][0]["ranges"], first);
+    }
 }
