@@ -102,9 +102,7 @@ impl Vault {
     pub(super) fn die(&mut self, outlet: &mut Outlet, power: bool, found: &Found) -> Result<Legacy, String> {
         let Found { blocks, damaged } = found;
         let settled = outlet.queue.settled_up_to();
-        if self.cursor_damaged
-            && let Some(stored) = &mut outlet.stored
-        {
+        if self.cursor_damaged && let Some(stored) = &mut outlet.stored {
             stored.forget_cursor();
         }
         let floor = outlet.stored.as_ref().map_or(Position(0), |stored| stored.cursor_written);
@@ -181,6 +179,7 @@ impl Vault {
             ));
         }
         if damaged < uncounted {
+
             return Err(format!("{uncounted} copies are missing, and {damaged} will be counted as damaged"));
         }
         Ok(())

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::support::daemon::STAUNCH;
+use crate::support::pty::Terminal;
 use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
 
 /// An endpoint that refuses.
@@ -169,6 +170,15 @@ fn only_what_is_old_enough_is_dropped() {
     assert_eq!(unasked.status.code(), Some(2));
     assert!(told(&unasked).contains("50 copies") && told(&unasked).contains("--yes"), "{}", told(&unasked));
     daemon.stop();
+    // On a terminal somebody is.
+    for (answer, code) in [("n\r", 1), ("\r", 1), ("y\r", 0)] {
+        let data = folder.join("staunch-data").display().to_string();
+        let mut terminal =
+            Terminal::start(&["queue", "drop", "copy", "--older-than", "1h", "--data-dir", &data], &[]);
+        terminal.wait_rows("the question", |rows| rows.iter().any(|row| row.contains("[y/N]")));
+        terminal.press(answer);
+        assert_eq!(terminal.wait_restored().0.code(), Some(code), "{answer:?}");
+    }
     let young = queue(&folder, &["drop", "copy", "--older-than", "1h", "--yes"]);
     assert!(told(&young).contains("0 copies of `copy` dropped") && told(&young).contains("50 wait"));
     let all = queue(&folder, &["drop", "copy", "--older-than", "0s", "--yes"]);

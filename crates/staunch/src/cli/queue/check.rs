@@ -289,9 +289,59 @@ fn document(report: &Report) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use deliver::disk_queue::DamageKind;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use deliver::disk_queue::{DamageKind, DiskQueue, DiskQueuePlan};
+    use deliver::queue::{Appended, Block, Queue as _};
+    use model::CopyOutcome;
 
     use super::*;
+    use crate::disk::Folder;
+
+    /// Appends, settles and syncs, so that segments come and go.
+    fn use_queue(folder: &Folder, blocks: u64) {
+        let plan = DiskQueuePlan { segment_bytes: 8192, cursor_window_ms: 0, ..DiskQueuePlan::default() };
+        let opened = DiskQueue::open(folder.clone(), plan, Arc::default(), 7, Clock::now());
+        let (mut queue, _) = opened.expect("an empty folder");
+        for number in 0..blocks {
+            let text = format!("series.{number} 1 {}\n", "7".repeat((number % 1500) as usize));
+            let block = Block::lines(text.into_bytes(), 1, Clock::mono_ns());
+            assert_eq!(queue.append(block, Clock::now()), Appended::Kept);
+            if number > 50 {
+                queue.pop(Clock::now()).expect("fifty wait").settle(CopyOutcome::Delivered);
+            }
+            if number % 8 == 0
+                && let Some(job) = queue.begin_last_sync()
+            {
+                assert_eq!(queue.on_synced(job.perform(folder)).error, None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_in_use_is_sound_whenever_one_looks() {
+        let held = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(held.path().join("q")).expect("made");
+        let queue = Queue { name: "q".into(), path: folder.path().to_owned() };
+        let ended = Arc::new(AtomicBool::new(false));
+        let writer = std::thread::spawn({
+            let ended = Arc::clone(&ended);
+            move || {
+                use_queue(&folder, 500);
+                ended.store(true, Relaxed);
+            }
+        });
+        let mut walks = 0;
+        while walks < 5 || !ended.load(Relaxed) {
+            let report = walk_once(&queue, true).expect("it can be read");
+            assert!(report.is_sound() && !report.cursor_lost, "walk {walks}: {}", text(&report));
+            walks += 1;
+        }
+        writer.join().expect("the queue is well");
+        let report = walk_once(&queue, false).expect("it can be read");
+        assert!(report.is_sound() && report.waiting_copies >= 51, "{}", text(&report));
+    }
 
     fn range(segment: u64, from: u64, to: u64, kind: DamageKind) -> DamagedRange {
         DamagedRange { segment, from, to, kind }
