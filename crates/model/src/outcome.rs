@@ -114,7 +114,6 @@ reasons! {
         Unread "unread" "The client did not read its acknowledgements for as long as `idle_timeout`.",
         BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",
         Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
-        Internal "internal" "A bug of ours.",
     }
 }
 

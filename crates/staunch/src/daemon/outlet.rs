@@ -1,7 +1,7 @@
 //! An output's queue with what its task and the shard share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use deliver::plan::QueueLimits;
@@ -67,6 +67,8 @@ pub struct Outlet {
     deadline_ns: AtomicU64,
     /// The task has ended.
     ended: AtomicBool,
+    /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
+    progress: OnceLock<Arc<Notify>>,
 }
 
 impl Outlet {
@@ -89,6 +91,7 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
+            progress: OnceLock::new(),
         }
     }
 
@@ -113,6 +116,8 @@ impl Outlet {
             let shed = CopyOutcome::Shed(Shed::QueueFull);
             self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
+        // Older blocks may have been shed to make room.
+        self.progressed();
         self.wake();
     }
 
@@ -139,6 +144,18 @@ impl Outlet {
         }
     }
 
+    /// From now on `whom` is told when something of the queue may have been settled or synced.
+    pub fn tell_progress_to(&self, whom: &Arc<Notify>) {
+        self.progress.get_or_init(|| Arc::clone(whom));
+    }
+
+    /// Something of the queue may have been settled or synced.
+    pub fn progressed(&self) {
+        if let Some(whom) = self.progress.get() {
+            whom.notify_one();
+        }
+    }
+
     /// Resolves when there may be something to do.
     pub async fn woken(&self) {
         self.more.notified().await;
@@ -160,6 +177,7 @@ impl Outlet {
         self.sender_copies.store(copies, Relaxed);
         self.sender_bytes.store(bytes, Relaxed);
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        self.progressed();
         if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&self.queue()) {
             self.degraded_since_ns.store(0, Relaxed);
         }
