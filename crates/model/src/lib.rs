@@ -18,7 +18,7 @@ pub mod receipt;
 pub mod sample;
 pub mod series;
 
-pub use account::{Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
+pub use account::{Figure, Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
 pub use ack::{AckMark, AckWhen};
 pub use batch::{PacketBatch, SampleBatch, SampleView, Tally};
 pub use disk::{Disk, DiskError};

@@ -20,6 +20,7 @@ mod reload;
 mod replies;
 mod routes;
 mod shard;
+mod state;
 
 pub use accounts::Accounts;
 pub use acks::{Acks, Answer, MARKS_MAX, Queues, Taking};
@@ -30,3 +31,4 @@ pub use inspect::{SeriesPage, SeriesRow};
 pub use intake::{Complaint, Intake, IntakeMaker};
 pub use reload::laid_over;
 pub use shard::{BusyNames, Shard, ShardFigures};
+pub use state::SavedState;

@@ -1,5 +1,6 @@
 //! Clients that are told what they need not keep (docs/acks.md).
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -116,6 +117,44 @@ fn delivered_waits_for_the_endpoint_and_goes_on_after_a_reload() {
     assert_eq!(String::from_utf8_lossy(&stored), "early:1|c\nearly:2|c\nlate:1|c\nnewest:1|c\n");
     daemon.wait_source("app", "acks/lines_unacked", 0);
     daemon.stop();
+}
+
+#[test]
+fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let toml = config("safe", &graphite.to(), "queue = { kind = \"disk\", sync_window = \"5ms\" }");
+    let mut daemon = Builder::native(&toml).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    let (mut sent, mut acked) = (0, 0);
+    for _ in 0..40 {
+        let lines: String = (sent..sent + 25).map(|number| format!("line.{number}:1|c\n")).collect();
+        client.send(&lines);
+        sent += 25;
+        if sent % 100 == 0 {
+            let reply = client.reply();
+            acked = reply.strip_prefix("ack ").and_then(|count| count.parse().ok()).expect("an ack");
+        }
+    }
+    assert!(acked > 0 && acked <= sent, "the endpoint is down all the time");
+    daemon.signal("KILL");
+    daemon.wait_exit();
+    graphite.come_back();
+    daemon.start_again();
+    wait_for("everything that was acknowledged", || {
+        let stored = graphite.bytes();
+        let stored: BTreeSet<&[u8]> = stored.split(|byte| *byte == b'\n').collect();
+        (0..acked).all(|number| stored.contains(format!("line.{number}:1|c").as_bytes())).then_some(())
+    });
+    // The client sends the rest again, and is told as before.
+    let mut again = Client::connect(daemon.at("app", "tcp"));
+    let rest: String = (acked..sent).map(|number| format!("line.{number}:1|c\n")).collect();
+    again.send(&rest);
+    again.wait_reply(&format!("ack {}", sent - acked));
+    daemon.stop();
+    let stored = graphite.bytes();
+    let stored: BTreeSet<&[u8]> = stored.split(|byte| *byte == b'\n').collect();
+    assert_eq!(stored.len(), sent + 1, "each line, and what is behind the last LF");
 }
 
 #[test]

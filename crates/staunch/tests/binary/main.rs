@@ -16,6 +16,7 @@ mod acks;
 mod alerts;
 mod bad_input;
 mod check;
+mod disk_queue;
 mod fanout;
 mod first_run;
 mod graphite;
