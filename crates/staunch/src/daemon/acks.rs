@@ -26,7 +26,7 @@ pub struct AckDesk {
     inner: Mutex<Inner>,
     /// Told by every output that somebody waits for.
     progress: Arc<Notify>,
-    /// Connections that the stop has ended and that still wait for answers.
+    /// Connections that we have ended, at a stop or because their listener is gone, and that still wait for answers.
     last: Mutex<JoinSet<()>>,
 }
 
@@ -110,9 +110,12 @@ impl AckDesk {
         inner.tell_changed();
     }
 
-    /// Lets a connection that a stop has ended wait for its answers beside everything else.
+    /// Lets a connection that we have ended wait for its answers beside everything else.
     pub fn wait_on(&self, answers: impl Future<Output = ()> + Send + 'static) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).spawn(answers);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // A reload that takes a listener away comes here as well: those that are done are forgotten.
+        while last.try_join_next().is_some() {}
+        last.spawn(answers);
     }
 
     /// The outputs have ended: says what can be said, and waits at most so long until it is written.

@@ -122,6 +122,8 @@ impl Answered {
             if self.intake.is_broken() {
                 return End::BadFrame;
             }
+            // As in `stream`: a client that always has more leaves the others their turns.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -216,8 +218,11 @@ impl Answered {
                 },
                 // Perhaps nobody is there any more: a closed side tells nothing of the other one.
                 () = tokio::time::sleep(self.idle) => {
-                    self.source.account.fail_acks(Unacked::Unread);
-                    break;
+                    if blocked {
+                        self.source.account.fail_acks(Unacked::Unread);
+                        break;
+                    }
+                    self.seat.fail(Unacked::IdleTimeout);
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 
 use crate::support::{Builder, Daemon, FakeGraphite, Manner, PATIENCE, udp, wait_for};
 
@@ -253,4 +254,36 @@ fn a_client_that_reads_no_replies_is_cut_off_and_costs_nothing() {
     sender.join().expect("it has only written");
     daemon.wait_source("app", "acks/lines_unacked", 0);
     daemon.stop();
+}
+
+#[test]
+fn the_client_of_the_docs_sends_everything_and_ends() {
+    let page = include_str!("../../../../docs/acks.md");
+    let script = page.split("```python\n").nth(1).and_then(|rest| rest.split("```").next());
+    let script = script.expect("the page has a client in Python");
+    assert!(script.lines().count() <= 30, "a client is short");
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config("delivered", &graphite.to(), "")).start();
+    let at = daemon.at("app", "tcp");
+    let client = Command::new("python3")
+        .args(["-c", &script.replace("8125", &at.port().to_string())])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut client) = client else {
+        eprintln!("SKIPPED: there is no python3");
+        return;
+    };
+    let mut lines = client.stdin.take().expect("it is piped");
+    for number in 0..2500 {
+        writeln!(lines, "line.{number}:1|c").expect("it reads");
+    }
+    drop(lines);
+    let ended = client.wait_with_output().expect("it is our child");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    daemon.wait_source("app", "acks/lines_acked", 2500);
+    daemon.stop();
+    let stored = graphite.bytes();
+    let stored: BTreeSet<&[u8]> = stored.split(|byte| *byte == b'\n').collect();
+    assert!((0..2500).all(|number| stored.contains(format!("line.{number}:1|c").as_bytes())));
 }
