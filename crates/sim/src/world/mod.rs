@@ -74,7 +74,7 @@ pub(crate) enum Disks {
 
 impl Disks {
     /// The disk under the queue of an output.
-    fn of(self, output: &OutputPlan, seed: u64) -> Option<Stored> {
+    fn of(self, output: &OutputPlan, seed: u64, canary: Option<Canary>) -> Option<Stored> {
         let mut random = Random::new(seed);
         let plan = DiskQueuePlan {
             limits: output.queue,
@@ -89,7 +89,7 @@ impl Disks {
             Disks::Everywhere => true,
             Disks::Mostly(always) => random.chance(60) || always.contains(&output.name.as_str()),
         };
-        on_disk.then(|| Stored::new(plan, sync_ns, random.next()))
+        on_disk.then(|| Stored::new(plan, sync_ns, random.next(), canary))
     }
 }
 
@@ -170,7 +170,7 @@ impl World {
                 None => {
                     let account = self.accounts.output(OutputId(at as u16));
                     let seed = self.knobs.seed ^ at as u64;
-                    let stored = self.knobs.disks.of(plan, seed);
+                    let stored = self.knobs.disks.of(plan, seed, self.knobs.canary);
                     let knobs = (seed, self.knobs.canary);
                     self.outlets.push(Outlet::new(plan, account, stored, knobs, self.now));
                 }
