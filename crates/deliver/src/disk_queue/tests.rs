@@ -352,7 +352,7 @@ fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
     append(&mut queue, "b\n");
     assert!(queue.begin_sync(at_ms(10)).is_none() && queue.sync_due_ns(at_ms(10)).is_none());
     let synced = queue.on_synced(job.perform(&disk));
-    assert_eq!(synced, Synced { safe_up_to: Position(1), in_doubt_records: 0, error: None });
+    assert_eq!(synced, Synced { safe_up_to: Position(1), in_doubt_records: 0, cursor: None, error: None });
     assert_eq!((queue.promise(Position(0)), queue.promise(Position(1))), (Promise::Safe, Promise::Accepted));
     // The cursor has a window of its own.
     let _ = sync(&mut queue, &disk);
@@ -463,6 +463,26 @@ fn a_failed_write_closes_the_segment_and_the_record_goes_to_the_next() {
     let (mut queue, _) = open(&disk, plan(1000));
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), "01234567");
     assert_eq!(queue.account().shed(Shed::Damaged), 0, "what was torn is there whole");
+}
+
+/// A block that was shed because the disk failed in its middle is neither delivered nor called damaged by the next run,
+/// however much of it was written.
+#[test]
+fn what_a_failed_write_left_is_no_record() {
+    let text = format!("{:x<700}\n", "long");
+    for room in [50, 200, 600, 790] {
+        let disk = FaultyDisk::new(1);
+        let limits = QueueLimits { when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(10_000) });
+        append(&mut queue, "0\n");
+        let used = (format::CURSOR_BYTES + HEADER + RECORD) as u64;
+        disk.set_faults(Faults { bytes_max: Some(used + room), ..Faults::default() });
+        assert_eq!(queue.append(block(&text), at_ms(0)), Appended::Shed);
+        drop(queue);
+        let (mut queue, report) = open(&disk, plan(10_000));
+        assert_eq!((report.copies_waiting, drain(&mut queue)), (1, vec!["0\n".to_owned()]), "room for {room}");
+        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+    }
 }
 
 #[test]
