@@ -34,7 +34,7 @@
 //! | made at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
 //! | checksum, seed 0 | 8 | | bytes of borders, 8 per frame or packet | 4 | | totals up to there | 32 |
 //! | | | | bytes of the block | 4 | | checksum, seed 0 | 8 |
-//! | | | | zero | 4 | | | |
+//! | | | | partition + 1; 0: none | 4 | | | |
 //! | | | | checksum of the body, seed below | 8 | | | |
 //! | | | | checksum, seed queue id | 8 | | | |
 //!
@@ -49,6 +49,9 @@ mod cursor;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
+pub mod inspect;
+#[cfg(test)]
+mod inspect_test;
 #[cfg(test)]
 mod model_test;
 #[cfg(any(test, feature = "faulty_disk"))]
@@ -56,6 +59,7 @@ pub mod promises;
 mod quarantine;
 mod reading;
 mod recovery;
+pub mod salvage;
 mod scan;
 mod settle;
 #[cfg(test)]
@@ -70,13 +74,14 @@ use model::{CopyOutcome, Disk, DiskError, Now, OutputAccount, Shed};
 
 use crate::block::Block;
 use crate::pause::MS_NS;
-use crate::plan::{QueueLimits, WhenFull};
+use crate::plan::{QueueKind, QueueLimits, WhenFull};
 use crate::queue::{Appended, Entry, Queue};
 use commit::Commit;
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
 use cursor::Cursor;
 pub use format::Totals;
 use format::{Place, RecordHeader};
+pub(crate) use format::{decode_borders, encode_borders, form_code};
 use quarantine::Quarantine;
 pub use scan::DamageKind;
 use scan::SegmentReader;
@@ -110,7 +115,7 @@ pub struct DiskQueuePlan {
 impl Default for DiskQueuePlan {
     fn default() -> Self {
         DiskQueuePlan {
-            limits: QueueLimits { bytes_max: 4 << 30, when_full: WhenFull::Block, ..QueueLimits::default() },
+            limits: QueueLimits::default_of(QueueKind::Disk { sync_window_ms: 10 }),
             segment_bytes: 64 << 20,
             sync_window_ms: 10,
             cursor_window_ms: 250,
@@ -384,6 +389,13 @@ impl<D: Disk> DiskQueue<D> {
         self.counts
     }
 
+    /// Removes what is kept aside: how many files, and their bytes.
+    pub fn remove_quarantine(&mut self) -> Result<(u64, u64), DiskError> {
+        let removed = self.quarantine.remove(&self.disk);
+        self.counts.remove_errors += u64::from(removed.is_err());
+        removed
+    }
+
     /// Segments on disk.
     pub fn segments(&self) -> usize {
         self.segments.len()
@@ -426,23 +438,6 @@ impl<D: Disk> DiskQueue<D> {
         } else {
             self.returned_copies -= copies;
             self.returned_bytes -= bytes;
-        }
-    }
-
-    /// Sheds the oldest block that nobody holds, or finds that it is damaged. False when there is none.
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        match self.returned.pop_first() {
-            Some((_, Returned::Entry(entry))) => {
-                self.count_returned(entry.copies(), entry.memory_bytes(), false);
-                entry.settle(CopyOutcome::Shed(reason));
-                self.take_notes();
-                true
-            }
-            Some((number, Returned::Part(part))) => {
-                self.settle_part(number, part, reason);
-                true
-            }
-            None => self.shed_unread(reason),
         }
     }
 
@@ -535,9 +530,11 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.take_notes();
         let own = entry.is_of(&self.log);
         debug_assert!(own, "an entry goes back to the queue that it is from");
-        let Some(number) = entry.number().filter(|_| own) else { return };
+        if !own {
+            return;
+        }
         self.count_returned(entry.copies(), entry.memory_bytes(), true);
-        self.returned.insert(number, Returned::Entry(entry));
+        self.returned.insert(entry.number(), Returned::Entry(entry));
     }
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
@@ -546,6 +543,29 @@ impl<D: Disk> Queue for DiskQueue<D> {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.shed_front(Shed::TooOld);
         }
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        self.take_notes();
+        match self.returned.pop_first() {
+            Some((_, Returned::Entry(entry))) => {
+                self.count_returned(entry.copies(), entry.memory_bytes(), false);
+                entry.settle(CopyOutcome::Shed(reason));
+                self.take_notes();
+                true
+            }
+            Some((number, Returned::Part(part))) => {
+                self.settle_part(number, part, reason);
+                true
+            }
+            None => self.shed_unread(reason),
+        }
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        self.take_notes();
+        let header = self.oldest()?;
+        Some(self.wall_ns_of(now.mono_ns).saturating_sub(self.made_wall_ns(&header)))
     }
 
     /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.

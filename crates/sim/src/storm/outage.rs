@@ -88,8 +88,7 @@ impl Storm {
         }
         let mut legacies = Vec::new();
         for (at, outlet) in self.world.outlets.iter_mut().enumerate() {
-            let (Some(vault), Some(stored)) =
-                (self.vaults.get_mut(&OutputId(at as u16)), &mut outlet.stored)
+            let (Some(vault), Some(stored)) = (self.vaults.get_mut(&OutputId(at as u16)), &mut outlet.stored)
             else {
                 legacies.push(Legacy::default());
                 continue;

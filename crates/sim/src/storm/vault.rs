@@ -112,7 +112,8 @@ impl Vault {
         for (at, bytes) in blocks {
             let known = || self.records.get(at).into_iter().flatten();
             let same = |record: &&Record| *record.bytes == *bytes;
-            let Some(record) = known().find(|record| record.kept && same(record)).or(known().find(same)) else {
+            let Some(record) = known().find(|record| record.kept && same(record)).or(known().find(same))
+            else {
                 return Err(format!("block {} came back as `{}`, and was never given", at.0, short(bytes)));
             };
             if *at < floor {
@@ -156,7 +157,9 @@ impl Vault {
         let last = there.last_key_value().map(|(at, _)| *at);
         let (mut taken, mut uncounted) = (Vec::new(), 0);
         for (at, records) in self.records.range(settled..) {
-            let Some(record) = records.iter().find(|record| record.kept && there.get(at) != Some(&record.units.start)) else {
+            let Some(record) =
+                records.iter().find(|record| record.kept && there.get(at) != Some(&record.units.start))
+            else {
                 continue;
             };
             if !power || record.promise == Promise::Safe {

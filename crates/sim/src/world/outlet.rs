@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{OutputKind, OutputPlan, PacketsPlan};
 use deliver::datagram::{DatagramAction, DatagramSender};
-use deliver::file::{FileAction, FileSender};
-use deliver::plan::{FilePlan, QueueLimits};
 use deliver::disk_queue::Position;
 use deliver::disk_queue::faulty_disk::FaultyDisk;
+use deliver::file::{FileAction, FileSender};
+use deliver::plan::{FilePlan, QueueLimits};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};

@@ -293,7 +293,9 @@ impl Disk {
         };
         *self.sizes.entry(0).or_default() += len as u64;
         let mut line = &bytes[..len];
-        if self.torn_tail && let Some(rest) = line.strip_prefix(b"\n") {
+        if self.torn_tail
+            && let Some(rest) = line.strip_prefix(b"\n")
+        {
             // What a dead process left unfinished is a line of its own, which nobody misses.
             self.cutter.forget();
             line = rest;

@@ -158,12 +158,15 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         idle_timeout_ms: 0,
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
+        ack_when: None,
     };
     let transform = AggregateTransform {
         plan: aggregation,
         stats_prefix,
         self_counters: if perl { SelfCounters::Perl } else { SelfCounters::Node },
         key_flush_log,
+        // The original begins each start with nothing.
+        checkpoint_ms: 0,
     };
     Some(Plan {
         sources: vec![source],
