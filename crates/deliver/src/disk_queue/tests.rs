@@ -480,7 +480,11 @@ fn what_a_failed_write_left_is_no_record() {
         assert_eq!(queue.append(block(&text), at_ms(0)), Appended::Shed);
         drop(queue);
         let (mut queue, report) = open(&disk, plan(10_000));
-        assert_eq!((report.copies_waiting, drain(&mut queue)), (1, vec!["0\n".to_owned()]), "room for {room}");
+        assert_eq!(
+            (report.copies_waiting, drain(&mut queue)),
+            (1, vec!["0\n".to_owned()]),
+            "room for {room}"
+        );
         assert_eq!(queue.account().shed(Shed::Damaged), 0);
     }
 }

@@ -59,7 +59,9 @@ impl Storm {
         outlet.set_state(State::Down, now)?;
         self.story.tell(format!("the endpoint of `{}` is down", outlet.name));
         self.datagrams()?;
-        if let (Some(stored), Some(vault)) = (&self.world.outlets[output.index()].stored, self.vaults.get_mut(&output)) {
+        if let (Some(stored), Some(vault)) =
+            (&self.world.outlets[output.index()].stored, self.vaults.get_mut(&output))
+        {
             vault.disk_failed = true;
             let what = fault(stored, vault, &mut self.random);
             self.story.tell(format!("its disk: {what}"));
@@ -82,6 +84,8 @@ impl Storm {
     pub(super) fn crash(&mut self, end: End) -> Result<(), String> {
         let power = end == End::PowerLoss;
         self.story.tell(format!("{end:?}"));
+        let calm = self.since();
+        self.before.add(&calm);
         match end {
             End::Killed => self.tally.kills += 1,
             End::PowerLoss => self.tally.power_losses += 1,

@@ -50,12 +50,7 @@ enum Work {
 
 impl Stored {
     /// An empty disk. The seed decides how long syncs take and what a loss of power leaves.
-    pub(crate) fn new(
-        plan: DiskQueuePlan,
-        sync_ns: (u64, u64),
-        seed: u64,
-        canary: Option<Canary>,
-    ) -> Stored {
+    pub(crate) fn new(plan: DiskQueuePlan, sync_ns: (u64, u64), seed: u64, canary: Option<Canary>) -> Stored {
         Stored {
             disk: FaultyDisk::new(seed),
             plan,
