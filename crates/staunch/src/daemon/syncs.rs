@@ -42,7 +42,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
 }
 
 /// Syncs until the outlet is closed and its output has ended, and then a last time.
-fn run(outlet: &Outlet) {
+pub fn run(outlet: &Outlet) {
     let Some(disk) = outlet.disk() else { return };
     let mut complaints = Complaints::default();
     while !disk.is_done() {
