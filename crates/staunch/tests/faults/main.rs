@@ -13,8 +13,10 @@
     reason = "the bench waits on the machine's own clock, and its table is its purpose"
 )]
 
+mod acked;
 mod arguments;
 mod endpoint;
+mod f1;
 mod f10;
 mod f11;
 mod f12;
@@ -44,6 +46,7 @@ use report::Row;
 type Case = (&'static str, fn(&Bench) -> End);
 
 const CASES: &[Case] = &[
+    ("F1", f1::run),
     ("F4", f4::run),
     ("F5", f5::run),
     ("F6", f6::run),
