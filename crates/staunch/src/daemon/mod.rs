@@ -7,6 +7,7 @@
 
 pub mod banner;
 pub mod change;
+pub mod checkpoint;
 pub mod handover;
 pub mod listeners;
 pub mod outlet;
@@ -27,12 +28,14 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::SECOND_NS;
+use model::{Now, SECOND_NS};
 use pipeline::{Accounts, Complaint, Exchange, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
+use crate::daemon::checkpoint::LastCheckpoints;
+use crate::daemon::handover::Handover;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
@@ -45,6 +48,9 @@ use crate::{admin, outputs, sources};
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
 /// flush and the outputs. Only a machine that is very busy needs it.
 const SOURCES_STOP_PERCENT: u64 = 50;
+
+/// Least time that the last checkpoint may take, however long the outputs took.
+const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
 pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
@@ -122,7 +128,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let now = Clock::now();
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
-    handover::take_up(&plan, &mut shard, now);
+    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, now)?;
     let outlets = outlets(&plan, &accounts);
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
@@ -140,6 +146,8 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         room: Arc::clone(&room),
         handle: handle.clone(),
         key_flushes,
+        saver,
+        handover: Arc::clone(&handover),
     })
     .context("cannot make room for packets")?;
     let plan = Arc::new(plan);
@@ -167,12 +175,11 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         directory: Arc::new(directory),
         room,
         kernel: kernel_view,
+        handover,
+        checkpoints,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
-    let worker = std::thread::Builder::new()
-        .name("shard-0".into())
-        .spawn(move || worker.run())
-        .context("cannot start the shard's thread")?;
+    let worker = start(worker).context("cannot start the shard's thread")?;
     let (stop, stopped) = watch_channel::channel(false);
     let mut outputs = JoinSet::new();
     for at in 0..plan.outputs.len() {
@@ -184,6 +191,30 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let mut checks = JoinSet::new();
     outputs::check::spawn(&mut checks, &shared);
     Ok(Running { shared, listeners, outputs, checks, stop, worker })
+}
+
+fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name("shard-0".into()).spawn(move || worker.run())
+}
+
+/// What outlives the process: checkpoints and labels.
+struct State {
+    handover: Arc<Handover>,
+    checkpoints: Arc<checkpoint::Board>,
+    saver: checkpoint::Saver,
+}
+
+impl State {
+    /// Gives the shard what the instance before has left, and sees that this one leaves as much.
+    fn restored(plan: &Plan, shard: &mut Shard, now: Now) -> anyhow::Result<State> {
+        let handover = Arc::new(Handover::read(&plan.data_dir));
+        let checkpoints = Arc::new(checkpoint::Board::default());
+        checkpoint::restore(plan, shard, &handover, &checkpoints, now);
+        handover.keep(plan).context("cannot start the thread that keeps labels")?;
+        let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints));
+        saver.follow(plan, now);
+        Ok(State { handover, checkpoints, saver })
+    }
 }
 
 /// An empty queue for each output.
@@ -218,11 +249,14 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let sources_max = Duration::from_nanos(timeout_ns / 100 * SOURCES_STOP_PERCENT);
     listeners.stop(sources_max).await;
     // The worker answers after it has handed its last blocks to the outlets.
+    let mut last_checkpoints = None;
     match shared.shard.call(Worker::stop).await {
-        Ok(labels) => {
-            if let Err(error) = handover::leave(&shared.wiring.load().plan.data_dir, &labels) {
+        Ok(stopped) => {
+            if let Err(error) = shared.handover.leave() {
                 tracing::warn!("cannot leave a note for the next start: {error}");
             }
+            // Beside the outputs, which wait for others and not for the disk.
+            last_checkpoints = stopped.checkpoints.map(LastCheckpoints::write_aside);
         }
         Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
     }
@@ -236,6 +270,12 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let drained = tokio::time::timeout(left, async { while outputs.join_next().await.is_some() {} }).await;
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
+    }
+    let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
+    if let Some(written) = last_checkpoints
+        && tokio::time::timeout(left.max(CHECKPOINT_STOP_MIN), written).await.is_err()
+    {
+        tracing::warn!("the last checkpoint was not written in time: the one before it is what is left");
     }
     checks.shutdown().await;
     stop.send_replace(true);
@@ -268,7 +308,7 @@ fn seconds(ns: u64) -> String {
 }
 
 /// A seed that an outsider cannot guess, from the system by way of the standard library's hasher.
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
