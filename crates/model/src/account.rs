@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed};
+use crate::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed, Unacked};
 
 /// Counts of one source. Unit: records, unless a field says packets or bytes.
 #[derive(Debug)]
@@ -47,6 +47,12 @@ pub struct SourceAccount {
     pub event_fields_ignored: AtomicU64,
     /// Unix seconds at which the last packet came; 0 before the first.
     pub last_packet_s: AtomicU64,
+    /// Lines (frames: frames) that were acknowledged to their clients.
+    pub lines_acked: AtomicU64,
+    /// Lines received on connections that are open, or were until now, and not acknowledged yet.
+    pub lines_unacked: AtomicU64,
+    /// Connections that want acknowledgements and were ended by us.
+    acks_failed: [AtomicU64; Unacked::COUNT],
 }
 
 /// Counts of one output, in copies (records that were routed to it) and in the bytes of those copies.
@@ -73,6 +79,12 @@ pub struct OutputAccount {
     pub errors: AtomicU64,
     /// Copies sent a second time because the first may not have arrived.
     pub resent: AtomicU64,
+    /// Copies that were on the way, wholly or in part, when their connection broke: each time it happened to them.
+    pub in_doubt: AtomicU64,
+    /// Bytes that had been written to connections that broke, and were not acknowledged.
+    pub in_doubt_bytes: AtomicU64,
+    /// Copies that were lost before they were in the queue.
+    turned_away: AtomicU64,
     /// Tags left out of lines that were sent, because the output's form cannot hold them.
     pub tags_left_out: AtomicU64,
     /// Unix seconds of the last failure; 0 for none.
@@ -177,6 +189,33 @@ impl OutputSum {
 /// One reason with its count, for reports: (family such as `shed`, word such as `series_max`, count).
 pub type Losses = Vec<(&'static str, &'static str, u64)>;
 
+/// One figure of an account by its name, for whoever goes on with the account in another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Family (`shed`, …), or the name of a figure that has no reasons.
+    pub family: String,
+    /// Reason; empty for none.
+    pub reason: String,
+    /// The count.
+    pub count: u64,
+    /// Bytes of those copies; 0 where bytes are not counted.
+    pub bytes: u64,
+}
+
+impl Figure {
+    fn new(family: &str, reason: &str, count: u64, bytes: u64) -> Figure {
+        Figure { family: family.to_owned(), reason: reason.to_owned(), count, bytes }
+    }
+}
+
+/// Figures with their names: (family, reason, the figure).
+type Named<'a, T> = Vec<(&'static str, &'static str, &'a T)>;
+
+fn find<'a, T>(named: &Named<'a, T>, wanted: &Figure) -> Option<&'a T> {
+    let found = named.iter().find(|known| known.0 == wanted.family && known.1 == wanted.reason)?;
+    Some(found.2)
+}
+
 fn zeros<const N: usize>() -> [AtomicU64; N] {
     std::array::from_fn(|_| AtomicU64::new(0))
 }
@@ -211,6 +250,9 @@ impl Default for SourceAccount {
             glued_tag_fields: zero(),
             event_fields_ignored: zero(),
             last_packet_s: zero(),
+            lines_acked: zero(),
+            lines_unacked: zero(),
+            acks_failed: zeros(),
         }
     }
 }
@@ -251,6 +293,21 @@ impl SourceAccount {
         self.shed[reason.index()].load(Relaxed)
     }
 
+    /// Records that were lost after they had come in whole: shed, or lost by a bug of ours.
+    pub fn lost(&self) -> u64 {
+        total(&self.shed) + total(&self.internal)
+    }
+
+    /// Counts a connection that wants acknowledgements and was ended by us.
+    pub fn fail_acks(&self, reason: Unacked) {
+        self.acks_failed[reason.index()].fetch_add(1, Relaxed);
+    }
+
+    /// Connections that want acknowledgements and were ended by us for one reason.
+    pub fn acks_failed(&self, reason: Unacked) -> u64 {
+        self.acks_failed[reason.index()].load(Relaxed)
+    }
+
     /// The sum now. `in_flight` is what the exchanges hold, counted by them.
     pub fn sum(&self, in_flight: u64) -> SourceSum {
         SourceSum {
@@ -263,6 +320,61 @@ impl SourceAccount {
             routed: self.routed.load(Relaxed),
             internal: total(&self.internal),
             in_flight,
+        }
+    }
+
+    /// What records ended as: the parts of the sum.
+    fn outcomes(&self) -> Named<'_, AtomicU64> {
+        let mut outcomes: Named<'_, AtomicU64> = vec![
+            ("duplicate", "", &self.duplicate),
+            ("filtered", "", &self.filtered),
+            ("aggregated", "", &self.aggregated),
+            ("routed", "", &self.routed),
+        ];
+        outcomes.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), &self.rejected[r.index()])));
+        outcomes.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), &self.shed[r.index()])));
+        outcomes.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), &self.internal[r.index()])));
+        outcomes
+    }
+
+    /// Counts beside the sum. What is open now belongs to a process and is none of them.
+    fn beside(&self) -> Named<'_, AtomicU64> {
+        vec![
+            ("packets", "", &self.packets),
+            ("bytes", "", &self.bytes),
+            ("lines", "", &self.lines),
+            ("packets_empty", "", &self.packets_empty),
+            ("packets_truncated", "", &self.packets_truncated),
+            ("kernel_dropped", "", &self.kernel_dropped),
+            ("connections_accepted", "", &self.connections_accepted),
+            ("connections_refused", "", &self.connections_refused),
+            ("connections_broken", "", &self.connections_broken),
+            ("glued_tag_fields", "", &self.glued_tag_fields),
+            ("event_fields_ignored", "", &self.event_fields_ignored),
+        ]
+    }
+
+    /// Everything that another process needs to go on with this account, once nothing is in flight.
+    pub fn figures(&self) -> Vec<Figure> {
+        let all = self.outcomes().into_iter().chain(self.beside());
+        let figures = all.map(|(family, reason, count)| Figure::new(family, reason, count.load(Relaxed), 0));
+        let mut figures: Vec<Figure> = figures.filter(|figure| figure.count > 0).collect();
+        figures.push(Figure::new("last_packet_s", "", self.last_packet_s.load(Relaxed), 0));
+        figures
+    }
+
+    /// Goes on with the account of another process. A figure that is not known here is left out of both sides of the
+    /// sum, which so holds in any case.
+    pub fn go_on_with(&self, figures: &[Figure]) {
+        for figure in figures {
+            if let Some(count) = find(&self.outcomes(), figure) {
+                count.fetch_add(figure.count, Relaxed);
+                self.received.fetch_add(figure.count, Relaxed);
+            } else if let Some(count) = find(&self.beside(), figure) {
+                count.fetch_add(figure.count, Relaxed);
+            } else if figure.family == "last_packet_s" {
+                self.last_packet_s.fetch_max(figure.count, Relaxed);
+            }
         }
     }
 
@@ -294,6 +406,9 @@ impl OutputAccount {
 
     /// Counts copies that are routed and settled at once, without having waited.
     pub fn pass(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
+        if !matches!(outcome, CopyOutcome::Delivered | CopyOutcome::Filtered(_)) {
+            self.turned_away.fetch_add(copies, Relaxed);
+        }
         self.copies.add(copies, bytes);
         self.count(outcome).add(copies, bytes);
     }
@@ -317,6 +432,22 @@ impl OutputAccount {
     /// Copies left out for one reason.
     pub fn filtered(&self, reason: Filtered) -> u64 {
         self.filtered[reason.index()].copies()
+    }
+
+    /// Copies that were lost before they were in the queue.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Relaxed)
+    }
+
+    /// Copies that were lost without having been sent, whether or not they were in the queue.
+    pub fn lost_here(&self) -> u64 {
+        let total = |counts: &[Count]| -> u64 { counts.iter().map(Count::copies).sum() };
+        total(&self.shed) + self.expired.copies() + total(&self.internal)
+    }
+
+    /// Copies that endpoints refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.iter().map(Count::copies).sum()
     }
 
     /// Copies routed to it that have no outcome yet.
@@ -351,6 +482,63 @@ impl OutputAccount {
             expired: self.expired.copies(),
             internal: total(&self.internal),
             waiting,
+        }
+    }
+
+    /// What copies ended as: the parts of the sum.
+    fn outcomes(&self) -> Named<'_, Count> {
+        let mut outcomes: Named<'_, Count> =
+            vec![("delivered", "", &self.delivered), ("expired", "", &self.expired)];
+        outcomes.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), &self.shed[r.index()])));
+        outcomes.extend(Refused::ALL.iter().map(|r| ("refused", r.word(), &self.refused[r.index()])));
+        outcomes.extend(Filtered::ALL.iter().map(|r| ("filtered", r.word(), &self.filtered[r.index()])));
+        outcomes.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), &self.internal[r.index()])));
+        outcomes
+    }
+
+    /// Counts beside the sum.
+    fn beside(&self) -> Named<'_, AtomicU64> {
+        vec![
+            ("connects", "", &self.connects),
+            ("errors", "", &self.errors),
+            ("resent", "", &self.resent),
+            ("tags_left_out", "", &self.tags_left_out),
+        ]
+    }
+
+    /// Highest values, and the time of the last failure.
+    fn highs(&self) -> Named<'_, AtomicU64> {
+        vec![
+            ("waiting_high", "", &self.copies_waiting_high),
+            ("bytes_waiting_high", "", &self.bytes_waiting_high),
+            ("last_error_s", "", &self.last_error_s),
+        ]
+    }
+
+    /// Everything that another process needs to go on with this account. Copies that wait are not part of it: they are
+    /// counted as routed by whoever goes on with their queue.
+    pub fn figures(&self) -> Vec<Figure> {
+        let outcomes = self.outcomes().into_iter();
+        let figures = outcomes
+            .map(|(family, reason, count)| Figure::new(family, reason, count.copies(), count.bytes()));
+        let beside = self.beside().into_iter().chain(self.highs());
+        let beside =
+            beside.map(|(family, reason, count)| Figure::new(family, reason, count.load(Relaxed), 0));
+        figures.chain(beside).filter(|figure| figure.count > 0).collect()
+    }
+
+    /// Goes on with the account of another process. A figure that is not known here is left out of both sides of the
+    /// sum, which so holds in any case.
+    pub fn go_on_with(&self, figures: &[Figure]) {
+        for figure in figures {
+            if let Some(count) = find(&self.outcomes(), figure) {
+                count.add(figure.count, figure.bytes);
+                self.copies.add(figure.count, figure.bytes);
+            } else if let Some(count) = find(&self.beside(), figure) {
+                count.fetch_add(figure.count, Relaxed);
+            } else if let Some(high) = find(&self.highs(), figure) {
+                high.fetch_max(figure.count, Relaxed);
+            }
         }
     }
 
@@ -398,4 +586,37 @@ fn a_sum_holds_only_when_every_record_has_one_outcome() {
     assert_eq!((account.bytes_routed(), account.bytes_delivered()), (57, 20));
     let lost: Vec<_> = account.losses_bytes().into_iter().filter(|loss| loss.2 > 0).collect();
     assert_eq!(lost, [("shed", "too_old", 30), ("filtered", "by_name", 7)]);
+}
+
+#[test]
+fn an_account_goes_on_in_another_process_and_its_sum_holds() {
+    let unknown = Figure::new("shed", "a reason of another version", 5, 50);
+    let account = SourceAccount::default();
+    account.receive(10);
+    account.settle(Outcome::Aggregated, 6);
+    account.settle(Outcome::Shed(Shed::SeriesMax), 4);
+    account.kernel_dropped.fetch_add(3, Relaxed);
+    account.connections_open.fetch_add(1, Relaxed);
+    let next = SourceAccount::default();
+    next.receive(1);
+    next.settle(Outcome::Rejected(Reject::NoName), 1);
+    next.go_on_with(&account.figures());
+    next.go_on_with(std::slice::from_ref(&unknown));
+    let sum = next.sum(0);
+    assert!(sum.holds(), "{sum:?}");
+    assert_eq!((sum.received, sum.aggregated, next.shed(Shed::SeriesMax)), (11, 6, 4));
+    assert_eq!((next.kernel_dropped.load(Relaxed), next.connections_open.load(Relaxed)), (3, 0));
+
+    let account = OutputAccount::default();
+    account.route(9, 90);
+    account.settle(CopyOutcome::Delivered, 5, 50);
+    account.settle(CopyOutcome::Shed(Shed::TooOld), 1, 10);
+    account.resent.fetch_add(2, Relaxed);
+    let next = OutputAccount::default();
+    next.go_on_with(&account.figures());
+    next.go_on_with(&[unknown]);
+    assert!(next.sum(0).holds() && next.sum(0).copies == 6, "three still wait: {:?}", next.sum(0));
+    next.route(3, 30);
+    assert_eq!((next.bytes_routed(), next.bytes_delivered(), next.copies_waiting_high()), (90, 50, 9));
+    assert_eq!(next.resent.load(Relaxed), 2);
 }

@@ -240,6 +240,19 @@ impl Shard {
         self.sources.get(source.index()).map_or(&[], |source| &source.routes.blocking)
     }
 
+    /// Outputs that take something of the source without an aggregation in between.
+    pub fn reached(&self, source: SourceId) -> &[OutputId] {
+        self.sources.get(source.index()).map_or(&[], |source| &source.routes.reached)
+    }
+
+    /// Hands on everything of the source that waits for more to come.
+    pub fn close_reached(&mut self, source: SourceId, now: Now, out: &mut Routed) {
+        let Some(source) = self.sources.get(source.index()) else { return };
+        for id in &source.routes.reached {
+            self.outputs[id.index()].close_lines(now, out);
+        }
+    }
+
     /// Room that the queue of an output needs before a batch is taken, at most: (bytes of memory, records). Lines that
     /// its encoder holds already and that are no block yet are included.
     pub fn room_for(&self, output: OutputId, batch: &SampleBatch) -> (u64, u64) {

@@ -7,6 +7,7 @@
 //! Not here: what an option is called and what it may be (`options`), how mistakes are shown (`diagnostic`).
 //! Invariants: no text makes us panic; a plan is given only when there was no error; `check(print(plan)) == plan`.
 
+mod acks;
 mod checks;
 mod clusters;
 mod conflicts;
@@ -104,6 +105,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
         build(named, links.of(at), &mut plan, &mut claims, wrong);
     }
     wiring::count_names(&mut plan);
+    acks::check(&named, &plan, wrong);
     for named in named.iter().filter(|named| named.family == Family::Transforms) {
         if let Some(fields) = &named.fields {
             transforms::resolve(&named.name, fields, &mut plan);
@@ -395,6 +397,7 @@ pub fn defaults(data_dir: &Path) -> Plan {
         from: vec![feed],
         queue: deliver::plan::QueueLimits::default(),
         required: false,
+        queue_kind: deliver::plan::QueueKind::Memory,
         check: None,
     };
     let (file_bytes_max, files_max) = outputs::POINT_FILES;

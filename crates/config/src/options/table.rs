@@ -301,6 +301,15 @@ pub(super) const ROWS: &[Row] = &[
         "Whether the last line of a connection counts although its line feed never came.",
         "Node statsd drops it.",
     ),
+    row(
+        SOURCES,
+        "ack_when",
+        Type::Word(&["accepted", "safe", "delivered"]),
+        Absent("clients get no answer"),
+        "\"accepted\"",
+        "When a client on a connection is told that a line need not be kept.",
+        "`accepted`: it is part of an aggregate, or in the queue of each output. `safe`: it is in a queue on disk of each output, and synced. `delivered`: the endpoint of each output has it. See [acks](acks.md).",
+    ),
     // Source: how it reads
     row(
         SOURCES,
@@ -1301,6 +1310,16 @@ pub(super) const ROWS: &[Row] = &[
         "Samples that came with a time (`|T`) keep it; otherwise they become samples of now.",
         "",
     ),
+    row(
+        &[OutputGraphite],
+        "connections",
+        Type::Whole { min: 1, max: 16 },
+        Toml("1"),
+        "4",
+        "Connections to the endpoint, which share its queue.",
+        "A series always takes the same one, so its points stay in order. For an endpoint that is far away or slow to \
+         read a connection; a change takes effect at the next start.",
+    ),
     // Stream senders
     row(
         STREAMS,
@@ -1355,13 +1374,13 @@ pub(super) const ROWS: &[Row] = &[
         Toml("\"memory\""),
         "",
         "Where the queue is kept.",
-        "This version has `memory` only; `disk` is refused.",
+        "`disk`: in the folder `queues` of `data_dir`. What waits there survives the end of the daemon, however it ends; see [delivery.md](delivery.md#a-queue-on-disk).",
     ),
     row(
         &[Queue],
         "bytes_max",
         Type::Size { min: QueueLimits::BYTES_MIN, max: TIB },
-        Toml("\"256MiB\""),
+        Absent("256MiB in memory, 4GiB on disk"),
         "\"1MiB\"",
         "Most bytes, those on the way included.",
         "Bytes per second times the longest outage to be survived.",
@@ -1379,7 +1398,7 @@ pub(super) const ROWS: &[Row] = &[
         &[Queue],
         "when_full",
         Type::Word(&["shed_oldest", "shed_newest", "block"]),
-        Toml("\"shed_oldest\""),
+        Absent("`shed_oldest` in memory, `block` on disk"),
         "\"block\"",
         "What happens when the queue is full.",
         "`block`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, which makes their senders wait; nothing of them is lost, and other sources go on. Datagrams and aggregates cannot wait: for them it is `shed_newest`.",
@@ -1392,6 +1411,15 @@ pub(super) const ROWS: &[Row] = &[
         "\"1h\"",
         "What waited longer is shed as `too_old`.",
         "`0s`: never.",
+    ),
+    row(
+        &[Queue],
+        "sync_window",
+        Type::Duration { min_ms: 5, max_ms: 20 },
+        Toml("\"10ms\""),
+        "\"20ms\"",
+        "How long a record waits for others before they are synced to the disk together.",
+        "Only with `kind = \"disk\"`. A longer window costs the disk fewer syncs; until a record is synced, a machine that loses power may lose it.",
     ),
     // HTTP
     row(&[Http], "enabled", Type::Flag, Toml("true"), "false", "Whether there is an HTTP server.", ""),

@@ -32,6 +32,17 @@ pub enum DamageKind {
 }
 
 impl DamageKind {
+    /// One word for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            DamageKind::NotARecord => "not_a_record",
+            DamageKind::Body => "body",
+            DamageKind::CutOff => "cut_off",
+            DamageKind::Unreadable => "unreadable",
+            DamageKind::Foreign => "foreign",
+        }
+    }
+
     /// One sentence for the person who looks into the directory.
     pub fn why(self) -> &'static str {
         match self {
@@ -128,6 +139,17 @@ impl<F: Clone> SegmentReader<F> {
     ) -> Result<&[u8], DiskError> {
         let len = header.disk_bytes() - RECORD_HEADER_BYTES as u64;
         self.bytes(disk, at + RECORD_HEADER_BYTES as u64, len, size)
+    }
+
+    /// The bytes from `from` up to `to`.
+    pub(super) fn range<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        from: u64,
+        to: u64,
+        size: u64,
+    ) -> Result<&[u8], DiskError> {
+        self.bytes(disk, from, to.saturating_sub(from), size)
     }
 
     fn header<D: Disk<File = F>>(

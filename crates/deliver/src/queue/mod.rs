@@ -8,6 +8,7 @@
 
 mod front;
 mod kinds;
+mod left;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
 use crate::plan::{QueueLimits, WhenFull};
 use front::SettledFront;
 pub use kinds::{OutputQueue, Queue};
+pub use left::{Left, promises as left_promises};
 
 /// What became of a block.
 #[must_use = "a block that was not taken must be kept or shed by the caller"]
@@ -89,11 +91,11 @@ impl Entry {
         }
     }
 
-    /// Number of the record on disk, if that is where it is from.
-    pub(crate) fn number(&self) -> Option<u64> {
+    /// Number of the block: counts all that its queue ever took.
+    pub(crate) fn number(&self) -> u64 {
         match &self.home {
-            Home::Memory(..) => None,
-            Home::Disk(ticket) => Some(ticket.number()),
+            Home::Memory(number, _) => *number,
+            Home::Disk(ticket) => ticket.number(),
         }
     }
 
@@ -102,20 +104,25 @@ impl Entry {
         matches!(&self.home, Home::Disk(ticket) if ticket.is_of(log))
     }
 
-    fn new(block: Block, account: &Arc<OutputAccount>, number: u64, front: &Arc<SettledFront>) -> Entry {
+    /// A block that comes into memory. Of its copies those of `part` that are left are counted as routed.
+    fn in_memory(
+        block: Block,
+        part: Part,
+        account: &Arc<OutputAccount>,
+        number: u64,
+        front: &Arc<SettledFront>,
+    ) -> Entry {
         let memory_bytes = block.memory_bytes();
-        let bytes_left = block.copy_bytes();
-        account.route(u64::from(block.copies), bytes_left);
+        account.route(u64::from(part.copies_left), part.bytes_left);
         let waiting = account.bytes_waiting.fetch_add(memory_bytes, Relaxed) + memory_bytes;
         account.bytes_waiting_high.fetch_max(waiting, Relaxed);
-        let copies_left = block.copies;
         Entry {
+            settled: part.settled,
+            written_before: part.written_before,
+            packets_done: part.packets_done,
+            copies_left: part.copies_left,
+            bytes_left: part.bytes_left,
             block,
-            settled: 0,
-            written_before: 0,
-            packets_done: 0,
-            copies_left,
-            bytes_left,
             memory_bytes,
             account: Arc::clone(account),
             home: Home::Memory(number, Arc::clone(front)),
@@ -220,6 +227,8 @@ pub struct MemoryQueue {
     /// Blocks that it ever took.
     appended: u64,
     front: Arc<SettledFront>,
+    /// What waits is not shed when its sender ends: somebody else goes on with it.
+    kept: bool,
 }
 
 impl MemoryQueue {
@@ -233,7 +242,13 @@ impl MemoryQueue {
             copies: 0,
             appended: 0,
             front: Arc::default(),
+            kept: false,
         }
+    }
+
+    /// Whether what waits stays when its sender ends, for the next sender or another process (see [`MemoryQueue::left`]).
+    pub fn keep(&mut self, kept: bool) {
+        self.kept = kept;
     }
 
     /// Sheds everything that waits here (`stopped`, or another reason).
@@ -251,17 +266,19 @@ impl MemoryQueue {
         &self.account
     }
 
+    fn push_back(&mut self, block: Block, part: Part) {
+        let entry = Entry::in_memory(block, part, &self.account, self.appended, &self.front);
+        self.appended += 1;
+        self.bytes += entry.memory_bytes;
+        self.copies += entry.copies();
+        self.entries.push_back(entry);
+    }
+
     fn pop_front(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         self.bytes -= entry.memory_bytes;
         self.copies -= entry.copies();
         Some(entry)
-    }
-
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        let Some(entry) = self.pop_front() else { return false };
-        entry.settle(CopyOutcome::Shed(reason));
-        true
     }
 }
 
@@ -291,11 +308,8 @@ impl Queue for MemoryQueue {
                 return Appended::Shed;
             }
         }
-        let entry = Entry::new(block, &self.account, self.appended, &self.front);
-        self.appended += 1;
-        self.bytes += entry.memory_bytes;
-        self.copies += entry.copies();
-        self.entries.push_back(entry);
+        let part = Part::whole(block.copies, block.copy_bytes());
+        self.push_back(block, part);
         Appended::Kept
     }
 
@@ -310,12 +324,13 @@ impl Queue for MemoryQueue {
         self.pop_front()
     }
 
-    /// Puts a block back where it came from: it is the oldest again, and may be shed like any other.
     fn put_back(&mut self, entry: Entry) {
-        debug_assert!(entry.number().is_none(), "an entry goes back to the queue that it is from");
+        let own = matches!(&entry.home, Home::Memory(_, front) if Arc::ptr_eq(front, &self.front));
+        debug_assert!(own, "an entry goes back to the queue that it is from");
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
-        self.entries.push_front(entry);
+        let at = self.entries.partition_point(|other| other.number() < entry.number());
+        self.entries.insert(at, entry);
     }
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
@@ -323,6 +338,16 @@ impl Queue for MemoryQueue {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.shed_front(Shed::TooOld);
         }
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        let Some(entry) = self.pop_front() else { return false };
+        entry.settle(CopyOutcome::Shed(reason));
+        true
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        self.oldest_ns().map(|made_ns| now.mono_ns.saturating_sub(made_ns))
     }
 
     /// When the oldest block becomes too old, monotonic nanoseconds. None when it never does.
@@ -376,7 +401,9 @@ impl Queue for MemoryQueue {
     }
 
     fn leave(&mut self) {
-        self.shed_all(Shed::Stopped);
+        if !self.kept {
+            self.shed_all(Shed::Stopped);
+        }
     }
 
     fn accepted_up_to(&self) -> Position {

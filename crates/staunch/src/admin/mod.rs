@@ -2,9 +2,11 @@
 
 pub mod accounts;
 pub mod checkpoints;
+mod guard;
 pub mod http;
 pub mod management;
 pub mod metrics;
+pub mod queues;
 pub mod series;
 
 use std::net::{SocketAddr, TcpListener};

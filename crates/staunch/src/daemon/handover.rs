@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
+
+use crate::daemon::data_dir;
 
 /// The file in the data folder: a line `LABEL NAME` for each aggregation.
 const FILE: &str = "last-flush";
@@ -23,10 +25,11 @@ const FILE: &str = "last-flush";
 /// Longest file that is believed.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The labels, and how to make them last.
-#[derive(Debug)]
+/// The labels, and how to make them last. The default one knows none and leaves none.
+#[derive(Debug, Default)]
 pub struct Handover {
-    data_dir: PathBuf,
+    /// None when nothing is to be left: another daemon does that there.
+    data_dir: Option<PathBuf>,
     labels: Mutex<Labels>,
     changed: Condvar,
     /// Held by whoever writes.
@@ -46,6 +49,7 @@ impl Handover {
     /// Takes up what the instance before has left in the data folder.
     pub fn read(data_dir: &Path) -> Handover {
         let path = data_dir.join(FILE);
+        let mut handover = Handover { data_dir: Some(data_dir.to_owned()), ..Handover::default() };
         let mut by_name = BTreeMap::new();
         if fs::metadata(&path).is_ok_and(|found| found.len() > FILE_BYTES_MAX) {
             tracing::warn!("{} is no file of ours: left alone", path.display());
@@ -56,14 +60,8 @@ impl Handover {
                 Err(error) => tracing::warn!("cannot read {}: {error}", path.display()),
             }
         }
-        let labels = Mutex::new(Labels { by_name, unwritten: false });
-        Handover {
-            data_dir: data_dir.to_owned(),
-            labels,
-            changed: Condvar::new(),
-            writing: Mutex::new(()),
-            kept: AtomicBool::new(false),
-        }
+        handover.labels = Mutex::new(Labels { by_name, unwritten: false });
+        handover
     }
 
     fn labels(&self) -> MutexGuard<'_, Labels> {
@@ -92,11 +90,7 @@ impl Handover {
     /// # Errors
     /// When the system has no thread left.
     pub fn keep(self: &Arc<Handover>, plan: &Plan) -> io::Result<()> {
-        let wanted = plan.transforms.iter().any(|transform| {
-            let TransformKind::Aggregate(aggregate) = &transform.kind;
-            aggregate.checkpoint_ms > 0
-        });
-        if !wanted || self.kept.swap(true, Relaxed) {
+        if !data_dir::is_wanted(plan) || self.kept.swap(true, Relaxed) {
             return Ok(());
         }
         let handover = Arc::clone(self);
@@ -115,8 +109,8 @@ impl Handover {
                 Err(error) if !failed => {
                     failed = true;
                     tracing::error!(
-                        "cannot write {}: {error}. After a crash the last window would be told twice, under one label",
-                        self.data_dir.join(FILE).display()
+                        "cannot write `{FILE}` in the data directory: {error}. After a crash the last window would be \
+                         told twice, under one label"
                     );
                 }
                 Err(_told) => {}
@@ -135,13 +129,11 @@ impl Handover {
             labels.unwritten = false;
             labels.by_name.iter().map(|(name, label_s)| format!("{label_s} {name}\n")).collect()
         };
-        if text.is_empty() {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.data_dir)?;
-        let half = self.data_dir.join(format!("{FILE}.new"));
+        let Some(data_dir) = self.data_dir.as_ref().filter(|_| !text.is_empty()) else { return Ok(()) };
+        fs::create_dir_all(data_dir)?;
+        let half = data_dir.join(format!("{FILE}.new"));
         fs::write(&half, text)?;
-        fs::rename(&half, self.data_dir.join(FILE))
+        fs::rename(&half, data_dir.join(FILE))
     }
 }
 

@@ -8,17 +8,21 @@
 pub mod banner;
 pub mod change;
 pub mod checkpoint;
+pub mod data_dir;
 pub mod handover;
 pub mod listeners;
 pub mod outlet;
+pub mod queues;
 pub mod reload;
 pub mod shared;
 pub mod signals;
 pub mod supervisor;
+pub mod syncs;
 pub mod watch;
 pub mod worker;
 
 use std::hash::{BuildHasher, Hasher};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -35,6 +39,7 @@ use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::daemon::checkpoint::LastCheckpoints;
+use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
@@ -51,6 +56,8 @@ const SOURCES_STOP_PERCENT: u64 = 50;
 
 /// Least time that the last checkpoint may take, however long the outputs took.
 const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
+/// Pause between two looks whether what waits for room was taken.
+const ROOM_LOOK: Duration = Duration::from_millis(20);
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
 pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
@@ -72,6 +79,10 @@ pub(crate) struct Running {
     pub(crate) shared: Arc<Shared>,
     pub(crate) listeners: Listeners,
     pub(crate) outputs: JoinSet<()>,
+    /// Threads that sync queues on disk.
+    pub(crate) syncs: JoinSet<()>,
+    /// The data directory, when something is kept there.
+    pub(crate) data_dir: Option<DataDir>,
     /// Checks of endpoints.
     pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
@@ -125,11 +136,12 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let (ports, closed_ports) = admin::open(&plan, http_optional);
     failures.extend(closed_ports);
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
+    let data_dir = take_data_dir(&plan, ports.http_at)?;
     let now = Clock::now();
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
-    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, now)?;
-    let outlets = outlets(&plan, &accounts);
+    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir.as_ref(), now)?;
+    let outlets = outlets(&plan, &accounts, data_dir.as_ref())?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
@@ -181,16 +193,13 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     });
     let worker = start(worker).context("cannot start the shard's thread")?;
     let (stop, stopped) = watch_channel::channel(false);
-    let mut outputs = JoinSet::new();
-    for at in 0..plan.outputs.len() {
-        outputs::spawn(&mut outputs, &shared, model::OutputId(at as u16))?;
-    }
+    let (outputs, syncs) = spawn_outputs(&shared)?;
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     ports.serve(&shared, &stopped)?;
     spawn_watches(&shared, &stopped, key_flush_reports);
     let mut checks = JoinSet::new();
     outputs::check::spawn(&mut checks, &shared);
-    Ok(Running { shared, listeners, outputs, checks, stop, worker })
+    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, worker })
 }
 
 fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
@@ -205,24 +214,67 @@ struct State {
 }
 
 impl State {
-    /// Gives the shard what the instance before has left, and sees that this one leaves as much.
-    fn restored(plan: &Plan, shard: &mut Shard, now: Now) -> anyhow::Result<State> {
-        let handover = Arc::new(Handover::read(&plan.data_dir));
+    /// Gives the shard what the instance before has left, and sees that this one leaves as much. A data directory that
+    /// is wanted and not ours is left alone.
+    fn restored(
+        plan: &Plan,
+        shard: &mut Shard,
+        data_dir: Option<&DataDir>,
+        now: Now,
+    ) -> anyhow::Result<State> {
         let checkpoints = Arc::new(checkpoint::Board::default());
+        let handover = Arc::new(match data_dir {
+            None if data_dir::is_wanted(plan) => Handover::default(),
+            _ => Handover::read(&plan.data_dir),
+        });
+        if let Some(data_dir) = data_dir {
+            checkpoints.keep_in(data_dir.state_dir());
+            handover.keep(plan).context("cannot start the thread that keeps labels")?;
+        }
         checkpoint::restore(plan, shard, &handover, &checkpoints, now);
-        handover.keep(plan).context("cannot start the thread that keeps labels")?;
         let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints));
         saver.follow(plan, now);
         Ok(State { handover, checkpoints, saver })
     }
 }
 
-/// An empty queue for each output.
-fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
+/// Starts what sends to endpoints, and what syncs queues on disk.
+fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<()>)> {
+    let (mut outputs, mut syncs) = (JoinSet::new(), JoinSet::new());
+    for (at, outlet) in shared.wiring.load().outlets.iter().enumerate() {
+        syncs::spawn(&mut syncs, outlet).context("cannot start a thread for a queue on disk")?;
+        outputs::spawn(&mut outputs, shared, model::OutputId(at as u16))?;
+    }
+    Ok((outputs, syncs))
+}
+
+/// Takes the data directory, if anything is to be kept there.
+fn take_data_dir(plan: &Plan, http: Option<SocketAddr>) -> anyhow::Result<Option<DataDir>> {
+    let (needed, wanted) = (data_dir::is_needed(plan), data_dir::is_wanted(plan));
+    if !needed && !wanted && !data_dir::has_state(&plan.data_dir) {
+        return Ok(None);
+    }
+    match DataDir::lock(&plan.data_dir, http) {
+        Ok(data_dir) => Ok(Some(data_dir)),
+        Err(error) if needed => Err(error.into()),
+        Err(error) => {
+            if wanted {
+                tracing::warn!("there are no checkpoints: {:#}", anyhow::Error::from(error));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// The queue of each output, with what waits in it.
+fn outlets(plan: &Plan, accounts: &Accounts, data_dir: Option<&DataDir>) -> anyhow::Result<Vec<Arc<Outlet>>> {
     let with_account = plan.outputs.iter().zip(accounts.outputs());
-    with_account
-        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
-        .collect()
+    let opened = with_account.map(|(output, (_, _, account))| queues::open(output, account, data_dir));
+    let outlets = opened.collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(data_dir) = data_dir {
+        queues::tell_orphans(plan, data_dir);
+    }
+    Ok(outlets)
 }
 
 /// The tasks that only look on and tell; they end with the daemon.
@@ -240,14 +292,18 @@ fn spawn_watches(
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { shared, mut listeners, mut outputs, mut checks, stop, worker } = running;
+    let Running { shared, mut listeners, mut outputs, mut syncs, data_dir, mut checks, stop, worker } =
+        running;
     shared.stopping.store(true, Relaxed);
     supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
     tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));
-    let sources_max = Duration::from_nanos(timeout_ns / 100 * SOURCES_STOP_PERCENT);
+    let sources_max_ns = timeout_ns / 100 * SOURCES_STOP_PERCENT;
+    let sources_max = Duration::from_nanos(sources_max_ns);
+    let sources_until_ns = Clock::mono_ns() + sources_max_ns;
     listeners.stop(sources_max).await;
+    wait_until_taken(&shared, sources_until_ns).await;
     // The worker answers after it has handed its last blocks to the outlets.
     let mut last_checkpoints = None;
     match shared.shard.call(Worker::stop).await {
@@ -262,12 +318,17 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     }
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
     listeners.stop(sources_max / 5).await;
+    let now = Clock::now();
     for outlet in &shared.wiring.load().outlets {
-        outlet.stop(deadline_ns);
+        outlet.close(deadline_ns, now);
     }
     let left =
         Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns)) + Duration::from_millis(250);
-    let drained = tokio::time::timeout(left, async { while outputs.join_next().await.is_some() {} }).await;
+    let drained = tokio::time::timeout(left, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    let drained = drained.await;
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
     }
@@ -282,7 +343,15 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     if worker.join().is_err() {
         tracing::error!("the shard's thread panicked");
     }
-    let page = admin::accounts::page(&shared, Clock::now());
+    tell_what_is_left(&shared);
+    drop(data_dir);
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A word on what came too late, what could not be delivered, and what waits for the next start.
+fn tell_what_is_left(shared: &Shared) {
+    let page = admin::accounts::page(shared, Clock::now());
     for row in &page.sources {
         let lost = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
         if lost > 0 {
@@ -293,14 +362,30 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
         }
     }
     for row in &page.outputs {
-        let lost =
-            row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0) + row.waiting;
+        let stopped = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
+        let lost = if row.disk.is_some() { stopped } else { stopped + row.waiting };
         if lost > 0 {
             tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
         }
+        if row.disk.is_some() && row.waiting > 0 {
+            tracing::info!("output `{}`: {} records wait on disk for the next start", row.name, row.waiting);
+        }
     }
-    tracing::info!("stopped");
-    Ok(ExitCode::SUCCESS)
+    watch::last_words(&page);
+}
+
+/// Lets the shard take what waits in the exchange for room in a queue, as long as there is time for it: behind the last
+/// flush nothing can wait any more.
+async fn wait_until_taken(shared: &Shared, until_ns: u64) {
+    let taken = async {
+        while !shared.exchange.is_empty() {
+            // Cancel-safe: room that came just before is seen at the next look.
+            let _room = tokio::time::timeout(ROOM_LOOK, shared.room.notified()).await;
+        }
+    };
+    // Out of time: the rest is shed, and counted.
+    let _late =
+        tokio::time::timeout(Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns())), taken).await;
 }
 
 fn seconds(ns: u64) -> String {

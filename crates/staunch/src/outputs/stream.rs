@@ -93,6 +93,9 @@ pub async fn run(
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
             error = wait(&mut sender, &outlet, &mut link, &mut locator, waits_for_room).await.or(error);
             turns.remember(&link);
+        } else {
+            // An endpoint that takes bytes as fast as they are written would keep the thread from everything else.
+            tokio::task::yield_now().await;
         }
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());
@@ -368,7 +371,10 @@ mod tests {
         let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
         let now = Clock::now();
         let line = Arc::new(b"a 1 2\n".to_vec());
-        outlet.append(Block { bytes: line, copies: 1, form: BlockForm::Lines, at_ns: now.mono_ns }, now);
+        outlet.append(
+            Block { bytes: line, copies: 1, form: BlockForm::Lines, at_ns: now.mono_ns, partition: None },
+            now,
+        );
         outlet.stop(now.mono_ns + 100_000_000);
         // Bound and closed again: connections are refused.
         let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

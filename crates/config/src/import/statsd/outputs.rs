@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use wire::graphite::{Namespace, Numbers};
 
 use super::listen::{module_name, port};
@@ -171,10 +171,12 @@ fn graphite(
             form,
             namespace,
             sender: SenderPlan::default(),
+            connections: 1,
         },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     })
 }
@@ -279,6 +281,7 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     }
 }
@@ -308,6 +311,7 @@ fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     })
 }
@@ -366,6 +370,7 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
                 ..QueueLimits::default()
             },
             required: false,
+            queue_kind: QueueKind::Memory,
             check: None,
         });
     }

@@ -9,7 +9,7 @@ mod packets;
 use std::fmt::Write;
 use std::path::Path;
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::SourceId;
 use process::aggregate::{AggregatePlan, FlushAlign, Idle, PercentLabel};
 use wire::graphite::{Namespace, Numbers};
@@ -220,6 +220,9 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
         bytes(default.line_bytes_max as u64),
     );
     out.flag_unless("tail_counts", source.tail_counts, default.tail_counts);
+    if let Some(when) = source.ack_when {
+        out.key("ack_when", text(when.word()));
+    }
     print_reading(out, options);
 }
 
@@ -370,7 +373,8 @@ fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, V
         let Some(to) = destination(&other.kind) else { break };
         let alike = !in_cluster(at)
             && with_destination(&first.kind, &to) == other.kind
-            && (&first.from, first.queue, first.required) == (&other.from, other.queue, other.required)
+            && (&first.from, first.queue, first.queue_kind, first.required)
+                == (&other.from, other.queue, other.queue_kind, other.required)
             && packets::checked_alike(first.check.as_ref(), other.check.as_ref())
             && base_name(other, &to) == Some(base)
             && packets_word(&to) == packets_word(&endpoints[0]);
@@ -433,13 +437,14 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     };
     let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
-        OutputKind::Graphite { form, namespace, sender, .. } => {
+        OutputKind::Graphite { form, namespace, sender, connections, .. } => {
             head(out, "graphite");
             to(out);
             if *form == GraphiteForm::Pickle {
                 out.key("form", text("pickle"));
             }
             print_namespace(out, namespace);
+            out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
         }
         OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {
@@ -478,7 +483,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     }
     out.flag_unless("required", output.required, false);
     print_check(out, section.outputs);
-    print_queue(out, &output.queue);
+    print_queue(out, &output.queue, output.queue_kind);
 }
 
 fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, usual_files): (u64, u32)) {
@@ -516,18 +521,24 @@ fn print_sender(out: &mut Out, sender: &SenderPlan) {
     out.key_unless("write_timeout", time(sender.write_timeout_ms), time(default.write_timeout_ms));
 }
 
-fn print_queue(out: &mut Out, queue: &QueueLimits) {
-    let default = QueueLimits::default();
+fn print_queue(out: &mut Out, queue: &QueueLimits, kind: QueueKind) {
+    let default = QueueLimits::default_of(kind);
+    let (word, sync_window_ms) = match kind {
+        QueueKind::Memory => ("memory", outputs::SYNC_WINDOW_MS),
+        QueueKind::Disk { sync_window_ms } => ("disk", sync_window_ms),
+    };
     let when_full = |when_full| match when_full {
         WhenFull::Block => text("block"),
         WhenFull::ShedOldest => text("shed_oldest"),
         WhenFull::ShedNewest => text("shed_newest"),
     };
     let pairs = [
+        ("kind", text(word), text("memory")),
         ("bytes_max", bytes(queue.bytes_max), bytes(default.bytes_max)),
         ("records_max", queue.records_max.to_string(), default.records_max.to_string()),
         ("when_full", when_full(queue.when_full), when_full(default.when_full)),
         ("age_max", time(queue.age_max_ms), time(default.age_max_ms)),
+        ("sync_window", time(sync_window_ms), time(outputs::SYNC_WINDOW_MS)),
     ];
     if let Some(queue) = inline(&pairs) {
         out.key("queue", queue);

@@ -1,7 +1,8 @@
 //! Figures of checkpoints, written by several threads and read by the API.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Figures of the checkpoints of one aggregation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,13 +31,27 @@ pub struct CheckpointFigures {
     pub unreadable: u64,
 }
 
-/// The figures of all aggregations that have checkpoints, by name.
+/// The figures of all aggregations that have checkpoints, by name; and where checkpoints are.
 #[derive(Debug, Default)]
-pub struct Board(Mutex<BTreeMap<String, CheckpointFigures>>);
+pub struct Board {
+    rows: Mutex<BTreeMap<String, CheckpointFigures>>,
+    folder: OnceLock<PathBuf>,
+}
 
 impl Board {
     fn rows(&self) -> MutexGuard<'_, BTreeMap<String, CheckpointFigures>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on checkpoints may be kept in `folder`, which is ours. Only the first one counts.
+    pub fn keep_in(&self, folder: PathBuf) {
+        // A data directory changes at a start only.
+        let _known = self.folder.set(folder);
+    }
+
+    /// Where checkpoints are; none while they cannot be kept.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.get().map(PathBuf::as_path)
     }
 
     /// Changes the row of `name`.

@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
-use super::FOLDER;
 use super::board::Board;
 use super::files::{self, NewFile};
 
@@ -39,10 +38,10 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(data_dir: &Path, board: &Arc<Board>) -> io::Result<Keeper> {
+    pub(super) fn start(folder: &Path, board: &Arc<Board>) -> io::Result<Keeper> {
         let (pieces, received) = sync_channel(PIECES_MAX);
         let writer = Writer {
-            folder: data_dir.join(FOLDER),
+            folder: folder.to_owned(),
             board: Arc::clone(board),
             under_way: None,
             failing: BTreeMap::new(),
@@ -150,9 +149,9 @@ impl Writer {
             Piece::Void => self.under_way = None,
             Piece::Remove { name } => {
                 self.under_way = None;
-                let _any = files::remove(&self.folder, &name);
                 self.failing.remove(&name);
                 self.board.remove(&name);
+                let _any = files::remove(&self.folder, &name);
             }
         }
     }

@@ -24,6 +24,3 @@ pub use board::{Board, CheckpointFigures};
 pub use keeper::LastCheckpoints;
 pub use restore::restore;
 pub use saver::Saver;
-
-/// Folder in the data directory.
-pub const FOLDER: &str = "state";

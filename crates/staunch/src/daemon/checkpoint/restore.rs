@@ -7,7 +7,6 @@ use model::{Now, SECOND_NS};
 use pipeline::Shard;
 use process::aggregate::checkpoint::{Restored, Window};
 
-use super::FOLDER;
 use super::board::Board;
 use super::files;
 use crate::daemon::handover::Handover;
@@ -15,14 +14,20 @@ use crate::daemon::handover::Handover;
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
 /// the last label only, and leave no files.
 pub fn restore(plan: &Plan, shard: &mut Shard, handover: &Handover, board: &Board, now: Now) {
-    let folder = plan.data_dir.join(FOLDER);
     for transform in &plan.transforms {
         let TransformKind::Aggregate(aggregate) = &transform.kind;
         let (name, label_s) = (transform.name.as_str(), handover.label_of(&transform.name));
-        if aggregate.checkpoint_ms == 0 {
-            let _any = files::remove(&folder, name);
-        }
-        if aggregate.checkpoint_ms == 0 || !restore_one(&folder, name, label_s, shard, board, now) {
+        let restored = match board.folder() {
+            Some(folder) if aggregate.checkpoint_ms > 0 => {
+                restore_one(folder, name, label_s, shard, board, now)
+            }
+            Some(folder) => {
+                let _any = files::remove(folder, name);
+                false
+            }
+            None => false,
+        };
+        if !restored {
             label_s.into_iter().for_each(|label_s| shard.resume_after(name, label_s, now));
         }
     }
@@ -92,8 +97,8 @@ fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
 }
 
 /// Number of the next checkpoint of an aggregation: past those of all files that can be read.
-pub(super) fn next_number(data_dir: &Path, name: &str) -> u64 {
-    let found = files::generations(&data_dir.join(FOLDER), name);
+pub(super) fn next_number(folder: &Path, name: &str) -> u64 {
+    let found = files::generations(folder, name);
     let numbers = found.iter().filter_map(|generation| Some(generation.peeked.ok()?.number));
     numbers.max().map_or(1, |number| number.saturating_add(1))
 }

@@ -1,6 +1,5 @@
 //! When which aggregation is saved, on the shard's thread: a slice in each turn, so that receiving never waits.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::plan::{Plan, TransformKind};
@@ -47,7 +46,6 @@ struct UnderWay {
 #[derive(Debug)]
 pub struct Saver {
     board: Arc<Board>,
-    data_dir: PathBuf,
     /// None until the first aggregation wants checkpoints.
     keeper: Option<Keeper>,
     jobs: Vec<Job>,
@@ -63,7 +61,6 @@ impl Saver {
     pub fn new(board: Arc<Board>) -> Saver {
         Saver {
             board,
-            data_dir: PathBuf::new(),
             keeper: None,
             jobs: Vec::new(),
             under_way: None,
@@ -72,12 +69,11 @@ impl Saver {
         }
     }
 
-    /// Takes a plan: what has gone, or has checkpoints no more, loses its files. `number` tells the highest number of
-    /// an aggregation's files.
+    /// Takes a plan: what has gone, or has checkpoints no more, loses its files. Nothing is saved while there is no
+    /// folder for it.
     pub fn follow(&mut self, plan: &Plan, now: Now) {
-        if self.keeper.is_none() {
-            self.data_dir.clone_from(&plan.data_dir);
-        }
+        let board = Arc::clone(&self.board);
+        let Some(folder) = board.folder() else { return };
         let wanted = plan.transforms.iter().filter_map(|transform| {
             let TransformKind::Aggregate(aggregate) = &transform.kind;
             (aggregate.checkpoint_ms > 0).then_some((&transform.name, aggregate.checkpoint_ms))
@@ -91,7 +87,7 @@ impl Saver {
                     Job { every_ns, due_ns: job.due_ns.min(now.mono_ns + every_ns), ..job }
                 }
                 None => {
-                    let number = super::restore::next_number(&self.data_dir, name);
+                    let number = super::restore::next_number(folder, name);
                     Job { name: name.clone(), every_ns, due_ns: now.mono_ns + every_ns, number }
                 }
             };
@@ -104,7 +100,7 @@ impl Saver {
         }
         self.waiting.extend(before.into_iter().map(|gone| Piece::Remove { name: gone.name }));
         if self.keeper.is_none() && !self.jobs.is_empty() {
-            match Keeper::start(&self.data_dir, &self.board) {
+            match Keeper::start(folder, &self.board) {
                 Ok(keeper) => self.keeper = Some(keeper),
                 Err(error) => {
                     tracing::error!(

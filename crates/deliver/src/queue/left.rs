@@ -1,0 +1,222 @@
+//! What a queue in memory still holds, as bytes for the process that goes on with it (hot restart).
+//!
+//! Path of a block: `finish_stop` of its sender -> **[`MemoryQueue::left`]** -> [`Left::encode`] -> another process ->
+//! [`Left::decode`] -> **[`MemoryQueue::go_on_with`]** -> `pop`.
+//! Not here: how the bytes get there (the binary's take-over), blocks on disk, which need no hand-over.
+//! Invariant: any byte string gives a block that senders can cut, or none (fuzz target `left`). Copies with an outcome
+//! stay with the account that counted them; those without are counted as routed by whoever goes on with them.
+
+use std::sync::Arc;
+
+use super::{MemoryQueue, Queue};
+use crate::block::{Block, BlockForm, PARTITIONS};
+use crate::disk_queue::{Part, decode_borders, encode_borders, form_code};
+use crate::plan::QueueLimits;
+
+/// Bytes before the borders.
+const HEADER_BYTES: usize = 56;
+
+/// A block that waits, with what is known about its delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    block: Block,
+    part: Part,
+}
+
+impl Left {
+    /// Copies that have no outcome yet.
+    pub fn copies(&self) -> u64 {
+        u64::from(self.part.copies_left)
+    }
+
+    /// As bytes. Times become ages, since the reader's clock may count from somewhere else.
+    pub fn encode(&self, now_ns: u64) -> Vec<u8> {
+        let Left { block, part } = self;
+        let mut borders = Vec::new();
+        encode_borders(&block.form, &mut borders);
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + borders.len() + block.bytes.len());
+        let age_ns = now_ns.saturating_sub(block.at_ns);
+        let places = [part.settled as u64, part.written_before as u64, part.packets_done as u64];
+        for number in [age_ns, part.bytes_left].iter().chain(&places) {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let form = u32::from(form_code(&block.form));
+        let partition = block.partition.map_or(0, |partition| u32::from(partition) + 1);
+        for number in [block.copies, part.copies_left, borders.len() as u32, form | partition << 8] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        debug_assert_eq!(bytes.len(), HEADER_BYTES, "the header's fields fit its size");
+        bytes.extend_from_slice(&borders);
+        bytes.extend_from_slice(&block.bytes);
+        bytes
+    }
+
+    /// What [`Self::encode`] made. None when the bytes are no block, or what they say of it cannot be.
+    pub fn decode(bytes: &[u8], now_ns: u64) -> Option<Left> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+        let (longs, shorts) = header.split_at(5 * 8);
+        let long = |at: usize| longs.as_chunks::<8>().0.get(at).map(|bytes| u64::from_le_bytes(*bytes));
+        let short = |at: usize| shorts.as_chunks::<4>().0.get(at).map(|bytes| u32::from_le_bytes(*bytes));
+        let (copies, copies_left, borders_len) = (short(0)?, short(1)?, short(2)?);
+        let (borders, block_bytes) = rest.split_at_checked(borders_len as usize)?;
+        let block_len = u32::try_from(block_bytes.len()).ok()?;
+        let [form, partition, 0, 0] = short(3)?.to_le_bytes() else { return None };
+        let form = decode_borders(form, borders, block_len)?;
+        let partition = match partition {
+            0 => None,
+            partition => Some(partition - 1).filter(|partition| *partition < PARTITIONS),
+        };
+        let at_ns = now_ns.saturating_sub(long(0)?);
+        let block = Block { bytes: Arc::new(block_bytes.to_vec()), copies, form, at_ns, partition };
+        let place = |at: usize| usize::try_from(long(at)?).ok().filter(|place| *place <= block_bytes.len());
+        let part = Part {
+            settled: place(2)?,
+            written_before: place(3)?,
+            packets_done: usize::try_from(long(4)?).ok()?,
+            copies_left,
+            bytes_left: long(1)?,
+        };
+        let possible = copies_left <= copies
+            && part.packets_done <= copies as usize
+            && part.bytes_left <= block.copy_bytes()
+            && in_order(&block.form);
+        possible.then_some(Left { block, part })
+    }
+}
+
+impl MemoryQueue {
+    /// Everything that waits here, oldest first. It goes on waiting: until another process has said that it goes on with
+    /// these blocks, they are still ours.
+    pub fn left(&self) -> impl ExactSizeIterator<Item = Left> {
+        self.entries.iter().map(|entry| Left {
+            block: entry.block.clone(),
+            part: Part {
+                settled: entry.settled,
+                written_before: entry.written_before,
+                packets_done: entry.packets_done,
+                copies_left: entry.copies_left,
+                bytes_left: entry.bytes_left,
+            },
+        })
+    }
+
+    /// Takes what another process has left, behind what is here. The bounds are those that it was taken under there, so
+    /// it is taken whatever they are here.
+    pub fn go_on_with(&mut self, left: Left) {
+        self.push_back(left.block, left.part);
+    }
+}
+
+/// Whether borders follow each other as the block's senders take for granted.
+fn in_order(form: &BlockForm) -> bool {
+    match form {
+        BlockForm::Lines => true,
+        BlockForm::Frames(frames) => frames.is_sorted_by_key(|frame| frame.0),
+        BlockForm::Packets(packets) => packets.is_sorted_by(|one, next| one.at + one.len <= next.at),
+    }
+}
+
+/// What the fuzz target holds: any bytes are something that can wait, be cut and be told on, or nothing.
+///
+/// # Panics
+/// When they are not.
+pub fn promises(bytes: &[u8]) {
+    let Some(left) = Left::decode(bytes, 0) else { return };
+    let account = Arc::new(model::OutputAccount::default());
+    let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&account));
+    queue.go_on_with(left.clone());
+    assert!(queue.left().eq([left.clone()]), "what was taken is what is left");
+    assert!(account.sum(queue.copies()).holds() && queue.copies() == left.copies());
+    let Some(mut entry) = queue.pop(model::Now::default()) else { panic!("one block waits") };
+    let (len, mut at) = (entry.block().bytes.len(), entry.settled);
+    while at < len {
+        let next = entry.block().border_after(at);
+        assert!(at < next && next <= len, "a border after {at} is at {next} of {len}");
+        entry.delivered_up_to(next);
+        at = next;
+    }
+    entry.settle(model::CopyOutcome::Delivered);
+    assert!(account.sum(0).holds() && account.copies_waiting() == 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Now, PacketBatch};
+
+    use super::*;
+    use crate::queue::Appended;
+
+    const AT_NS: u64 = 7_000_000_000;
+
+    fn forms() -> [Block; 3] {
+        let mut batch = PacketBatch::default();
+        for packet in [&b"a:1|c"[..], b"", b"bb:2|c\nc:3|g"] {
+            batch.push(packet);
+        }
+        [
+            Block { partition: Some(3), ..Block::lines(b"a 1 2\nbb 3 4\n".to_vec(), 2, AT_NS) },
+            Block::frames(b"abcdef".to_vec(), vec![(2, 3), (6, 1)], AT_NS),
+            Block::packets(batch, AT_NS),
+        ]
+    }
+
+    #[test]
+    fn what_waits_goes_on_elsewhere_with_what_is_known_of_it() {
+        let now = Now { mono_ns: AT_NS, wall_ns: 0 };
+        let here = Arc::new(model::OutputAccount::default());
+        let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&here));
+        queue.keep(true);
+        for block in forms() {
+            assert_eq!(queue.append(block, now), Appended::Kept);
+        }
+        let mut first = queue.pop(now).expect("three wait");
+        first.delivered_up_to(6);
+        first.written_before = 13;
+        queue.put_back(first);
+        queue.leave();
+        let told: Vec<Vec<u8>> = queue.left().map(|left| left.encode(AT_NS + 5)).collect();
+        let there = Arc::new(model::OutputAccount::default());
+        // It is taken whatever the bounds are there.
+        let limits = QueueLimits { bytes_max: 1, records_max: 1, ..QueueLimits::default() };
+        let mut other = MemoryQueue::new(limits, Arc::clone(&there));
+        told.iter().for_each(|bytes| other.go_on_with(Left::decode(bytes, 105).expect("it was told")));
+        assert_eq!((queue.copies(), other.copies()), (8, 8));
+        assert_eq!(there.sum(8).copies, 8, "the delivered one is in the other account");
+        assert!(here.sum(queue.copies()).holds() && there.sum(other.copies()).holds());
+        let aged = |left: Left| Left { block: Block { at_ns: 100, ..left.block }, ..left };
+        assert!(other.left().eq(queue.left().map(aged)), "five nanoseconds old on both clocks");
+        let first = other.pop(now).expect("three wait");
+        assert_eq!((first.settled, first.written_before, first.copies()), (6, 13, 1));
+        first.settle(model::CopyOutcome::Delivered);
+        queue.keep(false);
+        queue.leave();
+        assert_eq!((queue.copies(), here.shed(model::Shed::Stopped)), (0, 8));
+    }
+
+    #[test]
+    fn bytes_that_cannot_be_are_nothing_and_the_others_can_be_sent() {
+        for block in forms() {
+            let part = Part::whole(block.copies, block.copy_bytes());
+            let good = Left { block, part }.encode(AT_NS);
+            promises(&good);
+            for len in 0..good.len() {
+                promises(&good[..len]);
+            }
+            for bit in 0..good.len() * 8 {
+                let mut flipped = good.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                promises(&flipped);
+            }
+        }
+        let block = Block::lines(b"a 1 2\n".to_vec(), 1, 0);
+        let whole = Part::whole(1, 6);
+        let more_left = Part { copies_left: 2, ..whole };
+        for part in [Part { settled: 7, ..whole }, more_left, Part { packets_done: 2, ..whole }] {
+            let bytes = Left { block: block.clone(), part }.encode(0);
+            assert_eq!(Left::decode(&bytes, 0), None, "{part:?}");
+        }
+        let unordered = Block::frames(b"abcdef".to_vec(), vec![(6, 1), (2, 1)], 0);
+        let part = Part::whole(2, 6);
+        assert_eq!(Left::decode(&Left { block: unordered, part }.encode(0), 0), None);
+    }
+}
