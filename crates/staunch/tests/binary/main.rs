@@ -24,6 +24,7 @@ mod kernel_drops;
 mod management;
 mod outputs;
 mod packaging;
+mod queue;
 mod reload;
 mod restart;
 mod sources;
