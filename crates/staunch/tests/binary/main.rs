@@ -27,6 +27,7 @@ mod outputs;
 mod packaging;
 mod queue;
 mod reload;
+mod restart;
 mod sources;
 mod stop;
 mod supervisor;
