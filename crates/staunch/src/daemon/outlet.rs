@@ -550,6 +550,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_offered_makes_no_room_for_itself() {
+        for when_full in [WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest] {
+            let limits = QueueLimits { records_max: 3, when_full, ..QueueLimits::default() };
+            let outlet = Outlet::new("o", limits, &Arc::new(OutputAccount::default()));
+            let two = || Block::lines(b"a 1 2\nb 1 2\n".to_vec(), 2, 0);
+            assert!(outlet.offer(two(), at(1)).is_some());
+            assert_eq!(outlet.offer(two(), at(1)), None);
+            let sum = outlet.account.sum(outlet.queue().copies());
+            assert_eq!((sum.copies, sum.shed, sum.waiting), (2, 0, 2), "{when_full:?}");
+            assert_eq!(outlet.queue().limits(), limits);
+        }
+    }
+
+    #[test]
     fn an_output_whose_queue_is_nearly_full_is_degraded_until_it_is_not() {
         let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
         for (bytes_max, records_max) in [(1_000_000, 10), (10 * one().memory_bytes(), 0)] {
