@@ -14,7 +14,7 @@ use deliver::disk_queue::{DiskQueue, Position, Promise, SyncDone};
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::{EndpointState, Status};
-use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
+use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
 use crate::daemon::queues::disk_plan;
@@ -250,7 +250,9 @@ impl Outlet {
         let kept = appended == Appended::Kept;
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
-            let shed = CopyOutcome::Shed(Shed::QueueFull);
+            let disk_failed = self.queue().on_disk().and_then(|queue| queue.write_error());
+            let is_full = disk_failed.is_none_or(|error| error == DiskError::Full);
+            let shed = CopyOutcome::Shed(if is_full { Shed::QueueFull } else { Shed::DiskFailed });
             self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
         self.wake();
@@ -292,10 +294,13 @@ impl Outlet {
         self.wake_sync();
     }
 
-    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
-    pub fn takes(&self, bytes: u64, records: u64) -> bool {
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
+    /// far as the disk has room for it.
+    pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
+        let mut queue = self.queue();
         // By the account: what the sender took out of the queue a moment ago it has not published yet.
-        self.account.copies_waiting() == 0 || self.queue().has_room(bytes, records)
+        let fits = self.account.copies_waiting() == 0 || queue.has_room(bytes, records);
+        fits && queue.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
     }
 
     fn is_nearly_full(&self, queue: &impl Queue) -> bool {
