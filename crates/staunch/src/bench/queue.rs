@@ -225,7 +225,7 @@ fn queue_run(
         let safe_ns = Clock::mono_ns() - start_ns;
         for outlet in &outlets {
             outlet.close(0, Clock::now());
-            outlet.set_ended();
+            outlet.set_ended(0);
         }
         let (accepted, safe) = (megabytes_a_second(bytes, accepted_ns), megabytes_a_second(bytes, safe_ns));
         (shed == 0).then_some(Speeds { accepted, safe })
