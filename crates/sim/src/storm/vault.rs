@@ -102,7 +102,9 @@ impl Vault {
     pub(super) fn die(&mut self, outlet: &mut Outlet, power: bool, found: &Found) -> Result<Legacy, String> {
         let Found { blocks, damaged } = found;
         let settled = outlet.queue.settled_up_to();
-        if self.cursor_damaged && let Some(stored) = &mut outlet.stored {
+        if self.cursor_damaged
+            && let Some(stored) = &mut outlet.stored
+        {
             stored.forget_cursor();
         }
         let floor = outlet.stored.as_ref().map_or(Position(0), |stored| stored.cursor_written);
@@ -171,7 +173,7 @@ impl Vault {
         }
         if taken.len() as u64 > self.damages {
             return Err(format!(
-                "of {} blocks nothing is left after {}, with {} faults that may take one each: {:?}",
+                "{} blocks are gone after {}, with {} faults that may take one each: {:?}",
                 taken.len(),
                 if power { "a loss of power" } else { "a killed process" },
                 self.damages,
@@ -179,8 +181,7 @@ impl Vault {
             ));
         }
         if damaged < uncounted {
-
-            return Err(format!("{uncounted} copies are missing, and {damaged} will be counted as damaged"));
+            return Err(format!("{uncounted} copies are gone, and {damaged} will be counted as damaged"));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputPlan, Plan};
+use config::plan::{OutputKind, OutputPlan, Plan};
 use model::{OutputId, SECOND_NS};
 use pipeline::{Accounts, earlier_self, laid_over};
 
@@ -94,6 +94,10 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
         syncs::spawn(&mut running.syncs, outlet).map_err(|error| error.to_string())?;
         outputs::spawn(&mut running.outputs, &shared, id).map_err(|error| error.to_string())?;
     }
+    if let Some(data_dir) = &running.data_dir {
+        shared.checkpoints.keep_in(data_dir.state_dir());
+        shared.handover.keep(&plan).map_err(|error| error.to_string())?;
+    }
     let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
     let gone = running.listeners.update(&plan, &makers, &shared);
     running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;
@@ -168,6 +172,15 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
         let stays = after.listen.iter().any(|place| before.listen.contains(place));
         if stays && before.receive_buffer_bytes != after.receive_buffer_bytes {
             notes.push(format!("the new `receive_buffer` of source `{}`", after.name));
+        }
+    }
+    let connections = |output: &OutputPlan| match &output.kind {
+        OutputKind::Graphite { connections, .. } => *connections,
+        _ => 1,
+    };
+    for (before, after) in old.outputs.iter().zip(&new.outputs) {
+        if connections(before) != connections(after) {
+            notes.push(format!("the new `connections` of output `{}`", after.name));
         }
     }
     notes

@@ -42,7 +42,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
 }
 
 /// Syncs until the outlet is closed and its output has ended, and then a last time.
-fn run(outlet: &Outlet) {
+pub fn run(outlet: &Outlet) {
     let Some(disk) = outlet.disk() else { return };
     let mut complaints = Complaints::default();
     while !disk.is_done() {
@@ -98,7 +98,10 @@ impl Complaints {
         if counts == self.told || soon && !disk.is_done() {
             return;
         }
-        let text = new_damage(&self.told, &counts);
+        let mut text = new_damage(&self.told, &counts);
+        if let Some(error) = outlet.queue().on_disk().and_then(|queue| queue.write_error()) {
+            text.push_str(&format!(" (the last: {error})"));
+        }
         if !text.is_empty() {
             let path = disk.folder().path().display();
             tracing::warn!("output `{}`: its queue on disk in {path}: {text}", outlet.name);

@@ -37,7 +37,7 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
     let mut driver = Driver::new(locator, plan, addresses, outlet, seed);
     while !driver.sender.stopped() {
         if driver.outlet.is_stopping() {
-            driver.sender.begin_stop(driver.outlet.deadline_ns());
+            driver.sender.begin_stop(driver.outlet.deadline_ns(0));
         }
         let next = driver.turn(Clock::now());
         driver.tell();
@@ -47,7 +47,7 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
         }
     }
     driver.sender.finish_stop(&mut *driver.outlet.queue(), Clock::now());
-    end(&driver.outlet, driver.sender.state());
+    end(&driver.outlet, 0, driver.sender.state());
 }
 
 /// What follows a turn.
@@ -239,7 +239,7 @@ impl Driver {
             tell(&self.outlet, &self.place, news, self.words.take().as_deref());
         }
         let sender = &self.sender;
-        publish(&self.outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(&self.outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
     }
 
     async fn rest(&mut self) {
@@ -257,7 +257,7 @@ impl Driver {
         };
         // All branches are cancel-safe: they only ask.
         tokio::select! {
-            () = self.outlet.woken() => {}
+            () = self.outlet.woken(0) => {}
             () = self.alarm.ring(wake_ns) => {}
             _room = writable => {
                 self.full = false;

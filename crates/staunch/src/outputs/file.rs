@@ -47,19 +47,19 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
     let mut open = None;
     while !sender.stopped() {
         if outlet.is_stopping() {
-            sender.begin_stop(outlet.deadline_ns());
+            sender.begin_stop(outlet.deadline_ns(0));
         }
         let (pause, error) = step(&mut sender, outlet, place, plan, &mut open);
         while let Some(news) = sender.take_news() {
             tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());
         }
-        publish(outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
         if let Some(pause) = pause {
             outlet.wait(pause.min(NAP));
         }
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());
-    end(outlet, sender.state());
+    end(outlet, 0, sender.state());
 }
 
 fn step(
