@@ -17,11 +17,14 @@ pub(crate) mod stored;
 use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
-use deliver::disk_queue::{DiskQueuePlan, Position};
+use deliver::disk_queue::{DiskQueuePlan, Position, Promise};
 use deliver::plan::QueueKind;
-use deliver::queue::Block;
-use model::{Kind, Now, Outcome, OutputId, OutputSum, SECOND_NS, Shed, SourceId, SourceSum, Span};
-use pipeline::{Accounts, Exchange, Routed, SeriesRow, Shard, laid_over};
+use deliver::queue::{Block, Queue};
+use model::{
+    Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
+    SourceSum, Span,
+};
+use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, laid_over};
 
 use self::canary::Canary;
 use self::outlet::Outlet;
@@ -103,6 +106,7 @@ pub(crate) struct World {
     accounts: Accounts,
     shard: Shard,
     exchange: Exchange,
+    acks: Acks,
     routed: Routed,
     due_ns: u64,
     lines_due_ns: u64,
@@ -131,6 +135,7 @@ impl World {
             accounts,
             shard,
             exchange: Exchange::new(knobs.exchange_bytes_max, SOURCES_MAX),
+            acks: Acks::default(),
             routed: Routed::default(),
             due_ns: 0,
             lines_due_ns: u64::MAX,
@@ -194,7 +199,7 @@ impl World {
         }
         self.accounts = Accounts::default().carried_to(&self.plan);
         self.shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
-        self.routed = Routed::default();
+        (self.routed, self.acks) = (Routed::default(), Acks::default());
         (self.due_ns, self.lines_due_ns) = (0, u64::MAX);
         self.sources.clear();
         for (at, outlet) in self.outlets.iter_mut().enumerate() {
@@ -272,14 +277,15 @@ impl World {
         bytes: &[u8],
     ) -> Result<(), String> {
         let now = self.now;
-        let source = self.source(source).ok_or("no such source")?;
+        let World { sources, acks, .. } = self;
+        let source = sources.iter_mut().find(|known| known.plan.name == source).ok_or("no such source")?;
         let known = source.connections().any(|known| known == connection);
         let way = if framed { Way::Frames } else { Way::Lines };
         if !known && !source.listens(way) {
             let schemes = if framed { "`unix-frames://`" } else { "`tcp://` or `unix://`" };
             return Err(format!("source `{}` has no {schemes} to listen at", source.plan.name));
         }
-        source.send(connection, framed, bytes, now)
+        source.send(connection, framed, bytes, acks, now)
     }
 
     /// Lets connections be read, the shard work, and the senders do what they can, once each.
@@ -294,7 +300,7 @@ impl World {
 
     fn turn_sources(&mut self) {
         for source in &mut self.sources {
-            source.read(&self.exchange, self.now);
+            source.read(&self.exchange, &mut self.acks, self.now);
         }
     }
 
@@ -311,8 +317,7 @@ impl World {
             });
             let Some(batch) = next else { break };
             self.took += 1;
-            self.shard.push_owned(batch, self.now, &mut self.routed);
-            self.append_blocks();
+            self.take(batch);
         }
         if self.now.mono_ns >= self.due_ns {
             self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
@@ -324,11 +329,33 @@ impl World {
         self.append_blocks();
     }
 
+    /// As in the daemon: what asks for an acknowledgement is in the queues before anything else is appended.
+    fn take(&mut self, batch: SampleBatch) {
+        let source = batch.source;
+        let taking = Taking::begin(&batch, &self.shard, &mut Known(&mut self.outlets));
+        self.shard.push_owned(batch, self.now, &mut self.routed);
+        if taking.is_some() {
+            self.shard.close_reached(source, self.now, &mut self.routed);
+        }
+        self.append_blocks();
+        if let Some(taking) = taking {
+            let _waited_for = self.acks.taken(taking, &mut Known(&mut self.outlets));
+        }
+    }
+
+    fn answer(&mut self) {
+        self.acks.resolve(&mut Known(&mut self.outlets));
+        if !self.acks.take_changed().is_empty() {
+            self.sources.iter_mut().for_each(|source| source.answer(&self.acks));
+        }
+    }
+
     fn turn_senders(&mut self) -> Result<u64, String> {
         let mut wake_ns = u64::MAX;
         for outlet in &mut self.outlets {
             wake_ns = wake_ns.min(outlet.drive(self.now)?).min(outlet.sync(self.now)?);
         }
+        self.answer();
         Ok(wake_ns)
     }
 
@@ -511,6 +538,27 @@ impl World {
             }
         }
         all.number()
+    }
+}
+
+/// What the outputs' queues know, for acknowledgements.
+struct Known<'a>(&'a mut [Outlet]);
+
+impl Queues for Known<'_> {
+    fn accepted_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue.accepted_up_to()
+    }
+
+    fn settled_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue.settled_up_to()
+    }
+
+    fn promise(&mut self, output: OutputId, of: Position) -> Promise {
+        self.0[output.index()].promise(of)
+    }
+
+    fn account(&self, output: OutputId) -> &OutputAccount {
+        &self.0[output.index()].account
     }
 }
 

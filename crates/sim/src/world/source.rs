@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Listen, SourcePlan};
-use model::{Now, Outcome, SampleBatch, SourceAccount, SourceId};
-use pipeline::{Exchange, Intake, IntakeMaker};
+use model::{ConnectionId, Now, Outcome, SampleBatch, SourceAccount, SourceId};
+use pipeline::{Acks, Answer, Exchange, Intake, IntakeMaker, MARKS_MAX};
 
 /// Bytes of one read, as in the daemon.
 const READ_BYTES: usize = 64 * 1024;
@@ -23,10 +23,15 @@ pub(crate) struct Source {
     maker: IntakeMaker,
     pub(crate) datagrams: Intake,
     connections: BTreeMap<String, Connection>,
+    /// What clients were told, by connection, until somebody takes it.
+    pub(crate) told: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Debug)]
 struct Connection {
+    /// Of one whose client is answered.
+    id: Option<ConnectionId>,
+    answer: Answer,
     intake: Intake,
     framed: bool,
     heard_ns: u64,
@@ -62,6 +67,7 @@ impl Source {
             datagrams: maker.make(),
             maker,
             connections: BTreeMap::new(),
+            told: Vec::new(),
         }
     }
 
@@ -85,9 +91,16 @@ impl Source {
     ///
     /// # Errors
     /// When it is turned away, or is of the other kind.
-    pub(crate) fn send(&mut self, name: &str, framed: bool, bytes: &[u8], now: Now) -> Result<(), String> {
+    pub(crate) fn send(
+        &mut self,
+        name: &str,
+        framed: bool,
+        bytes: &[u8],
+        acks: &mut Acks,
+        now: Now,
+    ) -> Result<(), String> {
         if !self.connections.contains_key(name) {
-            self.accept(name, framed, now)?;
+            self.accept(name, framed, acks, now)?;
         }
         let connection = self.connections.get_mut(name).ok_or("the connection was just made")?;
         if framed && !connection.framed {
@@ -98,7 +111,7 @@ impl Source {
         Ok(())
     }
 
-    fn accept(&mut self, name: &str, framed: bool, now: Now) -> Result<(), String> {
+    fn accept(&mut self, name: &str, framed: bool, acks: &mut Acks, now: Now) -> Result<(), String> {
         if self.connections.len() >= self.plan.connections_max {
             self.account.connections_refused.fetch_add(1, Relaxed);
             return Err(format!(
@@ -109,8 +122,14 @@ impl Source {
         }
         self.account.connections_accepted.fetch_add(1, Relaxed);
         self.account.connections_open.fetch_add(1, Relaxed);
-        let intake = if framed { self.maker.make_framed() } else { self.maker.make() };
+        let mut intake = if framed { self.maker.make_framed() } else { self.maker.make() };
+        let asked = self.plan.ack_when.map(|when| (acks.open(), when));
+        if let Some((id, when)) = asked {
+            intake = intake.answering(id, when);
+        }
         let connection = Connection {
+            id: asked.map(|(id, _)| id),
+            answer: Answer::default(),
             intake,
             framed,
             heard_ns: now.mono_ns,
@@ -144,15 +163,32 @@ impl Source {
     }
 
     /// Reads every connection as far as the exchange has room.
-    pub(crate) fn read(&mut self, exchange: &Exchange, now: Now) {
+    pub(crate) fn read(&mut self, exchange: &Exchange, acks: &mut Acks, now: Now) {
         let account = &self.account;
         self.connections.retain(|_, connection| {
             let open = connection.read(exchange, account, now);
             if !open {
                 account.connections_open.fetch_sub(1, Relaxed);
+                connection.id.into_iter().for_each(|id| acks.close(id));
             }
             open
         });
+    }
+
+    /// Tells clients what has become of their lines.
+    pub(crate) fn answer(&mut self, acks: &Acks) {
+        for (name, connection) in &mut self.connections {
+            let Some(id) = connection.id else { continue };
+            let mut told = Vec::new();
+            connection.answer = acks.answer(id);
+            connection.intake.replies(&connection.answer, &mut told);
+            if connection.answer.failed.is_some() {
+                connection.end.get_or_insert(End::Broken);
+            }
+            if !told.is_empty() {
+                self.told.push((name.clone(), told));
+            }
+        }
     }
 
     /// Records in batches that wait for room in the exchange.
@@ -191,13 +227,14 @@ impl Connection {
             return true;
         }
         if self.over {
-            return false;
+            return self.is_waited_for();
         }
-        while !self.unread.is_empty() {
+        while !self.unread.is_empty() && self.intake.marks_unanswered(&self.answer) < MARKS_MAX {
             let len = self.unread.len().min(READ_BYTES);
             let bytes: Vec<u8> = self.unread.drain(..len).collect();
-            let batch = self.intake.stream(&bytes, now).into_owned();
+            let mut batch = self.intake.stream(&bytes, now).into_owned();
             self.intake.settle_too_long();
+            batch.ack = self.intake.mark();
             if self.intake.is_broken() {
                 self.unread.clear();
                 self.end = Some(End::Broken);
@@ -210,17 +247,27 @@ impl Connection {
             self.end.get_or_insert(End::Broken);
         }
         let Some(end) = self.end else { return true };
+        if !self.unread.is_empty() && end == End::Orderly {
+            return true;
+        }
         if end == End::Broken {
             account.connections_broken.fetch_add(1, Relaxed);
         }
         self.over = true;
-        let last = self.intake.close(end == End::Orderly, now).into_owned();
-        !self.hand_on(exchange, last)
+        let mut last = self.intake.close(end == End::Orderly, now).into_owned();
+        last.ack = self.intake.mark();
+        !self.hand_on(exchange, last) || self.is_waited_for()
+    }
+
+    /// The client has ended its side, and reads until it knows of each line.
+    fn is_waited_for(&self) -> bool {
+        let waits = self.id.is_some() && self.answer.failed.is_none();
+        waits && self.end == Some(End::Orderly) && self.intake.lines_unanswered() > 0
     }
 
     /// False when there was no room: the batch waits.
     fn hand_on(&mut self, exchange: &Exchange, batch: SampleBatch) -> bool {
-        if batch.receipt.records() == 0 && batch.tally == model::Tally::default() {
+        if batch.receipt.records() == 0 && batch.tally == model::Tally::default() && batch.ack.is_none() {
             batch.receipt.settle(Outcome::Routed);
             return true;
         }
