@@ -69,14 +69,14 @@ impl Clients {
     /// What is not true, or no answer at all.
     pub(super) fn look(
         &mut self,
-        told: Vec<(String, Vec<u8>)>,
+        told: BTreeMap<String, Vec<String>>,
         source: &SourcePlan,
         outputs: &[&Watch],
     ) -> Result<(), String> {
         let Some(when) = source.ack_when else { return Ok(()) };
-        for (name, bytes) in told {
-            for line in String::from_utf8_lossy(&bytes).lines() {
-                self.told(&name, line, when, outputs)?;
+        for (name, lines) in told {
+            for line in lines {
+                self.told(&name, &line, when, outputs)?;
             }
         }
         Ok(())

@@ -454,7 +454,7 @@ impl Storm {
         }
         let kept: Vec<&Watch> = kept(&self.world, &self.watches);
         if let Some(source) = self.world.sources.iter_mut().find(|source| source.plan.name == "k") {
-            self.clients.look(std::mem::take(&mut source.told), &source.plan, &kept)?;
+            self.clients.look(source.take_all_replies(), &source.plan, &kept)?;
         }
         self.check_accounts()
     }

@@ -104,9 +104,9 @@ pub(crate) struct World {
     pub(crate) given: Option<Vec<Given>>,
     pub(crate) stopped: bool,
     accounts: Accounts,
+    acks: Acks,
     shard: Shard,
     exchange: Exchange,
-    acks: Acks,
     routed: Routed,
     due_ns: u64,
     lines_due_ns: u64,
@@ -133,9 +133,9 @@ impl World {
             given: None,
             stopped: false,
             accounts,
+            acks: Acks::default(),
             shard,
             exchange: Exchange::new(knobs.exchange_bytes_max, SOURCES_MAX),
-            acks: Acks::default(),
             routed: Routed::default(),
             due_ns: 0,
             lines_due_ns: u64::MAX,
@@ -199,9 +199,10 @@ impl World {
         }
         self.accounts = Accounts::default().carried_to(&self.plan);
         self.shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
-        (self.routed, self.acks) = (Routed::default(), Acks::default());
+        self.routed = Routed::default();
         (self.due_ns, self.lines_due_ns) = (0, u64::MAX);
         self.sources.clear();
+        self.acks = Acks::default();
         for (at, outlet) in self.outlets.iter_mut().enumerate() {
             let account = self.accounts.output(OutputId(at as u16));
             let seed = self.knobs.seed ^ at as u64;
@@ -285,7 +286,7 @@ impl World {
             let schemes = if framed { "`unix-frames://`" } else { "`tcp://` or `unix://`" };
             return Err(format!("source `{}` has no {schemes} to listen at", source.plan.name));
         }
-        source.send(connection, framed, bytes, acks, now)
+        source.send(connection, framed, bytes, now, acks)
     }
 
     /// Lets connections be read, the shard work, and the senders do what they can, once each.
@@ -295,7 +296,16 @@ impl World {
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         self.turn_sources();
         self.turn_shard();
-        self.turn_senders().map(|_wake_ns| ())
+        self.turn_senders()?;
+        self.turn_acks(false);
+        Ok(())
+    }
+
+    /// Tells clients what they need not keep.
+    fn turn_acks(&mut self, stops: bool) {
+        let World { sources, outlets, acks, .. } = self;
+        acks.resolve(&mut Outlets(outlets));
+        sources.iter_mut().for_each(|source| source.reply(acks, stops));
     }
 
     fn turn_sources(&mut self) {
@@ -317,7 +327,7 @@ impl World {
             });
             let Some(batch) = next else { break };
             self.took += 1;
-            self.take(batch);
+            self.take_batch(batch);
         }
         if self.now.mono_ns >= self.due_ns {
             self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
@@ -329,24 +339,18 @@ impl World {
         self.append_blocks();
     }
 
-    /// As in the daemon: what asks for an acknowledgement is in the queues before anything else is appended.
-    fn take(&mut self, batch: SampleBatch) {
+    /// As the daemon's worker does it.
+    fn take_batch(&mut self, batch: SampleBatch) {
+        self.append_blocks();
         let source = batch.source;
-        let taking = Taking::begin(&batch, &self.shard, &mut Known(&mut self.outlets));
+        let taking = Taking::begin(&batch, &self.shard, &mut Outlets(&mut self.outlets));
         self.shard.push_owned(batch, self.now, &mut self.routed);
         if taking.is_some() {
             self.shard.close_reached(source, self.now, &mut self.routed);
         }
         self.append_blocks();
         if let Some(taking) = taking {
-            let _waited_for = self.acks.taken(taking, &mut Known(&mut self.outlets));
-        }
-    }
-
-    fn answer(&mut self) {
-        self.acks.resolve(&mut Known(&mut self.outlets));
-        if !self.acks.take_changed().is_empty() {
-            self.sources.iter_mut().for_each(|source| source.answer(&self.acks));
+            let _waits_for = self.acks.taken(taking, &mut Outlets(&mut self.outlets));
         }
     }
 
@@ -355,7 +359,6 @@ impl World {
         for outlet in &mut self.outlets {
             wake_ns = wake_ns.min(outlet.drive(self.now)?).min(outlet.sync(self.now)?);
         }
-        self.answer();
         Ok(wake_ns)
     }
 
@@ -385,6 +388,7 @@ impl World {
             let took = self.took;
             self.turn_shard();
             let wake_ns = self.turn_senders()?;
+            self.turn_acks(false);
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
             let nothing_waits = self.exchange.is_empty() && !stalled;
             // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
@@ -467,7 +471,7 @@ impl World {
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Shed(Shed::Stopped)));
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
-        left.into_iter().for_each(|batch| self.shard.push_owned(batch, self.now, &mut self.routed));
+        left.into_iter().for_each(|batch| self.take_batch(batch));
         self.shard.stop(self.now, &mut self.routed);
         self.append_blocks();
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
@@ -476,11 +480,15 @@ impl World {
         self.due_ns = u64::MAX;
         while !self.outlets.iter().all(Outlet::stopped) && self.now.mono_ns <= deadline_ns {
             let wake_ns = self.turn_senders()?;
+            self.turn_acks(false);
             let next_ns = wake_ns.clamp(self.now.mono_ns + 1, deadline_ns + 1);
             self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
         }
         let now = self.now;
+        // What is on disk is synced a last time; nothing is settled after that.
+        self.turn_acks(false);
         self.outlets.iter_mut().for_each(|outlet| outlet.finish_stop(now));
+        self.turn_acks(true);
         self.stopped = true;
         Ok(())
     }
@@ -541,10 +549,10 @@ impl World {
     }
 }
 
-/// What the outputs' queues know, for acknowledgements.
-struct Known<'a>(&'a mut [Outlet]);
+/// The queues of all outlets.
+struct Outlets<'a>(&'a mut [Outlet]);
 
-impl Queues for Known<'_> {
+impl Queues for Outlets<'_> {
     fn accepted_up_to(&mut self, output: OutputId) -> Position {
         self.0[output.index()].queue.accepted_up_to()
     }

@@ -12,6 +12,9 @@ use pipeline::{Accounts, Exchange};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
+use crate::daemon::acks::AckDesk;
+use crate::daemon::checkpoint::Board;
+use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
@@ -69,8 +72,14 @@ pub struct Shared {
     pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
+    /// Who is told what need not be kept.
+    pub acks: Arc<AckDesk>,
     /// What the kernel holds and drops of our datagram sockets.
     pub kernel: Kernel,
+    /// What this instance leaves for the next.
+    pub handover: Arc<Handover>,
+    /// Figures of checkpoints.
+    pub checkpoints: Arc<Board>,
     /// Reloads that took effect, and that were refused.
     pub reloads: Reloads,
 }

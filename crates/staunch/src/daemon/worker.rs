@@ -17,6 +17,9 @@ use pipeline::{Complaint, Exchange, Intake, Routed, SavedState, Shard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
+use crate::daemon::acks::AckDesk;
+use crate::daemon::checkpoint::{LastCheckpoints, Saver};
+use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::kernel::{BATCH_BOUNDS, SocketGauge};
 use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
@@ -172,6 +175,7 @@ pub struct Worker {
     pub complaints: Complaints,
     exchange: Arc<Exchange>,
     room: Arc<Notify>,
+    acks: Arc<AckDesk>,
     handle: ShardHandle,
     reader: PacketReader,
     gather: Gather,
@@ -187,6 +191,10 @@ pub struct Worker {
     blocked_until_ns: u64,
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
+    saver: Saver,
+    handover: Arc<Handover>,
+    /// Flushes whose labels have been handed over.
+    flushes_told: u64,
     ended: bool,
     /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
     progress: Vec<(u64, u64)>,
@@ -224,10 +232,23 @@ pub struct WorkerParts {
     pub exchange: Arc<Exchange>,
     /// Told when the exchange has room.
     pub room: Arc<Notify>,
+    /// Who is told what need not be kept.
+    pub acks: Arc<AckDesk>,
     /// Calls.
     pub handle: ShardHandle,
     /// Reports of busy names.
     pub key_flushes: KeyFlushes,
+    /// Saves aggregations.
+    pub saver: Saver,
+    /// Where labels of flushes go.
+    pub handover: Arc<Handover>,
+}
+
+/// What a worker leaves when it stops.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Checkpoints that are to be written.
+    pub checkpoints: Option<LastCheckpoints>,
 }
 
 impl Worker {
@@ -236,7 +257,8 @@ impl Worker {
     /// # Errors
     /// When there is no memory for the packets' arena.
     pub fn new(parts: WorkerParts) -> io::Result<Worker> {
-        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, handle, key_flushes } = parts;
+        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, acks, handle, .. } = parts;
+        let WorkerParts { key_flushes, saver, handover, .. } = parts;
         Ok(Worker {
             shard,
             sockets,
@@ -244,6 +266,7 @@ impl Worker {
             complaints,
             exchange,
             room,
+            acks,
             handle,
             reader: PacketReader::new(BATCH_PACKETS)?,
             gather: Gather::default(),
@@ -257,6 +280,9 @@ impl Worker {
             blocked_until_ns: 0,
             sweep_waits_since_ns: None,
             key_flushes,
+            saver,
+            handover,
+            flushes_told: 0,
             ended: false,
             progress: Vec::new(),
         })
@@ -272,6 +298,8 @@ impl Worker {
             self.take_exchange(now);
             self.tick(now);
             self.deliver(now);
+            self.tell_flushes();
+            self.saver.turn(&mut self.shard, now);
             if !self.ended {
                 self.rest(got, now);
             }
@@ -345,7 +373,7 @@ impl Worker {
             let Some(batch) = next else { break };
             taken = true;
             waited |= !self.shard.blocking(batch.source).is_empty();
-            self.shard.push_owned(batch, now, &mut self.routed);
+            self.take_batch(batch, now);
             self.deliver(now);
         }
         self.blocked = !self.exchange.is_empty();
@@ -368,8 +396,25 @@ impl Worker {
             return;
         }
         self.room.notify_waiters();
-        for batch in self.taken.drain(..) {
-            self.shard.push_owned(batch, now, &mut self.routed);
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.drain(..).for_each(|batch| self.take_batch(batch, now));
+        self.taken = taken;
+    }
+
+    /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards.
+    fn take_batch(&mut self, batch: SampleBatch, now: Now) {
+        if batch.ack.is_none() {
+            return self.shard.push_owned(batch, now, &mut self.routed);
+        }
+        // What came before it has its place in the queues, and its losses are counted.
+        self.deliver(now);
+        let source = batch.source;
+        let taking = AckDesk::begin(&batch, &self.shard, &self.outlets);
+        self.shard.push_owned(batch, now, &mut self.routed);
+        self.shard.close_reached(source, now, &mut self.routed);
+        self.deliver(now);
+        if let Some(taking) = taking {
+            self.acks.taken(taking, &self.outlets);
         }
     }
 
@@ -419,6 +464,14 @@ impl Worker {
         }
     }
 
+    /// Hands over the labels of flushes that have ended: their blocks are in the queues.
+    fn tell_flushes(&mut self) {
+        let flushes = self.shard.flushes();
+        if std::mem::replace(&mut self.flushes_told, flushes) != flushes {
+            self.shard.last_labels().for_each(|(name, label_s)| self.handover.told(name, label_s));
+        }
+    }
+
     /// Empties the sockets. A flood into those that stay open does not keep us.
     fn last_read(&mut self) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
@@ -446,9 +499,8 @@ impl Worker {
         }
     }
 
-    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on. Gives the
-    /// last labels of aggregations whose windows hang on the wall clock.
-    pub fn stop(&mut self) -> Vec<(String, u64)> {
+    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on.
+    pub fn stop(&mut self) -> Stopped {
         // What waits is still taken. Nothing comes behind it that would be neither read nor counted.
         self.sockets.iter().for_each(DatagramSocket::refuse_more);
         self.last_read();
@@ -458,8 +510,9 @@ impl Worker {
         self.count_drops();
         self.shard.stop(now, &mut self.routed);
         self.deliver(now);
+        self.tell_flushes();
         self.end();
-        self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect()
+        Stopped { checkpoints: self.saver.last(&mut self.shard, now) }
     }
 
     /// All state for a process that takes over, see [`Shard::export`]: what waits in the exchange is still taken, no window
@@ -469,8 +522,10 @@ impl Worker {
         self.exchange.close();
         self.take_all(now);
         self.count_drops();
+        self.saver.end();
         let states = self.shard.export(id, now, &mut self.routed);
         self.deliver(now);
+        self.tell_flushes();
         self.end();
         states
     }
@@ -487,6 +542,7 @@ impl Worker {
         // Blocks of the old encoders go to the queues they were made for; ids keep their meaning.
         self.outlets = outlets;
         self.deliver(now);
+        self.saver.follow(plan, now);
         self.due_ns = 0;
     }
 
@@ -510,6 +566,7 @@ impl Worker {
         if idle {
             let look_ns = if self.blocked { self.blocked_until_ns } else { u64::MAX };
             let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns).min(look_ns);
+            let until_ns = until_ns.min(self.saver.due_ns());
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
             watches.extend(
