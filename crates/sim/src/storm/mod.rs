@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use deliver::disk_queue::faulty_disk::Faults;
 use deliver::queue::Queue;
-use model::OutputId;
+use model::{OutputId, Shed};
 
 use self::clients::Clients;
 use self::outage::End as Outage;
@@ -466,6 +466,20 @@ impl Storm {
             let sharing: Vec<_> =
                 watched().filter(|(_, other)| Arc::ptr_eq(&other.account, &outlet.account)).collect();
             watch::check_account(&sharing).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
+            // A process that is dying cannot read, either.
+            let vaults = self
+                .vaults
+                .iter()
+                .filter(|(output, _)| Arc::ptr_eq(&outlets[output.index()].account, &outlet.account));
+            let failed =
+                vaults.clone().any(|(output, vault)| vault.disk_failed || outlets[output.index()].is_dead());
+            let damaged = outlet.account.shed(Shed::Damaged);
+            if damaged > 0 && !failed {
+                return Err(format!(
+                    "output `{}`: {damaged} copies count as damaged, on a disk that is not",
+                    outlet.name
+                ));
+            }
         }
         Ok(())
     }
