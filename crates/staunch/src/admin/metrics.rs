@@ -1,6 +1,7 @@
 //! `/metrics`: self-metrics as Prometheus text. Names are an interface: they change with a changelog line only.
 
 mod acks;
+mod disk;
 mod kernel;
 
 use std::fmt::Write;
@@ -64,6 +65,7 @@ pub fn render(shared: &Shared, figures: &[ShardFigures], now: Now) -> String {
     kernel::machine(&mut out, &crate::kernel::machine_counters());
     outputs(&mut out, &page);
     acks::outputs(&mut out, &page);
+    disk::queues(&mut out, &page);
     series(&mut out, figures);
     flushes(&mut out, figures, now);
     out
@@ -249,8 +251,9 @@ fn every_self_metric_has_its_heading_in_the_docs() {
     // The names stand in these files as texts of their own, and nowhere else.
     let begin = concat!("\"sta", "unch_");
     let files =
-        [include_str!("metrics.rs"), include_str!("metrics/kernel.rs"), include_str!("metrics/acks.rs")];
-    let names = files.iter().flat_map(|text| text.split(begin).skip(1));
+        [include_str!("metrics.rs"), include_str!("metrics/kernel.rs"), include_str!("metrics/disk.rs")];
+    let files = files.into_iter().chain([include_str!("metrics/acks.rs")]);
+    let names = files.flat_map(|text| text.split(begin).skip(1));
     let names = names.filter_map(|rest| rest.split('"').next());
     let names: BTreeSet<String> = names.map(|rest| format!("{}{rest}", &begin[1..])).collect();
     let headings = include_str!("../../../../docs/metrics.md").lines();

@@ -170,6 +170,7 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
         let now = Clock::now();
         let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000);
         let mut more = true;
+        outlet.recall();
         // What comes in meanwhile is younger than `now`.
         while more {
             let mut queue = outlet.queue();

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use config::plan::{OutputPlan, Plan};
+use config::plan::{OutputKind, OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery};
 use deliver::plan::{QueueKind, QueueLimits};
 use model::OutputAccount;
@@ -32,7 +32,8 @@ pub fn open(
     data_dir: Option<&DataDir>,
 ) -> anyhow::Result<Arc<Outlet>> {
     let (QueueKind::Disk { sync_window_ms }, Some(data_dir)) = (output.queue_kind, data_dir) else {
-        return Ok(Arc::new(Outlet::new(&output.name, output.queue, account)));
+        let outlet = Outlet::new(&output.name, output.queue, account);
+        return Ok(Arc::new(outlet.with_connections(connections(output))));
     };
     let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
     let failed = || {
@@ -48,7 +49,15 @@ pub fn open(
     let opened = DiskQueue::open(folder.clone(), plan, Arc::clone(account), random_seed(), Clock::now());
     let (queue, found) = opened.with_context(failed)?;
     tell(&output.name, &path, &found);
-    Ok(Arc::new(Outlet::on_disk(&output.name, queue, folder)))
+    let outlet = Outlet::on_disk(&output.name, queue, folder);
+    Ok(Arc::new(outlet.with_connections(connections(output))))
+}
+
+fn connections(output: &OutputPlan) -> usize {
+    match &output.kind {
+        OutputKind::Graphite { connections, .. } => usize::from(*connections),
+        _ => 1,
+    }
 }
 
 /// What a queue on disk is told to do.

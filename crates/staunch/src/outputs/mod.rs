@@ -36,19 +36,23 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let locator = |to: &Destination| Locator::new(to.clone(), Arc::clone(&shared.directory));
     match &plan.kind {
         OutputKind::Graphite { to, sender, .. } => {
-            tasks.spawn(stream::run(
-                locator(&Destination::Tcp(to.clone())),
-                *sender,
-                Addresses::First,
-                outlet,
-                seed,
-            ));
+            for number in 0..outlet.connections() {
+                let to = locator(&Destination::Tcp(to.clone()));
+                let seed = seed.wrapping_add((number as u64) << 32);
+                tasks.spawn(stream::run(to, *sender, Addresses::First, (Arc::clone(&outlet), number), seed));
+            }
         }
         OutputKind::Packets(packets) if packets.to.is_datagram() => {
             tasks.spawn(datagram::run(locator(&packets.to), packets.sender, packets.addresses, outlet, seed));
         }
         OutputKind::Packets(packets) => {
-            tasks.spawn(stream::run(locator(&packets.to), packets.sender, packets.addresses, outlet, seed));
+            tasks.spawn(stream::run(
+                locator(&packets.to),
+                packets.sender,
+                packets.addresses,
+                (outlet, 0),
+                seed,
+            ));
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
@@ -70,6 +74,22 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
         }
     }
     Ok(())
+}
+
+/// The same for an output that goes on with the queue on disk of an earlier one of its name: that one is told to leave,
+/// and when it has, this one begins.
+pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, earlier: &Arc<Outlet>) {
+    let (shared, earlier) = (Arc::clone(shared), Arc::clone(earlier));
+    earlier.hand_over();
+    tasks.spawn(async move {
+        earlier.ended().await;
+        let mut own = JoinSet::new();
+        if let Err(error) = spawn(&mut own, &shared, id) {
+            let name = &earlier.name;
+            tracing::error!("output `{name}`: no thread for it ({error}); records wait in its queue on disk");
+        }
+        while own.join_next().await.is_some() {}
+    });
 }
 
 /// Files are written by a thread: a disk may make it wait. The task only waits for the thread.
@@ -116,9 +136,25 @@ fn tell(outlet: &Outlet, place: &str, news: News, error: Option<&str>) {
     }
 }
 
-fn publish(outlet: &Outlet, copies: u64, bytes: u64, state: EndpointState) {
+/// The last act of the task of connection `number`.
+fn end(outlet: &Outlet, number: usize, state: EndpointState) {
+    publish(outlet, number, 0, 0, state);
+    if outlet.ends_with(number)
+        && let Some((disk, copies)) = outlet.left_on_disk()
+    {
+        tracing::warn!(
+            "output `{}` has gone with its time for draining; {copies} records stay in {} until an output of that \
+             name has its queue on disk again",
+            outlet.name,
+            disk.folder().path().display()
+        );
+    }
+    outlet.set_ended(number);
+}
+
+fn publish(outlet: &Outlet, number: usize, copies: u64, bytes: u64, state: EndpointState) {
     if let Some((_, at)) = state.last_failure {
         outlet.account.last_error_s.store(at.wall_seconds(), std::sync::atomic::Ordering::Relaxed);
     }
-    outlet.publish(copies, bytes, state);
+    outlet.publish(number, copies, bytes, state);
 }
