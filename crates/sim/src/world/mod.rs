@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueuePlan, Position, Promise};
+use deliver::plan::QueueKind;
 use deliver::queue::{Block, Queue};
 use model::{
     Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
@@ -55,45 +56,32 @@ pub(crate) struct Knobs {
     /// Bound of the exchange between connections and shard.
     pub(crate) exchange_bytes_max: usize,
     pub(crate) canary: Option<Canary>,
-    pub(crate) disks: Disks,
+    /// Disks of queues have small segments and take long to sync.
+    pub(crate) rough_disks: bool,
 }
 
 impl Knobs {
     pub(crate) fn new(seed: u64) -> Knobs {
-        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, disks: Disks::Nowhere }
+        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, rough_disks: false }
     }
 }
 
-/// Which queues are on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disks {
-    /// None.
-    Nowhere,
-    /// All of them.
-    Everywhere,
-    /// By chance, except for those that are named: these are.
-    Mostly(&'static [&'static str]),
-}
-
-impl Disks {
-    /// The disk under the queue of an output.
-    fn of(self, output: &OutputPlan, seed: u64) -> Option<Stored> {
-        let mut random = Random::new(seed);
-        let plan = DiskQueuePlan {
-            limits: output.queue,
-            segment_bytes: random.between(500, 20_000),
-            sync_window_ms: random.between(1, 20),
-            cursor_window_ms: random.between(20, 1000),
-            quarantine_bytes_max: random.between(0, 100_000),
-        };
-        let sync_ns = *random.pick(&[(0, 0), (0, 20_000_000), (1_000_000, 5_000_000_000)]);
-        let on_disk = match self {
-            Disks::Nowhere => false,
-            Disks::Everywhere => true,
-            Disks::Mostly(always) => random.chance(60) || always.contains(&output.name.as_str()),
-        };
-        on_disk.then(|| Stored::new(plan, sync_ns, random.next()))
+/// The disk under the queue of an output, if its plan wants one. By chance, everything about it is small and slow.
+fn stored(output: &OutputPlan, seed: u64, knobs: &Knobs) -> Option<Stored> {
+    let QueueKind::Disk { sync_window_ms } = output.queue_kind else { return None };
+    let plan = DiskQueuePlan { limits: output.queue, sync_window_ms, ..DiskQueuePlan::default() };
+    if !knobs.rough_disks {
+        return Some(Stored::new(plan, (0, 0), seed, knobs.canary));
     }
+    let mut random = Random::new(seed);
+    let plan = DiskQueuePlan {
+        segment_bytes: random.between(500, 20_000),
+        cursor_window_ms: random.between(20, 1000),
+        quarantine_bytes_max: random.between(0, 100_000),
+        ..plan
+    };
+    let sync_ns = *random.pick(&[(0, 0), (0, 20_000_000), (1_000_000, 5_000_000_000)]);
+    Some(Stored::new(plan, sync_ns, random.next(), knobs.canary))
 }
 
 /// A block that was given to an output.
@@ -175,7 +163,7 @@ impl World {
                 None => {
                     let account = self.accounts.output(OutputId(at as u16));
                     let seed = self.knobs.seed ^ at as u64;
-                    let stored = self.knobs.disks.of(plan, seed);
+                    let stored = stored(plan, seed, &self.knobs);
                     let knobs = (seed, self.knobs.canary);
                     self.outlets.push(Outlet::new(plan, account, stored, knobs, self.now));
                 }

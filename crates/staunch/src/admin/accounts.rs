@@ -11,6 +11,7 @@ use model::{
 };
 use serde::Serialize;
 
+use crate::admin::checkpoints::{self, CheckpointRow};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
 use crate::kernel::SocketFigures;
@@ -24,6 +25,8 @@ pub struct AccountsPage {
     pub sources: Vec<SourceRow>,
     /// One row per output.
     pub outputs: Vec<OutputRow>,
+    /// One row per aggregation with checkpoints.
+    pub checkpoints: Vec<CheckpointRow>,
 }
 
 /// Reasons by family (`rejected`, `shed`, …), only those above 0.
@@ -265,7 +268,8 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
             None => outputs.push(row),
         }
     }
-    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs }
+    let checkpoints = checkpoints::rows(shared, now);
+    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs, checkpoints }
 }
 
 impl OutputRow {
@@ -402,7 +406,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let account = &outlet.account;
     let sum = at_rest(|| outlet.sum(), OutputSum::holds);
     let shown = outlet.shown(now);
-    let oldest_ns = outlet.queue().oldest_ns();
+    let oldest_ns = outlet.queue().oldest_age_ns(now);
     OutputRow {
         name: plan.name.clone(),
         kind: output_word(&plan.kind),
@@ -427,7 +431,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         bytes_waiting: outlet.bytes(),
         bytes_waiting_high: account.bytes_waiting_high.load(Relaxed),
         bytes_max: plan.queue.bytes_max,
-        oldest_s: oldest_ns.map_or(0.0, |oldest| now.mono_ns.saturating_sub(oldest) as f64 / 1e9),
+        oldest_s: oldest_ns.map_or(0.0, |oldest_ns| oldest_ns as f64 / 1e9),
         bytes_routed: account.bytes_routed(),
         bytes_delivered: account.bytes_delivered(),
         connects: account.connects.load(Relaxed),
@@ -473,14 +477,20 @@ fn the_page_on_the_api_shows_these_documents() {
         .filter_map(|rest| rest.split("```").next())
         .map(|json| serde_json::from_str(json).expect("the example is JSON"))
         .collect();
-    let [accounts, series] = shown.as_slice() else { panic!("two documents, not {}", shown.len()) };
+    let [accounts, series, ..] = shown.as_slice() else { panic!("{} documents", shown.len()) };
     let source = SourceRow { sockets: vec![SocketRow::default()], ..SourceRow::default() };
     let output = OutputRow { disk: Some(DiskRow::default()), ..OutputRow::default() };
-    let page = AccountsPage { time_ms: 1, sources: vec![source], outputs: vec![output] };
+    let page = AccountsPage {
+        time_ms: 1,
+        sources: vec![source],
+        outputs: vec![output],
+        checkpoints: vec![CheckpointRow::default()],
+    };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
     assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
     assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
+    assert_eq!(members(&accounts["checkpoints"][0]), members(&page["checkpoints"][0]));
     assert_eq!(members(&accounts["outputs"][0]["disk"]), members(&page["outputs"][0]["disk"]));
     assert_eq!(members(&accounts["sources"][0]["sockets"][0]), members(&page["sources"][0]["sockets"][0]));
     let item = SeriesItem {

@@ -8,6 +8,7 @@
 pub mod acks;
 pub mod banner;
 pub mod change;
+pub mod checkpoint;
 pub mod data_dir;
 pub mod handover;
 pub mod listeners;
@@ -32,14 +33,16 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::SECOND_NS;
+use model::{Now, SECOND_NS};
 use pipeline::{Accounts, Complaint, Exchange, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
+use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::data_dir::DataDir;
+use crate::daemon::handover::Handover;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
@@ -55,7 +58,8 @@ const SOURCES_STOP_PERCENT: u64 = 50;
 
 /// How long clients may take to read their last acknowledgement.
 const LAST_WORD_MAX: Duration = Duration::from_millis(250);
-
+/// Least time that the last checkpoint may take, however long the outputs took.
+const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
 /// Pause between two looks whether what waits for room was taken.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
 
@@ -140,7 +144,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let now = Clock::now();
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
-    handover::take_up(&plan, &mut shard, now);
+    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir.as_ref(), now)?;
     let outlets = outlets(&plan, &accounts, data_dir.as_ref())?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckDesk::default()));
@@ -159,6 +163,8 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         acks: Arc::clone(&acks),
         handle: handle.clone(),
         key_flushes,
+        saver,
+        handover: Arc::clone(&handover),
     })
     .context("cannot make room for packets")?;
     let plan = Arc::new(plan);
@@ -186,12 +192,11 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         room,
         acks,
         kernel: kernel_view,
+        handover,
+        checkpoints,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
-    let worker = std::thread::Builder::new()
-        .name("shard-0".into())
-        .spawn(move || worker.run())
-        .context("cannot start the shard's thread")?;
+    let worker = start(worker).context("cannot start the shard's thread")?;
     let (stop, stopped) = watch_channel::channel(false);
     let (outputs, syncs) = spawn_outputs(&shared)?;
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
@@ -200,6 +205,42 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let mut checks = JoinSet::new();
     outputs::check::spawn(&mut checks, &shared);
     Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, worker })
+}
+
+fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name("shard-0".into()).spawn(move || worker.run())
+}
+
+/// What outlives the process: checkpoints and labels.
+struct State {
+    handover: Arc<Handover>,
+    checkpoints: Arc<checkpoint::Board>,
+    saver: checkpoint::Saver,
+}
+
+impl State {
+    /// Gives the shard what the instance before has left, and sees that this one leaves as much. A data directory that
+    /// is wanted and not ours is left alone.
+    fn restored(
+        plan: &Plan,
+        shard: &mut Shard,
+        data_dir: Option<&DataDir>,
+        now: Now,
+    ) -> anyhow::Result<State> {
+        let checkpoints = Arc::new(checkpoint::Board::default());
+        let handover = Arc::new(match data_dir {
+            None if data_dir::is_wanted(plan) => Handover::default(),
+            _ => Handover::read(&plan.data_dir),
+        });
+        if let Some(data_dir) = data_dir {
+            checkpoints.keep_in(data_dir.state_dir());
+            handover.keep(plan).context("cannot start the thread that keeps labels")?;
+        }
+        checkpoint::restore(plan, shard, &handover, &checkpoints, now);
+        let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints));
+        saver.follow(plan, now);
+        Ok(State { handover, checkpoints, saver })
+    }
 }
 
 /// Starts what sends to endpoints, and what syncs queues on disk.
@@ -214,10 +255,20 @@ fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<(
 
 /// Takes the data directory, if anything is to be kept there.
 fn take_data_dir(plan: &Plan, http: Option<SocketAddr>) -> anyhow::Result<Option<DataDir>> {
-    if !data_dir::is_needed(plan) {
+    let (needed, wanted) = (data_dir::is_needed(plan), data_dir::is_wanted(plan));
+    if !needed && !wanted && !data_dir::has_state(&plan.data_dir) {
         return Ok(None);
     }
-    Ok(Some(DataDir::lock(&plan.data_dir, http)?))
+    match DataDir::lock(&plan.data_dir, http) {
+        Ok(data_dir) => Ok(Some(data_dir)),
+        Err(error) if needed => Err(error.into()),
+        Err(error) => {
+            if wanted {
+                tracing::warn!("there are no checkpoints: {:#}", anyhow::Error::from(error));
+            }
+            Ok(None)
+        }
+    }
 }
 
 /// The queue of each output, with what waits in it.
@@ -260,11 +311,14 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     listeners.stop(sources_max).await;
     wait_until_taken(&shared, sources_until_ns).await;
     // The worker answers after it has handed its last blocks to the outlets.
+    let mut last_checkpoints = None;
     match shared.shard.call(Worker::stop).await {
-        Ok(labels) => {
-            if let Err(error) = handover::leave(&shared.wiring.load().plan.data_dir, &labels) {
+        Ok(stopped) => {
+            if let Err(error) = shared.handover.leave() {
                 tracing::warn!("cannot leave a note for the next start: {error}");
             }
+            // Beside the outputs, which wait for others and not for the disk.
+            last_checkpoints = stopped.checkpoints.map(LastCheckpoints::write_aside);
         }
         Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
     }
@@ -285,6 +339,12 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
         tracing::warn!("an output did not end in time");
     }
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
+    let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
+    if let Some(written) = last_checkpoints
+        && tokio::time::timeout(left.max(CHECKPOINT_STOP_MIN), written).await.is_err()
+    {
+        tracing::warn!("the last checkpoint was not written in time: the one before it is what is left");
+    }
     checks.shutdown().await;
     stop.send_replace(true);
     if worker.join().is_err() {

@@ -67,8 +67,6 @@ pub struct Outlet {
     disk: Option<Arc<OnDisk>>,
     /// Told after each sync of a queue on disk: promises may have changed.
     pub synced: Arc<Notify>,
-    /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
-    progress: Progress,
     /// Between the senders of an output of several connections; locked after the queue.
     lanes: Option<Mutex<Lanes>>,
     /// One for each connection.
@@ -89,6 +87,8 @@ pub struct Outlet {
     deadline_ns: AtomicU64,
     /// Told when all tasks have ended.
     at_end: Notify,
+    /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
+    progress: Progress,
 }
 
 /// Who is told that a queue gets on. Shared by all outlets of the queue.
@@ -226,7 +226,6 @@ impl Outlet {
             queue,
             disk,
             synced,
-            progress: Progress::default(),
             lanes: None,
             senders: Box::new([Seat::default()]),
             more_for_thread: Condvar::new(),
@@ -237,6 +236,7 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             at_end: Notify::new(),
+            progress: Progress::default(),
         }
     }
 

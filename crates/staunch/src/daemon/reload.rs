@@ -94,6 +94,10 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
         syncs::spawn(&mut running.syncs, outlet).map_err(|error| error.to_string())?;
         outputs::spawn(&mut running.outputs, &shared, id).map_err(|error| error.to_string())?;
     }
+    if let Some(data_dir) = &running.data_dir {
+        shared.checkpoints.keep_in(data_dir.state_dir());
+        shared.handover.keep(&plan).map_err(|error| error.to_string())?;
+    }
     let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
     let gone = running.listeners.update(&plan, &makers, &shared);
     running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;

@@ -13,6 +13,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
+use crate::daemon::checkpoint::Board;
+use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
@@ -74,6 +76,10 @@ pub struct Shared {
     pub acks: Arc<AckDesk>,
     /// What the kernel holds and drops of our datagram sockets.
     pub kernel: Kernel,
+    /// What this instance leaves for the next.
+    pub handover: Arc<Handover>,
+    /// Figures of checkpoints.
+    pub checkpoints: Arc<Board>,
     /// Reloads that took effect, and that were refused.
     pub reloads: Reloads,
 }

@@ -18,6 +18,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
+use crate::daemon::checkpoint::{LastCheckpoints, Saver};
+use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::kernel::{BATCH_BOUNDS, SocketGauge};
 use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
@@ -189,6 +191,10 @@ pub struct Worker {
     blocked_until_ns: u64,
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
+    saver: Saver,
+    handover: Arc<Handover>,
+    /// Flushes whose labels have been handed over.
+    flushes_told: u64,
     ended: bool,
     /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
     progress: Vec<(u64, u64)>,
@@ -232,6 +238,17 @@ pub struct WorkerParts {
     pub handle: ShardHandle,
     /// Reports of busy names.
     pub key_flushes: KeyFlushes,
+    /// Saves aggregations.
+    pub saver: Saver,
+    /// Where labels of flushes go.
+    pub handover: Arc<Handover>,
+}
+
+/// What a worker leaves when it stops.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Checkpoints that are to be written.
+    pub checkpoints: Option<LastCheckpoints>,
 }
 
 impl Worker {
@@ -240,8 +257,8 @@ impl Worker {
     /// # Errors
     /// When there is no memory for the packets' arena.
     pub fn new(parts: WorkerParts) -> io::Result<Worker> {
-        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, acks, handle, key_flushes } =
-            parts;
+        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, acks, handle, .. } = parts;
+        let WorkerParts { key_flushes, saver, handover, .. } = parts;
         Ok(Worker {
             shard,
             sockets,
@@ -263,6 +280,9 @@ impl Worker {
             blocked_until_ns: 0,
             sweep_waits_since_ns: None,
             key_flushes,
+            saver,
+            handover,
+            flushes_told: 0,
             ended: false,
             progress: Vec::new(),
         })
@@ -278,6 +298,8 @@ impl Worker {
             self.take_exchange(now);
             self.tick(now);
             self.deliver(now);
+            self.tell_flushes();
+            self.saver.turn(&mut self.shard, now);
             if !self.ended {
                 self.rest(got, now);
             }
@@ -442,6 +464,14 @@ impl Worker {
         }
     }
 
+    /// Hands over the labels of flushes that have ended: their blocks are in the queues.
+    fn tell_flushes(&mut self) {
+        let flushes = self.shard.flushes();
+        if std::mem::replace(&mut self.flushes_told, flushes) != flushes {
+            self.shard.last_labels().for_each(|(name, label_s)| self.handover.told(name, label_s));
+        }
+    }
+
     /// Empties the sockets. A flood into those that stay open does not keep us.
     fn last_read(&mut self) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
@@ -469,9 +499,8 @@ impl Worker {
         }
     }
 
-    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on. Gives the
-    /// last labels of aggregations whose windows hang on the wall clock.
-    pub fn stop(&mut self) -> Vec<(String, u64)> {
+    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on.
+    pub fn stop(&mut self) -> Stopped {
         // What waits is still taken. Nothing comes behind it that would be neither read nor counted.
         self.sockets.iter().for_each(DatagramSocket::refuse_more);
         self.last_read();
@@ -481,8 +510,9 @@ impl Worker {
         self.count_drops();
         self.shard.stop(now, &mut self.routed);
         self.deliver(now);
+        self.tell_flushes();
         self.end();
-        self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect()
+        Stopped { checkpoints: self.saver.last(&mut self.shard, now) }
     }
 
     /// All state for a process that takes over, see [`Shard::export`]: what waits in the exchange is still taken, no window
@@ -492,8 +522,10 @@ impl Worker {
         self.exchange.close();
         self.take_all(now);
         self.count_drops();
+        self.saver.end();
         let states = self.shard.export(id, now, &mut self.routed);
         self.deliver(now);
+        self.tell_flushes();
         self.end();
         states
     }
@@ -510,6 +542,7 @@ impl Worker {
         // Blocks of the old encoders go to the queues they were made for; ids keep their meaning.
         self.outlets = outlets;
         self.deliver(now);
+        self.saver.follow(plan, now);
         self.due_ns = 0;
     }
 
@@ -533,6 +566,7 @@ impl Worker {
         if idle {
             let look_ns = if self.blocked { self.blocked_until_ns } else { u64::MAX };
             let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns).min(look_ns);
+            let until_ns = until_ns.min(self.saver.due_ns());
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
             watches.extend(
