@@ -88,8 +88,11 @@ pub struct Outlet {
     /// Told when all tasks have ended.
     at_end: Notify,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
-    progress: OnceLock<Arc<Notify>>,
+    progress: Progress,
 }
+
+/// Who is told that a queue gets on. Shared by all outlets of the queue.
+type Progress = Arc<OnceLock<Arc<Notify>>>;
 
 /// What one sender of an output tells of itself.
 #[derive(Debug, Default)]
@@ -192,7 +195,9 @@ impl Outlet {
     pub fn successor(&self) -> Outlet {
         let queue = Arc::clone(&self.queue);
         let (disk, synced) = (self.disk.clone(), Arc::clone(&self.synced));
-        Outlet::sharing(&self.name, queue, disk, synced, &self.account)
+        let mut outlet = Outlet::sharing(&self.name, queue, disk, synced, &self.account);
+        outlet.progress = Arc::clone(&self.progress);
+        outlet
     }
 
     fn with_queue(
@@ -231,7 +236,7 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             at_end: Notify::new(),
-            progress: OnceLock::new(),
+            progress: Progress::default(),
         }
     }
 
