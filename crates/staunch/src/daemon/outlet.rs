@@ -19,6 +19,7 @@ use deliver::{EndpointState, Status};
 use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
+use crate::clock::Clock;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
@@ -32,6 +33,9 @@ const DRAIN_PERCENT: u64 = 80;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
+
+/// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
+const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;
 
 /// What an output's check has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -460,12 +464,12 @@ impl Outlet {
         }
     }
 
-    /// Something may have been settled, which the disk is to know: wakes a thread that sleeps for good.
+    /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
     fn wake_sync(&self) {
-        if let Some(disk) = &self.disk
-            && disk.sleeps_until_ns.load(Relaxed) == u64::MAX
-        {
-            disk.wake_before(u64::MAX - 1, &self.queue());
+        let Some(disk) = &self.disk else { return };
+        let soon_ns = Clock::mono_ns() + SETTLED_WITHIN_NS;
+        if disk.sleeps_until_ns.load(Relaxed) > soon_ns {
+            disk.wake_before(soon_ns, &self.queue());
         }
     }
 
