@@ -40,6 +40,8 @@ test:
 	@$(STEP) docs $(MAKE) --no-print-directory docs
 	@$(STEP) fuzz cargo xtask fuzz --seconds 10
 	@$(STEP) instructions cargo xtask instructions
+	@$(STEP) sim cargo xtask sim --seeds 120
+	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end
 

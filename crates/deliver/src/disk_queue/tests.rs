@@ -484,6 +484,30 @@ fn a_failed_write_closes_the_segment_and_the_record_goes_to_the_next() {
     assert_eq!(queue.account().shed(Shed::Damaged), 0, "what was torn is there whole");
 }
 
+/// A block that was shed because the disk failed in its middle is neither delivered nor called damaged by the next run,
+/// however much of it was written.
+#[test]
+fn what_a_failed_write_left_is_no_record() {
+    let text = format!("{:x<700}\n", "long");
+    for room in [50, 200, 600, 790] {
+        let disk = FaultyDisk::new(1);
+        let limits = QueueLimits { when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(10_000) });
+        append(&mut queue, "0\n");
+        let used = (format::CURSOR_BYTES + HEADER + RECORD) as u64;
+        disk.set_faults(Faults { bytes_max: Some(used + room), ..Faults::default() });
+        assert_eq!(queue.append(block(&text), at_ms(0)), Appended::Shed);
+        drop(queue);
+        let (mut queue, report) = open(&disk, plan(10_000));
+        assert_eq!(
+            (report.copies_waiting, drain(&mut queue)),
+            (1, vec!["0\n".to_owned()]),
+            "room for {room}"
+        );
+        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+    }
+}
+
 #[test]
 fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
     let disk = FaultyDisk::new(1);

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
 use deliver::queue::Queue;
-use model::{Losses, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum};
+use model::{
+    AckWhen, Losses, Now, OutputId, OutputSum, SECOND_NS, SourceAccount, SourceId, SourceSum, Unacked,
+};
 use serde::Serialize;
 
 use crate::admin::checkpoints::{self, CheckpointRow};
@@ -88,6 +90,21 @@ pub struct SourceRow {
     pub event_fields_ignored: u64,
     /// Its UDP sockets that are open.
     pub sockets: Vec<SocketRow>,
+    /// What its clients were told; none unless it has `ack_when`, or had.
+    pub acks: Option<AcksRow>,
+}
+
+/// What the clients of a source were told.
+#[derive(Debug, Default, Serialize)]
+pub struct AcksRow {
+    /// `ack_when` now; none when a reload took it away.
+    pub when: Option<&'static str>,
+    /// Lines (frames: frames) that were acknowledged.
+    pub lines_acked: u64,
+    /// Lines of open connections that are not acknowledged yet.
+    pub lines_unacked: u64,
+    /// Connections that were ended, by the reason in their `err` line.
+    pub failed: BTreeMap<&'static str, u64>,
 }
 
 /// One UDP socket, as the kernel sees it.
@@ -167,6 +184,10 @@ pub struct OutputRow {
     pub errors: u64,
     /// Copies sent again because the first may not have arrived.
     pub resent: u64,
+    /// Copies that were on the way when their connection broke.
+    pub in_doubt: u64,
+    /// Bytes written to connections that broke, and not acknowledged.
+    pub in_doubt_bytes: u64,
     /// Tags left out of lines that were sent.
     pub tags_left_out: u64,
     /// Its queue on disk; none for a queue in memory.
@@ -269,6 +290,8 @@ impl OutputRow {
             (&mut self.connects, before.connects),
             (&mut self.errors, before.errors),
             (&mut self.resent, before.resent),
+            (&mut self.in_doubt, before.in_doubt),
+            (&mut self.in_doubt_bytes, before.in_doubt_bytes),
             (&mut self.tags_left_out, before.tags_left_out),
         ];
         for (sum, more) in sums {
@@ -361,7 +384,20 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId, sockets: Vec<Socke
         glued_tag_fields: account.glued_tag_fields.load(Relaxed),
         event_fields_ignored: account.event_fields_ignored.load(Relaxed),
         sockets,
+        acks: acks_row(plan, account),
     }
+}
+
+fn acks_row(plan: &SourcePlan, account: &SourceAccount) -> Option<AcksRow> {
+    let failed = Unacked::ALL.iter().map(|why| (why.word(), account.acks_failed(*why)));
+    let row = AcksRow {
+        when: plan.ack_when.map(AckWhen::word),
+        lines_acked: account.lines_acked.load(Relaxed),
+        lines_unacked: account.lines_unacked.load(Relaxed),
+        failed: failed.filter(|(_, count)| *count > 0).collect(),
+    };
+    let was_used = row.lines_acked > 0 || row.lines_unacked > 0 || !row.failed.is_empty();
+    (row.when.is_some() || was_used).then_some(row)
 }
 
 fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
@@ -401,6 +437,8 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         connects: account.connects.load(Relaxed),
         errors: account.errors.load(Relaxed),
         resent: account.resent.load(Relaxed),
+        in_doubt: account.in_doubt.load(Relaxed),
+        in_doubt_bytes: account.in_doubt_bytes.load(Relaxed),
         tags_left_out: account.tags_left_out.load(Relaxed),
         disk: disk_row(outlet),
     }

@@ -5,6 +5,7 @@
 //! Not here: what a record becomes (`pipeline`), what a socket does (`sources`, `outputs`).
 //! Invariant: a plan is whole and its listeners are open before anything of the plan before is touched.
 
+pub mod acks;
 pub mod banner;
 pub mod change;
 pub mod checkpoint;
@@ -38,6 +39,7 @@ use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
+use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
@@ -54,6 +56,8 @@ use crate::{admin, outputs, sources};
 /// flush and the outputs. Only a machine that is very busy needs it.
 const SOURCES_STOP_PERCENT: u64 = 50;
 
+/// How long clients may take to read their last acknowledgement.
+const LAST_WORD_MAX: Duration = Duration::from_millis(250);
 /// Least time that the last checkpoint may take, however long the outputs took.
 const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
 /// Pause between two looks whether what waits for room was taken.
@@ -143,7 +147,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir.as_ref(), now)?;
     let outlets = outlets(&plan, &accounts, data_dir.as_ref())?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
-    let room = Arc::new(Notify::new());
+    let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckDesk::default()));
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
@@ -156,6 +160,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         complaints: complain,
         exchange: Arc::clone(&exchange),
         room: Arc::clone(&room),
+        acks: Arc::clone(&acks),
         handle: handle.clone(),
         key_flushes,
         saver,
@@ -172,7 +177,6 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         generation: 0,
         listening: Listeners::default().listening(&plan, &opened),
     };
-    let healthy = plan.management.iter().all(|management| management.healthy);
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         exchange,
@@ -180,12 +184,13 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         http: ports.http_at,
         management: ports.management_at.clone(),
         started: now,
-        healthy: AtomicBool::new(healthy),
+        healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
         directory: Arc::new(directory),
         room,
+        acks,
         kernel: kernel_view,
         handover,
         checkpoints,
@@ -284,6 +289,7 @@ fn spawn_watches(
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
 ) {
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(acks::resolve_as_told(Arc::clone(shared), stopped.clone()));
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone()));
@@ -332,6 +338,7 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
     }
+    shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
     if let Some(written) = last_checkpoints
         && tokio::time::timeout(left.max(CHECKPOINT_STOP_MIN), written).await.is_err()

@@ -6,7 +6,7 @@
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::plan::OutputPlan;
@@ -87,6 +87,8 @@ pub struct Outlet {
     deadline_ns: AtomicU64,
     /// Told when all tasks have ended.
     at_end: Notify,
+    /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
+    progress: OnceLock<Arc<Notify>>,
 }
 
 /// What one sender of an output tells of itself.
@@ -229,6 +231,7 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             at_end: Notify::new(),
+            progress: OnceLock::new(),
         }
     }
 
@@ -326,6 +329,8 @@ impl Outlet {
             let shed = CopyOutcome::Shed(Shed::QueueFull);
             self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
+        // Older blocks may have been shed to make room.
+        self.progressed();
         match self.lanes().map(|lanes| lanes.lane_of(partition)) {
             None => self.wake(),
             Some(number) => self.senders[number].more.notify_one(),
@@ -364,6 +369,7 @@ impl Outlet {
 
     /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
     pub fn changed(&self) {
+        self.progressed();
         self.wake();
         self.wake_sync();
     }
@@ -402,6 +408,18 @@ impl Outlet {
         }
     }
 
+    /// From now on `whom` is told when something of the queue may have been settled or synced.
+    pub fn tell_progress_to(&self, whom: &Arc<Notify>) {
+        self.progress.get_or_init(|| Arc::clone(whom));
+    }
+
+    /// Something of the queue may have been settled or synced.
+    pub fn progressed(&self) {
+        if let Some(whom) = self.progress.get() {
+            whom.notify_one();
+        }
+    }
+
     /// Resolves when there may be something to do for connection `number`.
     pub async fn woken(&self, number: usize) {
         self.senders[number].more.notified().await;
@@ -424,6 +442,7 @@ impl Outlet {
         seat.copies.store(copies, Relaxed);
         seat.bytes.store(bytes, Relaxed);
         *seat.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        self.progressed();
         self.wake_sync();
         self.wake_others();
         if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
@@ -446,6 +465,7 @@ impl Outlet {
             let _synced = queue.on_synced(done);
         }
         self.synced.notify_waiters();
+        self.progressed();
     }
 
     /// True for the one caller that may begin to check the endpoint; false while somebody does.
