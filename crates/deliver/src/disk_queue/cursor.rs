@@ -157,6 +157,11 @@ impl<F: Clone> Cursor<F> {
         self.synced.is_none_or(|(synced, _)| synced != settled)
     }
 
+    /// How far everything is settled, as far as that is synced.
+    pub(super) fn safe(&self) -> Option<Totals> {
+        self.synced.map(|((settled, _place), _slot)| settled)
+    }
+
     /// The file to sync, when what was written is not safe, and whether its name is new.
     pub(super) fn begin(&mut self) -> Option<(F, bool)> {
         if self.written.is_none() || self.written == self.synced {

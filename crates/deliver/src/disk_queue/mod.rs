@@ -237,6 +237,10 @@ pub struct DiskQueue<D: Disk> {
     cursor: Cursor<D::File>,
     /// Segments were given up to a full disk, and the cursor that frees them is not synced yet.
     making_room: bool,
+    /// Up to where the disk has room for the segment that is written.
+    reserved: u64,
+    /// How the last write failed; none when it did not.
+    write_error: Option<DiskError>,
     quarantine: Quarantine,
     counts: DiskQueueCounts,
     /// Used again for each append.
@@ -290,6 +294,8 @@ impl<D: Disk> DiskQueue<D> {
             commit,
             cursor: found.cursor,
             making_room: false,
+            reserved: 0,
+            write_error: None,
             quarantine: found.quarantine,
             counts: found.counts,
             borders: Vec::new(),
@@ -397,6 +403,11 @@ impl<D: Disk> DiskQueue<D> {
         let removed = self.quarantine.remove(&self.disk);
         self.counts.remove_errors += u64::from(removed.is_err());
         removed
+    }
+
+    /// How the last write failed; none when it did not. As long as there is one, the disk takes nothing.
+    pub fn write_error(&self) -> Option<DiskError> {
+        self.write_error
     }
 
     /// Segments on disk.

@@ -462,6 +462,56 @@ fn a_failed_cursor_sync_moves_to_another_file_and_removes_nothing() {
 }
 
 #[test]
+fn room_that_was_reserved_is_there_when_a_block_comes() {
+    let disk = FaultyDisk::new(1);
+    let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
+    let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(2000) });
+    let one = "1\n".repeat(100);
+    assert_eq!((queue.append(block(&one), at_ms(0)), queue.write_error()), (Appended::Kept, None));
+    disk.change_faults(|faults| faults.bytes_max = Some(1000 + format::CURSOR_BYTES as u64));
+    assert!(!queue.reserve(1000, at_ms(1)));
+    assert_eq!(queue.write_error(), Some(DiskError::Full));
+    assert!(queue.reserve(400, at_ms(1)), "less than what is set aside at once otherwise");
+    assert_eq!(queue.append(block(&one), at_ms(1)), Appended::Kept);
+    disk.change_faults(|faults| faults.bytes_max = None);
+    assert!(queue.reserve(1000, at_ms(2)));
+    assert_eq!(queue.append(block(&one), at_ms(2)), Appended::Kept);
+    assert_eq!((queue.write_error(), queue.segments()), (None, 1));
+    assert!(queue.reserve(1900, at_ms(3)), "the next segment is begun for it");
+    assert_eq!(queue.segments(), 2);
+}
+
+/// However it is done: before the cursor is synced, or behind it.
+#[test]
+fn a_full_disk_gets_the_room_of_the_segment_that_is_written_once_it_is_settled() {
+    for synced_first in [true, false] {
+        let disk = FaultyDisk::new(1);
+        let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(100_000) });
+        let one = "1\n".repeat(100);
+        append(&mut queue, &one);
+        disk.change_faults(|faults| faults.bytes_max = Some(600 + format::CURSOR_BYTES as u64));
+        assert!(!queue.reserve(400, at_ms(1)));
+        assert_eq!(
+            queue.append(block(&"1\n".repeat(200)), at_ms(1)),
+            Appended::Full(block(&"1\n".repeat(200)))
+        );
+        assert_eq!(drain(&mut queue).len(), 1);
+        if synced_first {
+            let _ = sync(&mut queue, &disk);
+        }
+        assert!(!queue.reserve(400, at_ms(2)), "it is there still");
+        if !synced_first {
+            let _ = sync(&mut queue, &disk);
+        }
+        assert_eq!(queue.segments(), 0);
+        assert!(queue.reserve(400, at_ms(3)));
+        append(&mut queue, &one);
+        assert_eq!(queue.write_error(), None);
+    }
+}
+
+#[test]
 fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
     // (when full, the block on the full disk, copies shed then, what comes out at the end)
     let table = [

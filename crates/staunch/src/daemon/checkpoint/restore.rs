@@ -14,7 +14,9 @@ use crate::daemon::handover::Handover;
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
 /// the last label only, and leave no files.
 pub fn restore(plan: &Plan, shard: &mut Shard, handover: &Handover, board: &Board, now: Now) {
+    let mut orphans = board.folder().map(files::names).unwrap_or_default();
     for transform in &plan.transforms {
+        orphans.remove(&transform.name);
         let TransformKind::Aggregate(aggregate) = &transform.kind;
         let (name, label_s) = (transform.name.as_str(), handover.label_of(&transform.name));
         let restored = match board.folder() {
@@ -30,6 +32,11 @@ pub fn restore(plan: &Plan, shard: &mut Shard, handover: &Handover, board: &Boar
         if !restored {
             label_s.into_iter().for_each(|label_s| shard.resume_after(name, label_s, now));
         }
+    }
+    for name in orphans {
+        tracing::warn!(
+            "there is a checkpoint of `{name}`, which this configuration does not have: it is left alone"
+        );
     }
 }
 
