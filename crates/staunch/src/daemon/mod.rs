@@ -14,6 +14,7 @@ pub mod reload;
 pub mod shared;
 pub mod signals;
 pub mod supervisor;
+pub mod take_over;
 pub mod watch;
 pub mod worker;
 
@@ -32,11 +33,14 @@ use pipeline::{Accounts, Complaint, Exchange, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
+use crate::admin::ServedPorts;
 use crate::clock::Clock;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::signals::{Request, Signals};
+use crate::daemon::take_over::message::Owner;
+use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
@@ -45,6 +49,9 @@ use crate::{admin, outputs, sources};
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
 /// flush and the outputs. Only a machine that is very busy needs it.
 const SOURCES_STOP_PERCENT: u64 = 50;
+
+/// Longest wait for requests that are being answered when another process has taken over.
+const ANSWERS_MAX: Duration = Duration::from_secs(1);
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
 pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
@@ -59,6 +66,8 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// Nobody asked for the HTTP address: when it is taken the daemon goes on without it.
     pub http_optional: bool,
+    /// Take over from the process that runs with the same data directory, if there is one.
+    pub take_over: bool,
 }
 
 /// A running daemon's parts that reload and stop work on.
@@ -69,29 +78,39 @@ pub(crate) struct Running {
     /// Checks of endpoints.
     pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
+    pub(crate) ports: ServedPorts,
+    /// Where another process asks to take over.
+    pub(crate) control: Option<Control>,
     worker: std::thread::JoinHandle<()>,
 }
 
 /// Runs until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory.
+/// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory; when a
+/// process that runs does not let us take over.
 pub fn run(start: Start) -> anyhow::Result<ExitCode> {
+    let inherited = if start.take_over { take_over::ask(&start.plan.data_dir)? } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for connections")?;
-    runtime.block_on(run_inside(start))
+    runtime.block_on(run_inside(start, inherited))
 }
 
-async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
-    let Start { plan, reread, file, http_optional } = start;
+async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
+    let Start { plan, reread, file, http_optional, .. } = start;
     // Before anything that takes time: a signal that comes early is not lost.
     let mut signals = Signals::take()?;
-    let mut running = launch(plan, http_optional)?;
+    let main = inherited.as_ref().map(|_| std::process::id());
+    let mut running = launch(plan, http_optional, inherited)?;
     banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
-    supervisor::ready(&running.shared);
+    supervisor::ready(&running.shared, main);
+    let (asks, mut asked) = tokio::sync::mpsc::channel(1);
+    if let Some(control) = &running.control {
+        control.serve(asks.clone()).context("cannot serve the control socket")?;
+    }
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
     // Kept so that the channel stays open without a file to watch.
     let _unused = changes.clone();
@@ -106,6 +125,11 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
                 Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
             },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            Some(asked) = asked.recv() => {
+                if take_over::hand_over(&mut running, asked).await {
+                    return leave(running).await;
+                }
+            }
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
         }
@@ -114,15 +138,22 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
 }
 
 /// Opens the plan's listeners and starts everything.
-fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
-    let (opened, mut failures) = listeners::open(&plan, &[]);
-    let (ports, closed_ports) = admin::open(&plan, http_optional);
+fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -> anyhow::Result<Running> {
+    let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut());
+    let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
     failures.extend(closed_ports);
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
+    let control = Control::open(&plan.data_dir, inherited.as_mut());
+    let handed = match &mut inherited {
+        Some(inherited) => inherited.hand_over(&plan)?,
+        None => Handed::default(),
+    };
     let now = Clock::now();
     let accounts = Accounts::default().carried_to(&plan);
+    take_up_accounts(&handed, &accounts);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
     handover::take_up(&plan, &mut shard, now);
+    handed.labels.iter().for_each(|(name, label_s)| shard.resume_after(name, *label_s, now));
     let outlets = outlets(&plan, &accounts);
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
@@ -130,8 +161,12 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
     let kernel_view = Kernel::default();
-    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts, &kernel_view)?;
-    let worker = Worker::new(WorkerParts {
+    let drops = |number: usize| {
+        let counted = handed.drops.iter().find(|(of, _)| *of == number);
+        counted.map(|(_, drops)| *drops).unwrap_or_default()
+    };
+    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts, &kernel_view, &drops)?;
+    let mut worker = Worker::new(WorkerParts {
         shard,
         sockets,
         outlets: outlets.clone(),
@@ -163,12 +198,17 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         healthy: AtomicBool::new(healthy),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
+        handing_over: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
         directory: Arc::new(directory),
         room,
         kernel: kernel_view,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
+    // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
+    if inherited.is_some() {
+        worker.freeze();
+    }
     let worker = std::thread::Builder::new()
         .name("shard-0".into())
         .spawn(move || worker.run())
@@ -179,11 +219,39 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         outputs::spawn(&mut outputs, &shared, model::OutputId(at as u16))?;
     }
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
-    ports.serve(&shared, &stopped)?;
-    spawn_watches(&shared, &stopped, key_flush_reports);
+    let ports = ports.serve(&shared.wiring.load().plan, &shared, &stopped)?;
+    let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
+    spawn_watches(&shared, &stopped, key_flush_reports, watchdog);
     let mut checks = JoinSet::new();
     outputs::check::spawn(&mut checks, &shared);
-    Ok(Running { shared, listeners, outputs, checks, stop, worker })
+    if let Some(inherited) = inherited {
+        inherited.taken()?;
+        for (output, left) in handed.left {
+            let wiring = shared.wiring.load();
+            let outlet = &wiring.outlets[output.index()];
+            outlet.queue().go_on_with(left);
+            outlet.wake();
+        }
+        // It answers nobody: the thread goes on by itself.
+        let _answer = shared.shard.call(Worker::thaw);
+    }
+    Ok(Running { shared, listeners, outputs, checks, stop, ports, control, worker })
+}
+
+/// Goes on with the accounts of another process, by the names that both have.
+fn take_up_accounts(handed: &Handed, accounts: &Accounts) {
+    for (owner, name, figures) in &handed.accounts {
+        match owner {
+            Owner::Source => {
+                let known = accounts.sources().find(|(_, known, _)| known == name);
+                known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
+            }
+            Owner::Output => {
+                let known = accounts.outputs().find(|(_, known, _)| known == name);
+                known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
+            }
+        }
+    }
 }
 
 /// An empty queue for each output.
@@ -199,9 +267,10 @@ fn spawn_watches(
     shared: &Arc<Shared>,
     stopped: &watch_channel::Receiver<bool>,
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+    watchdog: Option<Duration>,
 ) {
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
-    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
@@ -209,7 +278,10 @@ fn spawn_watches(
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { shared, mut listeners, mut outputs, mut checks, stop, worker } = running;
+    let Running { shared, mut listeners, mut outputs, mut checks, stop, control, worker, .. } = running;
+    if let Some(control) = &control {
+        control.remove();
+    }
     shared.stopping.store(true, Relaxed);
     supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
@@ -260,6 +332,28 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
         }
     }
     tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends after another process has taken over: what that one does not have is delivered, as at a stop.
+async fn leave(running: Running) -> anyhow::Result<ExitCode> {
+    let Running { shared, mut outputs, mut checks, mut ports, worker, .. } = running;
+    let timeout =
+        Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
+    let drained = tokio::time::timeout(timeout, async { while outputs.join_next().await.is_some() {} }).await;
+    if drained.is_err() {
+        tracing::warn!("an output did not end in time");
+    }
+    let answered = async { while ports.tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(ANSWERS_MAX, answered).await.is_err() {
+        tracing::debug!("requests were still open");
+    }
+    checks.shutdown().await;
+    let _gone = shared.shard.call(Worker::end).await;
+    if worker.join().is_err() {
+        tracing::error!("the shard's thread panicked");
+    }
+    tracing::info!("ended: another process goes on");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -67,6 +67,21 @@ pub struct Outlet {
     deadline_ns: AtomicU64,
     /// The task has ended.
     ended: AtomicBool,
+    /// What follows a stop that may not be the last.
+    parking: Mutex<Parking>,
+    /// Told when that is decided.
+    decided: Notify,
+}
+
+/// What follows the end of an output's task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parking {
+    /// Nothing: it has been stopped for good.
+    None,
+    /// What waits is kept, until it is known whether another process goes on with it.
+    Parked,
+    /// It goes on here.
+    GoesOn,
 }
 
 impl Outlet {
@@ -89,6 +104,8 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
+            parking: Mutex::new(Parking::None),
+            decided: Notify::new(),
         }
     }
 
@@ -225,6 +242,56 @@ impl Outlet {
         self.deadline_ns.store(deadline_ns, Relaxed);
         self.stopping.store(true, Relaxed);
         self.wake();
+    }
+
+    /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
+    /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
+    pub fn park(&self, deadline_ns: u64) {
+        self.queue().keep(true);
+        *self.parking() = Parking::Parked;
+        self.stop(deadline_ns);
+    }
+
+    /// The output goes on as if it had never been parked.
+    pub fn go_on(&self) {
+        self.decide(Parking::GoesOn);
+    }
+
+    /// Another process has what waits here: the output ends.
+    pub fn let_go(&self) {
+        self.decide(Parking::None);
+    }
+
+    fn decide(&self, decision: Parking) {
+        let mut parking = self.parking();
+        if *parking == Parking::Parked {
+            *parking = decision;
+            self.decided.notify_one();
+        }
+    }
+
+    fn parking(&self) -> MutexGuard<'_, Parking> {
+        self.parking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asked by the output's task after its end: true when it is to begin anew. Waits while it is parked.
+    pub async fn goes_on(&self) -> bool {
+        loop {
+            // Cancel-safe: a decision that was told before anybody waited leaves its permit.
+            let decided = self.decided.notified();
+            let parking = *self.parking();
+            match parking {
+                Parking::None => return false,
+                Parking::Parked => decided.await,
+                Parking::GoesOn => break,
+            }
+        }
+        self.queue().keep(false);
+        self.deadline_ns.store(u64::MAX, Relaxed);
+        self.stopping.store(false, Relaxed);
+        self.ended.store(false, Relaxed);
+        *self.parking() = Parking::None;
+        true
     }
 
     /// True once the output is to drain and end.

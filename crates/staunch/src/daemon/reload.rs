@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
 use crate::daemon::{Reread, Running, listeners, supervisor};
+use crate::kernel::Drops;
 use crate::outputs;
 
 /// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
@@ -43,7 +44,7 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
             reloads.refused.fetch_add(1, Relaxed);
         }
     }
-    supervisor::ready(&running.shared);
+    supervisor::ready(&running.shared, None);
 }
 
 async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
@@ -59,7 +60,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
         tracing::warn!("{note} takes effect at the next start only");
     }
     // Everything that can fail comes before anything of the old plan is touched.
-    let (opened, failures) = listeners::open(&plan, &running.listeners.places());
+    let (opened, failures) = listeners::open(&plan, &running.listeners.places(), None);
     if !failures.is_empty() {
         return Err(failures.join("\n"));
     }
@@ -126,8 +127,9 @@ async fn rewire_worker(
         makers
     });
     let makers = makers.await.map_err(|_gone| "the shard has ended".to_owned())?;
-    let sockets = listeners::datagram_sockets(plan, opened, &makers, &accounts, &shared.kernel)
-        .map_err(|error| error.to_string())?;
+    let sockets =
+        listeners::datagram_sockets(plan, opened, &makers, &accounts, &shared.kernel, &|_| Drops::default())
+            .map_err(|error| error.to_string())?;
     let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
     added.await.map_err(|_gone| "the shard has ended".to_owned())?;
     Ok(makers)

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
-use crate::kernel::{BATCH_BOUNDS, SocketGauge};
+use crate::kernel::{BATCH_BOUNDS, Drops, SocketGauge};
 use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
 
 /// Datagrams that one system call takes at most.
@@ -187,6 +187,8 @@ pub struct Worker {
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
     ended: bool,
+    /// Another process may be going on with everything: nothing is read, ticked or appended.
+    frozen: bool,
     /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
     progress: Vec<(u64, u64)>,
 }
@@ -206,6 +208,15 @@ pub struct KeyFlushReport {
     pub names: pipeline::BusyNames,
     /// When.
     pub at: Now,
+}
+
+/// What another process needs of the shard's thread to go on.
+#[derive(Debug)]
+pub struct HandedOver {
+    /// The last label of each aggregation whose windows hang on the wall clock.
+    pub labels: Vec<(String, u64)>,
+    /// What was counted of the kernel's drops, by socket.
+    pub drops: Vec<(SourceId, Listen, Drops)>,
 }
 
 /// What a worker is made of.
@@ -257,6 +268,7 @@ impl Worker {
             sweep_waits_since_ns: None,
             key_flushes,
             ended: false,
+            frozen: false,
             progress: Vec::new(),
         })
     }
@@ -266,6 +278,10 @@ impl Worker {
         let _told_at_the_end = TellEnd(self.handle.clone());
         while !self.ended {
             self.run_jobs();
+            if self.frozen {
+                self.rest_until_called();
+                continue;
+            }
             let got = self.receive();
             let now = Clock::now();
             self.take_exchange(now);
@@ -280,6 +296,17 @@ impl Worker {
     /// Ends the loop after this turn.
     pub fn end(&mut self) {
         self.ended = true;
+    }
+
+    /// Does nothing but answer calls until [`Self::thaw`].
+    pub fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Goes on where it was.
+    pub fn thaw(&mut self) {
+        self.frozen = false;
+        self.due_ns = 0;
     }
 
     fn run_jobs(&mut self) {
@@ -452,6 +479,37 @@ impl Worker {
         self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect()
     }
 
+    /// Looks at queues that had no room at once.
+    pub fn look_for_room(&mut self) {
+        self.blocked_until_ns = 0;
+    }
+
+    /// Brings everything into a state that another process can go on with, and freezes. Sockets that are not `passed` on
+    /// are emptied; what waits at the others is left to whoever reads them next.
+    pub fn hand_over(&mut self, passed: &[(SourceId, Listen)]) -> HandedOver {
+        let is_passed = |socket: &DatagramSocket| {
+            passed.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
+        };
+        let (kept, mut left): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
+        std::mem::swap(&mut self.sockets, &mut left);
+        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
+        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        self.sockets.extend(kept);
+        let now = Clock::now();
+        self.take_all(now);
+        self.count_drops();
+        self.shard.stop(now, &mut self.routed);
+        self.deliver(now);
+        self.freeze();
+        let drops =
+            self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
+        HandedOver {
+            labels: self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect(),
+            drops: drops.collect(),
+        }
+    }
+
     /// Takes a new plan: aggregations keep their state.
     pub fn reconfigure(
         &mut self,
@@ -465,6 +523,16 @@ impl Worker {
         self.outlets = outlets;
         self.deliver(now);
         self.due_ns = 0;
+    }
+
+    fn rest_until_called(&mut self) {
+        // Every call wakes, so there is nothing to be missed; the time-out is for what nobody thought of.
+        if let Err(error) = sys::wait_readable(&mut [Watch::new(&*self.handle.waker)], Some(model::SECOND_NS))
+        {
+            tracing::error!("cannot wait for calls: {error}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.handle.waker.drain();
     }
 
     /// Nothing to do: lets packets gather after some came, otherwise sleeps until something comes or is due.

@@ -14,7 +14,7 @@ pub mod stream;
 use std::sync::Arc;
 
 use config::plan::{Addresses, ConsoleForm, Destination, OutputKind, OutputPlan};
-use deliver::plan::FilePlan;
+use deliver::plan::{FilePlan, SenderPlan};
 use deliver::{EndpointState, News};
 use model::{OutputId, SECOND_NS};
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
-use crate::outputs::locator::Locator;
+use crate::outputs::locator::{Directory, Locator};
 
 /// Starts the task or thread of the output `id`.
 ///
@@ -33,31 +33,35 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let plan = &wiring.plan.outputs[id.index()];
     let outlet = Arc::clone(&wiring.outlets[id.index()]);
     let seed = Clock::mono_ns() ^ u64::from(id.0);
-    let locator = |to: &Destination| Locator::new(to.clone(), Arc::clone(&shared.directory));
+    let limited = |file_bytes_max: u64| FilePlan { file_bytes_max, ..FilePlan::default() };
     match &plan.kind {
         OutputKind::Graphite { to, sender, .. } => {
-            tasks.spawn(stream::run(
-                locator(&Destination::Tcp(to.clone())),
+            let to = Destination::Tcp(to.clone());
+            tasks.spawn(stream_output(
+                to,
                 *sender,
                 Addresses::First,
                 outlet,
+                Arc::clone(&shared.directory),
                 seed,
             ));
         }
-        OutputKind::Packets(packets) if packets.to.is_datagram() => {
-            tasks.spawn(datagram::run(locator(&packets.to), packets.sender, packets.addresses, outlet, seed));
-        }
         OutputKind::Packets(packets) => {
-            tasks.spawn(stream::run(locator(&packets.to), packets.sender, packets.addresses, outlet, seed));
+            let (to, sender, addresses) = (packets.to.clone(), packets.sender, packets.addresses);
+            let directory = Arc::clone(&shared.directory);
+            if to.is_datagram() {
+                tasks.spawn(datagram_output(to, sender, addresses, outlet, directory, seed));
+            } else {
+                tasks.spawn(stream_output(to, sender, addresses, outlet, directory, seed));
+            }
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
-            let limits =
-                FilePlan { file_bytes_max: *file_bytes_max, files_max: *files_max, ..FilePlan::default() };
+            let limits = FilePlan { files_max: *files_max, ..limited(*file_bytes_max) };
             spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
         }
         OutputKind::PerlFile { path, .. } => {
-            let limits = FilePlan { file_bytes_max: 0, close_when_idle: true, ..FilePlan::default() };
+            let limits = FilePlan { close_when_idle: true, ..limited(0) };
             spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
         }
         OutputKind::Console { form, .. } => {
@@ -65,11 +69,46 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
                 ConsoleForm::Node => file::Place::Stdout,
                 ConsoleForm::Perl => file::Place::Stderr,
             };
-            let limits = FilePlan { file_bytes_max: 0, ..FilePlan::default() };
-            spawn_file(tasks, place, limits, outlet, seed)?;
+            spawn_file(tasks, place, limited(0), outlet, seed)?;
         }
     }
     Ok(())
+}
+
+/// Runs the sender of a stream, anew when it was parked and goes on.
+async fn stream_output(
+    to: Destination,
+    sender: SenderPlan,
+    addresses: Addresses,
+    outlet: Arc<Outlet>,
+    directory: Arc<Directory>,
+    seed: u64,
+) {
+    loop {
+        let locator = Locator::new(to.clone(), Arc::clone(&directory));
+        stream::run(locator, sender, addresses, Arc::clone(&outlet), seed).await;
+        if !outlet.goes_on().await {
+            return;
+        }
+    }
+}
+
+/// Runs the sender of datagrams, anew when it was parked and goes on.
+async fn datagram_output(
+    to: Destination,
+    sender: SenderPlan,
+    addresses: Addresses,
+    outlet: Arc<Outlet>,
+    directory: Arc<Directory>,
+    seed: u64,
+) {
+    loop {
+        let locator = Locator::new(to.clone(), Arc::clone(&directory));
+        datagram::run(locator, sender, addresses, Arc::clone(&outlet), seed).await;
+        if !outlet.goes_on().await {
+            return;
+        }
+    }
 }
 
 /// Files are written by a thread: a disk may make it wait. The task only waits for the thread.
@@ -80,14 +119,33 @@ fn spawn_file(
     outlet: Arc<Outlet>,
     seed: u64,
 ) -> std::io::Result<()> {
-    let (ended, end) = tokio::sync::oneshot::channel::<()>();
-    std::thread::Builder::new().name(format!("file {}", outlet.name)).spawn(move || {
-        file::run(&place, plan, &outlet, seed);
-        drop(ended);
-    })?;
+    let begin = {
+        let outlet = Arc::clone(&outlet);
+        move || {
+            let (ended, end) = tokio::sync::oneshot::channel::<()>();
+            let (place, outlet) = (place.clone(), Arc::clone(&outlet));
+            std::thread::Builder::new().name(format!("file {}", outlet.name)).spawn(move || {
+                file::run(&place, plan, &outlet, seed);
+                drop(ended);
+            })?;
+            std::io::Result::Ok(end)
+        }
+    };
+    let mut end = begin()?;
     tasks.spawn(async move {
-        // The sender is dropped, not used: that is the news.
-        let _ended = end.await;
+        loop {
+            // The sender is dropped, not used: that is the news.
+            let _ended = end.await;
+            if !outlet.goes_on().await {
+                return;
+            }
+            match begin() {
+                Ok(again) => end = again,
+                Err(error) => {
+                    return tracing::error!("output `{}` has no thread any more: {error}", outlet.name);
+                }
+            }
+        }
     });
     Ok(())
 }

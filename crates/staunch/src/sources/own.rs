@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::{Feed, OwnPlan, Plan, SourceKind};
@@ -35,7 +36,8 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
             let every_ns = own.every_ms * 1_000_000;
             let (reporter, due_ns) =
                 reporters.entry(id.0).or_insert_with(|| (Reporter::default(), now_ns + every_ns));
-            if now_ns < *due_ns {
+            // While another process takes over, nothing new comes into what it is told.
+            if now_ns < *due_ns || shared.handing_over.load(Relaxed) {
                 continue;
             }
             *due_ns = (*due_ns + every_ns).max(now_ns);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
 use pipeline::{Intake, IntakeMaker};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,7 +23,7 @@ use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::bind::Bound;
-use crate::sys::{UnixListener, UnixStream};
+use crate::sys::{AsFd, UnixListener, UnixStream};
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;
@@ -33,6 +34,9 @@ const BACKLOG_MAX: usize = 1024;
 /// Most bytes that a connection may still give while stopping: what its peer had sent before. A peer that goes on
 /// sending does not keep us from ending.
 const LAST_READ_BYTES_MAX: u64 = 8 << 20;
+
+/// Longest wait for a peer to close its end after we have closed ours, when another process goes on here.
+const GOODBYE_MAX: Duration = Duration::from_millis(250);
 
 /// Pause before another attempt to accept when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -58,6 +62,17 @@ pub struct StreamSource {
     pub intake: IntakeMaker,
     /// Where complaints go.
     pub complaints: Complaints,
+}
+
+/// What a listener and its connections are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Take connections and read them.
+    Serve,
+    /// End: what has come already still counts.
+    Stop,
+    /// End what is connected. Who comes from now on waits for the process that accepts here next.
+    HandOver,
 }
 
 enum Listener {
@@ -95,6 +110,15 @@ impl Stream {
         }
     }
 
+    /// Tells the peer that nothing more comes from us; it may go on sending.
+    fn shut(&self) -> io::Result<()> {
+        let socket = match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        };
+        SockRef::from(&socket).shutdown(std::net::Shutdown::Write)
+    }
+
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_read(buffer),
@@ -103,7 +127,7 @@ impl Stream {
     }
 }
 
-/// Accepts connections until `stop` turns true, then lets the open ones end. What `updates` says holds for the
+/// Accepts connections until `orders` say otherwise, then lets the open ones end. What `updates` says holds for the
 /// connections that come after it.
 ///
 /// # Errors
@@ -112,16 +136,16 @@ pub async fn accept(
     bound: Bound,
     updates: watch::Receiver<StreamSource>,
     shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
+    mut orders: watch::Receiver<Order>,
 ) -> io::Result<()> {
     let listener = Listener::new(bound)?;
     let mut connections = JoinSet::new();
-    loop {
+    let order = loop {
         let source = updates.borrow().clone();
         // All branches are cancel-safe: nothing is accepted when another one wins.
         let stream = tokio::select! {
             biased;
-            () = stopped(&mut stop) => break,
+            order = ordered(&mut orders) => break order,
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = listener.accept() => accepted,
         };
@@ -146,10 +170,11 @@ pub async fn accept(
         }
         source.account.connections_accepted.fetch_add(1, Relaxed);
         source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, source, Arc::clone(&shared), stop.clone()));
-    }
+        connections.spawn(serve(stream, source, Arc::clone(&shared), orders.clone()));
+    };
     // Connections that the kernel made for us already: what their peers sent counts as well.
-    for _waiting in 0..BACKLOG_MAX {
+    let waiting_max = if order == Order::HandOver { 0 } else { BACKLOG_MAX };
+    for _waiting in 0..waiting_max {
         // Cancel-safe; a listener that has nobody waiting does not make us wait.
         let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
         let Ok(Ok(stream)) = accepted.await else { break };
@@ -160,18 +185,23 @@ pub async fn accept(
         }
         source.account.connections_accepted.fetch_add(1, Relaxed);
         source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, source, Arc::clone(&shared), stop.clone()));
+        connections.spawn(serve(stream, source, Arc::clone(&shared), orders.clone()));
     }
     while connections.join_next().await.is_some() {}
     Ok(())
 }
 
-async fn serve(stream: Stream, source: StreamSource, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+async fn serve(
+    stream: Stream,
+    source: StreamSource,
+    shared: Arc<Shared>,
+    mut orders: watch::Receiver<Order>,
+) {
     let mut intake = match source.listen {
         Listen::UnixFrames { .. } => source.intake.make_framed(),
         _ => source.intake.make(),
     };
-    let end = read_to_end(&stream, &mut intake, &source, &shared, &mut stop).await;
+    let end = read_to_end(&stream, &mut intake, &source, &shared, &mut orders).await;
     if let End::Broken(why) = &end {
         source.account.connections_broken.fetch_add(1, Relaxed);
         tracing::debug!("connection to {}: {why}", shown(&source.listen));
@@ -188,6 +218,12 @@ pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _stopped = stop.wait_for(|stop| *stop).await;
 }
 
+/// Resolves when there is another order than to serve. Cancel-safe.
+async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
+    // A channel whose sender is gone means the end as well.
+    orders.wait_for(|order| *order != Order::Serve).await.map_or(Order::Stop, |order| *order)
+}
+
 /// How a connection ended.
 enum End {
     /// The peer closed it, or we stop: what was sent before its end counts.
@@ -201,7 +237,7 @@ async fn read_to_end(
     intake: &mut Intake,
     source: &StreamSource,
     shared: &Shared,
-    stop: &mut watch::Receiver<bool>,
+    orders: &mut watch::Receiver<Order>,
 ) -> End {
     let idle = match source.plan.idle_timeout_ms {
         0 => Duration::from_secs(u64::from(u32::MAX)),
@@ -211,10 +247,14 @@ async fn read_to_end(
         // Both branches are cancel-safe: nothing has been read when the other one wins.
         let ready = tokio::select! {
             biased;
-            () = stopped(stop) => None,
-            ready = tokio::time::timeout(idle, stream.readable()) => Some(ready),
+            order = ordered(orders) => Err(order),
+            ready = tokio::time::timeout(idle, stream.readable()) => Ok(ready),
         };
-        let Some(ready) = ready else { return last_read(stream, intake, shared).await };
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(Order::HandOver) => return say_goodbye(stream, intake, shared).await,
+            Err(_stop) => return last_read(stream, intake, shared).await,
+        };
         match ready {
             Err(_elapsed) => {
                 return End::Broken(format!("nothing came for {} ms", source.plan.idle_timeout_ms));
@@ -248,6 +288,29 @@ async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End
         tokio::task::yield_now().await;
     }
     End::Orderly
+}
+
+/// When another process takes the next connections: the peer is told that nothing more is expected (a FIN), and what it
+/// sends until it has closed its end counts. One that does not look is not waited for; its unfinished line is lost.
+async fn say_goodbye(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
+    // A connection that is gone already needs no goodbye.
+    let _gone = stream.shut();
+    let mut time_is_up = std::pin::pin!(tokio::time::sleep(GOODBYE_MAX));
+    loop {
+        match read_once(stream, intake) {
+            Ok(Some(batch)) => hand_on(batch, shared).await,
+            Ok(None) => {}
+            Err(end) => return end,
+        }
+        // Both branches are cancel-safe: they only wait.
+        tokio::select! {
+            biased;
+            () = &mut time_is_up => break,
+            _ready = stream.readable() => {}
+        }
+    }
+    last_read(stream, intake, shared).await;
+    End::Broken("its peer went on sending to a process that is being replaced".into())
 }
 
 /// One read. `None` when there was nothing to read after all.
