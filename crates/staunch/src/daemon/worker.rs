@@ -279,7 +279,9 @@ impl Worker {
         while !self.ended {
             self.run_jobs();
             if self.frozen {
-                self.rest_until_called();
+                if !self.ended {
+                    self.rest_until_called();
+                }
                 continue;
             }
             let got = self.receive();

@@ -85,6 +85,8 @@ pub enum Message {
     Offered {
         /// Version of the program, for people.
         program: String,
+        /// Its process id: the control socket tells that of whoever has opened it first.
+        pid: u32,
         /// Its outputs.
         outputs: Vec<OutputName>,
         /// How soon the service manager wants signs of life, in microseconds; 0 when it does not.
@@ -193,8 +195,9 @@ impl Message {
                     put_text(out, text);
                 }
             }),
-            Message::Offered { program, outputs, watchdog_us } => {
+            Message::Offered { program, pid, outputs, watchdog_us } => {
                 put_text(&mut out, program);
+                out.extend_from_slice(&pid.to_le_bytes());
                 put_list(&mut out, outputs, |out, output| {
                     put_text(out, &output.name);
                     put_text(out, &output.what);
@@ -316,8 +319,8 @@ impl Body<'_> {
 
     fn offered(&mut self) -> Option<Message> {
         let output = |body: &mut Self| Some(OutputName { name: body.text()?, what: body.text()? });
-        let (program, outputs) = (self.text()?, self.list(output)?);
-        Some(Message::Offered { program, outputs, watchdog_us: self.u64()? })
+        let (program, pid, outputs) = (self.text()?, self.u32()?, self.list(output)?);
+        Some(Message::Offered { program, pid, outputs, watchdog_us: self.u64()? })
     }
 
     fn ready(&mut self) -> Option<Message> {
@@ -400,7 +403,7 @@ mod tests {
             Message::Refused { why: text("") },
             Message::Sockets(roles.map(place).to_vec()),
             Message::Sockets(Vec::new()),
-            Message::Offered { program: text("x"), outputs: vec![output], watchdog_us: 7 },
+            Message::Offered { program: text("x"), pid: 9, outputs: vec![output], watchdog_us: 7 },
             Message::Ready { sockets: vec![0, u32::MAX], outputs: Vec::new() },
             Message::Account { owner: Owner::Source, name: text("app"), figures: vec![figure; 2] },
             Message::Account { owner: Owner::Output, name: text(""), figures: Vec::new() },

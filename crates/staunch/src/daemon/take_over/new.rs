@@ -38,6 +38,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Inheritance {
     link: Link,
+    pid: u32,
     sockets: Vec<Passed>,
     outputs: Vec<OutputName>,
     /// How soon the service manager wants signs of life.
@@ -106,10 +107,10 @@ fn offer(mut link: Link, deadline_ns: u64) -> Result<Offer, LinkError> {
                     sockets.push(Passed { place, fd, taken: false });
                 }
             }
-            Message::Offered { program, outputs, watchdog_us } => {
-                tracing::info!("taking over from process {} (staunch {program})", peer.pid);
+            Message::Offered { program, pid, outputs, watchdog_us } => {
+                tracing::info!("taking over from process {pid} (staunch {program})");
                 let watchdog = (watchdog_us > 0).then(|| Duration::from_micros(watchdog_us));
-                return Ok(Offer::Made(Inheritance { link, sockets, outputs, watchdog, begun_ns }));
+                return Ok(Offer::Made(Inheritance { link, pid, sockets, outputs, watchdog, begun_ns }));
             }
             Message::Refused { why } => return Ok(Offer::Refused { why }),
             _ => return Err(LinkError::OutOfTurn),
@@ -171,7 +172,7 @@ impl Inheritance {
                 ours > 0,
                 "process {} listens at no place that this config has: it is another daemon with the same data \
                  directory, and is left alone; give one of them another `data_dir`",
-                self.link.peer().pid
+                self.pid
             );
         }
         let outputs: Vec<(usize, OutputId)> = plan
@@ -190,7 +191,7 @@ impl Inheritance {
             Err(LinkError::Closed) => {
                 tracing::warn!(
                     "process {} has died on the way: going on with its sockets, without what it had counted",
-                    self.link.peer().pid
+                    self.pid
                 );
                 Ok(self.after_death())
             }
@@ -248,7 +249,7 @@ impl Inheritance {
     /// When the other process has lost patience and goes on.
     pub fn taken(mut self) -> anyhow::Result<()> {
         let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
-        let pid = self.link.peer().pid;
+        let pid = self.pid;
         match self.link.send(&Message::Taken, deadline_ns) {
             Ok(()) => {}
             Err(LinkError::Closed) => match self.link.receive(deadline_ns) {

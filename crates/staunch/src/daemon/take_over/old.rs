@@ -201,7 +201,8 @@ fn offer(
     }
     let watchdog_us = supervisor::watchdog().map_or(0, |within| within.as_micros() as u64);
     let program = env!("CARGO_PKG_VERSION").to_owned();
-    link.send(&Message::Offered { program, outputs, watchdog_us }, deadline_ns)?;
+    let pid = std::process::id();
+    link.send(&Message::Offered { program, pid, outputs, watchdog_us }, deadline_ns)?;
     match link.receive(deadline_ns)? {
         Message::Ready { sockets, outputs } => Ok((sockets, outputs)),
         _ => Err(LinkError::OutOfTurn),
