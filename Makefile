@@ -5,12 +5,13 @@ STEP := .ci/step
 # One build for the tests, the flows and everything in compat/: the debug one that `cargo test` makes anyway.
 export STAUNCH ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/staunch
 
-.PHONY: help run test bench compat fmt lint docs fuzz tools
+.PHONY: help run test bench faults compat fmt lint docs fuzz tools
 
 help:
 	@echo 'make run      build the daemon and start it on its built-in defaults, loopback only'
 	@echo 'make test     everything that CI runs; installs what the tests need'
 	@echo 'make bench    speed on this machine, with the method'
+	@echo 'make faults   kills, starves and floods the daemon, and counts what was lost'
 	@echo 'make compat   ten minutes of random traffic beside the original node StatsD'
 	@echo 'make fmt | lint | docs | fuzz'
 
@@ -27,6 +28,7 @@ test:
 	@$(STEP) tests cargo test --locked --workspace
 	@$(STEP) build cargo build --locked --package staunch
 	@$(STEP) flows $(STAUNCH) test tests/flow
+	@$(STEP) faults cargo test --locked --package staunch --test faults
 	@$(STEP) side-by-side-harness compat/side_by_side.py --self-test
 	@$(STEP) side-by-side compat/side_by_side.py --seconds 12
 	@$(STEP) management compat/management.py
@@ -44,6 +46,10 @@ test:
 bench:
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
 	failed=0; for kind in statsd fanout; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
+
+# The figures of docs/reliability.md; CASES=F5 for one of them.
+faults: tools
+	cargo test --release --locked --package staunch --test faults -- --full $(CASES)
 
 compat: tools
 	cargo build --locked --package staunch

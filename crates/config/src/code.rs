@@ -146,6 +146,10 @@ codes! {
         cause "An output with a `placement` gives each key to one of its endpoints. For that the labels must be distinct and as many as there are endpoints, and each shard from 0 on must be given to one endpoint, once."
         example "[sources.app]\ntype = \"statsd\"\n\n[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://10.0.0.5:8125\", \"udp://10.0.0.6:8125\"]\nplacement = \"jump\"\nshards = { \"10.0.0.5:8125\" = \"0-7\", \"10.0.0.6:8125\" = \"9-15\" }"
         mend "Correct what the message names. `staunch check --keys FILE` shows which endpoint owns each of your keys."
+    AckWhen "C027" "The source cannot promise what `ack_when` says"
+        cause "`ack_when` tells a client that a line need not be kept. `safe` needs a queue on disk at every output that takes from the source, `delivered` an endpoint that can tell, and both need that no aggregation stands in between: an aggregate is in memory until its window ends. Only connections can be answered."
+        example "[sources.app]\ntype = \"statsd\"\nack_when = \"delivered\"\n\n[outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://10.0.0.5:8125\"]"
+        mend "Change what the message names, or promise less: `accepted` can always be kept on connections."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
         cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use deliver::plan::{QueueLimits, SenderPlan};
-use model::{OutputId, SourceId, TransformId};
+use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::AggregatePlan;
 use process::placement::{HealthPlan, KeyForm, Placement};
 use process::stage::StagePlan;
@@ -86,6 +86,8 @@ pub struct SourcePlan {
     pub line_bytes_max: usize,
     /// Whether the last line of a stream counts although its LF never came (node drops it).
     pub tail_counts: bool,
+    /// When clients on connections are told that a line need not be kept; never where it is none.
+    pub ack_when: Option<AckWhen>,
 }
 
 /// Protocol of a source.
@@ -245,6 +247,8 @@ pub enum OutputKind {
         namespace: Namespace,
         /// Retries and time-outs.
         sender: SenderPlan,
+        /// Connections that share its queue, each with series of its own; at least 1.
+        connections: u8,
     },
     /// Graphite lines in a file of bounded size.
     GraphiteFile {

@@ -21,7 +21,13 @@ pub struct Block {
     pub form: BlockForm,
     /// When it was made, monotonic nanoseconds.
     pub at_ns: u64,
+    /// All its series are of this partition; none: any series may be in it. Below [`PARTITIONS`].
+    pub partition: Option<u8>,
 }
+
+/// Partitions that the series of an output are divided into when several connections share its queue. Fixed, so that a
+/// series stays in its partition however many connections there are.
+pub const PARTITIONS: u8 = 16;
 
 /// How a block's bytes divide into copies. Senders cut only at these borders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,20 +45,20 @@ pub enum BlockForm {
 impl Block {
     /// A block of `copies` lines, each ended by LF.
     pub fn lines(bytes: Vec<u8>, copies: u32, at_ns: u64) -> Block {
-        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Lines, at_ns }
+        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Lines, at_ns, partition: None }
     }
 
     /// A block of frames: (end, copies) of each, ends ascending.
     pub fn frames(bytes: Vec<u8>, frames: Vec<(u32, u32)>, at_ns: u64) -> Block {
         let copies = frames.iter().map(|frame| frame.1).sum();
-        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Frames(frames), at_ns }
+        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Frames(frames), at_ns, partition: None }
     }
 
     /// A block of packets, one copy each.
     pub fn packets(packets: PacketBatch, at_ns: u64) -> Block {
         let copies = u32::try_from(packets.packets.len()).expect("an arena has under 4 Gi packets");
         let form = BlockForm::Packets(Arc::new(packets.packets));
-        Block { bytes: Arc::new(packets.bytes), copies, form, at_ns }
+        Block { bytes: Arc::new(packets.bytes), copies, form, at_ns, partition: None }
     }
 
     /// Bytes of all its copies, as an account counts them: what stands between packets is not part of them.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed};
+use crate::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed, Unacked};
 
 /// Counts of one source. Unit: records, unless a field says packets or bytes.
 #[derive(Debug)]
@@ -47,6 +47,12 @@ pub struct SourceAccount {
     pub event_fields_ignored: AtomicU64,
     /// Unix seconds at which the last packet came; 0 before the first.
     pub last_packet_s: AtomicU64,
+    /// Lines (frames: frames) that were acknowledged to their clients.
+    pub lines_acked: AtomicU64,
+    /// Lines received on connections that are open, or were until now, and not acknowledged yet.
+    pub lines_unacked: AtomicU64,
+    /// Connections that want acknowledgements and were ended by us.
+    acks_failed: [AtomicU64; Unacked::COUNT],
 }
 
 /// Counts of one output, in copies (records that were routed to it) and in the bytes of those copies.
@@ -73,6 +79,12 @@ pub struct OutputAccount {
     pub errors: AtomicU64,
     /// Copies sent a second time because the first may not have arrived.
     pub resent: AtomicU64,
+    /// Copies that were on the way, wholly or in part, when their connection broke: each time it happened to them.
+    pub in_doubt: AtomicU64,
+    /// Bytes that had been written to connections that broke, and were not acknowledged.
+    pub in_doubt_bytes: AtomicU64,
+    /// Copies that were lost before they were in the queue.
+    turned_away: AtomicU64,
     /// Tags left out of lines that were sent, because the output's form cannot hold them.
     pub tags_left_out: AtomicU64,
     /// Unix seconds of the last failure; 0 for none.
@@ -238,6 +250,9 @@ impl Default for SourceAccount {
             glued_tag_fields: zero(),
             event_fields_ignored: zero(),
             last_packet_s: zero(),
+            lines_acked: zero(),
+            lines_unacked: zero(),
+            acks_failed: zeros(),
         }
     }
 }
@@ -276,6 +291,21 @@ impl SourceAccount {
     /// Records shed for one reason.
     pub fn shed(&self, reason: Shed) -> u64 {
         self.shed[reason.index()].load(Relaxed)
+    }
+
+    /// Records that were lost after they had come in whole: shed, or lost by a bug of ours.
+    pub fn lost(&self) -> u64 {
+        total(&self.shed) + total(&self.internal)
+    }
+
+    /// Counts a connection that wants acknowledgements and was ended by us.
+    pub fn fail_acks(&self, reason: Unacked) {
+        self.acks_failed[reason.index()].fetch_add(1, Relaxed);
+    }
+
+    /// Connections that want acknowledgements and were ended by us for one reason.
+    pub fn acks_failed(&self, reason: Unacked) -> u64 {
+        self.acks_failed[reason.index()].load(Relaxed)
     }
 
     /// The sum now. `in_flight` is what the exchanges hold, counted by them.
@@ -376,6 +406,9 @@ impl OutputAccount {
 
     /// Counts copies that are routed and settled at once, without having waited.
     pub fn pass(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
+        if !matches!(outcome, CopyOutcome::Delivered | CopyOutcome::Filtered(_)) {
+            self.turned_away.fetch_add(copies, Relaxed);
+        }
         self.copies.add(copies, bytes);
         self.count(outcome).add(copies, bytes);
     }
@@ -399,6 +432,22 @@ impl OutputAccount {
     /// Copies left out for one reason.
     pub fn filtered(&self, reason: Filtered) -> u64 {
         self.filtered[reason.index()].copies()
+    }
+
+    /// Copies that were lost before they were in the queue.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Relaxed)
+    }
+
+    /// Copies that were lost without having been sent, whether or not they were in the queue.
+    pub fn lost_here(&self) -> u64 {
+        let total = |counts: &[Count]| -> u64 { counts.iter().map(Count::copies).sum() };
+        total(&self.shed) + self.expired.copies() + total(&self.internal)
+    }
+
+    /// Copies that endpoints refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.iter().map(Count::copies).sum()
     }
 
     /// Copies routed to it that have no outcome yet.

@@ -1,6 +1,6 @@
 //! Many records at once: one arena of bytes and an array of small structs with offsets into it.
 
-use crate::{Event, Extra, Receipt, Sample, SourceId, Span};
+use crate::{AckMark, Event, Extra, Receipt, Sample, SourceId, Span};
 
 /// Samples of one source, borrowed: what an intake hands to a shard on the same thread.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,8 @@ pub struct SampleBatch {
     pub events: Vec<Event>,
     /// Stands for `samples.len() + events.len()` records, or for the packets when nothing looks inside them.
     pub receipt: Receipt,
+    /// The client wants to be told when it need not keep the lines any more.
+    pub ack: Option<AckMark>,
 }
 
 impl SampleBatch {

@@ -68,3 +68,16 @@ pub enum Flushed<'a> {
         time_s: u64,
     },
 }
+
+impl<'a> Flushed<'a> {
+    /// Which series.
+    pub fn series(&self) -> SeriesRef<'a> {
+        match self {
+            Flushed::Counter { series, .. }
+            | Flushed::Timer { series, .. }
+            | Flushed::Gauge { series, .. }
+            | Flushed::Set { series, .. }
+            | Flushed::Timestamped { series, .. } => *series,
+        }
+    }
+}

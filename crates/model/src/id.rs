@@ -12,6 +12,10 @@ pub struct TransformId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputId(pub u16);
 
+/// A connection whose client is told what need not be kept. Numbers are given once in the life of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
 impl SourceId {
     /// The id as an index.
     pub fn index(self) -> usize {

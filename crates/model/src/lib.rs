@@ -5,6 +5,7 @@
 //! No dependency at all, no I/O, no clock: time comes in as [`Now`].
 
 pub mod account;
+pub mod ack;
 pub mod batch;
 pub mod disk;
 pub mod event;
@@ -18,13 +19,14 @@ pub mod sample;
 pub mod series;
 
 pub use account::{Figure, Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
+pub use ack::{AckMark, AckWhen};
 pub use batch::{PacketBatch, SampleBatch, SampleView, Tally};
 pub use disk::{Disk, DiskError};
 pub use event::{Event, EventKind, EventState};
 pub use flushed::{FlushInfo, Flushed, Label};
-pub use id::{OutputId, SourceId, TransformId};
+pub use id::{ConnectionId, OutputId, SourceId, TransformId};
 pub use now::{Now, SECOND_NS};
-pub use outcome::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed};
+pub use outcome::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed, Unacked};
 pub use receipt::Receipt;
 pub use sample::{Extra, GaugeOp, Kind, Sample, Value};
 pub use series::{Canonical, RawKey, SeriesRef, Span};

@@ -74,6 +74,7 @@ reasons! {
         NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",
         Damaged "damaged" "The record in the output's queue on disk was damaged and could not be read back.",
         DiskFailed "disk_failed" "The disk of the output's queue failed, and the source cannot wait.",
+        Dropped "dropped" "Somebody had what waited in the output's queue dropped: `staunch queue drop`.",
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
     }
 }
@@ -101,6 +102,20 @@ reasons! {
     Internal {
         ReceiptDropped "receipt_dropped" "A record's receipt was dropped unsettled.",
         ShardGone "shard_gone" "The thread that owned the record's state has ended.",
+    }
+}
+
+reasons! {
+    /// Why we ended a connection that wants acknowledgements: the words of `err` lines.
+    Unacked {
+        Shed "shed" "A record or a copy of it was shed at a limit; the accounts of the source and of its outputs say at which.",
+        Refused "refused" "An endpoint refused a copy.",
+        InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
+        IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`; everything before it was acknowledged.",
+        Unread "unread" "The client did not read its acknowledgements for as long as `idle_timeout`.",
+        BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",
+        Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
+        Internal "internal" "A bug of ours.",
     }
 }
 
@@ -153,6 +168,7 @@ fn words_are_distinct_within_their_enum() {
     distinct(Refused::ALL.iter().map(|r| r.word()).collect());
     distinct(Filtered::ALL.iter().map(|r| r.word()).collect());
     distinct(Internal::ALL.iter().map(|r| r.word()).collect());
+    distinct(Unacked::ALL.iter().map(|r| r.word()).collect());
     for (at, reject) in Reject::ALL.iter().enumerate() {
         assert_eq!(reject.index(), at);
     }

@@ -28,6 +28,11 @@ impl Receipt {
         self.records
     }
 
+    /// The account that they are counted in.
+    pub fn account(&self) -> &Arc<SourceAccount> {
+        &self.account
+    }
+
     /// Cuts `records` off into a receipt of their own.
     ///
     /// # Panics

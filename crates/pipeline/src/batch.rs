@@ -35,6 +35,7 @@ impl Batch<'_> {
             extras: self.view.extras.to_vec(),
             events: self.events,
             receipt: self.receipt,
+            ack: None,
         }
     }
 
@@ -56,7 +57,8 @@ pub(crate) fn block_memory_bytes(bytes: u64, frames: u64) -> u64 {
 
 /// Runs `with` on an owned batch as if it had just come from an intake of this thread.
 pub(crate) fn borrowed<R>(batch: SampleBatch, with: impl FnOnce(Batch<'_>) -> R) -> R {
-    let SampleBatch { source, bytes, packets, names, tally, samples, extras, events, receipt } = batch;
+    let SampleBatch { source, bytes, packets, names, tally, samples, extras, events, receipt, ack: _ } =
+        batch;
     let view = SampleView { source, bytes: &bytes, samples: &samples, extras: &extras };
     with(Batch { view, packets: &packets, names: &names, events, tally, receipt })
 }

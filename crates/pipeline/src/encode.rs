@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan, TransformKind};
+use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockForm};
 use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, SampleBatch, Shed, Span};
 use process::aggregate::FlushEnd;
@@ -35,7 +36,8 @@ pub(crate) struct OutputEncoder {
     id: OutputId,
     account: Arc<OutputAccount>,
     form: Form,
-    open: OpenBlock,
+    /// One for each partition when several connections share the output's queue; otherwise one.
+    open: Vec<OpenBlock>,
     graphite: GraphiteFigures,
     made_of: MadeOf,
 }
@@ -50,11 +52,7 @@ fn made_of(plan: &Plan, id: OutputId) -> MadeOf {
 #[derive(Debug)]
 enum Form {
     Lines(Encoder),
-    Pickle {
-        encoder: Encoder,
-        points: Vec<u8>,
-        count: u32,
-    },
+    Pickle(Encoder),
     Console {
         console: Console,
         begun: bool,
@@ -73,6 +71,9 @@ pub(crate) struct OpenBlock {
     pub(crate) bytes: Vec<u8>,
     copies: u32,
     frames: Vec<(u32, u32)>,
+    /// Points of the pickle frame under way, and how many they are.
+    points: Vec<u8>,
+    count: u32,
 }
 
 /// What the graphiteStats lines tell of the flush before (spec statsd §8.5).
@@ -110,7 +111,7 @@ impl OutputEncoder {
             OutputKind::Graphite { form: GraphiteForm::Lines, namespace, .. }
             | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
             OutputKind::Graphite { form: GraphiteForm::Pickle, namespace, .. } => {
-                Form::Pickle { encoder: Encoder::new(namespace.clone()), points: Vec::new(), count: 0 }
+                Form::Pickle(Encoder::new(namespace.clone()))
             }
             OutputKind::Console { form, pretty } => {
                 let form = match form {
@@ -129,12 +130,16 @@ impl OutputEncoder {
             },
             OutputKind::EventFile { .. } => Form::Events,
         };
+        let blocks = match &plan.outputs[id.index()].kind {
+            OutputKind::Graphite { connections, .. } if *connections > 1 => PARTITIONS,
+            _ => 1,
+        };
         let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
         OutputEncoder {
             id,
             account: Arc::clone(accounts.output(id)),
             form,
-            open: OpenBlock::default(),
+            open: (0..blocks).map(|_| OpenBlock::default()).collect(),
             graphite,
             made_of: made_of(plan, id),
         }
@@ -143,18 +148,25 @@ impl OutputEncoder {
     /// One series of a flush.
     #[inline]
     pub(crate) fn flushed(&mut self, info: &FlushInfo, flushed: &Flushed<'_>, now: Now, out: &mut Routed) {
+        let at = if self.open.len() > 1 {
+            let series = flushed.series();
+            usize::from(partition(series.name, series.tags))
+        } else {
+            0
+        };
+        let open = &mut self.open[at];
         match &mut self.form {
             Form::Lines(encoder) => {
-                let encoded = encoder.lines(info, flushed, &mut self.open.bytes);
-                self.count(encoded);
+                let encoded = encoder.lines(info, flushed, &mut open.bytes);
+                open.copies += encoded.points;
+                count_lost(&self.account, encoded);
             }
-            Form::Pickle { encoder, points, count } => {
-                let encoded = encoder.pickle_points(info, flushed, points);
-                *count += encoded.points;
-                let full = points.len() >= BLOCK_BYTES;
-                self.count_lost(encoded);
-                if full {
-                    self.close_frame();
+            Form::Pickle(encoder) => {
+                let encoded = encoder.pickle_points(info, flushed, &mut open.points);
+                open.count += encoded.points;
+                count_lost(&self.account, encoded);
+                if open.points.len() >= BLOCK_BYTES {
+                    open.close_pickle();
                 }
             }
             Form::Console { console, begun } => {
@@ -164,40 +176,41 @@ impl OutputEncoder {
                 console.add(flushed);
             }
             Form::PerlFile(file) => file.add(flushed),
-            Form::Samples(lines) => lines.aggregate(flushed, &self.account, now, &mut self.open),
+            Form::Samples(lines) => lines.aggregate(flushed, &self.account, now, open),
             Form::Packets | Form::Events => {
                 debug_assert!(false, "routes lead no aggregates to output {}", self.id.0);
             }
         }
-        if self.open.bytes.len() >= BLOCK_BYTES {
-            self.close(now, out);
+        if self.open[at].bytes.len() >= BLOCK_BYTES {
+            self.close_at(at, now, out);
         }
     }
 
     /// The end of a flush: our own figures, and the document or frame is closed.
     pub(crate) fn end_flush(&mut self, end: &FlushEnd, now: Now, out: &mut Routed) {
         let own = self.own_figures(end, now);
+        let open = &mut self.open[0];
         match &mut self.form {
             Form::Lines(encoder) => {
-                let encoded = encoder.own_lines(&own, &mut self.open.bytes);
-                self.count(encoded);
+                let encoded = encoder.own_lines(&own, &mut open.bytes);
+                open.copies += encoded.points;
+                count_lost(&self.account, encoded);
             }
-            Form::Pickle { encoder, points, count } => {
-                let encoded = encoder.own_pickle_points(&own, points);
-                *count += encoded.points;
-                self.count_lost(encoded);
-                self.close_frame();
+            Form::Pickle(encoder) => {
+                let encoded = encoder.own_pickle_points(&own, &mut open.points);
+                open.count += encoded.points;
+                count_lost(&self.account, encoded);
             }
             Form::Console { console, begun } => {
                 if !std::mem::take(begun) {
                     console.begin(&end.info);
                 }
-                let documented = console.finish(&mut self.open.bytes);
-                self.document(documented);
+                let documented = console.finish(&mut open.bytes);
+                open.document(documented, &self.account);
             }
             Form::PerlFile(file) => {
-                let documented = file.finish(&mut self.open.bytes);
-                self.document(documented);
+                let documented = file.finish(&mut open.bytes);
+                open.document(documented, &self.account);
             }
             Form::Packets | Form::Samples(_) | Form::Events => {}
         }
@@ -227,26 +240,26 @@ impl OutputEncoder {
     pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
         let Form::Samples(lines) = &mut self.form else { return };
         for packet in packets {
-            lines.packet(packet.of(bytes), &self.account, now, &mut self.open);
+            lines.packet(packet.of(bytes), &self.account, now, &mut self.open[0]);
         }
-        if self.open.bytes.len() >= BLOCK_BYTES {
-            self.close(now, out);
+        if self.open[0].bytes.len() >= BLOCK_BYTES {
+            self.close_at(0, now, out);
         }
     }
 
     /// One line of a cluster that this output owns.
     pub(crate) fn line(&mut self, line: &[u8], now: Now, out: &mut Routed) {
         let Form::Samples(lines) = &mut self.form else { return };
-        lines.line(line, &self.account, now, &mut self.open);
-        if self.open.bytes.len() >= BLOCK_BYTES {
-            self.close(now, out);
+        lines.line(line, &self.account, now, &mut self.open[0]);
+        if self.open[0].bytes.len() >= BLOCK_BYTES {
+            self.close_at(0, now, out);
         }
     }
 
     /// Room that the lines of `batch` need in the queue, with those of the open block, at most: (bytes, records).
     pub(crate) fn room_for(&self, batch: &SampleBatch) -> (u64, u64) {
         match &self.form {
-            Form::Samples(lines) => lines.room_for(batch, &self.open),
+            Form::Samples(lines) => lines.room_for(batch, &self.open[0]),
             _ => room_verbatim(batch),
         }
     }
@@ -259,7 +272,7 @@ impl OutputEncoder {
     /// Hands on lines that have waited long enough for others. Gives the monotonic nanosecond at which the rest has.
     pub(crate) fn close_due(&mut self, now: Now, out: &mut Routed) -> Option<u64> {
         let Form::Samples(lines) = &mut self.form else { return None };
-        lines.close_due(now, &mut self.open);
+        lines.close_due(now, &mut self.open[0]);
         let due_ns = lines.due_ns();
         self.close(now, out);
         due_ns
@@ -267,10 +280,10 @@ impl OutputEncoder {
 
     /// One event.
     pub(crate) fn event(&mut self, event: &Event, now: Now, out: &mut Routed) {
-        event_json_line(event, &mut self.open.bytes);
-        self.open.copies += 1;
-        if self.open.bytes.len() >= BLOCK_BYTES {
-            self.close(now, out);
+        event_json_line(event, &mut self.open[0].bytes);
+        self.open[0].copies += 1;
+        if self.open[0].bytes.len() >= BLOCK_BYTES {
+            self.close_at(0, now, out);
         }
     }
 
@@ -281,13 +294,14 @@ impl OutputEncoder {
 
     /// Ends what is under way in the middle of a flush: for an encoder that another one replaces.
     pub(crate) fn finish(&mut self, now: Now, out: &mut Routed) {
+        let open = &mut self.open[0];
         let documented = match &mut self.form {
-            Form::Console { console, begun: true } => Some(console.finish(&mut self.open.bytes)),
-            Form::PerlFile(file) => Some(file.finish(&mut self.open.bytes)),
+            Form::Console { console, begun: true } => Some(console.finish(&mut open.bytes)),
+            Form::PerlFile(file) => Some(file.finish(&mut open.bytes)),
             _ => None,
         };
         if let Some(documented) = documented {
-            self.document(documented);
+            open.document(documented, &self.account);
         }
         self.close_lines(now, out);
     }
@@ -295,58 +309,42 @@ impl OutputEncoder {
     /// Closes the open block, with the lines that wait for others.
     pub(crate) fn close_lines(&mut self, now: Now, out: &mut Routed) {
         if let Form::Samples(lines) = &mut self.form {
-            lines.close(&mut self.open);
+            lines.close(&mut self.open[0]);
         }
         self.close(now, out);
     }
 
-    /// Closes the open block, if it holds anything.
+    /// Closes the open blocks that hold anything.
     pub(crate) fn close(&mut self, now: Now, out: &mut Routed) {
-        self.close_frame();
-        if self.open.copies == 0 {
-            self.open.bytes.clear();
+        for at in 0..self.open.len() {
+            self.close_at(at, now, out);
+        }
+    }
+
+    fn close_at(&mut self, at: usize, now: Now, out: &mut Routed) {
+        let partition = (self.open.len() > 1).then_some(at as u8);
+        let open = &mut self.open[at];
+        open.close_pickle();
+        if open.copies == 0 {
+            open.bytes.clear();
             return;
         }
-        let OpenBlock { bytes, copies, frames } = std::mem::take(&mut self.open);
+        let OpenBlock { bytes, copies, frames, .. } = std::mem::take(open);
         self.graphite.length += bytes.len() as u64;
         let form = match self.form {
             Form::Lines(_) | Form::Events => BlockForm::Lines,
-            Form::Pickle { .. }
-            | Form::Console { .. }
-            | Form::PerlFile(_)
-            | Form::Packets
-            | Form::Samples(_) => BlockForm::Frames(frames),
+            Form::Pickle(_) | Form::Console { .. } | Form::PerlFile(_) | Form::Packets | Form::Samples(_) => {
+                BlockForm::Frames(frames)
+            }
         };
-        out.blocks.push((self.id, Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns }));
+        let block = Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns, partition };
+        out.blocks.push((self.id, block));
     }
+}
 
-    /// A document's series are its copies; a document of no series still goes out as one.
-    fn document(&mut self, documented: Documented) {
-        if !self.open.bytes.is_empty() {
-            self.open.end_frame(u32::try_from(documented.series).unwrap_or(u32::MAX).max(1));
-        }
-        shed_points(&self.account, Shed::TooBig, documented.left_out);
-    }
-
-    fn close_frame(&mut self) {
-        let Form::Pickle { points, count, .. } = &mut self.form else { return };
-        if *count > 0 {
-            pickle_frame(points, &mut self.open.bytes);
-            points.clear();
-            let copies = std::mem::take(count);
-            self.open.end_frame(copies);
-        }
-    }
-
-    fn count(&mut self, encoded: Encoded) {
-        self.open.copies += encoded.points;
-        self.count_lost(encoded);
-    }
-
-    fn count_lost(&self, encoded: Encoded) {
-        shed_points(&self.account, Shed::NonFinitePoint, u64::from(encoded.non_finite));
-        shed_points(&self.account, Shed::UnsafeName, u64::from(encoded.unsafe_names));
-    }
+fn count_lost(account: &OutputAccount, encoded: Encoded) {
+    shed_points(account, Shed::NonFinitePoint, u64::from(encoded.non_finite));
+    shed_points(account, Shed::UnsafeName, u64::from(encoded.unsafe_names));
 }
 
 impl OpenBlock {
@@ -359,6 +357,24 @@ impl OpenBlock {
     pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));
+    }
+
+    /// The points under way become a pickle frame.
+    fn close_pickle(&mut self) {
+        if self.count > 0 {
+            pickle_frame(&self.points, &mut self.bytes);
+            self.points.clear();
+            let copies = std::mem::take(&mut self.count);
+            self.end_frame(copies);
+        }
+    }
+
+    /// A document's series are its copies; a document of no series still goes out as one.
+    fn document(&mut self, documented: Documented, account: &OutputAccount) {
+        if !self.bytes.is_empty() {
+            self.end_frame(u32::try_from(documented.series).unwrap_or(u32::MAX).max(1));
+        }
+        shed_points(account, Shed::TooBig, documented.left_out);
     }
 }
 

@@ -159,6 +159,7 @@ mod tests {
             extras: Vec::new(),
             events: Vec::new(),
             receipt: Receipt::receive(account, 1),
+            ack: None,
         }
     }
 

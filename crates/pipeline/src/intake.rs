@@ -8,12 +8,16 @@
 use std::sync::Arc;
 
 use config::plan::SourcePlan;
-use model::{Now, Outcome, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
+use model::{
+    AckMark, AckWhen, ConnectionId, Now, Outcome, Receipt, Reject, SampleView, SourceAccount, SourceId, Span,
+    Tally,
+};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::{Parsed, Parser};
 
-use crate::{Batch, packets};
+use crate::replies::Replies;
+use crate::{Answer, Batch, packets};
 
 /// Longest piece of a bad line that a complaint quotes, in bytes.
 const QUOTED_BYTES_MAX: usize = 200;
@@ -39,6 +43,8 @@ pub struct Intake {
     complaints: Vec<Complaint>,
     /// A frame could not be followed.
     broken: bool,
+    /// The client is told what it need not keep.
+    replies: Option<Replies>,
 }
 
 impl std::fmt::Debug for Intake {
@@ -89,6 +95,7 @@ impl IntakeMaker {
             lines: Vec::new(),
             complaints: Vec::new(),
             broken: false,
+            replies: None,
         }
     }
 
@@ -149,12 +156,14 @@ impl Intake {
             lines,
             complaints,
             broken,
+            replies,
             ..
         } = self;
         account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         parsed.clear();
         packets.clear();
-        let by_lines = *raw && matches!(framing, Framing::Lines(_));
+        let framed = matches!(framing, Framing::Frames(_));
+        let by_lines = *raw && !framed;
         let whole = match framing {
             Framing::Lines(framer) => {
                 let whole = framer.push(bytes);
@@ -186,6 +195,10 @@ impl Intake {
             }
         }
         note_complaint(name, whole, parsed, account, complaints);
+        if let Some(replies) = replies {
+            let lines = if framed { packets.len() } else { memchr::memchr_iter(b'\n', bytes).count() };
+            replies.received(lines as u64, parsed.rejected());
+        }
         let packets = if by_lines {
             lines.clear();
             lines.extend(packets::lines(whole));
@@ -206,6 +219,10 @@ impl Intake {
         let Framing::Lines(framer) = &mut self.framing else { return };
         let lines = framer.take_too_long();
         if lines > 0 {
+            if let Some(replies) = &mut self.replies {
+                // Their line feeds are counted as they come.
+                replies.received(0, lines);
+            }
             self.reject_lines(Reject::LineTooLong, lines, "a line of more than `line_bytes_max` bytes");
         }
     }
@@ -228,14 +245,48 @@ impl Intake {
         } else if !tail.is_empty() {
             self.reject_lines(Reject::TailLost, 1, "the last line had no end when the connection closed");
         }
-        let Intake { source, name, account, parser, parses, parsed, arena, packets, complaints, .. } = self;
+        let Intake {
+            source, name, account, parser, parses, parsed, arena, packets, complaints, replies, ..
+        } = self;
         if *parses {
             for packet in &*packets {
                 parser.packet(arena, *packet, now.wall_seconds(), parsed);
             }
         }
         note_complaint(name, arena, parsed, account, complaints);
+        if let Some(replies) = replies {
+            replies.received(packets.len() as u64, parsed.rejected());
+        }
         batch(*source, account, *parses, now, arena, Packets::each(packets), parsed)
+    }
+
+    /// From now on the client is told what it need not keep, as `connection`.
+    #[must_use]
+    pub fn answering(mut self, connection: ConnectionId, when: AckWhen) -> Intake {
+        self.replies = Some(Replies::new(connection, when));
+        self
+    }
+
+    /// What to put into the batch of the last call, after [`Self::settle_too_long`]; none when no line came, or when
+    /// the client is told nothing.
+    pub fn mark(&mut self) -> Option<AckMark> {
+        self.replies.as_mut().and_then(Replies::mark)
+    }
+
+    /// Appends the line that is due on this connection, if there is one: see [`Replies::write`]. Gives the lines that
+    /// it acknowledges.
+    pub fn replies(&mut self, answer: &Answer, out: &mut Vec<u8>) -> u64 {
+        self.replies.as_mut().map_or(0, |replies| replies.write(answer, out))
+    }
+
+    /// Marks that were given and are not answered.
+    pub fn marks_unanswered(&self, answer: &Answer) -> u64 {
+        self.replies.as_ref().map_or(0, |replies| replies.marks_unanswered(answer))
+    }
+
+    /// Lines that have not been acknowledged.
+    pub fn lines_unanswered(&self) -> u64 {
+        self.replies.as_ref().map_or(0, Replies::lines_unanswered)
     }
 
     /// The first bad line of a kind that no complaint was made of yet. Take them after each call.

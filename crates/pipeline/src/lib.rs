@@ -7,6 +7,7 @@
 //! Invariant: a record that enters an intake leaves the shard with exactly one outcome in its source's account.
 
 mod accounts;
+mod acks;
 mod batch;
 mod clusters;
 mod encode;
@@ -16,10 +17,13 @@ mod intake;
 mod lines;
 mod packets;
 mod reload;
+mod replies;
 mod routes;
 mod shard;
+mod state;
 
 pub use accounts::Accounts;
+pub use acks::{Acks, Answer, MARKS_MAX, Queues, Taking};
 pub use batch::Batch;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::{Exchange, Outside};
@@ -27,3 +31,4 @@ pub use inspect::{SeriesPage, SeriesRow};
 pub use intake::{Complaint, Intake, IntakeMaker};
 pub use reload::laid_over;
 pub use shard::{BusyNames, Shard, ShardFigures};
+pub use state::SavedState;

@@ -84,7 +84,13 @@ fn block(bytes: &[u8], packets: &[Span], line_feeds: bool, now: Now) -> Block {
         }
     }
     let copies = u32::try_from(spans.len()).expect("a reader's batch has under 4 Gi packets");
-    Block { bytes: Arc::new(copy), copies, form: BlockForm::Packets(Arc::new(spans)), at_ns: now.mono_ns }
+    Block {
+        bytes: Arc::new(copy),
+        copies,
+        form: BlockForm::Packets(Arc::new(spans)),
+        at_ns: now.mono_ns,
+        partition: None,
+    }
 }
 
 /// The packets behind their lengths, 4 bytes little-endian each (spec statsd §5.5).

@@ -19,6 +19,8 @@ pub(crate) struct SourceRoutes {
     pub(crate) clusters: Vec<usize>,
     /// Outputs of its events.
     pub(crate) events: Vec<OutputId>,
+    /// Every output that takes something of it without an aggregation in between.
+    pub(crate) reached: Vec<OutputId>,
     /// Outputs of its packets that the source waits for when they are full, if it can wait.
     pub(crate) blocking: Vec<OutputId>,
 }
@@ -72,6 +74,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
             continue;
         }
         let output_id = OutputId(at as u16);
+        routes.reached.push(output_id);
         if matches!(output.kind, OutputKind::Packets(_)) && output.queue.when_full == WhenFull::Block {
             routes.blocking.push(output_id);
         }

@@ -27,8 +27,8 @@ const EVENTS_MAX: usize = 10_000;
 /// State of one worker: every series, every open block.
 pub struct Shard {
     pub(crate) transforms: Vec<Aggregation>,
-    sources: Vec<SourceState>,
-    outputs: Vec<OutputEncoder>,
+    pub(crate) sources: Vec<SourceState>,
+    pub(crate) outputs: Vec<OutputEncoder>,
     clusters: Vec<ClusterState>,
     /// Seed of the hashes of outside keys.
     seed: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Aggregation {
     outputs: Vec<usize>,
     names: SelfNames,
     /// Label of the flush before, for `timestamp_lag`.
-    flushed_at_s: Option<u64>,
+    pub(crate) flushed_at_s: Option<u64>,
     last_flush: Option<FlushEnd>,
     key_flush: bool,
 }
@@ -57,9 +57,9 @@ struct SelfNames {
     timestamp_lag: Option<String>,
 }
 
-struct SourceState {
-    routes: SourceRoutes,
-    parser: Arc<Parser>,
+pub(crate) struct SourceState {
+    pub(crate) routes: SourceRoutes,
+    pub(crate) parser: Arc<Parser>,
 }
 
 impl std::fmt::Debug for Shard {
@@ -238,6 +238,19 @@ impl Shard {
         self.sources.get(source.index()).map_or(&[], |source| &source.routes.blocking)
     }
 
+    /// Outputs that take something of the source without an aggregation in between.
+    pub fn reached(&self, source: SourceId) -> &[OutputId] {
+        self.sources.get(source.index()).map_or(&[], |source| &source.routes.reached)
+    }
+
+    /// Hands on everything of the source that waits for more to come.
+    pub fn close_reached(&mut self, source: SourceId, now: Now, out: &mut Routed) {
+        let Some(source) = self.sources.get(source.index()) else { return };
+        for id in &source.routes.reached {
+            self.outputs[id.index()].close_lines(now, out);
+        }
+    }
+
     /// Room that the queue of an output needs before a batch is taken, at most: (bytes of memory, records). Lines that
     /// its encoder holds already and that are no block yet are included.
     pub fn room_for(&self, output: OutputId, batch: &SampleBatch) -> (u64, u64) {
@@ -284,7 +297,7 @@ impl Shard {
     }
 
     /// Hands on everything that waits for more to come.
-    fn close_lines(&mut self, now: Now, out: &mut Routed) {
+    pub(crate) fn close_lines(&mut self, now: Now, out: &mut Routed) {
         for output in &mut self.outputs {
             output.close_lines(now, out);
         }
@@ -376,7 +389,7 @@ impl Aggregation {
         }
     }
 
-    fn tick(&mut self, outputs: &mut [OutputEncoder], now: Now, budget: usize, out: &mut Routed) {
+    pub(crate) fn tick(&mut self, outputs: &mut [OutputEncoder], now: Now, budget: usize, out: &mut Routed) {
         let fed = &self.outputs;
         let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
             fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
@@ -396,7 +409,7 @@ impl Aggregation {
         }
     }
 
-    fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+    pub(crate) fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         let fed = &self.outputs;
         let end = self.aggregator.flush_all(now, |info, flushed| {
             fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));

@@ -11,5 +11,5 @@ mod random;
 mod storm;
 mod world;
 
-pub use storm::{Calm, Found, storm, storm_with};
+pub use storm::{Calm, Found, Story, Tally, storm, storm_told, storm_with};
 pub use world::canary::Canary;

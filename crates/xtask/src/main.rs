@@ -4,6 +4,7 @@
 mod fuzz;
 mod instructions;
 mod readme;
+mod sim;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ fn run(words: &[&str]) -> anyhow::Result<bool> {
         }
         ["instructions"] => instructions::run(&root, false),
         ["instructions", "--update"] => instructions::run(&root, true),
+        ["sim", rest @ ..] => sim::run(&root, rest),
         ["readme"] => readme::run(&root, &root.join("README.md")),
         ["readme", file] => readme::run(&root, Path::new(file)),
         ["help" | "-h" | "--help"] => {

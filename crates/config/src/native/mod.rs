@@ -7,6 +7,7 @@
 //! Not here: what an option is called and what it may be (`options`), how mistakes are shown (`diagnostic`).
 //! Invariants: no text makes us panic; a plan is given only when there was no error; `check(print(plan)) == plan`.
 
+mod acks;
 mod checks;
 mod clusters;
 mod conflicts;
@@ -104,6 +105,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
         build(named, links.of(at), &mut plan, &mut claims, wrong);
     }
     wiring::count_names(&mut plan);
+    acks::check(&named, &plan, wrong);
     http(&top, &mut plan, &mut claims, wrong);
     let wanted = named.iter().filter(|named| named.fields.as_ref().is_some_and(clusters::is_wanted)).count();
     // One that was wrong has been told of: that a name refers to it is no second mistake.

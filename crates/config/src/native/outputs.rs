@@ -71,6 +71,7 @@ fn others(asked: &Asked<'_>, queue: QueueLimits, data_dir: &Path, wrong: &mut Ve
         Section::OutputGraphite => {
             let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
             let sender = sender(fields, wrong);
+            let connections = fields.whole("connections").map_or(1, |count| count as u8);
             let required = fields.flag("required").unwrap_or(false);
             let endpoints = endpoints(fields);
             let split = endpoints.len() > 1;
@@ -78,7 +79,7 @@ fn others(asked: &Asked<'_>, queue: QueueLimits, data_dir: &Path, wrong: &mut Ve
                 // Its row has no other scheme.
                 let Destination::Tcp(host) = to else { return None };
                 let namespace = namespace.clone();
-                let kind = OutputKind::Graphite { to: host.clone(), form, namespace, sender };
+                let kind = OutputKind::Graphite { to: host.clone(), form, namespace, sender, connections };
                 let name = if split { endpoint_name(name, to) } else { name.to_owned() };
                 let plan = OutputPlan { name, kind, from: Vec::new(), queue, required, check: None };
                 Some(Built { plan, place: *place })

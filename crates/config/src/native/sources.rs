@@ -1,5 +1,6 @@
 //! A checked `[sources.NAME]` to its plan.
 
+use model::AckWhen;
 use wire::statsd::{Dialect, GaugeSign, Options};
 
 use super::fields::Fields;
@@ -20,6 +21,7 @@ pub(crate) fn default_plan(name: &str) -> SourcePlan {
         idle_timeout_ms: 3_600_000,
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
+        ack_when: None,
     }
 }
 
@@ -55,6 +57,8 @@ pub(super) fn build(
     Fields::set(&mut plan.idle_timeout_ms, fields.whole("idle_timeout"));
     Fields::set(&mut plan.line_bytes_max, fields.whole_usize("line_bytes_max"));
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
+    let word = fields.word("ack_when");
+    plan.ack_when = AckWhen::ALL.into_iter().find(|when| Some(when.word()) == word);
     plan.kind = SourceKind::Statsd(options(fields, wrong));
     (plan, places)
 }

@@ -301,6 +301,15 @@ pub(super) const ROWS: &[Row] = &[
         "Whether the last line of a connection counts although its line feed never came.",
         "Node statsd drops it.",
     ),
+    row(
+        SOURCES,
+        "ack_when",
+        Type::Word(&["accepted", "safe", "delivered"]),
+        Absent("clients get no answer"),
+        "\"accepted\"",
+        "When a client on a connection is told that a line need not be kept.",
+        "`accepted`: it is part of an aggregate, or in the queue of each output. `safe`: it is in a queue on disk of each output, and synced. `delivered`: the endpoint of each output has it. See [acks](acks.md).",
+    ),
     // Source: how it reads
     row(
         SOURCES,
@@ -1291,6 +1300,16 @@ pub(super) const ROWS: &[Row] = &[
         "true",
         "Samples that came with a time (`|T`) keep it; otherwise they become samples of now.",
         "",
+    ),
+    row(
+        &[OutputGraphite],
+        "connections",
+        Type::Whole { min: 1, max: 16 },
+        Toml("1"),
+        "4",
+        "Connections to the endpoint, which share its queue.",
+        "A series always takes the same one, so its points stay in order. For an endpoint that is far away or slow to \
+         read a connection; a change takes effect at the next start.",
     ),
     // Stream senders
     row(

@@ -69,6 +69,9 @@ pub struct Synced {
     pub safe_up_to: Position,
     /// Records that came to be in doubt.
     pub in_doubt_records: u64,
+    /// The cursor that is safe since now: no record before it comes back, whatever happens. None when no cursor was
+    /// synced, or its sync failed.
+    pub cursor: Option<Position>,
     /// The first thing that failed, to be told to the user.
     pub error: Option<DiskError>,
 }

@@ -14,6 +14,8 @@ pub struct Faults {
     pub bytes_max: Option<u64>,
     /// The process dies in that call: a write is done in part, everything after it fails.
     pub crash_in: Option<u64>,
+    /// That write is reported as done, and never is: there are zeros, or what was there before.
+    pub lose_write_in: Option<u64>,
     /// That write fails in its middle.
     pub write_error_in: Option<u64>,
     /// That sync fails: of what it should have made safe, some is and some never will be.
@@ -262,7 +264,14 @@ impl Disk for FaultyDisk {
             state.faults_met += 1;
             return Err(DiskError::Full);
         }
-        state.put(*file, offset, &bytes);
+        if due(&mut state.faults.lose_write_in) {
+            state.faults_met += 1;
+            let old = state.files[*file].bytes.len().max(offset);
+            let zeros = vec![0; (offset + bytes.len()).saturating_sub(old)];
+            state.put(*file, old, &zeros);
+        } else {
+            state.put(*file, offset, &bytes);
+        }
         Ok(())
     }
 

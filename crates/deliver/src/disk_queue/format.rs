@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::Span;
 use twox_hash::XxHash3_64;
 
-use crate::block::{Block, BlockForm};
+use crate::block::{Block, BlockForm, PARTITIONS};
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
 pub(super) const RECORD_HEADER_BYTES: usize = 96;
@@ -145,6 +145,7 @@ pub(super) struct RecordHeader {
     pub(super) copy_bytes: u64,
     pub(super) copies: u32,
     pub(super) form: u8,
+    pub(super) partition: Option<u8>,
     pub(super) borders_len: u32,
     pub(super) block_len: u32,
     pub(super) body_checksum: u64,
@@ -165,6 +166,7 @@ impl RecordHeader {
             copy_bytes: block.copy_bytes(),
             copies: block.copies,
             form: form_code(&block.form),
+            partition: block.partition,
             borders_len: u32::try_from(borders.len()).ok()?,
             block_len: u32::try_from(block.bytes.len()).ok()?,
             body_checksum: body_checksum(queue_id, borders, &block.bytes),
@@ -175,6 +177,11 @@ impl RecordHeader {
     /// Bytes of the whole record.
     pub(super) fn disk_bytes(&self) -> u64 {
         RECORD_HEADER_BYTES as u64 + u64::from(self.borders_len) + u64::from(self.block_len)
+    }
+
+    /// Its block is lines.
+    pub(super) fn is_lines(&self) -> bool {
+        self.form == 0
     }
 
     /// All that was appended up to this record, itself included.
@@ -199,7 +206,7 @@ impl RecordHeader {
         out.u32(self.copies);
         out.u32(self.borders_len);
         out.u32(self.block_len);
-        out.u32(0);
+        out.u32(self.partition.map_or(0, |partition| u32::from(partition) + 1));
         out.u64(self.body_checksum);
         seal(&mut bytes, queue_id);
         bytes
@@ -220,10 +227,11 @@ impl RecordHeader {
             copies: reader.u32(),
             borders_len: reader.u32(),
             block_len: reader.u32(),
-            body_checksum: {
-                reader.u32();
-                reader.u64()
+            partition: match u8::try_from(reader.u32()).ok()? {
+                0 => None,
+                partition => Some((partition - 1) % PARTITIONS),
             },
+            body_checksum: reader.u64(),
         };
         (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
     }
@@ -235,6 +243,15 @@ impl RecordHeader {
         RecordHeader::decode(bytes, queue_id).map(|_| queue_id)
     }
 
+    /// The lines of a record whose header does not hold, given all bytes of the record: when its body's checksum, which
+    /// the header has, does hold, then the lines are as they were.
+    pub(super) fn lines_behind(record: &[u8], queue_id: u64) -> Option<Vec<u8>> {
+        let (header, body) = record.split_first_chunk::<RECORD_HEADER_BYTES>()?;
+        let [checksum, _] = header.last_chunk::<16>()?.as_chunks::<8>().0 else { return None };
+        (!body.is_empty() && body_checksum(queue_id, &[], body) == u64::from_le_bytes(*checksum))
+            .then(|| body.to_vec())
+    }
+
     /// The block in a record's body. None when the body is damaged.
     pub(super) fn block(&self, queue_id: u64, body: &[u8], at_ns: u64) -> Option<Block> {
         let (borders, bytes) = body.split_at_checked(self.borders_len as usize)?;
@@ -244,7 +261,8 @@ impl RecordHeader {
             return None;
         }
         let form = decode_borders(self.form, borders, self.block_len)?;
-        Some(Block { bytes: Arc::new(bytes.to_vec()), copies: self.copies, form, at_ns })
+        let (copies, partition) = (self.copies, self.partition);
+        Some(Block { bytes: Arc::new(bytes.to_vec()), copies, form, at_ns, partition })
     }
 }
 
@@ -348,9 +366,7 @@ pub(super) fn segment_name(sequence: u64) -> String {
 
 /// The sequence number in the name of a segment.
 pub(super) fn segment_sequence(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
-    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
+    hexadecimal(name.strip_suffix(SEGMENT_SUFFIX)?)
 }
 
 /// `offset` is none for a whole segment.
@@ -361,6 +377,20 @@ pub(super) fn quarantine_name(sequence: u64, offset: Option<u64>) -> String {
 
 pub(super) fn is_quarantine(name: &str) -> bool {
     name.ends_with(QUARANTINE_SUFFIX)
+}
+
+/// Sequence number and offset in a name that [`quarantine_name`] made.
+pub(super) fn quarantine_place(name: &str) -> Option<(u64, Option<u64>)> {
+    let (sequence, place) = name.strip_suffix(QUARANTINE_SUFFIX)?.split_once('-')?;
+    let sequence = hexadecimal(sequence)?;
+    let offset = if place == "whole" { None } else { Some(hexadecimal(place)?) };
+    Some((sequence, offset))
+}
+
+/// Sixteen lower-case digits.
+fn hexadecimal(digits: &str) -> Option<u64> {
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
 /// The block's checksum, seeded by that of its borders, seeded by the queue's id: a record of another queue, or one
@@ -495,6 +525,7 @@ mod tests {
                 copy_bytes: u64::MAX,
                 copies: u32::MAX,
                 form: 0,
+                partition: Some(PARTITIONS - 1),
                 borders_len,
                 block_len,
                 body_checksum: 0,
@@ -531,6 +562,13 @@ mod tests {
         for (name, want) in table {
             assert_eq!(segment_sequence(name), want, "{name}");
         }
-        assert!(is_quarantine(&quarantine_name(1, None)) && is_quarantine(&quarantine_name(1, Some(2))));
+        for place in [(1, None), (1, Some(2)), (u64::MAX, Some(u64::MAX))] {
+            let name = quarantine_name(place.0, place.1);
+            assert!(is_quarantine(&name));
+            assert_eq!(quarantine_place(&name), Some(place));
+        }
+        for name in ["x.quarantine", "0000000000000001-half.quarantine", "0000000000000001.segment"] {
+            assert_eq!(quarantine_place(name), None, "{name}");
+        }
     }
 }

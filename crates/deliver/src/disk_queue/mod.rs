@@ -34,7 +34,7 @@
 //! | made at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
 //! | checksum, seed 0 | 8 | | bytes of borders, 8 per frame or packet | 4 | | totals up to there | 32 |
 //! | | | | bytes of the block | 4 | | checksum, seed 0 | 8 |
-//! | | | | zero | 4 | | | |
+//! | | | | partition + 1; 0: none | 4 | | | |
 //! | | | | checksum of the body, seed below | 8 | | | |
 //! | | | | checksum, seed queue id | 8 | | | |
 //!
@@ -49,6 +49,9 @@ mod cursor;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
+pub mod inspect;
+#[cfg(test)]
+mod inspect_test;
 #[cfg(test)]
 mod model_test;
 #[cfg(any(test, feature = "faulty_disk"))]
@@ -56,6 +59,7 @@ pub mod promises;
 mod quarantine;
 mod reading;
 mod recovery;
+pub mod salvage;
 mod scan;
 mod settle;
 #[cfg(test)]
@@ -188,13 +192,18 @@ enum Returned {
     Part(Part),
 }
 
-/// A bug that the model test must find.
-#[cfg(test)]
+/// A bug that the model test and the simulator must find. The feature `canary` is never on in what is shipped:
+/// [`crate::HAS_CANARIES`].
+#[cfg(any(test, feature = "canary"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Canary {
+pub enum Canary {
+    /// A record is called safe when it is only written.
     SafeBeforeSync,
+    /// The cursor says that what was read is settled.
     CursorPastUnsettled,
+    /// A failed sync counts as a good one.
     SyncTriedAgain,
+    /// A segment goes when its last record was read.
     SegmentRemovedTooEarly,
 }
 
@@ -232,7 +241,7 @@ pub struct DiskQueue<D: Disk> {
     counts: DiskQueueCounts,
     /// Used again for each append.
     borders: Vec<u8>,
-    #[cfg(test)]
+    #[cfg(any(test, feature = "canary"))]
     canary: Option<Canary>,
 }
 
@@ -284,7 +293,7 @@ impl<D: Disk> DiskQueue<D> {
             quarantine: found.quarantine,
             counts: found.counts,
             borders: Vec::new(),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
         Ok((queue, report))
@@ -343,7 +352,7 @@ impl<D: Disk> DiskQueue<D> {
         let errors: Vec<DiskError> =
             segments.chain(failed(&done.directory)).chain(failed(&done.cursor)).collect();
         self.counts.sync_errors += errors.len() as u64;
-        #[cfg(test)]
+        #[cfg(any(test, feature = "canary"))]
         let done = self.forgive(done);
         let (closed, in_doubt_records) = self.commit.finish(&done);
         self.counts.in_doubt_records += in_doubt_records;
@@ -351,15 +360,23 @@ impl<D: Disk> DiskQueue<D> {
             self.writer = None;
         }
         let cursor_good = done.cursor.is_ok() && done.directory.is_ok();
-        if let Some((settled, _)) = self.cursor.finish(cursor_good) {
+        let cursor = self.cursor.finish(cursor_good).map(|(settled, _)| settled);
+        if let Some(settled) = cursor {
             self.making_room = false;
             self.remove_settled(settled);
         }
-        Synced { safe_up_to: self.safe_up_to(), in_doubt_records, error: errors.first().copied() }
+        let cursor = cursor.map(|settled| Position(settled.records));
+        Synced { safe_up_to: self.safe_up_to(), in_doubt_records, cursor, error: errors.first().copied() }
+    }
+
+    /// Lets a bug in.
+    #[cfg(any(test, feature = "canary"))]
+    pub fn let_in(&mut self, canary: Option<Canary>) {
+        self.canary = canary;
     }
 
     /// The canary that calls a failed sync a good one.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "canary"))]
     fn forgive(&self, mut done: SyncDone) -> SyncDone {
         if self.canary == Some(Canary::SyncTriedAgain) {
             done.segments.iter_mut().for_each(|segment| segment.1 = Ok(()));
@@ -414,23 +431,6 @@ impl<D: Disk> DiskQueue<D> {
         } else {
             self.returned_copies -= copies;
             self.returned_bytes -= bytes;
-        }
-    }
-
-    /// Sheds the oldest block that nobody holds, or finds that it is damaged. False when there is none.
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        match self.returned.pop_first() {
-            Some((_, Returned::Entry(entry))) => {
-                self.count_returned(entry.copies(), entry.memory_bytes(), false);
-                entry.settle(CopyOutcome::Shed(reason));
-                self.take_notes();
-                true
-            }
-            Some((number, Returned::Part(part))) => {
-                self.settle_part(number, part, reason);
-                true
-            }
-            None => self.shed_unread(reason),
         }
     }
 
@@ -523,9 +523,11 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.take_notes();
         let own = entry.is_of(&self.log);
         debug_assert!(own, "an entry goes back to the queue that it is from");
-        let Some(number) = entry.number().filter(|_| own) else { return };
+        if !own {
+            return;
+        }
         self.count_returned(entry.copies(), entry.memory_bytes(), true);
-        self.returned.insert(number, Returned::Entry(entry));
+        self.returned.insert(entry.number(), Returned::Entry(entry));
     }
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
@@ -534,6 +536,29 @@ impl<D: Disk> Queue for DiskQueue<D> {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.shed_front(Shed::TooOld);
         }
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        self.take_notes();
+        match self.returned.pop_first() {
+            Some((_, Returned::Entry(entry))) => {
+                self.count_returned(entry.copies(), entry.memory_bytes(), false);
+                entry.settle(CopyOutcome::Shed(reason));
+                self.take_notes();
+                true
+            }
+            Some((number, Returned::Part(part))) => {
+                self.settle_part(number, part, reason);
+                true
+            }
+            None => self.shed_unread(reason),
+        }
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        self.take_notes();
+        let header = self.oldest()?;
+        Some(self.wall_ns_of(now.mono_ns).saturating_sub(self.made_wall_ns(&header)))
     }
 
     /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
@@ -592,7 +617,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         if (settled..self.opened_end).contains(&of.0) {
             return Promise::InDoubt;
         }
-        #[cfg(test)]
+        #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::SafeBeforeSync) {
             return Promise::Safe;
         }

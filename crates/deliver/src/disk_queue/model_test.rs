@@ -383,6 +383,7 @@ impl Sim {
 
     /// Everything that a new process would deliver, in order.
     fn read_copy(&self) -> (Vec<(u64, Record)>, u64) {
+        inspect_test::check_agreement(&self.disk.copy());
         let account = Arc::new(OutputAccount::default());
         let (mut queue, _) = DiskQueue::open(self.disk.copy(), self.plan, Arc::clone(&account), 3, self.now)
             .expect("the disk lists its names");
@@ -391,7 +392,7 @@ impl Sim {
             let text = std::str::from_utf8(&entry.block().bytes).expect("texts are ASCII").to_owned();
             let id: u64 =
                 text.split(' ').next().and_then(|id| id.parse().ok()).expect("a text begins with its id");
-            let number = entry.number().expect("it is from disk");
+            let number = entry.number();
             let record = Record { number, text, copies_left: entry.copies(), safe: false, gone: false };
             found.push((id, record));
             entry.settle(CopyOutcome::Delivered);

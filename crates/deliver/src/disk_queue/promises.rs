@@ -1,12 +1,15 @@
 //! What holds of any bytes in a queue's directory, checked for one input: by seeded tests and by the fuzz target
 //! `segment`. Never part of a packet's path.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use model::{CopyOutcome, Now, OutputAccount, Shed};
 
 use super::faulty_disk::FaultyDisk;
 use super::format::{RecordHeader, SegmentHeader, Totals, segment_name};
+use super::inspect::{Begin, Inspection, Step};
+use super::salvage::{quarantined, salvage};
 use super::{DiskQueue, DiskQueuePlan};
 use crate::block::Block;
 use crate::queue::Queue;
@@ -20,8 +23,27 @@ pub fn check(garbage: &[u8]) {
     flipped(garbage);
 }
 
+/// Looks at it without opening, as `staunch queue` does: the blocks that wait, and the copies that are lost.
+fn walk(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
+    let inspection = Inspection::of(disk, false).expect("the directory can be listed");
+    let (mut blocks, mut lost) = (Vec::new(), 0);
+    let visit = &mut |step: Step<'_>| -> Result<(), Infallible> {
+        match step {
+            Step::Record(record) => blocks.push(record.block.bytes.to_vec()),
+            Step::Damage(stretch) => lost += stretch.lost.copies,
+            Step::BeingWritten(_) => unreachable!("nobody writes"),
+        }
+        Ok(())
+    };
+    let Ok(()) = inspection.walk(disk, Begin::Cursor, visit);
+    let Ok(()) =
+        salvage(&inspection, disk, &quarantined(&inspection, disk), &mut |_| Ok::<(), Infallible>(()));
+    (blocks, lost)
+}
+
 /// Opens, reads everything, checks the sum; gives the blocks and the copies that were damaged.
 fn drain(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
+    let walked = walk(disk);
     let account = Arc::new(OutputAccount::default());
     let now = Now::default();
     let (mut queue, report) =
@@ -36,6 +58,8 @@ fn drain(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
         assert!(sum.holds(), "{sum:?}");
     }
     assert_eq!((queue.copies(), queue.bytes(), account.copies_waiting()), (0, 0, 0));
+    assert_eq!(walked, (blocks.clone(), account.shed(Shed::Damaged)), "looking and reading find the same");
+    let _readable = walk(disk);
     // It can be written to, whatever was there.
     let kept = queue.append(Block::lines(b"new\n".to_vec(), 1, 0), now);
     assert_eq!(kept, crate::queue::Appended::Kept);

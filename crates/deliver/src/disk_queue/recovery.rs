@@ -10,10 +10,10 @@ use model::{Disk, DiskError};
 
 use super::cursor::{Cursor, read_slots};
 use super::format::{
-    Place, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name, segment_sequence,
+    Place, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name, segment_sequence,
 };
 use super::quarantine::Quarantine;
-use super::scan::{DamageKind, SegmentReader};
+use super::scan::{Damage, DamageKind, SegmentReader};
 use super::{DiskQueueCounts, Recovery, Segment};
 
 /// Sequence numbers from here on are none of ours: counting up from them would overflow.
@@ -34,11 +34,36 @@ pub(super) struct Found<F> {
     pub(super) report: Recovery,
 }
 
-/// A file that has the name of a segment.
-struct Candidate<F> {
+/// What is in a directory, and what recovery would make of it. Nothing was changed to learn it.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) names: Vec<String>,
+    /// None when there is nothing of any queue.
+    pub(super) queue_id: Option<u64>,
+    /// Those of the queue, settled ones included.
+    pub(super) segments: VecDeque<Segment>,
+    /// Segments that were begun and have no record.
+    begun: Vec<u64>,
+    /// (sequence number, size) of segments that are not the queue's.
+    pub(super) foreign: Vec<(u64, u64)>,
+    /// How many of the first segments are settled whole.
+    pub(super) settled_segments: usize,
+    pub(super) end: Totals,
+    pub(super) settled: Totals,
+    /// Where reading begins.
+    pub(super) place: Place,
+    next_sequence: u64,
+    /// The slot that holds, the cursor file that it is in, and its place there.
+    pub(super) cursor: Option<(Slot, usize, usize)>,
+    /// Damage in the last segment.
+    tail: Vec<Damage>,
+    pub(super) report: Recovery,
+}
+
+/// A file that has the name of a segment. Not kept open: there may be more of them than a process may open files.
+struct Candidate {
     sequence: u64,
     size: u64,
-    file: F,
     header: Option<SegmentHeader>,
 }
 
@@ -48,65 +73,97 @@ pub(super) fn recover<D: Disk>(
     quarantine_bytes_max: u64,
     fresh_id: u64,
 ) -> Result<Found<D::File>, DiskError> {
-    let names = disk.list()?;
-    let mut quarantine = Quarantine::new(disk, &names, quarantine_bytes_max);
+    let mut survey = survey(disk)?;
+    let mut quarantine = Quarantine::new(disk, &survey.names, quarantine_bytes_max);
     let mut counts = DiskQueueCounts::default();
+    for sequence in &survey.begun {
+        // A crash at the start of a segment.
+        let _left = disk.remove(&segment_name(*sequence));
+    }
+    for (sequence, size) in &survey.foreign {
+        let _left = quarantine.keep_segment(disk, *sequence, *size, DamageKind::Foreign, &mut counts);
+    }
+    if let Some(last) = survey.segments.back() {
+        let keep = |damage: &Damage| quarantine.keep_range(disk, last.sequence, *damage, &mut counts);
+        survey.tail.iter().for_each(keep);
+    }
+    let queue_id = survey.queue_id.unwrap_or(fresh_id);
+    let cursor = Cursor::new(disk, queue_id, survey.cursor);
+    for settled in survey.segments.drain(..survey.settled_segments) {
+        // What cannot be removed is tried again by the next run.
+        let _left = disk.remove(&segment_name(settled.sequence));
+    }
+    Ok(Found {
+        queue_id,
+        segments: survey.segments,
+        end: survey.end,
+        settled: survey.settled,
+        place: survey.place,
+        next_sequence: survey.next_sequence,
+        cursor,
+        quarantine,
+        counts,
+        report: survey.report,
+    })
+}
+
+/// Reads what opening needs to know. Fails only when the directory cannot be listed.
+///
+/// The names come first and the cursor last: what a process removes meanwhile is settled, and the cursor says so.
+pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
+    let names = disk.list()?;
     let mut report = Recovery::default();
     let candidates = candidates(disk, &names, &mut report);
     let sequences = names.iter().filter_map(|name| segment_sequence(name));
     let highest = sequences.filter(|sequence| *sequence < SEQUENCE_MAX).max().unwrap_or(0);
 
     let slots = read_slots(disk);
-    let queue_id = queue_id(disk, &candidates, &slots).unwrap_or(fresh_id);
-    let mut segments = VecDeque::new();
+    let elected = queue_id(disk, &candidates, &slots);
+    let (mut segments, mut begun, mut foreign) = (VecDeque::new(), Vec::new(), Vec::new());
     for candidate in candidates {
         let before = segments.back().map_or(Totals::default(), |last: &Segment| last.before);
-        match adopt(disk, &candidate, queue_id, before) {
+        let adopted = elected.and_then(|queue_id| adopt(disk, &candidate, queue_id, before));
+        match adopted {
             Some(segment) => segments.push_back(segment),
-            None if candidate.size <= SEGMENT_HEADER_BYTES as u64 => {
-                // Begun, and nothing written: a crash at the start of a segment.
-                let _left = disk.remove(&segment_name(candidate.sequence));
-            }
-            None => {
-                report.segments_damaged += 1;
-                let Candidate { sequence, size, .. } = candidate;
-                let _left = quarantine.keep_segment(disk, sequence, size, DamageKind::Foreign, &mut counts);
-            }
+            None if candidate.size <= SEGMENT_HEADER_BYTES as u64 => begun.push(candidate.sequence),
+            None => foreign.push((candidate.sequence, candidate.size)),
         }
     }
     report.segments = segments.len() as u64;
-    report.segments_damaged += segments.iter().filter(|segment| segment.start == 0).count() as u64;
-    let mut end = end_of_last(disk, queue_id, &segments, &mut quarantine, &mut counts);
+    let headless = segments.iter().filter(|segment| segment.start == 0).count();
+    report.segments_damaged = (headless + foreign.len()) as u64;
+    let (mut end, tail) = end_of_last(disk, elected.unwrap_or_default(), &segments);
 
-    let chosen = slots.iter().filter(|(slot, ..)| slot.queue_id == queue_id);
-    let chosen = chosen.max_by_key(|(slot, ..)| slot.write).copied();
-    report.cursor_lost = chosen.is_none() && !segments.is_empty();
+    let cursor = slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
+    let cursor = cursor.max_by_key(|(slot, ..)| slot.write).copied();
+    report.cursor_lost = cursor.is_none() && !segments.is_empty();
     let first = segments.front().map_or(end, |segment| segment.before);
-    let settled = chosen.map_or(first, |(slot, ..)| slot.settled);
+    let settled = cursor.map_or(first, |(slot, ..)| slot.settled);
     // After a loss of power the cursor may be ahead of the segments, and one that was removed may be back with records
     // that were lost and whose numbers were given again: what the cursor says holds, and counts never go back.
     end = if settled.records >= end.records { settled } else { end.at_least(settled) };
-    let passed = chosen.map_or(0, |(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX));
-    let mut found = Found {
-        queue_id,
+    let settled_segments = settled_segments(&segments, end, settled);
+    report.segments_removed = settled_segments as u64;
+    let passed = cursor.map_or(0, |(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX));
+    Ok(Survey {
+        names,
+        queue_id: elected,
+        place: place(segments.get(settled_segments), cursor.map(|(slot, ..)| slot.place)),
         segments,
+        begun,
+        foreign,
+        settled_segments,
         end,
         settled,
-        place: Place::default(),
         next_sequence: highest.max(passed) + 1,
-        cursor: Cursor::new(disk, queue_id, chosen),
-        quarantine,
-        counts,
+        cursor,
+        tail,
         report,
-    };
-    remove_settled(disk, &mut found);
-    found.place = place(&found.segments, chosen.map(|(slot, ..)| slot.place));
-    Ok(found)
+    })
 }
 
 /// Where reading begins: where the cursor says, if that is still there.
-fn place(segments: &VecDeque<Segment>, cursor: Option<Place>) -> Place {
-    let first = segments.front();
+fn place(first: Option<&Segment>, cursor: Option<Place>) -> Place {
     let there = |place: &Place| {
         first.is_some_and(|segment| {
             segment.sequence == place.sequence && (segment.start..=segment.size).contains(&place.offset)
@@ -116,7 +173,7 @@ fn place(segments: &VecDeque<Segment>, cursor: Option<Place>) -> Place {
     cursor.filter(there).unwrap_or(start)
 }
 
-fn candidates<D: Disk>(disk: &D, names: &[String], report: &mut Recovery) -> Vec<Candidate<D::File>> {
+fn candidates<D: Disk>(disk: &D, names: &[String], report: &mut Recovery) -> Vec<Candidate> {
     let mut sequences: Vec<u64> = names
         .iter()
         .filter_map(|name| segment_sequence(name))
@@ -126,25 +183,26 @@ fn candidates<D: Disk>(disk: &D, names: &[String], report: &mut Recovery) -> Vec
     let mut candidates = Vec::new();
     for sequence in sequences {
         let opened = disk.open(&segment_name(sequence)).and_then(|file| Ok((disk.size(&file)?, file)));
-        let Ok((size, file)) = opened else {
-            report.segments_unreadable += 1;
-            continue;
+        let (size, file) = match opened {
+            Ok(opened) => opened,
+            // Removed since its name was read, by the process that owns the queue.
+            Err(DiskError::NotFound) => continue,
+            Err(_) => {
+                report.segments_unreadable += 1;
+                continue;
+            }
         };
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let read = disk.read_at(&file, 0, &mut bytes).or_else(|_| disk.read_at(&file, 0, &mut bytes));
         let header = read.ok().and_then(|()| SegmentHeader::decode(&bytes));
         let header = header.filter(|header| header.sequence == sequence);
-        candidates.push(Candidate { sequence, size, file, header });
+        candidates.push(Candidate { sequence, size, header });
     }
     candidates
 }
 
 /// The id that most headers and the cursor agree on; without any, that of the first record.
-fn queue_id<D: Disk>(
-    disk: &D,
-    candidates: &[Candidate<D::File>],
-    slots: &[(Slot, usize, usize)],
-) -> Option<u64> {
+fn queue_id<D: Disk>(disk: &D, candidates: &[Candidate], slots: &[(Slot, usize, usize)]) -> Option<u64> {
     let last_slot = slots.iter().max_by_key(|(slot, ..)| slot.write).map(|(slot, ..)| slot.queue_id);
     let headers = candidates.iter().filter_map(|candidate| candidate.header.map(|header| header.queue_id));
     let mut votes: Vec<(u64, usize)> = Vec::new();
@@ -159,27 +217,23 @@ fn queue_id<D: Disk>(
     let elected = votes.iter().find(|vote| Some(vote.1) == most).map(|vote| vote.0);
     let by_record = || {
         candidates.iter().find_map(|candidate| {
-            SegmentReader::new(candidate.sequence, candidate.file.clone()).queue_id(disk, candidate.size)
+            let file = disk.open(&segment_name(candidate.sequence)).ok()?;
+            SegmentReader::new(candidate.sequence, file).queue_id(disk, candidate.size)
         })
     };
     elected.or_else(by_record)
 }
 
 /// The segment, if it is one of the queue and can follow what came before.
-fn adopt<D: Disk>(
-    disk: &D,
-    candidate: &Candidate<D::File>,
-    queue_id: u64,
-    previous: Totals,
-) -> Option<Segment> {
+fn adopt<D: Disk>(disk: &D, candidate: &Candidate, queue_id: u64, previous: Totals) -> Option<Segment> {
     let Candidate { sequence, size, .. } = *candidate;
     let segment = |before, start| Segment { sequence, before, start, size, unreadable: false };
     let segment = match candidate.header {
         Some(header) if header.queue_id == queue_id => segment(header.before, SEGMENT_HEADER_BYTES as u64),
         Some(_) => return None,
         None => {
-            let mut reader = SegmentReader::new(sequence, candidate.file.clone());
-            let fits = |header: &super::format::RecordHeader| header.before.covers(previous);
+            let mut reader = SegmentReader::new(sequence, disk.open(&segment_name(sequence)).ok()?);
+            let fits = |header: &RecordHeader| header.before.covers(previous);
             let (header, _) = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
             segment(header.before, 0)
         }
@@ -187,53 +241,36 @@ fn adopt<D: Disk>(
     segment.before.covers(previous).then_some(segment)
 }
 
-/// Everything that the last segment speaks of, cut off or not.
-fn end_of_last<D: Disk>(
-    disk: &D,
-    queue_id: u64,
-    segments: &VecDeque<Segment>,
-    quarantine: &mut Quarantine,
-    counts: &mut DiskQueueCounts,
-) -> Totals {
-    let Some(last) = segments.back() else { return Totals::default() };
-    let Ok(file) = disk.open(&segment_name(last.sequence)) else { return last.before };
+/// Everything that the last segment speaks of, cut off or not, and its damage.
+fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -> (Totals, Vec<Damage>) {
+    let mut damage = Vec::new();
+    let Some(last) = segments.back() else { return (Totals::default(), damage) };
+    let Ok(file) = disk.open(&segment_name(last.sequence)) else { return (last.before, damage) };
     let mut reader = SegmentReader::of_headers(last.sequence, file);
     let (mut end, mut at) = (last.before, last.start);
     loop {
-        let mut damage = Vec::new();
         let mut seen = None;
-        let fits = |header: &super::format::RecordHeader| {
+        let fits = |header: &RecordHeader| {
             let fits = header.before.covers(end) && header.after().covers(header.before);
             if fits {
                 seen = Some(*header);
             }
             fits
         };
+        // Damage between two records is found again by whoever reads there.
+        damage.clear();
         let next = reader.next(disk, queue_id, (at, last.size), fits, &mut damage);
         // A record that was cut off is counted as well: its header says what was in it.
         end = seen.map_or(end, |header| header.after());
         match next {
             Some((header, offset)) => at = offset + header.disk_bytes(),
-            None => {
-                damage
-                    .into_iter()
-                    .for_each(|damage| quarantine.keep_range(disk, last.sequence, damage, counts));
-                return end;
-            }
+            None => return (end, damage),
         }
     }
 }
 
-fn remove_settled<D: Disk>(disk: &D, found: &mut Found<D::File>) {
-    loop {
-        let Some(first) = found.segments.front() else { return };
-        let upto = found.segments.get(1).map_or(found.end, |next| next.before);
-        if upto.records > found.settled.records {
-            return;
-        }
-        // What cannot be removed is tried again by the next run.
-        let _left = disk.remove(&segment_name(first.sequence));
-        found.segments.pop_front();
-        found.report.segments_removed += 1;
-    }
+/// How many of the first segments hold nothing that waits.
+fn settled_segments(segments: &VecDeque<Segment>, end: Totals, settled: Totals) -> usize {
+    let ends = segments.iter().skip(1).map(|next| next.before).chain([end]);
+    ends.take_while(|upto| upto.records <= settled.records).count().min(segments.len())
 }

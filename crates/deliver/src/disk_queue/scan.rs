@@ -130,6 +130,17 @@ impl<F: Clone> SegmentReader<F> {
         self.bytes(disk, at + RECORD_HEADER_BYTES as u64, len, size)
     }
 
+    /// The bytes from `from` up to `to`.
+    pub(super) fn range<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        from: u64,
+        to: u64,
+        size: u64,
+    ) -> Result<&[u8], DiskError> {
+        self.bytes(disk, from, to.saturating_sub(from), size)
+    }
+
     fn header<D: Disk<File = F>>(
         &mut self,
         disk: &D,

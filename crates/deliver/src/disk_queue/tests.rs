@@ -352,7 +352,7 @@ fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
     append(&mut queue, "b\n");
     assert!(queue.begin_sync(at_ms(10)).is_none() && queue.sync_due_ns(at_ms(10)).is_none());
     let synced = queue.on_synced(job.perform(&disk));
-    assert_eq!(synced, Synced { safe_up_to: Position(1), in_doubt_records: 0, error: None });
+    assert_eq!(synced, Synced { safe_up_to: Position(1), in_doubt_records: 0, cursor: None, error: None });
     assert_eq!((queue.promise(Position(0)), queue.promise(Position(1))), (Promise::Safe, Promise::Accepted));
     // The cursor has a window of its own.
     let _ = sync(&mut queue, &disk);
@@ -612,5 +612,37 @@ fn any_bytes_open_and_records_between_them_come_back() {
     let other = six().bytes(&format::segment_name(1)).expect("it is there");
     for cut in 0..other.len() {
         promises::between(&other[cut..], false);
+    }
+}
+
+#[test]
+fn blocks_are_shed_up_to_an_age_that_may_be_more_than_the_machine_is_up() {
+    let disk = FaultyDisk::new(1);
+    let (mut queue, _) = open(&disk, plan(300));
+    for ms in [0, 10, 20] {
+        let block = Block::lines(format!("{ms}\n").into_bytes(), 1, at_ms(ms).mono_ns);
+        assert_eq!(queue.append(block, at_ms(ms)), Appended::Kept);
+    }
+    drop(queue);
+    // (milliseconds up, age, blocks at most, may there be more, what is left)
+    let table = [
+        (900, 11, 9, false, "10 20"),
+        (900, 10, 9, false, "20"),
+        (1, 10, 9, false, "20"),
+        (1, 11, 9, false, "10 20"),
+        (1, 21, 9, false, "0 10 20"),
+        (1, 0, 2, true, "20"),
+        (1, 0, 3, true, ""),
+        (1, 0, 4, false, ""),
+    ];
+    for (up_ms, age_ms, blocks_max, more, left) in table {
+        let now = Now { mono_ns: up_ms * MS, wall_ns: at_ms(20).wall_ns };
+        let (mut queue, _) = DiskQueue::open(disk.copy(), plan(300), Arc::default(), 1, now)
+            .expect("the disk lists its names");
+        let case = format!("{age_ms} ms, {blocks_max}");
+        assert_eq!(queue.shed_older(age_ms * MS, Shed::Dropped, blocks_max, now), more, "{case}");
+        let texts = drain(&mut queue);
+        assert_eq!(queue.account().shed(Shed::Dropped) as usize, 3 - texts.len(), "{case}");
+        assert_eq!(texts.concat().trim().replace('\n', " "), left, "{case}");
     }
 }

@@ -2,7 +2,7 @@
 
 use model::{Disk, DiskError, Now, Shed};
 
-#[cfg(test)]
+#[cfg(any(test, feature = "canary"))]
 use super::Canary;
 use super::commit::SyncJob;
 use super::cursor::Settled;
@@ -136,7 +136,7 @@ impl<D: Disk> DiskQueue<D> {
 
     /// What the cursor file should say.
     fn settled(&self) -> Settled {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::CursorPastUnsettled) {
             return (self.read, self.place);
         }
@@ -180,7 +180,7 @@ impl<D: Disk> DiskQueue<D> {
 
     /// Removes the segments before the cursor that was synced. One that the disk could not read is kept aside.
     pub(super) fn remove_settled(&mut self, settled: Totals) {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "canary"))]
         let settled = if self.canary == Some(Canary::SegmentRemovedTooEarly) { self.read } else { settled };
         while let Some(first) = self.segments.front().copied() {
             let upto = self.segments.get(1).map_or(self.end, |next| next.before);

@@ -5,11 +5,12 @@
 //! -> settled as delivered.
 //!
 //! How the binary drives it: call `poll` and do what it says; answer `Open` with `on_opened` (size of the file,
-//! opened for appending; 0 for a console), `Write` with `on_written`, `Rotate` with `on_rotated` after
+//! opened for appending; 0 for a console; and whether its last line has an end), `Write` with `on_written`, `Rotate` with `on_rotated` after
 //! the renames of [`rotation`], and any of the three with `on_error` when it failed; the file counts as closed then.
 //!
 //! A record (line or frame) never spans two files, and no file grows past `file_bytes_max` unless one record alone
-//! is larger. After an error everything stays in the queue, under its bounds, until a later attempt.
+//! is larger. A line that another process left without an end, because it died, is ended before anything is written:
+//! what comes next must not become part of it. After an error everything stays in the queue, under its bounds, until a later attempt.
 //!
 //! Not here: files, renames, syncing. Delivered means: the system took it.
 //! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
@@ -81,6 +82,8 @@ pub struct FileSender {
     held: Option<(Entry, usize)>,
     /// Size of the file when it was closed in the middle of a record.
     torn_at: Option<u64>,
+    /// The file ends in the middle of somebody else's line.
+    unended: bool,
     /// Open although there is nothing to write: at start, to know early whether it can be.
     eager: bool,
     stop_ns: Option<u64>,
@@ -97,6 +100,7 @@ impl FileSender {
             phase: Phase::Closed { retry_ns: 0 },
             held: None,
             torn_at: None,
+            unended: false,
             eager: !plan.close_when_idle,
             stop_ns: None,
         }
@@ -121,7 +125,8 @@ impl FileSender {
             return self.at_rest(now);
         }
         let Some((entry, written)) = &self.held else { return FileAction::Idle };
-        match self.end_of_write(entry, *written, size) {
+        match self.end_of_write(entry, *written, size + u64::from(self.unended)) {
+            Some(_) if self.unended => FileAction::Write(b"\n"),
             Some(end) => FileAction::Write(&entry.block().bytes[*written..end]),
             None => FileAction::Rotate,
         }
@@ -179,20 +184,21 @@ impl FileSender {
         }
     }
 
-    /// The file is open for appending and has `size` bytes.
-    pub fn on_opened(&mut self, size: u64, now: Now) {
+    /// The file is open for appending and has `size` bytes. `ended` is false when the last of them ends no line.
+    pub fn on_opened(&mut self, size: u64, ended: bool, now: Now) {
         if !matches!(self.phase, Phase::Closed { .. }) {
             return;
         }
         self.phase = Phase::Open { size };
         self.eager = false;
         self.account.connects.fetch_add(1, Relaxed);
-        if self.torn_at.take() != Some(size)
-            && let Some((entry, written)) = &mut self.held
-        {
+        let same_file = self.torn_at.take() == Some(size);
+        if !same_file && let Some((entry, written)) = &mut self.held {
             // Not the file that the record's first part went to: here it begins anew.
             *written = entry.settled;
         }
+        let goes_on = self.held.as_ref().is_some_and(|(entry, written)| *written > entry.settled);
+        self.unended = !ended && !goes_on;
         if self.health.state().attempts == 0 {
             self.health.good(0, now);
         }
@@ -203,6 +209,11 @@ impl FileSender {
         let (Phase::Open { size }, Some((entry, written))) = (&mut self.phase, &mut self.held) else {
             return;
         };
+        if self.unended {
+            self.unended = bytes == 0;
+            *size += bytes as u64;
+            return;
+        }
         let len = entry.block().bytes.len();
         debug_assert!(bytes <= len - *written, "{bytes} bytes written of {}", len - *written);
         let bytes = bytes.min(len - *written);

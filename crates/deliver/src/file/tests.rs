@@ -55,7 +55,8 @@ impl World {
             FileAction::Open => {
                 let size = self.files.entry(0).or_default().len() as u64;
                 self.opened += 1;
-                self.sender.on_opened(size, self.now);
+                let ended = self.files[&0].last().is_none_or(|last| *last == b'\n');
+                self.sender.on_opened(size, ended, self.now);
             }
             FileAction::Write(bytes) => {
                 assert!(!bytes.is_empty());
@@ -174,7 +175,7 @@ fn a_full_disk_loses_nothing_is_told_once_and_mended_in_the_middle_of_the_line()
     let mut world = World::bounded(100, 1);
     world.append("aa\nbbbb\ncc\n");
     assert_eq!(world.poll(), FileAction::Open);
-    world.sender.on_opened(0, world.now);
+    world.sender.on_opened(0, true, world.now);
     assert_eq!(world.poll(), FileAction::Write(b"aa\nbbbb\ncc\n"));
     world.sender.on_written(5, world.now);
     for failures in 1..=5 {
@@ -183,7 +184,7 @@ fn a_full_disk_loses_nothing_is_told_once_and_mended_in_the_middle_of_the_line()
         let FileAction::WaitUntil(at_ns) = world.poll() else { panic!("a pause after a failure") };
         world.now.mono_ns = at_ns;
         assert_eq!(world.poll(), FileAction::Open);
-        world.sender.on_opened(5, world.now);
+        world.sender.on_opened(5, false, world.now);
         assert_eq!(world.poll(), FileAction::Write(b"bb\n"), "the rest of the line first");
     }
     assert_eq!(world.sender.take_news(), Some(News::Up));
@@ -202,13 +203,13 @@ fn a_line_begins_anew_in_another_file() {
         let mut world = World::bounded(100, 1);
         world.append("aa\nbbbb\n");
         world.poll();
-        world.sender.on_opened(0, world.now);
+        world.sender.on_opened(0, true, world.now);
         world.poll();
         world.sender.on_written(5, world.now);
         world.sender.on_error(world.now);
         world.now = world.now.plus_ns(SECOND_NS);
         assert_eq!(world.poll(), FileAction::Open);
-        world.sender.on_opened(size, world.now);
+        world.sender.on_opened(size, true, world.now);
         assert_eq!(world.poll(), FileAction::Write(b"bbbb\n"), "size {size} instead of 5");
         world.sender.on_written(5, world.now);
         assert_eq!(world.delivered(), 2);
@@ -317,5 +318,19 @@ proptest! {
             }
         }
         prop_assert_eq!(numbers, (0..next).collect::<Vec<_>>());
+    }
+}
+
+/// A process died in the middle of a line: with part of ours (`cc`) it would be one line that nobody sent.
+#[test]
+fn a_line_that_another_process_left_unended_is_ended_first() {
+    for (bound, want) in [(0, "old\nto\naa\nbbbb\n"), (10, "old\nto\naa\n"), (9, "old\nto")] {
+        let mut world = World::bounded(bound, 2);
+        world.files.insert(0, b"old\nto".to_vec());
+        world.append("aa\nbbbb\n");
+        while world.step(1) {}
+        let first = if bound == 0 { 0 } else { world.files.len() as u32 - 1 };
+        assert_eq!(String::from_utf8_lossy(&world.files[&first]), want, "bound {bound}");
+        assert_eq!(world.delivered(), 2);
     }
 }

@@ -21,12 +21,30 @@ pub trait Queue {
     /// be held at once, and settled in any order.
     fn pop(&mut self, now: Now) -> Option<Entry>;
 
-    /// Puts a block back where it came from: it is the next again, and may be shed like any other. Of several, the
-    /// youngest comes back first.
+    /// Puts a block back where it came from: it comes before all that were appended after it, and may be shed like any
+    /// other.
     fn put_back(&mut self, entry: Entry);
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
     fn expire(&mut self, now: Now);
+
+    /// Sheds the oldest block that nobody holds, or finds that it is damaged. False when there is none.
+    fn shed_front(&mut self, reason: Shed) -> bool;
+
+    /// Age of the oldest block that nobody holds, in nanoseconds: also of one that is older than the machine is up.
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64>;
+
+    /// Sheds blocks that are at least so old, the oldest first, at most `blocks_max` of them. True when there may be
+    /// more: the caller lets others have the queue in between.
+    fn shed_older(&mut self, age_ns: u64, reason: Shed, blocks_max: usize, now: Now) -> bool {
+        for _ in 0..blocks_max {
+            let old = self.oldest_age_ns(now).is_some_and(|oldest_ns| oldest_ns >= age_ns);
+            if !old || !self.shed_front(reason) {
+                return false;
+            }
+        }
+        true
+    }
 
     /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
     fn expires_ns(&mut self) -> Option<u64>;
@@ -117,6 +135,14 @@ impl<D: Disk> Queue for OutputQueue<D> {
 
     fn expire(&mut self, now: Now) {
         either!(self, queue => queue.expire(now));
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        either!(self, queue => queue.shed_front(reason))
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        either!(self, queue => queue.oldest_age_ns(now))
     }
 
     fn expires_ns(&mut self) -> Option<u64> {

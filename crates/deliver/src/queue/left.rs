@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::{MemoryQueue, Queue};
-use crate::block::{Block, BlockForm};
+use crate::block::{Block, BlockForm, PARTITIONS};
 use crate::disk_queue::{Part, decode_borders, encode_borders, form_code};
 use crate::plan::QueueLimits;
 
@@ -40,9 +40,9 @@ impl Left {
         for number in [age_ns, part.bytes_left].iter().chain(&places) {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        for number in
-            [block.copies, part.copies_left, borders.len() as u32, u32::from(form_code(&block.form))]
-        {
+        let form = u32::from(form_code(&block.form));
+        let partition = block.partition.map_or(0, |partition| u32::from(partition) + 1);
+        for number in [block.copies, part.copies_left, borders.len() as u32, form | partition << 8] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         debug_assert_eq!(bytes.len(), HEADER_BYTES, "the header's fields fit its size");
@@ -60,9 +60,14 @@ impl Left {
         let (copies, copies_left, borders_len) = (short(0)?, short(1)?, short(2)?);
         let (borders, block_bytes) = rest.split_at_checked(borders_len as usize)?;
         let block_len = u32::try_from(block_bytes.len()).ok()?;
-        let form = decode_borders(u8::try_from(short(3)?).ok()?, borders, block_len)?;
+        let [form, partition, 0, 0] = short(3)?.to_le_bytes() else { return None };
+        let form = decode_borders(form, borders, block_len)?;
+        let partition = match partition {
+            0 => None,
+            partition => Some(partition - 1).filter(|partition| *partition < PARTITIONS),
+        };
         let at_ns = now_ns.saturating_sub(long(0)?);
-        let block = Block { bytes: Arc::new(block_bytes.to_vec()), copies, form, at_ns };
+        let block = Block { bytes: Arc::new(block_bytes.to_vec()), copies, form, at_ns, partition };
         let place = |at: usize| usize::try_from(long(at)?).ok().filter(|place| *place <= block_bytes.len());
         let part = Part {
             settled: place(2)?,
@@ -149,7 +154,7 @@ mod tests {
             batch.push(packet);
         }
         [
-            Block::lines(b"a 1 2\nbb 3 4\n".to_vec(), 2, AT_NS),
+            Block { partition: Some(3), ..Block::lines(b"a 1 2\nbb 3 4\n".to_vec(), 2, AT_NS) },
             Block::frames(b"abcdef".to_vec(), vec![(2, 3), (6, 1)], AT_NS),
             Block::packets(batch, AT_NS),
         ]

@@ -91,11 +91,11 @@ impl Entry {
         }
     }
 
-    /// Number of the record on disk, if that is where it is from.
-    pub(crate) fn number(&self) -> Option<u64> {
+    /// Number of the block: counts all that its queue ever took.
+    pub(crate) fn number(&self) -> u64 {
         match &self.home {
-            Home::Memory(..) => None,
-            Home::Disk(ticket) => Some(ticket.number()),
+            Home::Memory(number, _) => *number,
+            Home::Disk(ticket) => ticket.number(),
         }
     }
 
@@ -280,12 +280,6 @@ impl MemoryQueue {
         self.copies -= entry.copies();
         Some(entry)
     }
-
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        let Some(entry) = self.pop_front() else { return false };
-        entry.settle(CopyOutcome::Shed(reason));
-        true
-    }
 }
 
 impl Queue for MemoryQueue {
@@ -330,12 +324,13 @@ impl Queue for MemoryQueue {
         self.pop_front()
     }
 
-    /// Puts a block back where it came from: it is the oldest again, and may be shed like any other.
     fn put_back(&mut self, entry: Entry) {
-        debug_assert!(entry.number().is_none(), "an entry goes back to the queue that it is from");
+        let own = matches!(&entry.home, Home::Memory(_, front) if Arc::ptr_eq(front, &self.front));
+        debug_assert!(own, "an entry goes back to the queue that it is from");
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
-        self.entries.push_front(entry);
+        let at = self.entries.partition_point(|other| other.number() < entry.number());
+        self.entries.insert(at, entry);
     }
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
@@ -343,6 +338,16 @@ impl Queue for MemoryQueue {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.shed_front(Shed::TooOld);
         }
+    }
+
+    fn shed_front(&mut self, reason: Shed) -> bool {
+        let Some(entry) = self.pop_front() else { return false };
+        entry.settle(CopyOutcome::Shed(reason));
+        true
+    }
+
+    fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
+        self.oldest_ns().map(|made_ns| now.mono_ns.saturating_sub(made_ns))
     }
 
     /// When the oldest block becomes too old, monotonic nanoseconds. None when it never does.

@@ -50,6 +50,7 @@ impl Aggregator {
         let mut added = Added::default();
         let mut hooks = Hooks { canonical, emit };
         self.beat = table::beat(now);
+        self.changed |= !view.samples.is_empty();
         let many = self.held() > MANY;
         for samples in view.samples.chunks(GROUP) {
             let mut places = [None; GROUP];

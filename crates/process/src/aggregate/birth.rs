@@ -66,7 +66,7 @@ impl Aggregator {
         Kind::ALL.iter().map(|kind| self.tables.held(*kind)).sum()
     }
 
-    /// Makes a series, unless there are `series_max` already. Our own series do not count.
+    /// Makes a series, unless there are `series_max` already, and sees whether its name is one of another kind.
     fn create<S: State>(
         &mut self,
         hash: u64,
@@ -76,7 +76,22 @@ impl Aggregator {
         canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
         added: &mut Added,
     ) -> Option<u32> {
-        if self.held() - self.own.held() >= self.plan.series_max {
+        let id = self.enlist::<S>(hash, key, clean)?;
+        if self.is_conflict::<S>(raw, canonical) {
+            added.conflicts += 1;
+            self.totals.conflicts += 1;
+        }
+        Some(id)
+    }
+
+    /// True while there are less than `series_max`. Our own series do not count.
+    pub(super) fn has_room(&self) -> bool {
+        self.held() - self.own.held() < self.plan.series_max
+    }
+
+    /// A new series in the index, unless there are `series_max` already.
+    pub(super) fn enlist<S: State>(&mut self, hash: u64, key: RawKey<'_>, clean: bool) -> Option<u32> {
+        if !self.has_room() {
             return None;
         }
         let id = self.birth::<S>(key, clean)?;
@@ -87,10 +102,6 @@ impl Aggregator {
             entry.set(OWN);
         }
         self.keys.index.insert(short(hash), Place::series(S::KIND, id));
-        if self.is_conflict::<S>(raw, canonical) {
-            added.conflicts += 1;
-            self.totals.conflicts += 1;
-        }
         Some(id)
     }
 

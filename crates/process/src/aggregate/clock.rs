@@ -17,6 +17,57 @@ use super::plan::FlushAlign;
 /// A label further ahead than so many windows is a clock that was set, not a daemon that was restarted.
 const RESUME_WINDOWS_MAX: i128 = 16;
 
+/// The open window in terms that mean something to another instance: no monotonic time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct OpenWindow {
+    pub(super) align: FlushAlign,
+    pub(super) window_ns: u64,
+    /// Slot 0 of the grid on the wall clock.
+    pub(super) anchor_ns: u64,
+    /// When it is to end, on the wall clock.
+    pub(super) ends_wall_ns: u64,
+    /// When it was opened, on the wall clock.
+    pub(super) opened_wall_ns: u64,
+    /// Label of the window before.
+    pub(super) labelled_s: Option<u64>,
+}
+
+/// What becomes of a window that another instance had open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reopening {
+    /// It has not ended yet.
+    GoesOn,
+    /// It ended while nobody ran, and nobody has told it.
+    Overdue,
+    /// It was told.
+    Told,
+    /// It lies on another grid, or further ahead than can be believed.
+    Elsewhere,
+}
+
+impl OpenWindow {
+    /// The label that it is to get.
+    fn label_s(&self) -> u64 {
+        match self.align {
+            FlushAlign::Interval => self.ends_wall_ns / SECOND_NS,
+            FlushAlign::Wall | FlushAlign::Start => round_seconds(i128::from(self.ends_wall_ns)),
+        }
+    }
+
+    /// True when a window with the label `told_s` was this one or a later one.
+    fn is_told(&self, told_s: u64) -> bool {
+        // What a label is under `Interval` shows only at the window's end: the planned one may be a second off.
+        let doubt_s = if self.align == FlushAlign::Interval { self.window_ns / 2 / SECOND_NS } else { 0 };
+        told_s.saturating_add(doubt_s) >= self.label_s()
+    }
+
+    /// Slot at which it ends.
+    fn slot(&self) -> i128 {
+        let past_ns = i128::from(self.ends_wall_ns) - i128::from(self.anchor_ns);
+        past_ns.div_euclid(i128::from(self.window_ns.max(1)))
+    }
+}
+
 /// The flush clock of one aggregation.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
@@ -75,13 +126,96 @@ impl Clock {
     /// An instance before this one labelled a window with `label_s`: on a `Wall` grid the first window here ends
     /// at a later slot, so that no slot is told twice. A label that lies far ahead is not believed.
     pub(super) fn resume(&mut self, label_s: u64, now: Now) {
-        let label_ns = i128::from(label_s) * i128::from(SECOND_NS);
-        let ahead_ns = label_ns - i128::from(now.wall_ns);
-        if self.align != FlushAlign::Wall || ahead_ns > RESUME_WINDOWS_MAX * self.window_ns {
+        if self.align != FlushAlign::Wall || !self.is_believed(label_s, now) {
             return;
         }
+        let label_ns = i128::from(label_s) * i128::from(SECOND_NS);
         self.labelled_s = Some(label_s);
         self.set_due(now, Some((label_ns - self.anchor_ns).div_euclid(self.window_ns)));
+    }
+
+    /// The window that is open.
+    pub(super) fn open_window(&self, now: Now) -> OpenWindow {
+        let ends_wall_ns = match self.align {
+            FlushAlign::Interval => {
+                i128::from(now.wall_ns) + i128::from(self.due_ns) - i128::from(now.mono_ns)
+            }
+            FlushAlign::Wall | FlushAlign::Start => self.anchor_ns + self.slot * self.window_ns,
+        };
+        OpenWindow {
+            align: self.align,
+            window_ns: self.window_ns as u64,
+            anchor_ns: self.anchor_ns.max(0) as u64,
+            ends_wall_ns: ends_wall_ns.max(0) as u64,
+            opened_wall_ns: now.wall_ns.saturating_sub(now.mono_ns.saturating_sub(self.opened_ns)),
+            labelled_s: self.labelled_s,
+        }
+    }
+
+    /// What becomes of the window that an instance before this one had open. `told_s` is the label of the last window
+    /// that it is known to have told.
+    pub(super) fn reopening(&self, open: &OpenWindow, told_s: Option<u64>, now: Now) -> Reopening {
+        let believed = told_s.filter(|label_s| self.is_believed(*label_s, now));
+        let ahead_ns = i128::from(open.ends_wall_ns) - i128::from(now.wall_ns);
+        if believed.is_some_and(|told_s| open.is_told(told_s)) {
+            Reopening::Told
+        } else if open.align != self.align
+            || i128::from(open.window_ns) != self.window_ns
+            || ahead_ns > RESUME_WINDOWS_MAX * self.window_ns
+        {
+            Reopening::Elsewhere
+        } else if ahead_ns > 0 {
+            Reopening::GoesOn
+        } else {
+            Reopening::Overdue
+        }
+    }
+
+    /// Goes on with a window that has not ended yet, on its own grid.
+    pub(super) fn go_on(&mut self, open: &OpenWindow, now: Now) {
+        self.take_over(open, now);
+        if self.align == FlushAlign::Interval {
+            let left_ns = open.ends_wall_ns.saturating_sub(now.wall_ns).min(self.window_ns as u64);
+            self.due_ns = now.mono_ns + left_ns.max(1);
+        } else {
+            self.slot = open.slot();
+            self.wait_for_slot(now);
+        }
+        let open_ns = now.wall_ns.saturating_sub(open.opened_wall_ns);
+        self.opened_ns = now.mono_ns.saturating_sub(open_ns);
+    }
+
+    /// Ends a window whose end has passed while nobody ran, and opens the next.
+    pub(super) fn close_overdue(&mut self, open: &OpenWindow, now: Now) -> FlushInfo {
+        self.take_over(open, now);
+        let elapsed_ns = open.ends_wall_ns.saturating_sub(open.opened_wall_ns);
+        let info = FlushInfo {
+            time_s: open.label_s(),
+            window_s: self.window_ns as f64 / 1e9,
+            elapsed_s: if elapsed_ns == 0 { open.window_ns } else { elapsed_ns } as f64 / 1e9,
+        };
+        self.labelled_s = Some(info.time_s);
+        self.opened_ns = now.mono_ns;
+        self.set_due(now, Some(open.slot()));
+        info
+    }
+
+    fn take_over(&mut self, open: &OpenWindow, now: Now) {
+        if self.align == FlushAlign::Start {
+            self.anchor_ns = i128::from(open.anchor_ns);
+        }
+        self.labelled_s = open.labelled_s.filter(|label_s| self.is_believed(*label_s, now));
+    }
+
+    /// False for a label that lies so far ahead that a clock must have been set.
+    fn is_believed(&self, label_s: u64, now: Now) -> bool {
+        let ahead_ns = i128::from(label_s) * i128::from(SECOND_NS) - i128::from(now.wall_ns);
+        ahead_ns <= RESUME_WINDOWS_MAX * self.window_ns
+    }
+
+    /// Label of the last window.
+    pub(super) fn labelled_s(&self) -> Option<u64> {
+        self.labelled_s
     }
 
     /// Monotonic nanoseconds at which the window ends.
@@ -137,6 +271,10 @@ impl Clock {
             _ => past_ns.div_euclid(self.window_ns) + 1,
         };
         self.slot = after.map_or(next, |after| next.max(after + 1));
+        self.wait_for_slot(now);
+    }
+
+    fn wait_for_slot(&mut self, now: Now) {
         let wait = self.anchor_ns + self.slot * self.window_ns - i128::from(now.wall_ns);
         // Half a window longer is how a slot is skipped or a small step back taken; more is a great step back.
         let wait = if 2 * wait > 3 * self.window_ns { self.window_ns + self.window_ns / 10 } else { wait };

@@ -2,6 +2,7 @@
 
 use model::{FlushInfo, Flushed, Kind, SeriesRef};
 
+use super::checkpoint::{Bytes, put_f64};
 use super::desk::{Desk, Tally};
 use super::plan::{Idle, IdlePlan};
 use super::table::{Closing, State, Table, Tables};
@@ -68,6 +69,15 @@ impl State for Counter {
 
     fn forget(&mut self, _tally: &mut Tally) {
         self.sum = 0.0;
+    }
+
+    fn save(&self, to: &mut Vec<u8>) {
+        put_f64(self.sum, to);
+    }
+
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Desk) -> Option<()> {
+        self.sum = from.f64()?;
+        Some(())
     }
 }
 

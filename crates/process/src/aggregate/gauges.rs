@@ -2,6 +2,7 @@
 
 use model::{FlushInfo, Flushed, GaugeOp, Kind, SeriesRef};
 
+use super::checkpoint::{Bytes, put_f64, put_varint};
 use super::desk::{Desk, Tally};
 use super::plan::{Idle, IdlePlan};
 use super::table::{Closing, State, Table, Tables};
@@ -62,6 +63,17 @@ impl State for Gauge {
 
     fn fade(&mut self) {
         *self = Gauge::default();
+    }
+
+    fn save(&self, to: &mut Vec<u8>) {
+        put_f64(self.value, to);
+        put_varint(u64::from(self.ttl), to);
+    }
+
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Desk) -> Option<()> {
+        self.value = from.f64()?;
+        self.ttl = u32::try_from(from.varint()?).ok()?;
+        Some(())
     }
 
     fn outlives(&mut self, ttl_windows: u32, active: bool) -> bool {

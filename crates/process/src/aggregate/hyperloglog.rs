@@ -5,7 +5,7 @@
 
 /// Bits of the hash that choose a register.
 const P: u32 = 14;
-const REGISTERS: usize = 1 << P;
+pub(super) const REGISTERS: usize = 1 << P;
 /// Most that a register can hold: leading zeros of the other 50 bits, and one.
 const Q: usize = 64 - P as usize;
 
@@ -41,6 +41,18 @@ impl HyperLogLog {
         }
         z += m * sigma(f64::from(counts[0]) / m);
         (m * m / (2.0 * std::f64::consts::LN_2 * z)).round() as u64
+    }
+
+    /// Its registers.
+    pub(super) fn registers(&self) -> &[u8] {
+        &self.registers
+    }
+
+    /// Takes registers over. None when it has another number of them, or one is higher than any hash makes it.
+    pub(super) fn of_registers(registers: &[u8]) -> Option<HyperLogLog> {
+        let good =
+            registers.len() == REGISTERS && registers.iter().all(|register| usize::from(*register) <= Q + 1);
+        good.then(|| HyperLogLog { registers: registers.into() })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

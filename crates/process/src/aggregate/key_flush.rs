@@ -4,6 +4,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashMap;
 use model::Now;
 
+use super::checkpoint::{Bytes, put_varint};
 use super::plan::KeyFlushPlan;
 
 /// Names that are counted between two reports; lines of further names go uncounted.
@@ -40,16 +41,20 @@ impl BusyNames {
 
     /// Counts one line.
     pub(super) fn count(&mut self, name: &[u8]) {
+        self.count_lines(name, 1);
+    }
+
+    fn count_lines(&mut self, name: &[u8], more: u64) {
         if self.plan.is_none() {
             return;
         }
         if let Some(lines) = self.lines.get_mut(name) {
-            *lines += 1;
+            *lines = lines.saturating_add(more);
         } else if self.lines.len() < BUSY_NAMES_MAX {
-            self.lines.insert(name.into(), 1);
+            self.lines.insert(name.into(), more);
             self.name_bytes += name.len();
         } else {
-            self.shed += 1;
+            self.shed = self.shed.saturating_add(more);
         }
     }
 
@@ -70,6 +75,28 @@ impl BusyNames {
         let shown = if plan.round_up { share.ceil() } else { share.floor() };
         report.truncate(shown as usize);
         Some(report)
+    }
+
+    /// Appends names with their lines, see `checkpoint`. Gives their number.
+    pub(super) fn save(&self, to: &mut Vec<u8>) -> u32 {
+        for (name, lines) in &self.lines {
+            put_varint(*lines, to);
+            put_varint(name.len() as u64, to);
+            to.extend_from_slice(name);
+        }
+        self.lines.len() as u32
+    }
+
+    /// Adds what was saved, as far as there is room and the bytes can be read.
+    pub(super) fn restore(&mut self, mut from: Bytes<'_>, names: u32) {
+        let mut name = || {
+            let lines = from.varint()?;
+            let len = from.len_of(1)?;
+            Some((lines, from.take(len)?))
+        };
+        for (lines, name) in (0..names).map_while(|_| name()) {
+            self.count_lines(name, lines);
+        }
     }
 
     fn clear(&mut self) {

@@ -110,6 +110,7 @@ impl Aggregator {
             Kind::Set => self.delete_of::<Set>(is, deleted),
         };
         if count > 0 {
+            self.changed = true;
             self.keys.purge_aliases(&self.tables);
         }
         count

@@ -16,6 +16,7 @@ mod add;
 mod arena;
 mod birth;
 mod cells;
+pub mod checkpoint;
 mod clock;
 mod counters;
 mod desk;
@@ -47,6 +48,7 @@ pub use sweep::{FlushEnd, Tick};
 
 use model::{Kind, Now};
 
+use checkpoint::Saving;
 use clock::Clock;
 use desk::Desk;
 use key_flush::BusyNames;
@@ -84,6 +86,10 @@ pub struct Aggregator {
     /// The closed window whose series are still being emitted.
     closing: Option<Closing>,
     cursor: Cursor,
+    /// A save that has been begun.
+    saving: Option<Saving>,
+    /// Something came or was deleted since the last save began.
+    changed: bool,
     /// Of the current window; see [`table::PARITY`].
     parity: u32,
     /// Now, as far as samples have told.
@@ -115,6 +121,8 @@ impl Aggregator {
             own: OwnSeries::default(),
             closing: None,
             cursor: Cursor::default(),
+            saving: None,
+            changed: true,
             parity: 0,
             beat: table::beat(start),
             busy: BusyNames::new(plan.key_flush, start),
@@ -133,6 +141,9 @@ impl Aggregator {
     /// samples stay.
     pub fn reconfigure(&mut self, plan: AggregatePlan, now: Now) {
         self.clock.follow(plan.align, plan.window_ms, now);
+        // Its header speaks of the window as it was.
+        self.saving = None;
+        self.changed = true;
         self.desk.follow(&plan);
         self.busy.follow(plan.key_flush, now);
         let keeps_change = plan.keep_contains != self.plan.keep_contains;

@@ -6,8 +6,9 @@ use foldhash::quality::FixedState;
 use hashbrown::HashTable;
 use model::{FlushInfo, Flushed, Kind, SeriesRef};
 
+use super::checkpoint::{Bytes, put_varint};
 use super::desk::{Desk, Tally};
-use super::hyperloglog::HyperLogLog;
+use super::hyperloglog::{HyperLogLog, REGISTERS};
 use super::plan::{Idle, IdlePlan};
 use super::table::{Closing, State, Table, Tables};
 
@@ -31,12 +32,20 @@ struct Exact {
     members: HashTable<Member>,
 }
 
+/// Members past counting.
+#[derive(Debug)]
+struct Estimate {
+    /// Seed of the hashes that it has counted. It stays when the series moves to a process with other hashes.
+    seed: u32,
+    sketch: HyperLogLog,
+}
+
 #[derive(Debug, Default)]
 enum Members {
     #[default]
     None,
     Exact(Box<Exact>),
-    Estimate(Box<HyperLogLog>),
+    Estimate(Box<Estimate>),
 }
 
 /// The members of a window.
@@ -85,6 +94,12 @@ impl Exact {
     }
 }
 
+impl Estimate {
+    fn add(&mut self, member: &[u8]) {
+        self.sketch.add(FixedState::with_seed(u64::from(self.seed)).hash_one(member));
+    }
+}
+
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
 }
@@ -94,7 +109,7 @@ impl Set {
         match &self.0 {
             Members::None => 0,
             Members::Exact(exact) => exact.memory_bytes(),
-            Members::Estimate(sketch) => size_of::<HyperLogLog>() + sketch.memory_bytes(),
+            Members::Estimate(estimate) => size_of::<Estimate>() + estimate.sketch.memory_bytes(),
         }
     }
 
@@ -111,7 +126,7 @@ impl Set {
         let hasher = FixedState::with_seed(u64::from(seed));
         let hash = hasher.hash_one(member);
         let exact = match &mut self.0 {
-            Members::Estimate(sketch) => return sketch.add(hash),
+            Members::Estimate(estimate) => return estimate.add(member),
             Members::Exact(exact) => exact,
             Members::None => {
                 desk.tally.heap(0, size_of::<Exact>());
@@ -131,18 +146,18 @@ impl Set {
         };
         let members_max = if desk.set_exact_max == 0 { usize::MAX } else { desk.set_exact_max };
         if exact.members.len() > members_max || exact.text.len() > bytes_max {
-            self.estimate(&hasher, &mut desk.tally);
+            self.estimate(seed, &mut desk.tally);
         }
     }
 
     #[cold]
-    fn estimate(&mut self, hasher: &FixedState, tally: &mut Tally) {
+    fn estimate(&mut self, seed: u32, tally: &mut Tally) {
         let before = self.memory_bytes();
-        let mut sketch = HyperLogLog::new();
+        let mut estimate = Estimate { seed, sketch: HyperLogLog::new() };
         if let Members::Exact(exact) = &self.0 {
-            exact.members.iter().for_each(|member| sketch.add(hasher.hash_one(exact.of(*member))));
+            exact.members.iter().for_each(|member| estimate.add(exact.of(*member)));
         }
-        self.0 = Members::Estimate(Box::new(sketch));
+        self.0 = Members::Estimate(Box::new(estimate));
         tally.heap(before, self.memory_bytes());
         tally.set_estimates += 1;
     }
@@ -152,7 +167,7 @@ impl Set {
         match &self.0 {
             Members::None => 0,
             Members::Exact(exact) => exact.members.len() as u64,
-            Members::Estimate(sketch) => sketch.estimate(),
+            Members::Estimate(estimate) => estimate.sketch.estimate(),
         }
     }
 
@@ -204,6 +219,42 @@ impl State for Set {
     fn forget(&mut self, tally: &mut Tally) {
         tally.heap(self.memory_bytes(), 0);
         self.0 = Members::None;
+    }
+
+    fn save(&self, to: &mut Vec<u8>) {
+        match &self.0 {
+            Members::Exact(exact) if !exact.text.is_empty() => {
+                to.push(1);
+                put_varint(exact.text.len() as u64, to);
+                to.extend_from_slice(&exact.text);
+            }
+            Members::Estimate(estimate) => {
+                to.push(2);
+                to.extend_from_slice(&estimate.seed.to_le_bytes());
+                to.extend_from_slice(estimate.sketch.registers());
+            }
+            Members::None | Members::Exact(_) => to.push(0),
+        }
+    }
+
+    fn load(&mut self, from: &mut Bytes<'_>, seed: u32, desk: &mut Desk) -> Option<()> {
+        match from.u8()? {
+            0 => {}
+            1 => {
+                let len = from.len_of(1)?;
+                let members = from.take(len)?.split(|byte| *byte == b'\n');
+                // Another limit may hold now: they go the way of members that arrive.
+                members.for_each(|member| self.add(member, seed, desk));
+            }
+            2 => {
+                let seed = from.u32()?;
+                let sketch = HyperLogLog::of_registers(from.take(REGISTERS)?)?;
+                self.0 = Members::Estimate(Box::new(Estimate { seed, sketch }));
+                desk.tally.heap(0, self.memory_bytes());
+            }
+            _ => return None,
+        }
+        Some(())
     }
 
     fn work(&self) -> usize {

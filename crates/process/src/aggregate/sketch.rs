@@ -3,6 +3,8 @@
 //!
 //! Count, sums, extremes and deviation are kept beside the bins and stay exact.
 
+use super::checkpoint::{Bytes, put_f64, put_varint};
+
 /// Relative error of a value read back from its bin.
 pub(super) const RELATIVE_ERROR: f64 = 0.01;
 const GAMMA: f64 = (1.0 + RELATIVE_ERROR) / (1.0 - RELATIVE_ERROR);
@@ -13,6 +15,21 @@ pub(super) const BINS_MAX: usize = 2048;
 struct Bin {
     weight: f64,
     values: u64,
+}
+
+/// Most values of one bin that are believed: sums of them stay far from what a number holds.
+const BIN_VALUES_MAX: u64 = 1 << 50;
+
+impl Bin {
+    fn save(self, to: &mut Vec<u8>) {
+        put_f64(self.weight, to);
+        to.extend_from_slice(&self.values.to_le_bytes());
+    }
+
+    fn load(from: &mut Bytes<'_>) -> Option<Bin> {
+        let bin = Bin { weight: from.f64()?, values: from.u64()? };
+        (bin.values <= BIN_VALUES_MAX).then_some(bin)
+    }
 }
 
 /// Bins of the magnitudes of one sign.
@@ -68,6 +85,24 @@ impl Bins {
         if self.bins.len() < len {
             self.bins.resize(len, Bin::default());
         }
+    }
+
+    /// Number of the first bin (4), bins (varint), weight (8) and values (8) of each.
+    fn save(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.first.to_le_bytes());
+        put_varint(self.bins.len() as u64, to);
+        self.bins.iter().for_each(|bin| bin.save(to));
+    }
+
+    fn load(from: &mut Bytes<'_>) -> Option<Bins> {
+        let first = from.i32()?;
+        let len = from.len_of(16)?;
+        let farthest = BIN_FARTHEST as i32 + BINS_MAX as i32;
+        if len > BINS_MAX || !(-farthest..=farthest).contains(&first) {
+            return None;
+        }
+        let bins = (0..len).map(|_| Bin::load(from)).collect::<Option<Vec<Bin>>>()?;
+        Some(Bins { first, bins })
     }
 
     /// (number, bin) of the bins that are not empty, ascending.
@@ -193,6 +228,40 @@ impl Sketch {
             }
         });
         count
+    }
+
+    /// Bins above 0, below 0, the one at 0, and then the sums in the order of the fields.
+    pub(super) fn save(&self, to: &mut Vec<u8>) {
+        self.above.save(to);
+        self.below.save(to);
+        self.zero.save(to);
+        for number in
+            [self.weight, self.sum, self.sum_squares, self.mean, self.differences, self.min, self.max]
+        {
+            put_f64(number, to);
+        }
+    }
+
+    /// A sketch of at least one value; none when the bytes are no such sketch.
+    pub(super) fn load(from: &mut Bytes<'_>) -> Option<Sketch> {
+        let (above, below, zero) = (Bins::load(from)?, Bins::load(from)?, Bin::load(from)?);
+        let mut number = || from.f64();
+        let sketch = Sketch {
+            above,
+            below,
+            zero,
+            weight: number()?,
+            sum: number()?,
+            sum_squares: number()?,
+            mean: number()?,
+            differences: number()?,
+            min: number()?,
+            max: number()?,
+        };
+        let in_bins = sketch.above.iter().next().is_some() || sketch.below.iter().next().is_some();
+        // Values in bins are held between the extremes; NaN (`compat_quirks`) is at 0 and has none.
+        let good = if in_bins { sketch.min <= sketch.max } else { sketch.zero.values > 0 };
+        good.then_some(sketch)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

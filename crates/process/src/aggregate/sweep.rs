@@ -91,13 +91,19 @@ impl Aggregator {
     fn close(&mut self, now: Now) -> FlushInfo {
         debug_assert!(self.closing.is_none());
         let info = self.clock.close(now);
+        self.begin_sweep(info, now);
+        info
+    }
+
+    /// From now on samples are of the next window, and what all series hold is of the one that `info` labels.
+    pub(super) fn begin_sweep(&mut self, info: FlushInfo, now: Now) {
+        self.saving = None;
         let measured = self.plan.measured_rates && info.elapsed_s > 0.0;
         // As node divides: the interval in milliseconds by 1000.
         let divisor = if measured { info.elapsed_s } else { self.plan.window_ms as f64 / 1000.0 };
         self.closing = Some(Closing { info, divisor, started: now, beat: table::beat(now), emitted: 0 });
         self.cursor = Cursor::default();
         self.parity ^= PARITY;
-        info
     }
 
     /// Visits at most `budget` entries. Gives the end when all have been visited.

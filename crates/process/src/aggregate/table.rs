@@ -7,6 +7,7 @@
 use model::{FlushInfo, Flushed, Kind, Now, RawKey, SeriesRef};
 
 use super::arena::Arena;
+use super::checkpoint::Bytes;
 use super::counters::Counter;
 use super::desk::{Desk, Tally};
 use super::gauges::Gauge;
@@ -222,6 +223,13 @@ pub(super) trait State: Default {
     fn outlives(&mut self, _ttl_windows: u32, _active: bool) -> bool {
         false
     }
+
+    /// Appends the state, see `checkpoint`.
+    fn save(&self, to: &mut Vec<u8>);
+
+    /// Takes over a state that was saved; it must be that of a new series. None when the bytes are no such state: what
+    /// it is then may only be forgotten. `seed` is that of [`Entry::hash`].
+    fn load(&mut self, from: &mut Bytes<'_>, seed: u32, desk: &mut Desk) -> Option<()>;
 
     /// Work of one flush, in series: large timers count for more than one.
     fn work(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use model::{FlushInfo, Flushed, Kind, SeriesRef, limits};
 
+use super::checkpoint::{Bytes, put_f64, put_varint};
 use super::desk::{Desk, Tally};
 use super::plan::{Idle, IdlePlan};
 use super::sketch::Sketch;
@@ -219,6 +220,42 @@ impl State for Timer {
         tally.heap(self.memory_bytes(), 0);
         tally.timer_values -= self.values.len() as u64;
         *self = Timer::default();
+    }
+
+    fn save(&self, to: &mut Vec<u8>) {
+        put_f64(self.count, to);
+        if let Some(sketch) = self.sketch() {
+            to.push(2);
+            return sketch.save(to);
+        }
+        let weights = self.more.as_ref().map_or(&[][..], |more| &more.weights);
+        to.push(u8::from(!weights.is_empty()));
+        put_varint(self.values.len() as u64, to);
+        self.values.iter().chain(weights).for_each(|number| put_f64(*number, to));
+    }
+
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, desk: &mut Desk) -> Option<()> {
+        self.count = from.f64()?;
+        let form = from.u8()?;
+        match form {
+            0 | 1 => {
+                let len = from.len_of(8)?;
+                let values = from.f64s(len)?;
+                if form == 1 {
+                    let weights = from.f64s(len)?;
+                    self.more = Some(Box::new(More { weights, sketch: None }));
+                }
+                self.values = values;
+                desk.tally.timer_values += len as u64;
+            }
+            2 => {
+                let sketch = Some(Box::new(Sketch::load(from)?));
+                self.more = Some(Box::new(More { weights: Vec::new(), sketch }));
+            }
+            _ => return None,
+        }
+        desk.tally.heap(0, self.memory_bytes());
+        Some(())
     }
 
     fn work(&self) -> usize {

@@ -9,24 +9,31 @@
 //!
 //! Not here: the world itself (`world`). The bugs that prove that this finds bugs: `world::canary`.
 
+mod outage;
 mod pipeline;
+mod story;
 mod traffic;
+mod vault;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deliver::disk_queue::faulty_disk::Faults;
 use deliver::queue::Queue;
 use model::OutputId;
 
+use self::outage::End as Outage;
+pub use self::story::Story;
 use self::traffic::Traffic;
+use self::vault::Vault;
 use self::watch::Watch;
 use crate::random::Random;
 use crate::world::arrivals::Reading;
 use crate::world::canary::Canary;
 use crate::world::peer::{State, Weather};
 use crate::world::source::End;
-use crate::world::{Knobs, World, start};
+use crate::world::{Disks, Given, Knobs, World, start};
 
 /// Steps of one run.
 const STEPS: usize = 100;
@@ -36,8 +43,8 @@ const MS_NS: u64 = 1_000_000;
 /// Outputs that no mishap touches: what the ledger is checked at.
 const CALM: &[&str] = &["calm", "calm_pickle"];
 
-/// What a run was like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a run was like, or several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calm {
     /// Steps that were taken.
     pub steps: usize,
@@ -49,8 +56,42 @@ pub struct Calm {
     pub shed: u64,
     /// Copies that were sent a second time.
     pub resent: u64,
-    /// Fingerprint of all bytes that arrived anywhere.
+    /// What happened to processes, machines and what they left on disk.
+    pub tally: Tally,
+    /// Fingerprint of all bytes that arrived anywhere, and of every disk.
     pub digest: u64,
+}
+
+impl Calm {
+    /// Adds what another run was like. The fingerprint becomes that of both.
+    pub fn add(&mut self, other: &Calm) {
+        self.steps += other.steps;
+        self.received += other.received;
+        self.delivered += other.delivered;
+        self.shed += other.shed;
+        self.resent += other.resent;
+        self.tally.kills += other.tally.kills;
+        self.tally.power_losses += other.tally.power_losses;
+        self.tally.found += other.tally.found;
+        self.tally.lost += other.tally.lost;
+        self.tally.damaged += other.tally.damaged;
+        self.digest ^= other.digest;
+    }
+}
+
+/// What happened to processes, machines and what they left on disk, over all outputs with a queue there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Processes that were killed.
+    pub kills: u64,
+    /// Machines that lost their power.
+    pub power_losses: u64,
+    /// Blocks that the next process found.
+    pub found: u64,
+    /// Blocks that had been accepted, had no outcome, and were not there: none of them had been called safe.
+    pub lost: u64,
+    /// Copies that the next process counted as damaged.
+    pub damaged: u64,
 }
 
 /// What a run has found.
@@ -83,28 +124,50 @@ pub fn storm(seed: u64) -> Result<Calm, Found> {
 /// # Errors
 /// As [`storm()`]; here it is good news.
 pub fn storm_with(seed: u64, canary: Option<Canary>) -> Result<Calm, Found> {
+    storm_told(seed, canary, &mut Story::default())
+}
+
+/// The same, with a line for each thing that was done.
+///
+/// # Errors
+/// As [`storm()`].
+pub fn storm_told(seed: u64, canary: Option<Canary>, story: &mut Story) -> Result<Calm, Found> {
     let mut storm = Storm::new(seed, canary);
+    let told = run(&mut storm, seed);
+    *story = std::mem::take(&mut storm.story);
+    told
+}
+
+fn run(storm: &mut Storm, seed: u64) -> Result<Calm, Found> {
     let mut at = 0;
-    let mut run = || -> Result<(), String> {
+    let mut all = || -> Result<(), String> {
         storm.begin()?;
         while at < STEPS {
+            storm.story.step(at, storm.world.now);
             storm.step()?;
             storm.check()?;
+            storm.restart_if_dead()?;
             at += 1;
         }
         storm.end()
     };
-    match run() {
+    match all() {
         Ok(()) => Ok(storm.calm(at)),
         Err(message) => Err(Found { seed, step: at, message }),
     }
 }
 
 struct Storm {
+    story: Story,
     random: Random,
     traffic: Traffic,
     world: World,
     watches: BTreeMap<OutputId, Watch>,
+    /// Of the outputs whose queue is on disk.
+    vaults: BTreeMap<OutputId, Vault>,
+    /// What it will be when the process dies in a call to a disk.
+    end_of_next: Outage,
+    tally: Tally,
 }
 
 impl Storm {
@@ -114,6 +177,7 @@ impl Storm {
             sweep_series: random.between(1, 200) as usize,
             exchange_bytes_max: random.between(1, 20_000) as usize,
             canary,
+            disks: if random.chance(75) { Disks::Mostly(CALM) } else { Disks::Nowhere },
             ..Knobs::new(seed)
         };
         let plan = pipeline::plan(&mut random);
@@ -121,7 +185,16 @@ impl Storm {
         let mut world = World::new(plan, start, knobs);
         world.given = Some(Vec::new());
         let traffic = Traffic::new(random.next());
-        Storm { random, traffic, world, watches: BTreeMap::new() }
+        Storm {
+            story: Story::default(),
+            random,
+            traffic,
+            world,
+            watches: BTreeMap::new(),
+            vaults: BTreeMap::new(),
+            end_of_next: Outage::Killed,
+            tally: Tally::default(),
+        }
     }
 
     fn begin(&mut self) -> Result<(), String> {
@@ -137,6 +210,9 @@ impl Storm {
             let reading = Reading::of(&self.world.plan.outputs[at].kind);
             self.watches.insert(OutputId(at as u16), Watch::new(reading));
             let outlet = &mut self.world.outlets[at];
+            if outlet.stored.is_some() {
+                self.vaults.insert(OutputId(at as u16), Vault::default());
+            }
             if !CALM.contains(&outlet.name.as_str()) {
                 let random = Random::new(self.random.next());
                 outlet.set_weather(Weather { random, buffer_max: self.random.between(1, 65_536) as usize });
@@ -144,8 +220,18 @@ impl Storm {
         }
     }
 
+    fn has_disks(&self) -> bool {
+        !self.vaults.is_empty()
+    }
+
     fn step(&mut self) -> Result<(), String> {
         match self.random.below(100) {
+            0..=3 if self.has_disks() => self.disk(),
+            4..=5 if self.has_disks() => {
+                let end = Outage::by_chance(&mut self.random);
+                self.check()?;
+                self.crash(end)?;
+            }
             0..=29 => self.datagrams()?,
             30..=44 => self.connections()?,
             45..=49 => self.frames()?,
@@ -153,26 +239,42 @@ impl Storm {
             58..=60 => self.reload()?,
             61 => self.member(),
             62..=64 => {
-                let ns = self.random.below(7200) * 1000 * MS_NS;
-                self.world.step_wall(self.random.chance(50), ns);
+                let (s, back) = (self.random.below(7200), self.random.chance(50));
+                self.story.tell(format!("the wall clock steps {} {s} s", if back { "back" } else { "on" }));
+                self.world.step_wall(back, s * 1000 * MS_NS);
             }
             65..=76 => self.world.turn()?,
-            77..=86 => {
-                let ns = self.random.between(1, 12_000) * MS_NS;
-                self.world.sleep(ns);
-                self.world.turn()?;
-            }
+            77..=86 => self.sleep()?,
             87..=98 => {
-                let ns = self.random.between(1, 15_000) * MS_NS;
-                self.world.advance(ns)?;
+                let ms = self.random.between(1, 15_000);
+                self.advance(ms)?;
             }
-            _ => self.world.advance(60_000 * MS_NS)?,
+            _ => self.advance(60_000)?,
         }
         if self.random.chance(50) { self.world.turn() } else { Ok(()) }
     }
 
+    fn advance(&mut self, ms: u64) -> Result<(), String> {
+        self.story.tell(format!("{ms} ms pass"));
+        self.world.advance(ms * MS_NS)
+    }
+
+    /// The machine does other things for a while; now and then for hours.
+    fn sleep(&mut self) -> Result<(), String> {
+        let ms = if self.random.chance(10) {
+            self.random.between(1_000_000, 20_000_000)
+        } else {
+            self.random.between(1, 12_000)
+        };
+        self.story.tell(format!("nobody does anything for {ms} ms"));
+        self.world.sleep(ms * MS_NS);
+        self.world.turn()
+    }
+
     fn datagrams(&mut self) -> Result<(), String> {
-        for _ in 0..self.random.between(1, 40) {
+        let packets = self.random.between(1, 40);
+        self.story.tell(format!("{packets} datagrams"));
+        for _ in 0..packets {
             let packet = self.traffic.packet();
             self.world.datagram("a", &packet)?;
         }
@@ -186,10 +288,12 @@ impl Storm {
             self.world.source(source).is_some_and(|known| known.connections().any(|open| *open == name));
         if open && self.random.chance(25) {
             let end = *self.random.pick(&[End::Orderly, End::Broken]);
+            self.story.tell(format!("connection {name} to `{source}` ends: {end:?}"));
             self.world.source(source).ok_or("the source was just there")?.end(&name, end);
             return Ok(());
         }
         let lines = self.traffic.lines();
+        self.story.tell(format!("{} bytes to `{source}` on {name}", lines.len()));
         let mut rest = &lines[..];
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(self.random.between(1, rest.len() as u64) as usize);
@@ -231,16 +335,22 @@ impl Storm {
             return Ok(());
         }
         // Not every endpoint can do everything; what it cannot do is nothing.
-        let _cannot = match self.random.below(10) {
-            0..=2 => outlet.set_state(State::Down, now),
-            3 => outlet.set_state(State::Hang, now),
-            4..=6 => outlet.set_state(State::Up, now),
-            7..=8 => outlet.cut(self.random.below(5000), now),
+        let what = match self.random.below(10) {
+            0..=2 => outlet.set_state(State::Down, now).map(|()| "down".to_owned()),
+            3 => outlet.set_state(State::Hang, now).map(|()| "hanging".to_owned()),
+            4..=6 => outlet.set_state(State::Up, now).map(|()| "up".to_owned()),
+            7..=8 => {
+                let after = self.random.below(5000);
+                outlet.cut(after, now).map(|()| format!("cut after {after} bytes"))
+            }
             _ => {
                 outlet.close_by_peer(now);
-                Ok(())
+                Ok("closed by its peer".to_owned())
             }
         };
+        if let Ok(what) = what {
+            self.story.tell(format!("the endpoint of `{}` is {what}", outlet.name));
+        }
         Ok(())
     }
 
@@ -253,6 +363,7 @@ impl Storm {
 
     fn reload(&mut self) -> Result<(), String> {
         let plan = pipeline::plan(&mut self.random);
+        self.story.tell("reload".to_owned());
         self.world.reload(&plan)?;
         self.rain();
         Ok(())
@@ -262,9 +373,11 @@ impl Storm {
         if let Some(broken) = self.world.broken_sums().into_iter().next() {
             return Err(broken);
         }
-        for (output, block) in self.world.given.iter_mut().flat_map(|given| given.drain(..)) {
-            if let Some(watch) = self.watches.get_mut(&output) {
-                watch.gave(&block);
+        for Given { output, block, place } in self.world.given.iter_mut().flat_map(|given| given.drain(..)) {
+            let Some(watch) = self.watches.get_mut(&output) else { continue };
+            let units = watch.gave(&block);
+            if let (Some((at, kept)), Some(vault)) = (place, self.vaults.get_mut(&output)) {
+                vault.gave(at, kept, &block, units);
             }
         }
         for (output, watch) in &mut self.watches {
@@ -272,6 +385,9 @@ impl Storm {
             watch.look(outlet).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
             if outlet.torn() > 0 {
                 return Err(format!("output `{}`: a rotation tore a line", outlet.name));
+            }
+            if let Some(vault) = self.vaults.get_mut(output) {
+                vault.look(outlet).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
             }
         }
         self.check_accounts()
@@ -288,17 +404,28 @@ impl Storm {
         Ok(())
     }
 
+    fn restart_if_dead(&mut self) -> Result<(), String> {
+        while self.world.is_dead() {
+            self.crash(self.end_of_next)?;
+            self.check()?;
+        }
+        Ok(())
+    }
+
     /// The weather clears, everything drains, the daemon stops.
     fn end(&mut self) -> Result<(), String> {
         let now = self.world.now;
         for outlet in &mut self.world.outlets {
             outlet.set_state(State::Up, now)?;
+            if let Some(stored) = &outlet.stored {
+                stored.disk.set_faults(Faults::default());
+            }
         }
         self.world.advance(90_000 * MS_NS)?;
         self.check()?;
         let now = self.world.now;
         for outlet in &mut self.world.outlets {
-            let age_ns = outlet.queue.oldest_ns().map_or(0, |made_ns| now.mono_ns - made_ns);
+            let age_ns = outlet.queue.oldest_ns().map_or(0, |made_ns| now.mono_ns.saturating_sub(made_ns));
             if age_ns > 60_000 * MS_NS {
                 let waiting = outlet.waiting();
                 return Err(format!("output `{}` does not drain: {waiting} copies wait", outlet.name));
@@ -309,6 +436,7 @@ impl Storm {
         if let Some(outlet) = self.world.outlets.iter().find(|outlet| outlet.waiting() > 0) {
             return Err(format!("output `{}` still waits after the stop", outlet.name));
         }
+        self.nothing_comes_back()?;
         for name in CALM {
             let at = self.world.outlet_at(name).ok_or("the calm outputs are in every plan")?;
             let watch = &self.watches[&OutputId(at as u16)];
@@ -328,6 +456,7 @@ impl Storm {
             delivered: sums().map(|sum| sum.delivered).sum(),
             shed: sums().map(|sum| sum.shed).sum(),
             resent: self.world.outlets.iter().map(resent).sum(),
+            tally: self.tally,
             digest: self.world.digest(),
         }
     }

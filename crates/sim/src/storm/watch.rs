@@ -5,6 +5,7 @@
 //! twice, which only a stream sender may do, and only if it counted it as resent.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::{Block, BlockForm};
@@ -27,8 +28,21 @@ pub(super) struct Watch {
     twice: u64,
     /// A unit was given that is not one copy: a packet of several lines.
     several_copies: bool,
-    /// Sums of the counters that are followed, by point.
-    sums: BTreeMap<String, f64>,
+    /// Sums of the counters that are followed: of the points that were given, that arrived, and that are lost.
+    sums: BTreeMap<String, Sums>,
+    /// Points of followed counters that have not arrived, by number.
+    pending: BTreeMap<u64, (String, f64)>,
+}
+
+/// What became of one followed counter.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    given: f64,
+    arrived: f64,
+    /// Given, and lost with the process or the machine.
+    lost: f64,
+    /// Sent, and never given, because the process died before its window ended.
+    forgotten: f64,
 }
 
 impl Watch {
@@ -42,11 +56,13 @@ impl Watch {
             twice: 0,
             several_copies: false,
             sums: BTreeMap::new(),
+            pending: BTreeMap::new(),
         }
     }
 
-    /// A block was given to the output.
-    pub(super) fn gave(&mut self, block: &Block) {
+    /// A block was given to the output. Returns the numbers of its units.
+    pub(super) fn gave(&mut self, block: &Block) -> Range<u64> {
+        let first = self.numbered;
         let mut units = VecDeque::new();
         let mut cutter = Cutter::new(self.reading);
         match &block.form {
@@ -64,8 +80,30 @@ impl Watch {
         }
         self.several_copies |= units.len() as u64 != u64::from(block.copies);
         for unit in units {
+            if let Some((name, value)) = followed(&unit) {
+                self.sums.entry(name.clone()).or_default().given += value;
+                self.pending.insert(self.numbered, (name, value));
+            }
             self.given.entry(unit.bytes()).or_default().push(self.numbered);
             self.numbered += 1;
+        }
+        first..self.numbered
+    }
+
+    /// The process has died, and the next one has found these units on disk: they may arrive again, in order, and what
+    /// else has not arrived never will.
+    pub(super) fn restart(&mut self, found: &[Range<u64>], sent: &BTreeMap<String, u64>) {
+        (self.arrived, self.twice) = (0, 0);
+        if let Some(first) = found.first() {
+            self.next = first.start;
+        }
+        let there = |number: &u64| found.iter().any(|range| range.contains(number));
+        for (name, value) in self.pending.extract_if(.., |number, _| !there(number)).map(|(_, point)| point) {
+            self.sums.entry(name).or_default().lost += value;
+        }
+        for (name, sent) in sent {
+            let sums = self.sums.entry(name.clone()).or_default();
+            sums.forgotten = *sent as f64 - sums.given;
         }
     }
 
@@ -83,7 +121,9 @@ impl Watch {
                 Some(number) => {
                     self.next = number + 1;
                     self.arrived += 1;
-                    self.add_up(&arrival.what);
+                    if let Some((name, value)) = self.pending.remove(number) {
+                        self.sums.entry(name).or_default().arrived += value;
+                    }
                 }
                 None => self.twice += 1,
             }
@@ -91,32 +131,31 @@ impl Watch {
         Ok(())
     }
 
-    fn add_up(&mut self, arrived: &Arrived) {
-        if let Arrived::Point { name, value, .. } = arrived
-            && let Some(name) = name.strip_prefix("stats_counts.ledger.")
-        {
-            *self.sums.entry(format!("ledger.{name}")).or_default() += value.parse().unwrap_or(f64::NAN);
-        }
-    }
-
     /// Whether each unit is a copy in the account: packets over TCP, and those that are packed, may have several lines.
     fn unit_is_copy(&self, outlet: &Outlet) -> bool {
         !self.several_copies && !matches!((self.reading, &outlet.link), (Reading::Lines, Link::Stream(..)))
     }
 
-    /// Whether the followed counters have arrived to the last unit.
+    /// Whether the followed counters have arrived to the last unit, but for what died with a process.
     ///
     /// # Errors
     /// The first counter that has not.
     pub(super) fn check_ledger(&self, ledger: &BTreeMap<String, u64>) -> Result<(), String> {
         for (name, sent) in ledger {
-            let got = self.sums.get(name).copied().unwrap_or(0.0);
-            if got != *sent as f64 {
-                return Err(format!("counter `{name}` was sent {sent}, and its points add up to {got}"));
+            let sums = self.sums.get(name).copied().unwrap_or_default();
+            if sums.arrived + sums.lost + sums.forgotten != *sent as f64 {
+                return Err(format!("counter `{name}` was sent {sent}, and its points add up to {sums:?}"));
             }
         }
         Ok(())
     }
+}
+
+/// The name of a followed counter and the value of its point.
+fn followed(unit: &Arrived) -> Option<(String, f64)> {
+    let Arrived::Point { name, value, .. } = unit else { return None };
+    let name = name.strip_prefix("stats_counts.ledger.")?;
+    Some((format!("ledger.{name}"), value.parse().unwrap_or(f64::NAN)))
 }
 
 /// Holds what arrived against one account: that of one output, or of several that had one name over reloads.

@@ -97,6 +97,16 @@ impl Cutter {
         self.tail.drain(..used);
     }
 
+    /// True in the middle of a line or frame.
+    pub(crate) fn in_line(&self) -> bool {
+        !self.tail.is_empty()
+    }
+
+    /// Throws away what is not finished, and counts nothing.
+    pub(crate) fn forget(&mut self) {
+        self.tail.clear();
+    }
+
     /// The connection ended.
     pub(crate) fn end(&mut self) {
         self.torn += u64::from(!self.tail.is_empty());

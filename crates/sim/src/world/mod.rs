@@ -12,18 +12,21 @@ pub(crate) mod canary;
 pub(crate) mod outlet;
 pub(crate) mod peer;
 pub(crate) mod source;
+pub(crate) mod stored;
 
 use std::sync::Arc;
 
-use config::plan::Plan;
-use deliver::queue::{Block, Queue};
+use config::plan::{OutputPlan, Plan};
+use deliver::disk_queue::{DiskQueuePlan, Position};
+use deliver::queue::Block;
 use model::{Kind, Now, Outcome, OutputId, OutputSum, SECOND_NS, Shed, SourceId, SourceSum, Span};
 use pipeline::{Accounts, Exchange, Routed, SeriesRow, Shard, laid_over};
 
 use self::canary::Canary;
 use self::outlet::Outlet;
 use self::source::{End, Source, Way};
-use crate::random::Digest;
+use self::stored::Stored;
+use crate::random::{Digest, Random};
 
 /// Wall clock at the start: 2001-09-10T00:00:00Z, a multiple of every window that divides a day.
 pub(crate) const START_S: u64 = 1_000_080_000;
@@ -49,12 +52,54 @@ pub(crate) struct Knobs {
     /// Bound of the exchange between connections and shard.
     pub(crate) exchange_bytes_max: usize,
     pub(crate) canary: Option<Canary>,
+    pub(crate) disks: Disks,
 }
 
 impl Knobs {
     pub(crate) fn new(seed: u64) -> Knobs {
-        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None }
+        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, disks: Disks::Nowhere }
     }
+}
+
+/// Which queues are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disks {
+    /// None.
+    Nowhere,
+    /// All of them.
+    Everywhere,
+    /// By chance, except for those that are named: these are.
+    Mostly(&'static [&'static str]),
+}
+
+impl Disks {
+    /// The disk under the queue of an output.
+    fn of(self, output: &OutputPlan, seed: u64) -> Option<Stored> {
+        let mut random = Random::new(seed);
+        let plan = DiskQueuePlan {
+            limits: output.queue,
+            segment_bytes: random.between(500, 20_000),
+            sync_window_ms: random.between(1, 20),
+            cursor_window_ms: random.between(20, 1000),
+            quarantine_bytes_max: random.between(0, 100_000),
+        };
+        let sync_ns = *random.pick(&[(0, 0), (0, 20_000_000), (1_000_000, 5_000_000_000)]);
+        let on_disk = match self {
+            Disks::Nowhere => false,
+            Disks::Everywhere => true,
+            Disks::Mostly(always) => random.chance(60) || always.contains(&output.name.as_str()),
+        };
+        on_disk.then(|| Stored::new(plan, sync_ns, random.next()))
+    }
+}
+
+/// A block that was given to an output.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) output: OutputId,
+    pub(crate) block: Block,
+    /// Where a disk was asked to put it, and whether it did.
+    pub(crate) place: Option<(Position, bool)>,
 }
 
 /// See the module's header.
@@ -65,7 +110,7 @@ pub(crate) struct World {
     pub(crate) sources: Vec<Source>,
     pub(crate) outlets: Vec<Outlet>,
     /// Copies of all blocks that were appended, when somebody wants them.
-    pub(crate) given: Option<Vec<(OutputId, Block)>>,
+    pub(crate) given: Option<Vec<Given>>,
     pub(crate) stopped: bool,
     accounts: Accounts,
     shard: Shard,
@@ -121,11 +166,13 @@ impl World {
         }
         for (at, plan) in self.plan.outputs.iter().enumerate() {
             match self.outlets.get_mut(at) {
-                Some(outlet) => outlet.queue.set_limits(plan.queue),
+                Some(outlet) => outlet.set_limits(plan.queue),
                 None => {
                     let account = self.accounts.output(OutputId(at as u16));
                     let seed = self.knobs.seed ^ at as u64;
-                    self.outlets.push(Outlet::new(plan, account, seed, self.knobs.canary));
+                    let stored = self.knobs.disks.of(plan, seed);
+                    let knobs = (seed, self.knobs.canary);
+                    self.outlets.push(Outlet::new(plan, account, stored, knobs, self.now));
                 }
             }
         }
@@ -147,6 +194,40 @@ impl World {
         self.append_blocks();
         self.due_ns = 0;
         Ok(())
+    }
+
+    /// A new process after one that died: what was in memory is gone, the endpoints and the disks are not. The caller
+    /// has decided what is on the disks (`Stored::die`). The plan stays as it was, outputs that are gone included: what
+    /// they left on disk is still delivered.
+    pub(crate) fn restart(&mut self, power: bool) {
+        self.abandon();
+        if power {
+            self.now.mono_ns = START_MONO_NS;
+        }
+        self.accounts = Accounts::default().carried_to(&self.plan);
+        self.shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
+        self.routed = Routed::default();
+        (self.due_ns, self.lines_due_ns) = (0, u64::MAX);
+        self.sources.clear();
+        for (at, outlet) in self.outlets.iter_mut().enumerate() {
+            let account = self.accounts.output(OutputId(at as u16));
+            let seed = self.knobs.seed ^ at as u64;
+            outlet.restart(&self.plan.outputs[at], account, seed, self.now);
+        }
+        self.wire();
+    }
+
+    /// True when the process has died in a call to a disk. What it does from there on never leaves a trace there.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.outlets.iter().filter_map(|outlet| outlet.stored.as_ref()).any(|stored| stored.disk.is_dead())
+    }
+
+    /// Settles what is in no queue yet, because nobody will.
+    fn abandon(&mut self) {
+        let mut left = Vec::new();
+        self.exchange.take_all(&mut left);
+        left.into_iter().for_each(|batch| batch.receipt.settle(Outcome::Filtered));
+        self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Filtered));
     }
 
     /// The source of this name.
@@ -258,17 +339,18 @@ impl World {
     fn turn_senders(&mut self) -> Result<u64, String> {
         let mut wake_ns = u64::MAX;
         for outlet in &mut self.outlets {
-            wake_ns = wake_ns.min(outlet.drive(self.now)?);
+            wake_ns = wake_ns.min(outlet.drive(self.now)?).min(outlet.sync(self.now)?);
         }
         Ok(wake_ns)
     }
 
     fn append_blocks(&mut self) {
         for (output, block) in self.routed.blocks.drain(..) {
-            if let Some(given) = &mut self.given {
-                given.push((output, block.clone()));
+            let copy = self.given.is_some().then(|| block.clone());
+            let place = self.outlets[output.index()].append(block, self.now);
+            if let (Some(given), Some(block)) = (&mut self.given, copy) {
+                given.push(Given { output, block, place });
             }
-            self.outlets[output.index()].append(block, self.now);
         }
     }
 
@@ -309,7 +391,7 @@ impl World {
         let mut hurried = 0;
         loop {
             let wake_ns = self.settle()?;
-            if self.now.mono_ns >= end_ns {
+            if self.now.mono_ns >= end_ns || self.is_dead() {
                 return Ok(());
             }
             hurried = if wake_ns <= self.now.mono_ns { hurried + 1 } else { 0 };
@@ -414,12 +496,15 @@ impl World {
         self.shard.delete(kind, name.as_bytes())
     }
 
-    /// Fingerprint of everything that has arrived anywhere.
+    /// Fingerprint of everything that has arrived anywhere, and of every disk.
     pub(crate) fn digest(&self) -> u64 {
         let mut all = Digest::default();
         for outlet in &self.outlets {
             all.add(outlet.name.as_bytes());
             all.add(&outlet.digest().number().to_le_bytes());
+            if let Some(stored) = &outlet.stored {
+                all.add(&stored.digest().number().to_le_bytes());
+            }
         }
         all.number()
     }
@@ -428,9 +513,6 @@ impl World {
 impl Drop for World {
     /// A simulation may end anywhere; receipts must not.
     fn drop(&mut self) {
-        let mut left = Vec::new();
-        self.exchange.take_all(&mut left);
-        left.into_iter().for_each(|batch| batch.receipt.settle(model::Outcome::Filtered));
-        self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Filtered));
+        self.abandon();
     }
 }

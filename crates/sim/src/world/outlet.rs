@@ -10,9 +10,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{OutputKind, OutputPlan, PacketsPlan};
 use deliver::datagram::{DatagramAction, DatagramSender};
+use deliver::disk_queue::Position;
+use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::file::{FileAction, FileSender};
-use deliver::plan::FilePlan;
-use deliver::queue::{Appended, Block, MemoryQueue, Queue};
+use deliver::plan::{FilePlan, QueueLimits};
+use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
 use model::{Now, OutputAccount, Shed};
@@ -20,6 +22,7 @@ use model::{Now, OutputAccount, Shed};
 use super::arrivals::{Arrival, Arrived, Reading};
 use super::canary::Canary;
 use super::peer::{Connecting, DatagramPeer, Disk, State, StreamPeer, Weather, Writing};
+use super::stored::Stored;
 use crate::random::Digest;
 
 /// Packets of one send, as in the daemon.
@@ -34,7 +37,9 @@ const ANSWERS_MAX: usize = 1_000_000;
 pub(crate) struct Outlet {
     pub(crate) name: String,
     pub(crate) account: Arc<OutputAccount>,
-    pub(crate) queue: MemoryQueue,
+    pub(crate) queue: OutputQueue<FaultyDisk>,
+    /// The disk under the queue, if it is on one.
+    pub(crate) stored: Option<Stored>,
     pub(crate) link: Link,
     pub(crate) mailbox: Vec<Arrival>,
     /// Arrivals that are forgotten next.
@@ -58,8 +63,9 @@ impl Outlet {
     pub(crate) fn new(
         plan: &OutputPlan,
         account: &Arc<OutputAccount>,
-        seed: u64,
-        canary: Option<Canary>,
+        stored: Option<Stored>,
+        (seed, canary): (u64, Option<Canary>),
+        now: Now,
     ) -> Outlet {
         let reading = Reading::of(&plan.kind);
         let account = Arc::clone(account);
@@ -83,11 +89,11 @@ impl Outlet {
                 Disk::new(reading),
             ),
         };
-        let queue = MemoryQueue::new(plan.queue, Arc::clone(&account));
-        Outlet {
+        let mut outlet = Outlet {
             name: plan.name.clone(),
+            queue: OutputQueue::Memory(MemoryQueue::new(plan.queue, Arc::clone(&account))),
             account,
-            queue,
+            stored,
             link,
             mailbox: Vec::new(),
             marked: 0,
@@ -95,13 +101,59 @@ impl Outlet {
             canary,
             held_back: None,
             file_plan,
+        };
+        outlet.open(now);
+        outlet
+    }
+
+    /// Opens the queue that is on disk. A process that dies in that is followed by the next one.
+    fn open(&mut self, now: Now) {
+        let Some(stored) = &mut self.stored else { return };
+        let queue = stored.open(&self.account, now).or_else(|_died| {
+            stored.die(false);
+            stored.open(&self.account, now)
+        });
+        if let Ok(queue) = queue {
+            self.queue = OutputQueue::Disk(Box::new(queue));
         }
+    }
+
+    /// A new process takes over from one that died: the endpoint and what is on disk are still there, the connection and
+    /// what was in memory are not.
+    pub(crate) fn restart(&mut self, plan: &OutputPlan, account: &Arc<OutputAccount>, seed: u64, now: Now) {
+        let fresh = Outlet::new(plan, account, self.stored.take(), (seed, self.canary), now);
+        let Outlet { link, mailbox, marked, digest, .. } = std::mem::replace(self, fresh);
+        (self.mailbox, self.marked, self.digest) = (mailbox, marked, digest);
+        match (&mut self.link, link) {
+            (Link::Stream(_, peer), Link::Stream(_, mut old)) => {
+                old.end();
+                *peer = old;
+            }
+            (Link::Datagram(_, peer), Link::Datagram(_, mut old)) => {
+                old.restart();
+                *peer = old;
+            }
+            (Link::File(_, disk), Link::File(_, mut old)) => {
+                old.restart();
+                *disk = old;
+            }
+            _ => {}
+        }
+        self.collect();
     }
 
     /// As the daemon's: true when a batch of so much would be taken without losing anything.
     pub(crate) fn takes(&self, bytes: u64, records: u64) -> bool {
         let nothing_waits = self.account.copies_waiting() == 0;
         nothing_waits || self.queue.has_room(bytes, records)
+    }
+
+    /// Other bounds, as after a reload.
+    pub(crate) fn set_limits(&mut self, limits: QueueLimits) {
+        self.queue.set_limits(limits);
+        if let Some(stored) = &mut self.stored {
+            stored.set_limits(limits);
+        }
     }
 
     /// Small mishaps from now on.
@@ -113,33 +165,50 @@ impl Outlet {
         }
     }
 
-    /// Appends a block as the daemon does: the shard cannot wait, so what finds a full queue is shed and counted.
-    pub(crate) fn append(&mut self, mut block: Block, now: Now) {
+    /// Appends a block as the daemon does: the shard cannot wait, so what finds a full queue is shed and counted. Returns
+    /// where a disk was asked to put it, and whether it did.
+    pub(crate) fn append(&mut self, mut block: Block, now: Now) -> Option<(Position, bool)> {
         let mut late = None;
         if let Some(canary) = self.canary {
             canary.before_append(&mut block);
             late = self.held_back.take();
             if late.is_none() && canary.holds_back(&block) {
                 self.held_back = Some(block);
-                return;
+                return None;
             }
         }
-        self.append_now(block, now);
+        let place = self.queue.accepted_up_to();
+        let kept = self.append_now(block, now);
         if let Some(late) = late {
             self.append_now(late, now);
         }
+        self.stored.is_some().then_some((place, kept))
     }
 
-    fn append_now(&mut self, block: Block, now: Now) {
+    fn append_now(&mut self, block: Block, now: Now) -> bool {
         let copies = u64::from(block.copies);
         match self.queue.append(block, now) {
-            Appended::Kept => {}
+            Appended::Kept => return true,
             Appended::Full(block) => self.queue.shed(block, Shed::QueueFull),
             Appended::Shed => {
                 if let Some(canary) = self.canary {
                     canary.after_shed(&self.account, copies);
                 }
             }
+        }
+        false
+    }
+
+    /// Lets the thread that syncs do what it can now. Returns when it wants to be asked again (monotonic nanoseconds).
+    ///
+    /// # Errors
+    /// When it never comes to rest.
+    pub(crate) fn sync(&mut self, now: Now) -> Result<u64, String> {
+        match (&mut self.stored, self.queue.on_disk()) {
+            (Some(stored), Some(queue)) => {
+                stored.sync(queue, now).map_err(|why| format!("output `{}`: {why}", self.name))
+            }
+            _ => Ok(u64::MAX),
         }
     }
 
@@ -278,6 +347,9 @@ impl Outlet {
             Link::Datagram(sender, _) => sender.finish_stop(&mut self.queue, now),
             Link::File(sender, _) => sender.finish_stop(&mut self.queue, now),
         }
+        if let (Some(stored), Some(queue)) = (&mut self.stored, self.queue.on_disk()) {
+            stored.last_sync(queue);
+        }
     }
 
     /// Lines that a rotation tore.
@@ -314,7 +386,7 @@ fn break_connection(sender: &mut StreamSender, peer: &mut StreamPeer, why: Close
 fn drive_stream(
     sender: &mut StreamSender,
     peer: &mut StreamPeer,
-    queue: &mut MemoryQueue,
+    queue: &mut OutputQueue<FaultyDisk>,
     canary: Option<Canary>,
     now: Now,
 ) -> Option<u64> {
@@ -350,7 +422,7 @@ fn drive_stream(
 fn drive_datagrams(
     sender: &mut DatagramSender,
     peer: &mut DatagramPeer,
-    queue: &mut MemoryQueue,
+    queue: &mut OutputQueue<FaultyDisk>,
     now: Now,
 ) -> Option<u64> {
     for _ in 0..ANSWERS_MAX {
@@ -380,14 +452,14 @@ fn drive_datagrams(
 fn drive_file(
     sender: &mut FileSender,
     disk: &mut Disk,
-    queue: &mut MemoryQueue,
+    queue: &mut OutputQueue<FaultyDisk>,
     files_max: u32,
     now: Now,
 ) -> Option<u64> {
     for _ in 0..ANSWERS_MAX {
         match sender.poll(queue, now) {
             FileAction::Open => match disk.open() {
-                Some(size) => sender.on_opened(size, now),
+                Some((size, whole)) => sender.on_opened(size, whole, now),
                 None => sender.on_error(now),
             },
             FileAction::Write(bytes) => match disk.append(bytes) {

@@ -206,6 +206,11 @@ impl DatagramPeer {
         }
     }
 
+    /// Another process sends: what is known of the last one's packets is gone with its socket.
+    pub(crate) fn restart(&mut self) {
+        (self.refusal, self.lost) = (false, 0);
+    }
+
     /// The error that is pending on the socket, if any.
     pub(crate) fn take_refusal(&mut self) -> Option<SendError> {
         std::mem::take(&mut self.refusal).then_some(SendError::Refused)
@@ -242,6 +247,8 @@ impl DatagramPeer {
 pub(crate) struct Disk {
     pub(crate) full: bool,
     pub(crate) weather: Option<Weather>,
+    /// The last line has no end, and who began it is gone.
+    torn_tail: bool,
     sizes: BTreeMap<u32, u64>,
     cutter: Cutter,
     pub(crate) arrived: VecDeque<Arrived>,
@@ -252,15 +259,22 @@ impl Disk {
         Disk {
             full: false,
             weather: None,
+            torn_tail: false,
             sizes: BTreeMap::new(),
             cutter: Cutter::new(reading),
             arrived: VecDeque::new(),
         }
     }
 
-    /// Size of the file, which is made when it is not there; none when the disk fails.
-    pub(crate) fn open(&mut self) -> Option<u64> {
-        (!self.full).then(|| *self.sizes.entry(0).or_default())
+    /// The process that wrote here is gone, perhaps in the middle of a line.
+    pub(crate) fn restart(&mut self) {
+        self.torn_tail |= self.cutter.in_line();
+    }
+
+    /// Size of the file, which is made when it is not there, and whether its last line has an end; none when the disk
+    /// fails.
+    pub(crate) fn open(&mut self) -> Option<(u64, bool)> {
+        (!self.full).then(|| (*self.sizes.entry(0).or_default(), !self.cutter.in_line()))
     }
 
     /// Bytes written; none when the disk fails.
@@ -278,7 +292,16 @@ impl Disk {
             None => bytes.len(),
         };
         *self.sizes.entry(0).or_default() += len as u64;
-        self.cutter.push(&bytes[..len], &mut self.arrived);
+        let mut line = &bytes[..len];
+        if self.torn_tail
+            && let Some(rest) = line.strip_prefix(b"\n")
+        {
+            // What a dead process left unfinished is a line of its own, which nobody misses.
+            self.cutter.forget();
+            line = rest;
+        }
+        self.torn_tail &= len == 0;
+        self.cutter.push(line, &mut self.arrived);
         Some(len)
     }
 

@@ -121,6 +121,10 @@ fn shed(reason: Shed) -> &'static str {
         Shed::DiskFailed => {
             "Of queues on disk, which are not in this version; should it appear, it is a bug of ours to report."
         }
+        Shed::Dropped => {
+            "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
+             `staunch queue export` can keep a copy first ([queues.md](queues.md))."
+        }
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."

@@ -28,7 +28,7 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::SECOND_NS;
+use model::{Now, SECOND_NS};
 use pipeline::{Accounts, Complaint, Exchange, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
@@ -153,7 +153,9 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     take_up_accounts(&handed, &accounts);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
     handover::take_up(&plan, &mut shard, now);
-    handed.labels.iter().for_each(|(name, label_s)| shard.resume_after(name, *label_s, now));
+    for (name, bytes) in &handed.states {
+        take_up_state(&mut shard, name, bytes, now)?;
+    }
     let outlets = outlets(&plan, &accounts);
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
@@ -236,6 +238,23 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
         let _answer = shared.shard.call(Worker::thaw);
     }
     Ok(Running { shared, listeners, outputs, checks, stop, ports, control, worker })
+}
+
+/// Goes on with an aggregation of another process.
+fn take_up_state(shard: &mut Shard, name: &str, bytes: &[u8], now: Now) -> anyhow::Result<()> {
+    match shard.import(name, bytes, None, now) {
+        // It was asked for, so there is one.
+        None => Ok(()),
+        Some(Ok(restored)) => {
+            tracing::debug!("aggregation `{name}` goes on: {restored:?}");
+            Ok(())
+        }
+        Some(Err(why)) => anyhow::bail!(
+            "cannot take over aggregation `{name}`: {}; the running process goes on; stop it, then start without \
+             `--take-over`",
+            why.why()
+        ),
+    }
 }
 
 /// Goes on with the accounts of another process, by the names that both have.

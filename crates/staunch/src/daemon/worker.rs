@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use model::{Now, SampleBatch, SourceAccount, SourceId};
-use pipeline::{Complaint, Exchange, Intake, Routed, Shard};
+use pipeline::{Complaint, Exchange, Intake, Routed, SavedState, Shard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
@@ -210,11 +210,22 @@ pub struct KeyFlushReport {
     pub at: Now,
 }
 
+/// What another process goes on with.
+#[derive(Debug)]
+pub struct PassedOn {
+    /// Datagram sockets, by source and place.
+    pub sockets: Vec<(SourceId, Listen)>,
+    /// Names of aggregations.
+    pub transforms: Vec<String>,
+    /// A number that nobody outside knows, for their state.
+    pub state_id: u64,
+}
+
 /// What another process needs of the shard's thread to go on.
 #[derive(Debug)]
 pub struct HandedOver {
-    /// The last label of each aggregation whose windows hang on the wall clock.
-    pub labels: Vec<(String, u64)>,
+    /// The state of each aggregation.
+    pub states: Vec<SavedState>,
     /// What was counted of the kernel's drops, by socket.
     pub drops: Vec<(SourceId, Listen, Drops)>,
 }
@@ -486,30 +497,29 @@ impl Worker {
         self.blocked_until_ns = 0;
     }
 
-    /// Brings everything into a state that another process can go on with, and freezes. Sockets that are not `passed` on
-    /// are emptied; what waits at the others is left to whoever reads them next.
-    pub fn hand_over(&mut self, passed: &[(SourceId, Listen)]) -> HandedOver {
+    /// Brings everything into a state that another process can go on with, and freezes. Sockets and aggregations that are
+    /// not `passed` on are emptied; what waits at the other sockets is left to whoever reads them next.
+    pub fn hand_over(&mut self, passed: &PassedOn) -> HandedOver {
         let is_passed = |socket: &DatagramSocket| {
-            passed.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
+            passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
         };
-        let (kept, mut left): (Vec<_>, Vec<_>) =
+        let (kept, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
-        std::mem::swap(&mut self.sockets, &mut left);
+        self.sockets = left;
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
         while self.receive() > 0 && Clock::mono_ns() < until_ns {}
         self.sockets.extend(kept);
         let now = Clock::now();
         self.take_all(now);
         self.count_drops();
-        self.shard.stop(now, &mut self.routed);
+        self.shard.flush_others(&passed.transforms, now, &mut self.routed);
+        let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
+        states.retain(|state| passed.transforms.contains(&state.name));
         self.deliver(now);
         self.freeze();
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
-        HandedOver {
-            labels: self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect(),
-            drops: drops.collect(),
-        }
+        HandedOver { drops: drops.collect(), states }
     }
 
     /// Takes a new plan: aggregations keep their state.

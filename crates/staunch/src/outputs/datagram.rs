@@ -371,7 +371,13 @@ mod tests {
         fn append(&self, packet: &[u8]) {
             let now = Clock::now();
             let form = BlockForm::Packets(Arc::new(vec![Span::new(0, packet.len())]));
-            let block = Block { bytes: Arc::new(packet.to_vec()), copies: 1, form, at_ns: now.mono_ns };
+            let block = Block {
+                bytes: Arc::new(packet.to_vec()),
+                copies: 1,
+                form,
+                at_ns: now.mono_ns,
+                partition: None,
+            };
             self.outlet.append(block, now);
         }
 

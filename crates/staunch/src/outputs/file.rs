@@ -3,7 +3,7 @@
 //! Not here: what to write and when to rotate (`deliver::file`).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,9 +73,9 @@ fn step(
     let now = Clock::now();
     let action = sender.poll(&mut *outlet.queue(), now);
     let done = match action {
-        FileAction::Open => open_place(place).map(|(opened, size)| {
+        FileAction::Open => open_place(place).map(|(opened, size, ended)| {
             *open = Some(opened);
-            sender.on_opened(size, Clock::now());
+            sender.on_opened(size, ended, Clock::now());
         }),
         FileAction::Write(bytes) => match open {
             Some(open) => open.append(bytes).map(|written| sender.on_written(written, Clock::now())),
@@ -125,19 +125,34 @@ fn unless_closed(done: io::Result<()>, bytes: usize) -> io::Result<usize> {
     }
 }
 
-fn open_place(place: &Place) -> io::Result<(Open, u64)> {
+/// With its size, and whether its last line has an end.
+fn open_place(place: &Place) -> io::Result<(Open, u64, bool)> {
     match place {
-        Place::Stdout => Ok((Open::Stdout, 0)),
-        Place::Stderr => Ok((Open::Stderr, 0)),
+        Place::Stdout => Ok((Open::Stdout, 0, true)),
+        Place::Stderr => Ok((Open::Stderr, 0, true)),
         Place::File(path) => {
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder)?;
             }
             let file = OpenOptions::new().append(true).create(true).open(path)?;
-            let size = file.metadata()?.len();
-            Ok((Open::File(file), size))
+            let found = file.metadata()?;
+            // What cannot be read, or is no file at all, is taken as it is.
+            let ended = !found.is_file() || ends_with_newline(path).unwrap_or(true);
+            Ok((Open::File(file), found.len(), ended))
         }
     }
+}
+
+/// True for an empty file, too.
+fn ends_with_newline(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 fn numbered(path: &Path, number: u32) -> PathBuf {

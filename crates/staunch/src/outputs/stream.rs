@@ -368,7 +368,10 @@ mod tests {
         let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
         let now = Clock::now();
         let line = Arc::new(b"a 1 2\n".to_vec());
-        outlet.append(Block { bytes: line, copies: 1, form: BlockForm::Lines, at_ns: now.mono_ns }, now);
+        outlet.append(
+            Block { bytes: line, copies: 1, form: BlockForm::Lines, at_ns: now.mono_ns, partition: None },
+            now,
+        );
         outlet.stop(now.mono_ns + 100_000_000);
         // Bound and closed again: connections are refused.
         let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, Random, udp, wait_for};
 
 /// Packets between two pauses of a millisecond.
 const BURST: u64 = 20;
@@ -51,6 +51,13 @@ impl Flood {
         wait_for("packets to be sent", || (self.sent.load(SeqCst) >= until).then_some(()));
     }
 
+    /// Ends, whatever became of the packets.
+    fn end_unheard(self) {
+        self.stop.store(true, SeqCst);
+        // It panics when nobody has the port any more.
+        let _nobody = self.thread.join();
+    }
+
     fn end(self) -> u64 {
         self.stop.store(true, SeqCst);
         self.thread.join().expect("the sender does not panic");
@@ -71,25 +78,206 @@ fn replace(old: &mut Daemon) -> Daemon {
 
 #[test]
 fn what_is_sent_over_three_restarts_is_counted_once() {
-    let graphite = FakeGraphite::new();
-    let mut daemon = Builder::native(&config(&graphite.to(), "1s")).start();
-    let (udp_at, tcp_at) = (daemon.at("app", "udp"), daemon.at("app", "tcp"));
-    let flood = Flood::begin(udp_at);
-    let mut sent_by_tcp = 0;
-    for _ in 0..3 {
-        let mut stream = TcpStream::connect(tcp_at).expect("somebody listens at any time");
-        stream.write_all(b"hits:1|c\nhits:1|c\n").expect("it reads");
-        sent_by_tcp += 2;
-        flood.wait_for_more(200);
-        daemon = replace(&mut daemon);
-        flood.wait_for_more(200);
-        assert_eq!((daemon.at("app", "udp"), daemon.at("app", "tcp")), (udp_at, tcp_at));
+    // Windows that end all the time, and one that is open over all of it.
+    for window in ["1s", "1h"] {
+        let graphite = FakeGraphite::new();
+        let mut daemon = Builder::native(&config(&graphite.to(), window)).start();
+        let (udp_at, tcp_at) = (daemon.at("app", "udp"), daemon.at("app", "tcp"));
+        udp(udp_at).send(b"level:42|g").expect("somebody has the port");
+        let flood = Flood::begin(udp_at);
+        let mut sent_by_tcp = 0;
+        for _ in 0..3 {
+            let mut stream = TcpStream::connect(tcp_at).expect("somebody listens at any time");
+            stream.write_all(b"hits:1|c\nhits:1|c\n").expect("it reads");
+            sent_by_tcp += 2;
+            flood.wait_for_more(100);
+            daemon = replace(&mut daemon);
+            flood.wait_for_more(100);
+            assert_eq!((daemon.at("app", "udp"), daemon.at("app", "tcp")), (udp_at, tcp_at));
+        }
+        let hits = flood.end() + sent_by_tcp;
+        daemon.wait_source("app", "aggregated", hits + 1);
+        daemon.assert_sums_hold();
+        let row = daemon.source("app");
+        assert_eq!((Daemon::number(&row, "received"), Daemon::number(&row, "kernel_dropped")), (hits + 1, 0));
+        daemon.stop();
+        assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", daemon.stderr());
+        let levels = graphite.of("stats.gauges.level");
+        assert!(levels.iter().all(|point| point.value == 42.0) && !levels.is_empty(), "{levels:?}");
+        if window == "1h" {
+            assert_eq!(graphite.of("stats_counts.hits").len(), 1, "no window was closed for a restart");
+        }
     }
-    let sent = flood.end() + sent_by_tcp;
-    daemon.wait_source("app", "received", sent);
-    daemon.assert_sums_hold();
-    let row = daemon.source("app");
-    assert_eq!(Daemon::number(&row, "kernel_dropped"), 0, "{row}");
+}
+
+#[test]
+fn a_successor_that_cannot_start_changes_nothing() {
+    let graphite = FakeGraphite::new();
+    let good = config(&graphite.to(), "1h");
+    let mut daemon = Builder::native(&good).start();
+    let socket = udp(daemon.at("app", "udp"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = format!("tcp://{}", listener.local_addr().expect("it is bound"));
+    let table = [
+        ("nonsense".to_owned(), "mistake"),
+        (good.replace("tcp://127.0.0.1:0", &taken), "in use"),
+        (
+            good.replace("udp://127.0.0.1:0", "udp://127.0.0.2:0").replace(", \"tcp://127.0.0.1:0\"", ""),
+            "another daemon",
+        ),
+    ];
+    let rounds = table.len() as u64;
+    for (config, word) in table {
+        daemon.rewrite(&config);
+        let mut new = daemon.successor();
+        assert!(!new.wait_exit().success());
+        assert!(new.stderr().contains(word), "{word}: {}", new.stderr());
+        socket.send(b"hits:1|c").expect("the old one has the port");
+    }
+    daemon.wait_source("app", "aggregated", rounds);
     daemon.stop();
-    assert_eq!(graphite.total("stats_counts.hits"), sent as f64, "{}", daemon.stderr());
+    assert_eq!(graphite.total("stats_counts.hits"), rounds as f64);
+}
+
+#[test]
+fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
+    let mut random = Random::new(0x7A6B_1E55);
+    let mut went_on = 0;
+    for round in 0..6 {
+        let graphite = FakeGraphite::new();
+        let mut daemon = Builder::native(&config(&graphite.to(), "1h")).start();
+        let flood = Flood::begin(daemon.at("app", "udp"));
+        // A peer that does not end its connection makes the hand-over take a quarter of a second.
+        let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+        stream.write_all(b"hits:1|c\n").expect("it reads");
+        daemon.wait_source("app", "connections_open", 1);
+        let new = daemon.successor();
+        wait_for("the hand-over to begin", || daemon.stderr().contains("asks to take over").then_some(()));
+        std::thread::sleep(Duration::from_millis(random.below(300) as u64));
+        // Dropped, it is killed.
+        let had_taken = new.stderr().contains("taken over from");
+        drop(new);
+        if had_taken || daemon.stderr().contains("has taken over") {
+            // The new one was there already: that it is gone now is no matter of the hand-over.
+            assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+            flood.end_unheard();
+            continue;
+        }
+        let went_on_or_left = wait_for("the end of the hand-over", || {
+            let told = daemon.stderr();
+            let left = told.contains("has taken over");
+            (left || told.contains("going on")).then_some(left)
+        });
+        if went_on_or_left {
+            assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+            flood.end_unheard();
+            continue;
+        }
+        went_on += 1;
+        flood.wait_for_more(100);
+        let mut again = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens again");
+        again.write_all(b"hits:1|c\n").expect("it reads");
+        let hits = flood.end() + 2;
+        daemon.wait_source("app", "aggregated", hits);
+        daemon.assert_sums_hold();
+        // And another one may try.
+        daemon = replace(&mut daemon);
+        daemon.stop();
+        assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "round {round}: {}", daemon.stderr());
+    }
+    assert!(went_on > 0, "no successor was killed before it had taken over");
+}
+
+#[test]
+fn what_waits_for_an_endpoint_that_is_away_goes_on_with_the_successor() {
+    let mut graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "100ms")).start();
+    graphite.refuse();
+    let socket = udp(daemon.at("app", "udp"));
+    for hits in 1..=5 {
+        socket.send(b"hits:1|c").expect("it is there");
+        daemon.wait_source("app", "aggregated", hits);
+        let before = Daemon::number(&daemon.output("carbon"), "waiting");
+        wait_for("a flush", || (Daemon::number(&daemon.output("carbon"), "waiting") > before).then_some(()));
+    }
+    let waited = Daemon::number(&daemon.output("carbon"), "waiting");
+    let mut daemon = replace(&mut daemon);
+    let row = daemon.output("carbon");
+    assert!(Daemon::number(&row, "waiting") >= waited, "{row}");
+    assert!(Daemon::number(&row, "copies") >= waited, "{row}");
+    graphite.come_back();
+    wait_for("everything to arrive", || (graphite.total("stats_counts.hits") >= 5.0).then_some(()));
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 5.0);
+    let times: Vec<u64> = graphite.of("stats_counts.hits").iter().map(|point| point.time_s).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn what_the_kernel_dropped_before_is_not_counted_again() {
+    let toml =
+        config("tcp://127.0.0.1:9", "1h").replace("[transforms", "receive_buffer = \"4KiB\"\n[transforms");
+    let mut daemon = Builder::native(&toml).start();
+    let socket = udp(daemon.at("app", "udp"));
+    let mut sent = 0;
+    for _ in 0..2 {
+        daemon.signal("STOP");
+        for _ in 0..1000 {
+            socket.send(b"hits:1|c").expect("the kernel drops without a word");
+        }
+        sent += 1000;
+        daemon.signal("CONT");
+        wait_for("every packet to be accounted for", || {
+            let row = daemon.source("app");
+            let accounted = Daemon::number(&row, "packets") + Daemon::number(&row, "kernel_dropped");
+            assert!(accounted <= sent, "{row}");
+            (accounted == sent).then_some(())
+        });
+        let (before, old_row) =
+            (Daemon::number(&daemon.source("app"), "kernel_dropped"), daemon.source("app"));
+        daemon = replace(&mut daemon);
+        let row = daemon.source("app");
+        assert_eq!(Daemon::number(&row, "kernel_dropped"), before, "{row}");
+        assert_eq!(row["sockets"][0]["kernel_dropped"], old_row["sockets"][0]["kernel_dropped"], "{row}");
+    }
+    assert!(Daemon::number(&daemon.source("app"), "kernel_dropped") > 0);
+}
+
+#[test]
+fn places_may_come_and_go_with_a_successor() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let (kept, gone) = (folder.path().join("kept"), folder.path().join("gone"));
+    let unix = |path: &std::path::Path| format!("unix://{}", path.display());
+    let graphite = FakeGraphite::new();
+    let with = |places: &[String]| {
+        let places: Vec<String> = places.iter().map(|place| format!("\"{place}\"")).collect();
+        let both = "\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"";
+        config(&graphite.to(), "1h").replace(both, &format!("\"udp://127.0.0.1:0\", {}", places.join(", ")))
+    };
+    let mut daemon = Builder::native(&with(&[unix(&kept), unix(&gone)])).start();
+    let send = |path: &std::path::Path| {
+        let mut stream = std::os::unix::net::UnixStream::connect(path).expect("somebody listens");
+        stream.write_all(b"hits:1|c\n").expect("it reads");
+    };
+    send(&gone);
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.rewrite(&with(&[unix(&kept), "tcp://127.0.0.1:0".to_owned()]));
+    daemon = replace(&mut daemon);
+    assert!(kept.exists() && !gone.exists());
+    send(&kept);
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it is new");
+    stream.write_all(b"hits:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 3);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 3.0);
+    assert!(!kept.exists());
+}
+
+#[test]
+fn with_nobody_to_take_over_from_it_starts_as_usual() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "1h")).args(&["--take-over"]).start();
+    assert!(daemon.stderr().contains("nobody to take over from"), "{}", daemon.stderr());
+    daemon.stop();
+    assert!(!daemon.folder.path().join("staunch-data/control.sock").exists());
 }

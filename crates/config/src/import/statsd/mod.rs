@@ -158,6 +158,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         idle_timeout_ms: 0,
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
+        ack_when: None,
     };
     let transform = AggregateTransform {
         plan: aggregation,

@@ -171,6 +171,7 @@ fn graphite(
             form,
             namespace,
             sender: SenderPlan::default(),
+            connections: 1,
         },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),

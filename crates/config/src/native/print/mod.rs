@@ -219,6 +219,9 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
         bytes(default.line_bytes_max as u64),
     );
     out.flag_unless("tail_counts", source.tail_counts, default.tail_counts);
+    if let Some(when) = source.ack_when {
+        out.key("ack_when", text(when.word()));
+    }
     print_reading(out, options);
 }
 
@@ -428,13 +431,14 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     };
     let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
-        OutputKind::Graphite { form, namespace, sender, .. } => {
+        OutputKind::Graphite { form, namespace, sender, connections, .. } => {
             head(out, "graphite");
             to(out);
             if *form == GraphiteForm::Pickle {
                 out.key("form", text("pickle"));
             }
             print_namespace(out, namespace);
+            out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
         }
         OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
-use model::{OutputId, SourceId, TransformId};
+use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::{
     AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
 };
@@ -259,7 +259,11 @@ fn listen() -> impl Strategy<Value = Listen> {
 
 fn source() -> impl Strategy<Value = SourcePlan> {
     let numbers = (4096u64..=1 << 30, 1usize..1_000_000, 0u64..1 << 34, 64usize..1 << 26, any::<bool>());
-    (vec(listen(), 1..4), numbers).prop_map(|(listen, (buffer, connections, idle, line, tail_counts))| {
+    let acks = any::<bool>();
+    (vec(listen(), 1..4), numbers, acks).prop_map(|(listen, numbers, acks)| {
+        let (buffer, connections, idle, line, tail_counts) = numbers;
+        let answers = |listen: &Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
+        let ack_when = (acks && listen.iter().any(answers)).then_some(AckWhen::Accepted);
         SourcePlan {
             name: String::new(),
             kind: SourceKind::Statsd(Options::of(Dialect::Union)),
@@ -269,6 +273,7 @@ fn source() -> impl Strategy<Value = SourcePlan> {
             idle_timeout_ms: idle,
             line_bytes_max: line,
             tail_counts,
+            ack_when,
         }
     })
 }
@@ -548,8 +553,20 @@ fn output() -> BoxedStrategy<Draft> {
     let to = host.prop_map(|host| Endpoint { host: host.into(), port: 1 });
     let file = ("[a-zé\" ]{1,5}", 4096u64..1 << 40, 0u32..=10_000);
     let kind = prop_oneof![
-        (to.clone(), select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]), namespace(), sender())
-            .prop_map(|(to, form, namespace, sender)| OutputKind::Graphite { to, form, namespace, sender }),
+        (
+            to.clone(),
+            select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]),
+            namespace(),
+            sender(),
+            1u8..=16
+        )
+            .prop_map(|(to, form, namespace, sender, connections)| OutputKind::Graphite {
+                to,
+                form,
+                namespace,
+                sender,
+                connections
+            }),
         (file.clone(), namespace()).prop_map(|((path, file_bytes_max, files_max), namespace)| {
             OutputKind::GraphiteFile { path: path.into(), file_bytes_max, files_max, namespace }
         }),

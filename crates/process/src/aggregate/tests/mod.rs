@@ -1,5 +1,6 @@
 //! Tests of the whole aggregation, through its public face. `rig` is what they share.
 
+mod checkpoint;
 mod examples;
 mod idle;
 mod limits;

@@ -20,6 +20,9 @@ pub const BODY_BYTES_MAX: usize = 2 << 20;
 pub const PART_BYTES: usize = 1 << 20;
 const _: () = assert!(PART_BYTES + 8 <= BODY_BYTES_MAX, "a part fits a frame");
 
+/// Kind of the one message whose body is bytes and nothing else.
+const PART: u8 = 10;
+
 /// What a socket that is passed on is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -98,6 +101,8 @@ pub enum Message {
         sockets: Vec<u32>,
         /// Outputs.
         outputs: Vec<u32>,
+        /// Aggregations, by their names.
+        transforms: Vec<String>,
     },
     /// Old: an account.
     Account {
@@ -117,15 +122,10 @@ pub enum Message {
         /// Packets counted as dropped there.
         dropped: u64,
     },
-    /// Old: the last label of an aggregation.
-    Label {
+    /// Old: the state of an aggregation follows, in parts.
+    State {
         /// Its name.
         transform: String,
-        /// Unix seconds.
-        label_s: u64,
-    },
-    /// Old: the state of the shard follows, in parts.
-    State {
         /// Bytes of all parts.
         len: u64,
     },
@@ -168,12 +168,11 @@ impl Message {
             Message::Ready { .. } => 5,
             Message::Account { .. } => 6,
             Message::Drops { .. } => 7,
-            Message::Label { .. } => 8,
-            Message::State { .. } => 9,
-            Message::Left { .. } => 10,
-            Message::Part(_) => 11,
-            Message::Yours => 12,
-            Message::Taken => 13,
+            Message::State { .. } => 8,
+            Message::Left { .. } => 9,
+            Message::Part(_) => PART,
+            Message::Yours => 11,
+            Message::Taken => 12,
         }
     }
 
@@ -204,10 +203,11 @@ impl Message {
                 });
                 out.extend_from_slice(&watchdog_us.to_le_bytes());
             }
-            Message::Ready { sockets, outputs } => {
+            Message::Ready { sockets, outputs, transforms } => {
                 for numbers in [sockets, outputs] {
                     put_list(&mut out, numbers, |out, number| out.extend_from_slice(&number.to_le_bytes()));
                 }
+                put_list(&mut out, transforms, |out, name| put_text(out, name));
             }
             Message::Account { owner, name, figures } => {
                 out.push(*owner as u8);
@@ -224,11 +224,10 @@ impl Message {
                 out.extend_from_slice(&seen.to_le_bytes());
                 out.extend_from_slice(&dropped.to_le_bytes());
             }
-            Message::Label { transform, label_s } => {
+            Message::State { transform, len } => {
                 put_text(&mut out, transform);
-                out.extend_from_slice(&label_s.to_le_bytes());
+                out.extend_from_slice(&len.to_le_bytes());
             }
-            Message::State { len } => out.extend_from_slice(&len.to_le_bytes()),
             Message::Left { output, len } => {
                 out.extend_from_slice(&output.to_le_bytes());
                 out.extend_from_slice(&len.to_le_bytes());
@@ -259,7 +258,7 @@ impl Message {
     /// # Errors
     /// When it is none.
     pub fn decode(kind: u8, body: &[u8]) -> Result<Message, Bad> {
-        if kind == 11 {
+        if kind == PART {
             return Ok(Message::Part(body.to_vec()));
         }
         let mut body = Body(body);
@@ -293,11 +292,10 @@ impl Body<'_> {
             5 => self.ready(),
             6 => self.account(),
             7 => self.drops(),
-            8 => self.label(),
-            9 => self.u64().map(|len| Message::State { len }),
-            10 => self.left(),
-            12 => Some(Message::Yours),
-            13 => Some(Message::Taken),
+            8 => self.state(),
+            9 => self.left(),
+            11 => Some(Message::Yours),
+            12 => Some(Message::Taken),
             _ => return Err(Bad::Kind),
         })
     }
@@ -324,7 +322,8 @@ impl Body<'_> {
     }
 
     fn ready(&mut self) -> Option<Message> {
-        Some(Message::Ready { sockets: self.list(Body::u32)?, outputs: self.list(Body::u32)? })
+        let (sockets, outputs) = (self.list(Body::u32)?, self.list(Body::u32)?);
+        Some(Message::Ready { sockets, outputs, transforms: self.list(Body::text)? })
     }
 
     fn account(&mut self) -> Option<Message> {
@@ -344,8 +343,8 @@ impl Body<'_> {
         Some(Message::Drops { socket: self.u32()?, seen: self.u32()?, dropped: self.u64()? })
     }
 
-    fn label(&mut self) -> Option<Message> {
-        Some(Message::Label { transform: self.text()?, label_s: self.u64()? })
+    fn state(&mut self) -> Option<Message> {
+        Some(Message::State { transform: self.text()?, len: self.u64()? })
     }
 
     fn left(&mut self) -> Option<Message> {
@@ -404,12 +403,11 @@ mod tests {
             Message::Sockets(roles.map(place).to_vec()),
             Message::Sockets(Vec::new()),
             Message::Offered { program: text("x"), pid: 9, outputs: vec![output], watchdog_us: 7 },
-            Message::Ready { sockets: vec![0, u32::MAX], outputs: Vec::new() },
+            Message::Ready { sockets: vec![0, u32::MAX], outputs: Vec::new(), transforms: vec![text("a b")] },
             Message::Account { owner: Owner::Source, name: text("app"), figures: vec![figure; 2] },
             Message::Account { owner: Owner::Output, name: text(""), figures: Vec::new() },
             Message::Drops { socket: 1, seen: 2, dropped: 3 },
-            Message::Label { transform: text("stats"), label_s: 9 },
-            Message::State { len: 5 },
+            Message::State { transform: text("stats"), len: 5 },
             Message::Left { output: 3, len: 1 << 40 },
             Message::Part(vec![0, 255]),
             Message::Part(Vec::new()),
@@ -446,9 +444,12 @@ mod tests {
                 Err(_) => false,
             };
             for len in 0..body.len() {
-                assert!(!heard(kind, &body[..len]) || kind == 11, "{message:?} cut to {len} bytes");
+                assert!(!heard(kind, &body[..len]) || kind == PART, "{message:?} cut to {len} bytes");
             }
-            assert!(!heard(kind, &[body, &[0]].concat()) || kind == 11, "{message:?} with a byte behind it");
+            assert!(
+                !heard(kind, &[body, &[0]].concat()) || kind == PART,
+                "{message:?} with a byte behind it"
+            );
             for other in 0..=u8::MAX {
                 heard(other, body);
             }
@@ -467,19 +468,19 @@ mod tests {
         let endless_list = u32::MAX.to_le_bytes();
         let table: [(u8, &[u8], Bad); 8] = [
             (0, b"", Bad::Kind),
-            (14, b"", Bad::Kind),
+            (13, b"", Bad::Kind),
             (2, &text_without_end, Bad::Body),
             (2, &no_utf8, Bad::Body),
             (3, &endless_list, Bad::Body),
             (5, &endless_list, Bad::Body),
-            (12, b"x", Bad::Body),
+            (11, b"x", Bad::Body),
             (7, b"123", Bad::Body),
         ];
         for (kind, body, want) in table {
             assert_eq!(Message::decode(kind, body), Err(want), "kind {kind}: {body:?}");
         }
         let len = |len: u32| {
-            let mut header = [11, 0, 0, 0, 0];
+            let mut header = [PART, 0, 0, 0, 0];
             header[1..].copy_from_slice(&len.to_le_bytes());
             Message::body_len(header)
         };

@@ -6,8 +6,8 @@
 //! | | gives its sockets, each with its place (`Sockets`, `Offered`) |
 //! | takes those of its plan, opens what is missing, says so (`Ready`) | |
 //! | | ends connections in order; stops reading datagrams, which wait in the kernel from here on |
-//! | | last flush; its outputs deliver what they can within [`old::DRAIN_MAX`] and stop |
-//! | | tells accounts, labels, what is left in queues, and that it touches nothing any more (`Yours`) |
+//! | | brings aggregations to rest; its outputs deliver what they can within [`old::DRAIN_MAX`] and stop |
+//! | | tells accounts, state, what is left in queues, and that it touches nothing any more (`Yours`) |
 //! | builds everything from that, says `Taken`, and only then reads | |
 //! | | ends |
 //!
@@ -52,8 +52,8 @@ pub struct Handed {
     pub accounts: Vec<(message::Owner, String, Vec<model::Figure>)>,
     /// The kernel's drops that were counted, by number of the socket.
     pub drops: Vec<(usize, crate::kernel::Drops)>,
-    /// The last label of each aggregation.
-    pub labels: Vec<(String, u64)>,
+    /// The state of each aggregation, by its name.
+    pub states: Vec<(String, Vec<u8>)>,
     /// What its queues held.
     pub left: Vec<(model::OutputId, deliver::queue::Left)>,
 }

@@ -186,7 +186,8 @@ impl Inheritance {
             })
             .collect();
         tracing::info!("{ours} of its sockets and {} of its outputs go on here", outputs.len());
-        match self.receive_all(&outputs) {
+        let transforms = plan.transforms.iter().map(|transform| transform.name.clone()).collect();
+        match self.receive_all(&outputs, transforms) {
             Ok(handed) => Ok(handed),
             Err(LinkError::Closed) => {
                 tracing::warn!(
@@ -199,12 +200,16 @@ impl Inheritance {
         }
     }
 
-    fn receive_all(&mut self, outputs: &[(usize, OutputId)]) -> Result<Handed, LinkError> {
+    fn receive_all(
+        &mut self,
+        outputs: &[(usize, OutputId)],
+        transforms: Vec<String>,
+    ) -> Result<Handed, LinkError> {
         let deadline_ns = Clock::mono_ns() + YOURS_WITHIN_NS;
         let taken = self.sockets.iter().enumerate().filter(|(_, passed)| passed.taken);
         let sockets = taken.map(|(number, _)| number as u32).collect();
-        let ready =
-            Message::Ready { sockets, outputs: outputs.iter().map(|(known, _)| *known as u32).collect() };
+        let numbers = outputs.iter().map(|(known, _)| *known as u32).collect();
+        let ready = Message::Ready { sockets, outputs: numbers, transforms };
         self.link.send(&ready, deadline_ns)?;
         let mut handed = Handed::default();
         loop {
@@ -213,7 +218,9 @@ impl Inheritance {
                 Message::Drops { socket, seen, dropped } => {
                     handed.drops.push((socket as usize, Drops { seen, counted: dropped }));
                 }
-                Message::Label { transform, label_s } => handed.labels.push((transform, label_s)),
+                Message::State { transform, len } => {
+                    handed.states.push((transform, self.link.receive_parts(len, deadline_ns)?));
+                }
                 Message::Left { output, len } => {
                     let bytes = self.link.receive_parts(len, deadline_ns)?;
                     let (_, id) = outputs

@@ -12,6 +12,7 @@ use deliver::Status;
 use deliver::plan::{QueueLimits, WhenFull};
 use deliver::queue::{Left, Queue};
 use model::{OutputId, SECOND_NS, SourceId};
+use pipeline::SavedState;
 
 use super::control::Asked;
 use super::link::{Link, LinkError};
@@ -19,8 +20,9 @@ use super::message::{Message, OutputName, Owner, Place, Role};
 use super::name_of;
 use crate::admin::PortKind;
 use crate::clock::Clock;
-use crate::daemon::worker::{HandedOver, shown};
-use crate::daemon::{Running, listeners, supervisor};
+use crate::daemon::worker::{PassedOn, shown};
+use crate::daemon::{Running, listeners, random_seed, supervisor};
+use crate::kernel::Drops;
 use crate::outputs::is_retired;
 use crate::sys::pass::{self, DESCRIPTORS_MAX};
 use crate::sys::{AsFd, BorrowedFd, OwnedFd};
@@ -59,6 +61,8 @@ struct Passed {
     listens: Vec<(u32, String, SourceId, Listen)>,
     /// Outputs, with the number that each was offered under.
     outputs: Vec<(u32, OutputId)>,
+    /// Aggregations, by their names.
+    transforms: Vec<String>,
 }
 
 impl Passed {
@@ -67,10 +71,19 @@ impl Passed {
     }
 }
 
+/// What the new process has said that it goes on with.
+#[derive(Debug)]
+struct Chosen {
+    sockets: Vec<u32>,
+    outputs: Vec<u32>,
+    transforms: Vec<String>,
+}
+
 /// Everything that the new process is told.
 #[derive(Debug)]
 struct Told {
     messages: Vec<Message>,
+    states: Vec<SavedState>,
     left: Vec<(u32, Vec<Left>)>,
 }
 
@@ -90,7 +103,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     let names = outputs.iter().map(|(_, name)| name.clone()).collect();
     let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
     let (link, answer) = on_thread(link, move |link| offer(link, &offered, names)).await;
-    let passed = match answer.and_then(|chosen| chosen_of(running, &places, &outputs, &chosen)) {
+    let passed = match answer.and_then(|chosen| chosen_of(running, &places, &outputs, chosen)) {
         Ok(passed) => passed,
         Err(error) => {
             tracing::info!("process {} does not take over: {error}; going on", peer.pid);
@@ -187,12 +200,8 @@ fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Vec<(OutputId, 
     Ok((offered, outputs.map(|(at, output)| (OutputId(at as u16), name_of(output))).collect()))
 }
 
-/// Gives the offer, and hears what is taken of it: numbers of sockets and of outputs.
-fn offer(
-    link: &mut Link,
-    offered: &[Offered],
-    outputs: Vec<OutputName>,
-) -> Result<(Vec<u32>, Vec<u32>), LinkError> {
+/// Gives the offer, and hears what is taken of it.
+fn offer(link: &mut Link, offered: &[Offered], outputs: Vec<OutputName>) -> Result<Chosen, LinkError> {
     let deadline_ns = Clock::mono_ns() + READY_WITHIN_NS;
     for some in offered.chunks(DESCRIPTORS_MAX) {
         let places = some.iter().map(|offered| offered.place.clone()).collect();
@@ -204,7 +213,7 @@ fn offer(
     let pid = std::process::id();
     link.send(&Message::Offered { program, pid, outputs, watchdog_us }, deadline_ns)?;
     match link.receive(deadline_ns)? {
-        Message::Ready { sockets, outputs } => Ok((sockets, outputs)),
+        Message::Ready { sockets, outputs, transforms } => Ok(Chosen { sockets, outputs, transforms }),
         _ => Err(LinkError::OutOfTurn),
     }
 }
@@ -214,20 +223,20 @@ fn chosen_of(
     running: &Running,
     places: &[Option<(SourceId, Listen)>],
     outputs: &[(OutputId, OutputName)],
-    (sockets, chosen): &(Vec<u32>, Vec<u32>),
+    chosen: Chosen,
 ) -> Result<Passed, LinkError> {
     let plan = Arc::clone(&running.shared.wiring.load().plan);
-    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new() };
-    for number in sockets {
-        let place = places.get(*number as usize).ok_or(LinkError::OutOfTurn)?;
+    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), transforms: chosen.transforms };
+    for number in chosen.sockets {
+        let place = places.get(number as usize).ok_or(LinkError::OutOfTurn)?;
         if let Some((id, listen)) = place {
             let name = plan.sources[id.index()].name.clone();
-            passed.listens.push((*number, name, *id, listen.clone()));
+            passed.listens.push((number, name, *id, listen.clone()));
         }
     }
-    for number in chosen {
-        let (id, _) = outputs.get(*number as usize).ok_or(LinkError::OutOfTurn)?;
-        passed.outputs.push((*number, *id));
+    for number in chosen.outputs {
+        let (id, _) = outputs.get(number as usize).ok_or(LinkError::OutOfTurn)?;
+        passed.outputs.push((number, *id));
     }
     Ok(passed)
 }
@@ -253,8 +262,9 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
         return (Err("a connection did not end"), None);
     }
     let paused_ns = Clock::mono_ns();
-    let places: Vec<_> = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
-    let Ok(handed) = shared.shard.call(move |worker| worker.hand_over(&places)).await else {
+    let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
+    let passed_on = PassedOn { sockets, transforms: passed.transforms.clone(), state_id: random_seed() };
+    let Ok(handed) = shared.shard.call(move |worker| worker.hand_over(&passed_on)).await else {
         return (Err("the shard's thread has ended"), Some(paused_ns));
     };
     let outlets: Vec<_> =
@@ -274,11 +284,12 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
         return (Err("an output did not stop in time"), Some(paused_ns));
     }
     let left = outlets.iter().map(|(number, outlet)| (*number, outlet.queue().left().collect())).collect();
-    (Ok(Told { messages: messages(running, passed, handed), left }), Some(paused_ns))
+    let messages = messages(running, passed, &handed.drops);
+    (Ok(Told { messages, states: handed.states, left }), Some(paused_ns))
 }
 
-/// Accounts, drops and labels.
-fn messages(running: &Running, passed: &Passed, handed: HandedOver) -> Vec<Message> {
+/// Accounts and drops.
+fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drops)]) -> Vec<Message> {
     let wiring = running.shared.wiring.load();
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
@@ -287,14 +298,12 @@ fn messages(running: &Running, passed: &Passed, handed: HandedOver) -> Vec<Messa
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
     let mut messages: Vec<Message> = sources.chain(outputs).collect();
     for (number, _, id, listen) in &passed.listens {
-        let found = handed.drops.iter().find(|(source, place, _)| source == id && place == listen);
+        let found = drops.iter().find(|(source, place, _)| source == id && place == listen);
         if let Some((_, _, drops)) = found {
             let message = Message::Drops { socket: *number, seen: drops.seen, dropped: drops.counted };
             messages.push(message);
         }
     }
-    let label = |(transform, label_s)| Message::Label { transform, label_s };
-    messages.extend(handed.labels.into_iter().map(label));
     messages
 }
 
@@ -303,6 +312,11 @@ fn tell(link: &mut Link, told: &Told) -> Result<(), Failure> {
     let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
     for message in &told.messages {
         link.send(message, deadline_ns)?;
+    }
+    for SavedState { name, bytes } in &told.states {
+        let state = Message::State { transform: name.clone(), len: bytes.len() as u64 };
+        link.send(&state, deadline_ns)?;
+        link.send_parts(bytes, deadline_ns)?;
     }
     for (output, left) in &told.left {
         for left in left {

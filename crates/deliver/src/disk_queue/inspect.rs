@@ -1,0 +1,347 @@
+//! Looking into a queue's directory without changing a byte: what is there, and every record and damaged range of it.
+//!
+//! Path of a packet: none. `staunch queue` looks at what a daemon left, or at what one is using at this moment.
+//! Not here: what is kept aside (`salvage`), taking records out (`DiskQueue`, which counts what it takes).
+//! Invariant: what a walk finds waiting, and what it finds lost, is what [`super::DiskQueue`] would deliver and count as
+//! damaged; never does it write.
+
+use model::{Disk, DiskError};
+
+use super::format::{Place, RecordHeader, Totals, segment_name};
+use super::recovery::{Survey, survey};
+use super::scan::{Damage, DamageKind, SegmentReader};
+use super::{Recovery, Segment};
+use crate::block::Block;
+
+/// What the directory of one queue holds.
+#[derive(Debug)]
+pub struct Inspection {
+    survey: Survey,
+    live: bool,
+}
+
+/// Which records a walk visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// All that are there, settled ones included.
+    First,
+    /// Those that wait.
+    Cursor,
+}
+
+/// How far everything is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorPlace {
+    /// Segment of the first record that waits.
+    pub segment: u64,
+    /// Its byte there.
+    pub offset: u64,
+    /// All that is settled.
+    pub settled: Totals,
+}
+
+/// A record whose bytes are whole.
+#[derive(Debug)]
+pub struct FoundRecord<'a> {
+    /// Segment that it is in.
+    pub segment: u64,
+    /// Its byte there.
+    pub offset: u64,
+    /// Counts all that the queue ever took.
+    pub number: u64,
+    /// Unix nanoseconds.
+    pub made_wall_ns: u64,
+    /// What it takes up on disk.
+    pub disk_bytes: u64,
+    /// Not settled yet.
+    pub waits: bool,
+    /// What is in it; its time is 0.
+    pub block: &'a Block,
+}
+
+/// A range of a segment that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DamagedRange {
+    /// The segment.
+    pub segment: u64,
+    /// Its first byte.
+    pub from: u64,
+    /// The byte behind it.
+    pub to: u64,
+    /// Why not.
+    pub kind: DamageKind,
+}
+
+/// Damage between two records that can be read. Without ranges: segments are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where it lies, in order.
+    pub ranges: Vec<DamagedRange>,
+    /// What was in it and waited: what the next run will count as shed (`damaged`).
+    pub lost: Totals,
+}
+
+/// What a walk comes by.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A record.
+    Record(FoundRecord<'a>),
+    /// Damage.
+    Damage(&'a Stretch),
+    /// The rest of the last segment, from this byte on, is no record yet: somebody writes there.
+    BeingWritten(u64),
+}
+
+/// Told of each step; its error ends the walk.
+type Visit<'a, E> = dyn FnMut(Step<'_>) -> Result<(), E> + 'a;
+
+impl Inspection {
+    /// Looks at the directory: headers of all segments, and those of the records in the last one. With `live` a process
+    /// may be writing there. Fails only when the directory cannot be listed.
+    pub fn of<D: Disk>(disk: &D, live: bool) -> Result<Inspection, DiskError> {
+        Ok(Inspection { survey: survey(disk)?, live })
+    }
+
+    /// Id of the queue; none when there is nothing of any.
+    pub(super) fn queue_id(&self) -> Option<u64> {
+        self.survey.queue_id
+    }
+
+    /// Names of all files.
+    pub(super) fn names(&self) -> &[String] {
+        &self.survey.names
+    }
+
+    /// What opening it would find.
+    pub fn recovery(&self) -> Recovery {
+        let waiting = self.waiting();
+        let (copies_waiting, bytes_waiting) = (waiting.copies, waiting.disk_bytes);
+        Recovery { copies_waiting, bytes_waiting, ..self.survey.report }
+    }
+
+    /// (sequence number, bytes) of the queue's segments, in order.
+    pub fn segments(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.survey.segments.iter().map(|segment| (segment.sequence, segment.size))
+    }
+
+    /// (sequence number, bytes) of segments that are not the queue's.
+    pub fn foreign(&self) -> &[(u64, u64)] {
+        &self.survey.foreign
+    }
+
+    /// All that waits, damaged or not.
+    pub fn waiting(&self) -> Totals {
+        self.survey.end.since(self.survey.settled)
+    }
+
+    /// How far everything is settled. None when no cursor can be read.
+    pub fn cursor(&self) -> Option<CursorPlace> {
+        let (slot, ..) = self.survey.cursor?;
+        Some(CursorPlace { segment: slot.place.sequence, offset: slot.place.offset, settled: slot.settled })
+    }
+
+    /// When the oldest record that waits was made, Unix nanoseconds. None when none can be read.
+    pub fn oldest_wall_ns<D: Disk>(&self, disk: &D) -> Option<u64> {
+        let read = self.survey.settled;
+        for (segment, from, end) in self.waiting_segments() {
+            let Ok(file) = disk.open(&segment_name(segment.sequence)) else { continue };
+            let mut reader = SegmentReader::of_headers(segment.sequence, file);
+            let fits = |header: &RecordHeader| header.before.covers(read) && end.covers(header.after());
+            let next = reader.next(disk, self.id(), (from, segment.size), fits, &mut Vec::new());
+            if let Some((header, _)) = next {
+                return Some(header.made_wall_ns);
+            }
+        }
+        None
+    }
+
+    /// Reads the queue from the beginning, or from the cursor, to its end.
+    pub fn walk<D: Disk, E>(&self, disk: &D, begin: Begin, visit: &mut Visit<'_, E>) -> Result<(), E> {
+        if begin == Begin::First {
+            self.walk_settled(disk, visit)?;
+        }
+        let mut walk =
+            Walk { inspection: self, disk, waits: true, read: self.survey.settled, open: Stretch::default() };
+        for (segment, from, end) in self.waiting_segments() {
+            walk.segment(segment, (from, segment.size), end, visit)?;
+        }
+        walk.finish(self.survey.end, visit)
+    }
+
+    /// What has its outcome and was not removed yet. Damage there costs nothing any more.
+    fn walk_settled<D: Disk, E>(&self, disk: &D, visit: &mut Visit<'_, E>) -> Result<(), E> {
+        let Survey { segments, place, settled_segments, .. } = &self.survey;
+        for (at, segment) in segments.iter().enumerate().take(settled_segments + 1) {
+            let to = match at < *settled_segments {
+                true => segment.size,
+                false if segment.sequence == place.sequence => place.offset,
+                false => return Ok(()),
+            };
+            let end = segments.get(at + 1).map_or(self.survey.end, |next| next.before);
+            let open = Stretch::default();
+            let mut walk = Walk { inspection: self, disk, waits: false, read: segment.before, open };
+            walk.segment(segment, (segment.start, to), end, visit)?;
+            walk.finish(walk.read, visit)?;
+        }
+        Ok(())
+    }
+
+    /// Segments with records that wait, where these begin, and all that was appended up to the segment's end.
+    fn waiting_segments(&self) -> impl Iterator<Item = (&Segment, u64, Totals)> + '_ {
+        let Survey { segments, place, end, settled_segments, .. } = &self.survey;
+        segments.iter().enumerate().skip(*settled_segments).map(move |(at, segment)| {
+            let from = if segment.sequence == place.sequence { place.offset } else { segment.start };
+            (segment, from, segments.get(at + 1).map_or(*end, |next| next.before))
+        })
+    }
+
+    /// Without an id there is no segment that anything is looked for in.
+    fn id(&self) -> u64 {
+        self.survey.queue_id.unwrap_or_default()
+    }
+
+    /// True where somebody may be writing.
+    fn is_written(&self, sequence: u64) -> bool {
+        self.live && self.survey.segments.back().is_some_and(|last| last.sequence == sequence)
+    }
+}
+
+/// A walk under way. Counts as [`super::DiskQueue`] does when it reads: what lies between two records that can be read is
+/// what the second one's header says came before it.
+struct Walk<'a, D> {
+    inspection: &'a Inspection,
+    disk: &'a D,
+    waits: bool,
+    /// All that was passed.
+    read: Totals,
+    /// Damage whose cost is not known yet.
+    open: Stretch,
+}
+
+impl<D: Disk> Walk<'_, D> {
+    fn segment<E>(
+        &mut self,
+        segment: &Segment,
+        (mut at, to): (u64, u64),
+        end: Totals,
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        let file = match self.disk.open(&segment_name(segment.sequence)) {
+            Ok(file) => file,
+            Err(DiskError::NotFound) if self.inspection.live => {
+                // Settled and removed since: nothing of it waits.
+                if end.records > self.read.records {
+                    self.read = end;
+                }
+                return Ok(());
+            }
+            Err(_) => {
+                self.note(segment, &[Damage { from: at, to, kind: DamageKind::Unreadable }]);
+                return Ok(());
+            }
+        };
+        let mut reader = SegmentReader::new(segment.sequence, file);
+        loop {
+            let mut damage = Vec::new();
+            let read = self.read;
+            let fits = |header: &RecordHeader| header.before.covers(read) && end.covers(header.after());
+            let next = reader.next(self.disk, self.inspection.id(), (at, to), fits, &mut damage);
+            self.note(segment, &damage);
+            let Some((header, offset)) = next else { return Ok(()) };
+            at = offset + header.disk_bytes();
+            let body = reader.body(self.disk, &header, offset, to);
+            let place = Place { sequence: segment.sequence, offset };
+            match body.map(|body| header.block(self.inspection.id(), body, 0)) {
+                Ok(Some(block)) => self.record(place, &header, &block, visit)?,
+                Ok(None) => self.bad_body(segment, (&header, offset), DamageKind::Body, visit)?,
+                Err(_) => self.bad_body(segment, (&header, offset), DamageKind::Unreadable, visit)?,
+            }
+        }
+    }
+
+    fn record<E>(
+        &mut self,
+        place: Place,
+        header: &RecordHeader,
+        block: &Block,
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        self.close(header.before, visit)?;
+        self.read = header.after();
+        visit(Step::Record(FoundRecord {
+            segment: place.sequence,
+            offset: place.offset,
+            number: header.before.records,
+            made_wall_ns: header.made_wall_ns,
+            disk_bytes: header.disk_bytes(),
+            waits: self.waits,
+            block,
+        }))
+    }
+
+    /// A header that holds, before a body that does not.
+    fn bad_body<E>(
+        &mut self,
+        segment: &Segment,
+        (header, from): (&RecordHeader, u64),
+        kind: DamageKind,
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        let damage = Damage { from, to: from + header.disk_bytes(), kind };
+        if self.inspection.is_written(segment.sequence) {
+            // Nobody knows yet whether a record follows.
+            self.note(segment, &[damage]);
+            return Ok(());
+        }
+        self.close(header.before, visit)?;
+        self.note(segment, &[damage]);
+        self.close(header.after(), visit)
+    }
+
+    /// Remembers damage. Neighbours of one kind become one; what cannot be read makes the bytes around it unreadable.
+    fn note(&mut self, segment: &Segment, damage: &[Damage]) {
+        let unreadable = damage.iter().any(|damage| damage.kind == DamageKind::Unreadable);
+        for Damage { from, to, kind } in damage {
+            let kind = match kind {
+                DamageKind::NotARecord if unreadable => DamageKind::Unreadable,
+                kind => *kind,
+            };
+            let range = DamagedRange { segment: segment.sequence, from: *from, to: *to, kind };
+            match self.open.ranges.last_mut() {
+                Some(last) if last.segment == range.segment && last.kind == kind && last.to >= range.from => {
+                    (last.from, last.to) = (last.from.min(range.from), last.to.max(range.to));
+                }
+                _ => self.open.ranges.push(range),
+            }
+        }
+    }
+
+    /// All up to `upto` was passed: the damage before it, if any, is known whole.
+    fn close<E>(&mut self, upto: Totals, visit: &mut Visit<'_, E>) -> Result<(), E> {
+        let lost = upto.since(self.read);
+        self.read = upto;
+        if self.waits {
+            self.open.lost = lost;
+        }
+        let stretch = std::mem::take(&mut self.open);
+        if stretch == Stretch::default() {
+            return Ok(());
+        }
+        visit(Step::Damage(&stretch))
+    }
+
+    fn finish<E>(&mut self, mut end: Totals, visit: &mut Visit<'_, E>) -> Result<(), E> {
+        let last =
+            self.inspection.survey.segments.back().filter(|last| self.inspection.is_written(last.sequence));
+        let from = last.and_then(|last| {
+            let first = self.open.ranges.iter().position(|range| range.segment == last.sequence)?;
+            Some(self.open.ranges.drain(first..).map(|range| range.from).min().unwrap_or(last.size))
+        });
+        if let Some(last) = last {
+            // What its last header speaks of is on its way.
+            end = if last.before.records > self.read.records { last.before } else { self.read };
+        }
+        self.close(end, visit)?;
+        from.map_or(Ok(()), |from| visit(Step::BeingWritten(from)))
+    }
+}

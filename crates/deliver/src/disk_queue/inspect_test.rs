@@ -1,0 +1,332 @@
+//! What a walk finds, beside what the queue delivers; and that looking changes nothing.
+
+use super::faulty_disk::{Faults, FaultyDisk};
+use super::inspect::{Begin, Inspection, Step, Stretch};
+use super::salvage::{Salvaged, quarantined, salvage};
+use super::*;
+use crate::queue::Queue;
+
+/// What a walk came by.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Walked {
+    /// Blocks, as text, and whether each waits.
+    pub(super) blocks: Vec<(String, bool)>,
+    pub(super) damage: Vec<Stretch>,
+    pub(super) written_from: Option<u64>,
+}
+
+impl Walked {
+    pub(super) fn waiting(&self) -> Vec<&str> {
+        self.blocks.iter().filter(|block| block.1).map(|block| block.0.as_str()).collect()
+    }
+
+    pub(super) fn lost_copies(&self) -> u64 {
+        self.damage.iter().map(|stretch| stretch.lost.copies).sum()
+    }
+
+    fn kinds(&self) -> Vec<DamageKind> {
+        self.damage.iter().flat_map(|stretch| &stretch.ranges).map(|range| range.kind).collect()
+    }
+}
+
+pub(super) fn walk(disk: &FaultyDisk, begin: Begin, live: bool) -> Walked {
+    let before = files(disk);
+    let inspection = Inspection::of(disk, live).expect("the disk lists its names");
+    let mut walked = Walked::default();
+    let visit = &mut |step: Step<'_>| -> Result<(), ()> {
+        match step {
+            Step::Record(record) => {
+                let text = String::from_utf8_lossy(&record.block.bytes).into_owned();
+                walked.blocks.push((text, record.waits));
+            }
+            Step::Damage(stretch) => walked.damage.push(stretch.clone()),
+            Step::BeingWritten(from) => walked.written_from = Some(from),
+        }
+        Ok(())
+    };
+    inspection.walk(disk, begin, visit).expect("nobody ends it");
+    let about = quarantined(&inspection, disk);
+    salvage::<_, ()>(&inspection, disk, &about, &mut |_| Ok(())).expect("nobody ends it");
+    assert!(before == files(disk), "looking changes nothing");
+    walked
+}
+
+fn files(disk: &FaultyDisk) -> Vec<(String, Vec<u8>)> {
+    let names = disk.list().expect("the disk lists its names");
+    names.into_iter().map(|name| (name.clone(), disk.bytes(&name).expect("it is listed"))).collect()
+}
+
+/// A disk whose queue took `0\n` to `5\n`, two in each of three segments, and settled the first `settled`.
+fn six(settled: usize) -> FaultyDisk {
+    let disk = FaultyDisk::new(1);
+    let plan = DiskQueuePlan { segment_bytes: 300, ..DiskQueuePlan::default() };
+    let (mut queue, _) =
+        DiskQueue::open(disk.clone(), plan, Arc::default(), 77, now()).expect("an empty disk");
+    for number in 0..6 {
+        let block = Block::lines(format!("{number}\n").into_bytes(), 1, now().mono_ns);
+        assert_eq!(queue.append(block, now()), Appended::Kept);
+    }
+    for _ in 0..settled {
+        queue.pop(now()).expect("six wait").settle(CopyOutcome::Delivered);
+    }
+    if let Some(job) = queue.begin_last_sync() {
+        // Told to nobody: what is settled is not removed.
+        let _done = job.perform(&disk);
+    }
+    disk
+}
+
+fn now() -> Now {
+    Now { mono_ns: 1 << 40, wall_ns: 1 << 60 }
+}
+
+const HEADER: usize = format::SEGMENT_HEADER_BYTES;
+const RECORD: usize = format::RECORD_HEADER_BYTES + 2;
+
+/// Blocks that a queue hands out, and the copies that it counts as damaged.
+fn drained(disk: &FaultyDisk) -> (Vec<String>, u64) {
+    let account = Arc::new(OutputAccount::default());
+    let (mut queue, _) =
+        DiskQueue::open(disk.copy(), DiskQueuePlan::default(), Arc::clone(&account), 1, now())
+            .expect("it lists");
+    let mut texts = Vec::new();
+    while let Some(entry) = queue.pop(now()) {
+        texts.push(String::from_utf8_lossy(&entry.block().bytes).into_owned());
+        entry.settle(CopyOutcome::Delivered);
+    }
+    (texts, account.shed(Shed::Damaged))
+}
+
+/// Panics where a walk and the queue disagree.
+pub(super) fn check_agreement(disk: &FaultyDisk) -> Walked {
+    let walked = walk(disk, Begin::First, false);
+    let (blocks, damaged) = drained(disk);
+    assert_eq!(walked.waiting(), blocks);
+    assert_eq!(walked.lost_copies(), damaged, "{:?}", walked.damage);
+    let waiting: Vec<(String, bool)> = walked.blocks.iter().filter(|block| block.1).cloned().collect();
+    assert_eq!(walk(disk, Begin::Cursor, false).blocks, waiting);
+    walked
+}
+
+#[test]
+fn damage_is_found_where_it_is_and_costs_what_the_queue_counts() {
+    use DamageKind::{Body, CutOff, NotARecord};
+    /// (name, segment, change, what waits, kinds, copies lost)
+    type Row = (&'static str, u64, fn(&mut Vec<u8>), &'static str, &'static [DamageKind], u64);
+    let table: &[Row] = &[
+        ("nothing", 1, |_| {}, "12345", &[], 0),
+        ("what is settled", 1, |b| b[HEADER + RECORD - 1] ^= 1, "12345", &[Body], 0),
+        ("the header of what is settled", 1, |b| b[HEADER + 9] ^= 1, "12345", &[NotARecord], 0),
+        ("a body", 1, |b| b[HEADER + 2 * RECORD - 1] ^= 1, "2345", &[Body], 1),
+        (
+            "two bodies",
+            2,
+            |b| (b[HEADER + RECORD - 1], b[HEADER + 2 * RECORD - 1]) = (0, 0),
+            "145",
+            &[Body, Body],
+            2,
+        ),
+        ("a marker", 2, |b| b[HEADER] ^= 1, "1345", &[NotARecord], 1),
+        ("the last body", 3, |b| b[HEADER + 2 * RECORD - 1] ^= 1, "1234", &[Body], 1),
+        ("the last body cut off", 3, |b| b.truncate(HEADER + 2 * RECORD - 1), "1234", &[CutOff], 1),
+        ("the last header cut off", 3, |b| b.truncate(HEADER + RECORD + 9), "1234", &[CutOff], 0),
+        ("all records cut off", 2, |b| b.truncate(HEADER), "145", &[], 2),
+        ("nothing but zeros", 2, |b| b.fill(0), "145", &[], 2),
+        ("a segment's header", 2, |b| b[3] ^= 1, "12345", &[NotARecord], 0),
+        ("bytes put in", 2, |b| drop(b.splice(HEADER..HEADER, [7; 999])), "12345", &[NotARecord], 0),
+        ("bytes behind", 3, |b| b.extend([1; 500]), "12345", &[NotARecord], 0),
+    ];
+    for (name, segment, change, want, kinds, lost) in table {
+        let disk = six(1);
+        disk.damage(&format::segment_name(*segment), change);
+        let walked = check_agreement(&disk);
+        assert_eq!(walked.waiting().concat().replace('\n', ""), *want, "{name}");
+        assert_eq!((walked.kinds().as_slice(), walked.lost_copies()), (*kinds, *lost), "{name}");
+    }
+    for missing in 1..4 {
+        let disk = six(1);
+        disk.remove(&format::segment_name(missing)).expect("it is there");
+        check_agreement(&disk);
+    }
+}
+
+#[test]
+fn what_is_settled_and_still_there_does_not_wait() {
+    for settled in 0..=6 {
+        let disk = six(settled);
+        let walked = check_agreement(&disk);
+        assert_eq!((walked.blocks.len(), walked.waiting().len()), (6, 6 - settled));
+        let inspection = Inspection::of(&disk, false).expect("it lists");
+        assert_eq!(inspection.waiting().copies, 6 - settled as u64);
+        let cursor = inspection.cursor().map(|cursor| cursor.settled.copies);
+        assert_eq!(cursor, (settled > 0).then_some(settled as u64));
+        assert_eq!(inspection.oldest_wall_ns(&disk), (settled < 6).then_some(now().wall_ns));
+        assert_eq!(inspection.segments().count(), 3);
+    }
+}
+
+#[test]
+fn a_tail_that_is_not_whole_is_being_written_while_a_process_is_there() {
+    // Bytes of the last segment that are there: from its header on, every one.
+    let whole = six(1).bytes(&format::segment_name(3)).expect("the last one").len();
+    for len in 0..=whole {
+        let disk = six(1);
+        disk.damage(&format::segment_name(3), |bytes| bytes.truncate(len));
+        let live = walk(&disk, Begin::First, true);
+        assert_eq!(live.damage, [], "{len}");
+        let border = len <= HEADER || (len - HEADER).is_multiple_of(RECORD);
+        assert_eq!(live.written_from.is_none(), border, "{len}");
+        check_agreement(&disk);
+    }
+    // A record that takes the place of one that a full disk cut short: its body is not there yet.
+    let disk = six(1);
+    disk.damage(&format::segment_name(3), |bytes| bytes[whole - 1] ^= 1);
+    let live = walk(&disk, Begin::First, true);
+    assert_eq!((live.damage.len(), live.written_from), (0, Some((whole - RECORD) as u64)));
+    // Damage with a whole record behind it is damage, whoever writes.
+    disk.damage(&format::segment_name(3), |bytes| bytes[HEADER + RECORD - 1] ^= 1);
+    disk.damage(&format::segment_name(3), |bytes| bytes[whole - 1] ^= 1);
+    let live = walk(&disk, Begin::First, true);
+    assert_eq!((live.kinds(), live.lost_copies()), (vec![DamageKind::Body], 1));
+}
+
+#[test]
+fn what_a_process_removes_during_a_walk_is_settled() {
+    let disk = six(0);
+    let inspection = Inspection::of(&disk, true).expect("it lists");
+    disk.remove(&format::segment_name(2)).expect("it is there");
+    let mut found = Vec::new();
+    let visit = &mut |step: Step<'_>| {
+        match step {
+            Step::Record(record) => found.push(record.number),
+            Step::Damage(stretch) => return Err(stretch.clone()),
+            Step::BeingWritten(_) => {}
+        }
+        Ok(())
+    };
+    assert_eq!(inspection.walk(&disk, Begin::First, visit), Ok(()));
+    assert_eq!(found, [0, 1, 4, 5]);
+}
+
+#[test]
+fn what_cannot_be_read_is_unreadable_and_the_rest_is_found() {
+    let disk = six(0);
+    let at = (HEADER + RECORD + 5) as u64;
+    let unreadable = vec![(format::segment_name(2), at, at)];
+    disk.set_faults(Faults { unreadable, ..Faults::default() });
+    let walked = walk(&disk, Begin::First, false);
+    assert_eq!(walked.waiting().concat().replace('\n', ""), "01245");
+    assert_eq!((walked.kinds(), walked.lost_copies()), (vec![DamageKind::Unreadable], 1));
+}
+
+#[test]
+fn an_error_of_the_visitor_ends_the_walk() {
+    let disk = six(0);
+    let inspection = Inspection::of(&disk, false).expect("it lists");
+    let mut steps = 0;
+    let visit = &mut |_: Step<'_>| {
+        steps += 1;
+        if steps == 2 { Err("enough") } else { Ok(()) }
+    };
+    assert_eq!(inspection.walk(&disk, Begin::First, visit), Err("enough"));
+    assert_eq!(steps, 2);
+}
+
+#[test]
+fn a_directory_of_nothing_holds_nothing() {
+    let disk = FaultyDisk::new(1);
+    assert_eq!(walk(&disk, Begin::First, false), Walked::default());
+    let inspection = Inspection::of(&disk, false).expect("it lists");
+    assert_eq!((inspection.waiting(), inspection.oldest_wall_ns(&disk)), (Totals::default(), None));
+    assert_eq!((inspection.cursor(), inspection.recovery()), (None, Recovery::default()));
+}
+
+fn salvaged(disk: &FaultyDisk) -> Vec<(String, Option<u64>, bool)> {
+    let inspection = Inspection::of(disk, false).expect("it lists");
+    let mut found = Vec::new();
+    let visit = &mut |salvaged: Salvaged| -> Result<(), ()> {
+        found.push((
+            String::from_utf8_lossy(&salvaged.block.bytes).into_owned(),
+            salvaged.record.map(|record| record.0),
+            salvaged.whole,
+        ));
+        Ok(())
+    };
+    salvage(&inspection, disk, &quarantined(&inspection, disk), visit).expect("nobody ends it");
+    found
+}
+
+/// Opens the queue, which sets damage aside, and reads all of it.
+fn set_aside(disk: &FaultyDisk) {
+    let (mut queue, _) =
+        DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now()).expect("it lists");
+    while let Some(entry) = queue.pop(now()) {
+        entry.settle(CopyOutcome::Delivered);
+    }
+    let done = queue.begin_last_sync().map(|job| job.perform(disk));
+    let _synced = done.map(|done| queue.on_synced(done));
+}
+
+#[test]
+fn what_is_set_aside_says_why_and_gives_back_the_records_in_it() {
+    let disk = six(0);
+    disk.damage(&format::segment_name(1), |bytes| bytes[HEADER + RECORD - 2] = b'x');
+    let other = FaultyDisk::new(2);
+    let (mut queue, _) = DiskQueue::open(other.clone(), DiskQueuePlan::default(), Arc::default(), 99, now())
+        .expect("an empty disk");
+    let block = Block::lines(b"from elsewhere\n".to_vec(), 1, now().mono_ns);
+    assert_eq!(queue.append(block, now()), Appended::Kept);
+    let mut foreign = other.bytes(&format::segment_name(1)).expect("it was written");
+    let header = format::SegmentHeader::decode(foreign.first_chunk().expect("a header")).expect("whole");
+    foreign[..HEADER].copy_from_slice(&format::SegmentHeader { sequence: 9, ..header }.encode());
+    disk.store(&format::segment_name(9), &foreign);
+    disk.store("mine.quarantine", b"no line");
+    set_aside(&disk);
+    let inspection = Inspection::of(&disk, false).expect("it lists");
+    let about: Vec<(String, String)> =
+        quarantined(&inspection, &disk).into_iter().map(|file| (file.name, file.reason)).collect();
+    let body = "0000000000000001.segment, bytes 80 to 178: the record's header is whole, but its block does not match \
+                its checksum";
+    let whole = "a whole segment: not this queue's, or one that the disk could not read";
+    let want = [
+        ("0000000000000001-0000000000000050.quarantine", body),
+        ("0000000000000009-whole.quarantine", whole),
+        ("mine.quarantine", whole),
+    ];
+    assert_eq!(about, want.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
+    assert_eq!(
+        salvaged(&disk),
+        [("x\n".to_owned(), Some(0), false), ("from elsewhere\n".to_owned(), Some(0), true)]
+    );
+}
+
+#[test]
+fn of_a_segment_set_aside_after_it_was_read_only_what_was_not_read_comes_back() {
+    let disk = six(0);
+    let at = (HEADER + RECORD + 5) as u64;
+    let unreadable = vec![(format::segment_name(2), at, at)];
+    disk.set_faults(Faults { unreadable, ..Faults::default() });
+    set_aside(&disk);
+    disk.set_faults(Faults::default());
+    let names = disk.list().expect("it lists");
+    assert!(names.iter().any(|name| name == "0000000000000002-whole.quarantine"), "{names:?}");
+    assert_eq!(
+        salvaged(&disk),
+        [("3\n".to_owned(), Some(3), true)],
+        "the disk reads it now; the other was delivered"
+    );
+}
+
+#[test]
+fn lines_behind_a_damaged_header_come_back_when_their_checksum_says_so() {
+    // (byte of the second record, what comes back)
+    for (at, want) in [(0, Some("1\n")), (20, Some("1\n")), (90, Some("1\n")), (80, None), (96, Some("0\n"))]
+    {
+        let disk = six(0);
+        disk.damage(&format::segment_name(1), |bytes| bytes[HEADER + RECORD + at] ^= 1);
+        set_aside(&disk);
+        let number = (at == 96).then_some(1);
+        let want: Vec<_> = want.map(|text| (text.to_owned(), number, at != 96)).into_iter().collect();
+        assert_eq!(salvaged(&disk), want, "byte {at}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Random senders at one queue: order per series, nothing lost, the account's sum, and what stands still.
+
+use std::sync::Arc;
+
+use model::OutputAccount;
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::WhenFull;
+use crate::queue::{MemoryQueue, OutputQueue};
+
+type Shared = Lanes<OutputQueue<crate::disk_queue::faulty_disk::FaultyDisk>>;
+
+const NOW: Now = Now { mono_ns: 1_000, wall_ns: 1_000 };
+
+fn queue(on_disk: bool, account: &Arc<OutputAccount>, lanes: usize) -> Shared {
+    let limits =
+        QueueLimits { bytes_max: 1 << 20, records_max: 0, when_full: WhenFull::Block, age_max_ms: 0 };
+    let queue = if on_disk {
+        let plan = crate::disk_queue::DiskQueuePlan { limits, ..Default::default() };
+        let disk = crate::disk_queue::faulty_disk::FaultyDisk::new(7);
+        let opened = crate::disk_queue::DiskQueue::open(disk, plan, Arc::clone(account), 1, NOW);
+        OutputQueue::Disk(Box::new(opened.expect("the directory can be listed").0))
+    } else {
+        OutputQueue::Memory(MemoryQueue::new(limits, Arc::clone(account)))
+    };
+    Lanes::new(queue, lanes)
+}
+
+fn block(number: u64, partition: Option<u8>) -> Block {
+    Block { partition, ..Block::lines(format!("{number}\n").into_bytes(), 1, NOW.mono_ns) }
+}
+
+fn number_of(entry: &Entry) -> u64 {
+    let text = std::str::from_utf8(&entry.block().bytes).expect("digits");
+    text.trim().parse().expect("a number")
+}
+
+fn partition_of(entry: &Entry) -> Option<u8> {
+    entry.block().partition
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Append(Option<u8>),
+    Pop(usize),
+    /// The lane's oldest is delivered.
+    Deliver(usize),
+    /// The lane's connection ends: all it holds goes back.
+    Lose(usize),
+    Recall,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        6 => (0..PARTITIONS).prop_map(|partition| Op::Append(Some(partition))),
+        1 => Just(Op::Append(None)),
+        8 => (0..4_usize).prop_map(Op::Pop),
+        6 => (0..4_usize).prop_map(Op::Deliver),
+        1 => (0..4_usize).prop_map(Op::Lose),
+        1 => Just(Op::Recall),
+    ];
+    proptest::collection::vec(op, 0..200)
+}
+
+/// What may not overtake each other: blocks of one partition, and a block of none with everything.
+fn keeps_order(delivered: &[(u64, Option<u8>)]) -> bool {
+    delivered.iter().enumerate().all(|(at, (number, partition))| {
+        delivered[..at].iter().all(|(before, other)| {
+            before < number || (partition.is_some() && other.is_some() && partition != other)
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_series_is_overtaken_and_nothing_is_lost(ops in ops(), on_disk: bool, lanes in 1..5_usize) {
+        let account = Arc::new(OutputAccount::default());
+        let mut shared = queue(on_disk, &account, lanes);
+        let mut held: Vec<VecDeque<Entry>> = (0..lanes).map(|_| VecDeque::new()).collect();
+        let (mut appended, mut delivered) = (0, Vec::new());
+        let drain = (0..400).flat_map(|_| (0..4).flat_map(|lane| [Op::Pop(lane), Op::Deliver(lane)]));
+        for op in ops.into_iter().chain(drain) {
+            match op {
+                Op::Append(partition) => {
+                    let kept = shared.lane(0).append(block(appended, partition), NOW);
+                    prop_assert_eq!(kept, Appended::Kept);
+                    appended += 1;
+                }
+                Op::Pop(lane) => {
+                    let lane = lane % lanes;
+                    let ready = shared.ready() & (1 << lane) != 0;
+                    let popped = shared.lane(lane).pop(NOW);
+                    prop_assert!(ready || popped.is_none(), "lane {} was not ready", lane);
+                    held[lane].extend(popped);
+                }
+                Op::Deliver(lane) => {
+                    if let Some(entry) = held[lane % lanes].pop_front() {
+                        delivered.push((number_of(&entry), partition_of(&entry)));
+                        entry.settle(CopyOutcome::Delivered);
+                    }
+                }
+                Op::Lose(lane) => {
+                    while let Some(entry) = held[lane % lanes].pop_back() {
+                        shared.lane(lane % lanes).put_back(entry);
+                    }
+                }
+                Op::Recall => shared.recall(),
+            }
+            let held: u64 = held.iter().flatten().map(Entry::copies).sum();
+            let sum = account.sum(shared.lane(0).copies() + held);
+            prop_assert!(sum.holds(), "{:?}", sum);
+        }
+        prop_assert_eq!(delivered.len() as u64, appended, "all of it arrives");
+        prop_assert!(lanes == 1 || keeps_order(&delivered), "{:?}", delivered);
+        prop_assert!(shared.lane(0).is_empty());
+    }
+}
+
+#[test]
+fn a_lane_that_takes_nothing_holds_up_the_others_only_past_the_bound() {
+    let account = Arc::new(OutputAccount::default());
+    let mut shared = queue(false, &account, 2);
+    let large = |partition| {
+        let mut text = vec![b'x'; 40_000];
+        text[39_999] = b'\n';
+        Block { partition: Some(partition), ..Block::lines(text, 1, NOW.mono_ns) }
+    };
+    for _ in 0..10 {
+        assert!(shared.lane(0).append(large(1), NOW) == Appended::Kept);
+        assert!(shared.lane(0).append(large(0), NOW) == Appended::Kept);
+    }
+    let mut taken = Vec::new();
+    while let Some(entry) = shared.lane(0).pop(NOW) {
+        taken.push(entry);
+    }
+    assert_eq!((taken.len(), shared.ready()), (6, 0b11), "a quarter of the bound is in front");
+    let other = shared.lane(1).pop(NOW).expect("it waits for lane 1");
+    other.settle(CopyOutcome::Delivered);
+    assert!(shared.lane(0).pop(NOW).is_some());
+}
+
+#[test]
+fn the_last_sender_that_ends_leaves_the_queue() {
+    for (on_disk, waiting) in [(false, 0), (true, 2)] {
+        let account = Arc::new(OutputAccount::default());
+        let mut shared = queue(on_disk, &account, 2);
+        for partition in [1, 0] {
+            assert_eq!(shared.lane(0).append(block(0, Some(partition)), NOW), Appended::Kept);
+        }
+        let entry = shared.lane(0).pop(NOW).expect("its own");
+        shared.lane(0).put_back(entry);
+        shared.lane(0).leave();
+        assert_eq!((shared.lane(1).copies(), account.shed(Shed::Stopped)), (2, 0), "{on_disk}");
+        shared.lane(1).leave();
+        assert_eq!(
+            (shared.lane(1).copies(), account.shed(Shed::Stopped)),
+            (waiting, 2 - waiting),
+            "{on_disk}"
+        );
+    }
+}
+
+#[test]
+fn series_are_spread_over_all_partitions_the_same_way_each_time() {
+    let mut counts = [0; PARTITIONS as usize];
+    for number in 0..16_000 {
+        counts[usize::from(partition(format!("app.requests.{number}").as_bytes(), b"env:prod"))] += 1;
+    }
+    assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+    // Blocks of an earlier version wait on somebody's disk.
+    assert_eq!((partition(b"a", b""), partition(b"a", b"b"), partition(b"", b"a")), (1, 13, 8));
+}

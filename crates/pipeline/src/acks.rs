@@ -1,0 +1,300 @@
+//! Which lines of which connections may be acknowledged (design §5): decisions, and nothing else.
+//!
+//! Path of a batch with an [`AckMark`]: [`Taking::begin`] -> `Shard::push_owned`, `Shard::close_reached`, the blocks are
+//! appended -> **[`Acks::taken`]** -> queues settle or sync -> **[`Acks::resolve`]** -> [`Acks::answer`] ->
+//! `Intake::replies` writes the line.
+//! Pure: what queues know comes in through [`Queues`]. Not here: threads and wake-ups (`staunch`, `sim`).
+//! Invariant: no answer counts a line before the condition holds for all its copies. When it cannot be told whose copy
+//! an output has lost, every connection that waits for that output fails.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use deliver::disk_queue::{Position, Promise};
+use model::{AckMark, AckWhen, ConnectionId, OutputAccount, OutputId, SampleBatch, SourceAccount, Unacked};
+
+use crate::Shard;
+
+/// Most marks of one connection that wait for their condition. Past it the connection is not read; a read has at most
+/// one mark.
+pub const MARKS_MAX: u64 = 64;
+
+/// What is asked about the outputs' queues.
+pub trait Queues {
+    /// Place of the next block.
+    fn accepted_up_to(&mut self, output: OutputId) -> Position;
+
+    /// Every block before it has its outcome. Losses among them are in the account when this returns.
+    fn settled_up_to(&mut self, output: OutputId) -> Position;
+
+    /// What is known of a block that was appended.
+    fn promise(&mut self, output: OutputId, of: Position) -> Promise;
+
+    /// The output's account.
+    fn account(&self, output: OutputId) -> &OutputAccount;
+}
+
+/// What is known before the shard takes a batch that asks for an acknowledgement. Nothing else may be appended between
+/// this and [`Acks::taken`], and what came before must be in the queues.
+#[must_use = "whoever asked waits for an answer"]
+#[derive(Debug)]
+pub struct Taking {
+    mark: AckMark,
+    source: Arc<SourceAccount>,
+    source_lost: u64,
+    outputs: Vec<Before>,
+}
+
+/// One output before a batch is taken.
+#[derive(Debug)]
+struct Before {
+    output: OutputId,
+    from: Position,
+    turned_away: u64,
+    lost_here: u64,
+    refused: u64,
+}
+
+impl Taking {
+    /// To be called before the batch is pushed; none if it asks for nothing.
+    pub fn begin(batch: &SampleBatch, shard: &Shard, queues: &mut impl Queues) -> Option<Taking> {
+        let mark = batch.ack?;
+        let source = Arc::clone(batch.receipt.account());
+        let before = |output: &OutputId| {
+            let from = queues.accepted_up_to(*output);
+            let account = queues.account(*output);
+            Before {
+                output: *output,
+                from,
+                turned_away: account.turned_away(),
+                lost_here: account.lost_here(),
+                refused: account.refused(),
+            }
+        };
+        let outputs = shard.reached(batch.source).iter().map(before).collect();
+        Some(Taking { mark, source_lost: source.lost(), source, outputs })
+    }
+}
+
+/// What a connection may be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Lines, from its first, that have met the condition.
+    pub up_to: u64,
+    /// Records among them that were rejected at intake.
+    pub rejected: u64,
+    /// Marks that were met.
+    pub marks: u64,
+    /// What comes after `up_to` can no longer be acknowledged: tell, and close.
+    pub failed: Option<Unacked>,
+}
+
+/// All connections that wait for an acknowledgement.
+#[derive(Debug, Default)]
+pub struct Acks {
+    opened: u64,
+    connections: HashMap<ConnectionId, Waiting>,
+    /// By output, and there by condition: one that takes long holds up no other.
+    outputs: Vec<[VecDeque<Wait>; 2]>,
+    /// Whose answer has changed since they were last taken.
+    changed: Vec<ConnectionId>,
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+struct Waiting {
+    answer: Answer,
+    /// Marks that were taken, oldest first. At most [`MARKS_MAX`], and what is read while the daemon stops.
+    pending: VecDeque<Pending>,
+    /// Number of the first of `pending`.
+    first: u64,
+    is_changed: bool,
+}
+
+/// A mark whose condition is not met for all outputs.
+#[derive(Debug)]
+struct Pending {
+    up_to: u64,
+    rejected: u64,
+    outputs_left: usize,
+}
+
+/// What one mark waits for at one output. There is a block behind each, so the queue's bound is theirs as well.
+#[derive(Debug)]
+struct Wait {
+    connection: ConnectionId,
+    /// Of the connection's mark.
+    number: u64,
+    from: Position,
+    to: Position,
+    lost_here: u64,
+    refused: u64,
+}
+
+impl Wait {
+    /// How it ended, if it has. What the queue knows is asked before what was lost: a block's losses are counted before
+    /// it is called settled.
+    fn end(&self, output: OutputId, when: AckWhen, queues: &mut impl Queues) -> Option<Result<(), Unacked>> {
+        let mut in_doubt = false;
+        let reached = match when {
+            AckWhen::Accepted => true,
+            AckWhen::Safe => (self.from.0..self.to.0).all(|place| {
+                let promise = queues.promise(output, Position(place));
+                in_doubt |= promise == Promise::InDoubt;
+                promise != Promise::Accepted
+            }),
+            AckWhen::Delivered => queues.settled_up_to(output) >= self.to,
+        };
+        let account = queues.account(output);
+        if account.lost_here() != self.lost_here {
+            return Some(Err(Unacked::Shed));
+        }
+        // What an endpoint refused was in its queue until then: safe, and not delivered.
+        if when == AckWhen::Delivered && account.refused() != self.refused {
+            return Some(Err(Unacked::Refused));
+        }
+        if in_doubt {
+            return Some(Err(Unacked::InDoubt));
+        }
+        reached.then_some(Ok(()))
+    }
+}
+
+impl Acks {
+    /// A connection begins.
+    pub fn open(&mut self) -> ConnectionId {
+        let id = ConnectionId(self.opened);
+        self.opened += 1;
+        self.connections.insert(id, Waiting::default());
+        id
+    }
+
+    /// A connection has ended, or nobody is there to be told any more.
+    pub fn close(&mut self, id: ConnectionId) {
+        self.connections.remove(&id);
+    }
+
+    /// The shard has pushed the batch and its blocks are in the queues, or were shed. Gives the outputs whose progress
+    /// it waits for: call [`Self::resolve`] when one has made some, and once now.
+    pub fn taken(&mut self, taking: Taking, queues: &mut impl Queues) -> Vec<OutputId> {
+        let Taking { mark, source, source_lost, outputs } = taking;
+        let AckMark { connection, up_to, rejected, when } = mark;
+        let Some(waiting) = self.connections.get_mut(&connection) else { return Vec::new() };
+        if waiting.answer.failed.is_some() {
+            return Vec::new();
+        }
+        let turned_away = |before: &Before| queues.account(before.output).turned_away() != before.turned_away;
+        if source.lost() != source_lost || outputs.iter().any(turned_away) {
+            self.fail(connection, Unacked::Shed);
+            return Vec::new();
+        }
+        let number = waiting.first + waiting.pending.len() as u64;
+        let mut waits = Vec::new();
+        for Before { output, from, lost_here, refused, .. } in outputs {
+            let to = queues.accepted_up_to(output);
+            if when == AckWhen::Accepted || from == to {
+                continue;
+            }
+            if self.outputs.len() <= output.index() {
+                self.outputs.resize_with(output.index() + 1, Default::default);
+            }
+            let wait = Wait { connection, number, from, to, lost_here, refused };
+            self.outputs[output.index()][place_of(when)].push_back(wait);
+            waits.push(output);
+        }
+        waiting.pending.push_back(Pending { up_to, rejected, outputs_left: waits.len() });
+        self.advance(connection);
+        waits
+    }
+
+    /// Looks what has been settled and synced since the last call.
+    pub fn resolve(&mut self, queues: &mut impl Queues) {
+        for at in 0..self.outputs.len() {
+            for when in [AckWhen::Safe, AckWhen::Delivered] {
+                let output = OutputId(at as u16);
+                while let Some(front) = self.outputs[at][place_of(when)].front() {
+                    let Some(end) = front.end(output, when, queues) else { break };
+                    let Some(wait) = self.outputs[at][place_of(when)].pop_front() else { break };
+                    self.end_wait(wait.connection, wait.number, end);
+                }
+            }
+        }
+    }
+
+    /// Nothing will be settled or synced any more, or nobody will take what the connection has sent.
+    pub fn fail(&mut self, id: ConnectionId, why: Unacked) {
+        let Some(waiting) = self.connections.get_mut(&id) else { return };
+        if waiting.answer.failed.is_none() {
+            waiting.answer.failed = Some(why);
+            waiting.pending.clear();
+            waiting.note_change(id, &mut self.changed);
+        }
+    }
+
+    /// The daemon ends: [`Self::fail`] for every connection with something to wait for, after a last
+    /// [`Self::resolve`].
+    pub fn fail_all(&mut self, why: Unacked) {
+        let waits = |(id, waiting): (&ConnectionId, &Waiting)| (!waiting.pending.is_empty()).then_some(*id);
+        let mut ids: Vec<ConnectionId> = self.connections.iter().filter_map(waits).collect();
+        ids.sort_unstable();
+        ids.into_iter().for_each(|id| self.fail(id, why));
+    }
+
+    /// What the connection may be told now.
+    pub fn answer(&self, id: ConnectionId) -> Answer {
+        self.connections.get(&id).map(|waiting| waiting.answer).unwrap_or_default()
+    }
+
+    /// Connections whose answer has changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<ConnectionId> {
+        let changed = std::mem::take(&mut self.changed);
+        for id in &changed {
+            if let Some(waiting) = self.connections.get_mut(id) {
+                waiting.is_changed = false;
+            }
+        }
+        changed
+    }
+
+    fn end_wait(&mut self, id: ConnectionId, number: u64, end: Result<(), Unacked>) {
+        let Some(waiting) = self.connections.get_mut(&id) else { return };
+        if let Err(why) = end {
+            return self.fail(id, why);
+        }
+        let pending = number.checked_sub(waiting.first).and_then(|at| waiting.pending.get_mut(at as usize));
+        if let Some(pending) = pending {
+            debug_assert!(pending.outputs_left > 0, "each output ends one wait");
+            pending.outputs_left -= 1;
+            self.advance(id);
+        }
+    }
+
+    /// Counts the marks from the front on that wait for nothing.
+    fn advance(&mut self, id: ConnectionId) {
+        let Some(waiting) = self.connections.get_mut(&id) else { return };
+        while let Some(met) = waiting.pending.pop_front_if(|pending| pending.outputs_left == 0) {
+            debug_assert!(met.up_to >= waiting.answer.up_to, "marks of a connection come in order");
+            waiting.first += 1;
+            waiting.answer.marks += 1;
+            waiting.answer.up_to = met.up_to;
+            waiting.answer.rejected = met.rejected;
+            waiting.note_change(id, &mut self.changed);
+        }
+    }
+}
+
+impl Waiting {
+    fn note_change(&mut self, id: ConnectionId, changed: &mut Vec<ConnectionId>) {
+        if !std::mem::replace(&mut self.is_changed, true) {
+            changed.push(id);
+        }
+    }
+}
+
+/// Where the waits of a condition lie.
+fn place_of(when: AckWhen) -> usize {
+    usize::from(when == AckWhen::Delivered)
+}

@@ -1,0 +1,123 @@
+//! What a client is told: `ack N`, and at the end perhaps `err N REASON` ([docs/acks.md](../../../docs/acks.md)).
+//!
+//! Path of a line: counted by [`Replies::received`], named by [`Replies::mark`], and when its mark is met, told by
+//! [`Replies::write`]. Not here: whether it is met (`acks`), and the socket.
+
+use model::{AckMark, AckWhen, ConnectionId};
+
+use crate::Answer;
+
+/// Counts of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Replies {
+    connection: ConnectionId,
+    when: AckWhen,
+    /// Lines received: whatever ends in LF, and a last one that counts without. Frames where there are frames.
+    lines: u64,
+    /// Records that the intake rejected.
+    rejected: u64,
+    /// Lines up to the last mark.
+    marked: u64,
+    marks: u64,
+    /// Lines up to the last reply.
+    told: u64,
+    ended: bool,
+}
+
+impl Replies {
+    pub(crate) fn new(connection: ConnectionId, when: AckWhen) -> Replies {
+        Replies { connection, when, lines: 0, rejected: 0, marked: 0, marks: 0, told: 0, ended: false }
+    }
+
+    /// More lines have come, and so many records in them were rejected.
+    pub(crate) fn received(&mut self, lines: u64, rejected: u64) {
+        self.lines += lines;
+        self.rejected += rejected;
+    }
+
+    /// A mark behind everything that has come, if a line has come since the last one.
+    pub(crate) fn mark(&mut self) -> Option<AckMark> {
+        if self.lines == self.marked {
+            return None;
+        }
+        self.marked = self.lines;
+        self.marks += 1;
+        Some(AckMark {
+            connection: self.connection,
+            up_to: self.lines,
+            rejected: self.rejected,
+            when: self.when,
+        })
+    }
+
+    /// Appends `ack N`, with `rejected R` behind it when the intake has rejected something, if `answer` has more than
+    /// was told; then `err N REASON` if it is the end. Gives the lines that are new.
+    pub(crate) fn write(&mut self, answer: &Answer, out: &mut Vec<u8>) -> u64 {
+        if self.ended {
+            return 0;
+        }
+        debug_assert!(answer.up_to <= self.marked, "only what was received is acknowledged");
+        let new = answer.up_to.saturating_sub(self.told);
+        if new > 0 {
+            self.told = answer.up_to;
+            out.extend_from_slice(format!("ack {}", answer.up_to).as_bytes());
+            if answer.rejected > 0 {
+                out.extend_from_slice(format!(" rejected {}", answer.rejected).as_bytes());
+            }
+            out.push(b'\n');
+        }
+        if let Some(why) = answer.failed {
+            self.ended = true;
+            out.extend_from_slice(format!("err {} {}\n", self.told, why.word()).as_bytes());
+        }
+        new
+    }
+
+    pub(crate) fn marks_unanswered(&self, answer: &Answer) -> u64 {
+        self.marks.saturating_sub(answer.marks)
+    }
+
+    pub(crate) fn lines_unanswered(&self) -> u64 {
+        self.lines - self.told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Unacked;
+
+    use super::*;
+
+    #[test]
+    fn a_reply_says_what_is_new_and_nothing_after_the_end() {
+        let mut replies = Replies::new(ConnectionId(7), AckWhen::Safe);
+        assert_eq!(replies.mark(), None);
+        replies.received(3, 0);
+        let mark =
+            |up_to, rejected| AckMark { connection: ConnectionId(7), up_to, rejected, when: AckWhen::Safe };
+        assert_eq!((replies.mark(), replies.mark()), (Some(mark(3, 0)), None));
+        replies.received(0, 1);
+        assert_eq!(replies.mark(), None, "a line that is too long has not ended yet");
+        replies.received(2, 0);
+        assert_eq!(replies.mark(), Some(mark(5, 1)));
+        let answer = |up_to, rejected, marks| Answer { up_to, rejected, marks, failed: None };
+        let failed = Answer { failed: Some(Unacked::Shed), ..answer(5, 1, 2) };
+        let table = [
+            (answer(0, 0, 0), "", 0, 2, 5),
+            (answer(3, 0, 1), "ack 3\n", 3, 1, 2),
+            (answer(3, 0, 1), "", 0, 1, 2),
+            (failed, "ack 5 rejected 1\nerr 5 shed\n", 2, 0, 0),
+            (failed, "", 0, 0, 0),
+        ];
+        for (answer, want, new, marks, lines) in table {
+            let mut out = Vec::new();
+            assert_eq!(replies.write(&answer, &mut out), new, "{answer:?}");
+            assert_eq!(String::from_utf8_lossy(&out), want, "{answer:?}");
+            assert_eq!(
+                (replies.marks_unanswered(&answer), replies.lines_unanswered()),
+                (marks, lines),
+                "{answer:?}"
+            );
+        }
+    }
+}

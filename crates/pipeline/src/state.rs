@@ -1,0 +1,100 @@
+//! The state of a shard's aggregations as bytes, for checkpoints and for a process that takes over.
+//!
+//! Each aggregation is saved for itself, under its name; the bytes and what restoring makes of them are the matter of
+//! `process::aggregate::checkpoint`. Not here: files, and when to save (`staunch`).
+
+use std::sync::Arc;
+
+use model::{Kind, Now, RawKey, TransformId};
+use process::aggregate::checkpoint::{NotRestored, Restored, Slice};
+use wire::statsd::Parser;
+
+use crate::{Routed, Shard};
+
+/// Work of one slice when all is saved at once.
+const EXPORT_SERIES: usize = 65_536;
+
+/// All state of one aggregation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedState {
+    /// Name of the transform.
+    pub name: String,
+    /// Its state.
+    pub bytes: Vec<u8>,
+}
+
+impl Shard {
+    /// All state as it is now, for [`Shard::import`] in another process. No window is closed: a flush that is under way
+    /// is finished first, and lines that wait for others are handed on. Nothing may be pushed afterwards.
+    ///
+    /// `id` is a number that nobody outside knows.
+    pub fn export(&mut self, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
+        let Shard { transforms, outputs, .. } = self;
+        for state in transforms.iter_mut() {
+            while state.aggregator.due_ns() == 0 {
+                state.tick(outputs, now, usize::MAX, out);
+            }
+        }
+        self.close_lines(now, out);
+        let saved = |name: &str, bytes| SavedState { name: name.to_owned(), bytes };
+        let mut states = Vec::new();
+        for state in &mut self.transforms {
+            let mut bytes = Vec::new();
+            if state.aggregator.save_begin(id, 0, now, &mut bytes) {
+                while state.aggregator.save_slice(EXPORT_SERIES, &mut bytes) == Slice::More {}
+                states.push(saved(&state.name, bytes));
+            }
+        }
+        states
+    }
+
+    /// The last flush of every aggregation that is not one of `kept`: nobody goes on with it.
+    pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) {
+        let Shard { transforms, outputs, .. } = self;
+        let others = transforms.iter_mut().filter(|state| !kept.contains(&state.name));
+        others.for_each(|state| state.flush_all(outputs, now, out));
+    }
+
+    /// Takes over what was saved of the aggregation `name`, before the first batch. `told_s` is the label of the last
+    /// window that has left whole, see `Aggregator::restore`. None when there is no such aggregation.
+    pub fn import(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        told_s: Option<u64>,
+        now: Now,
+    ) -> Option<Result<Restored, NotRestored>> {
+        let at = self.transforms.iter().position(|state| state.name == name)?;
+        let parser = self.parser_of(TransformId(at as u16))?;
+        let canonical = |kind: Kind, key: RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
+        let state = &mut self.transforms[at];
+        let restored = state.aggregator.restore(bytes, told_s, now, canonical);
+        if let Ok(Restored { told_s: Some(label_s), .. }) = restored {
+            state.flushed_at_s = Some(label_s);
+        }
+        Some(restored)
+    }
+
+    /// Begins to save the aggregation `name`, see `Aggregator::save_begin`. False while it cannot be.
+    pub fn save_begin(&mut self, name: &str, id: u64, number: u64, now: Now, to: &mut Vec<u8>) -> bool {
+        let state = self.transforms.iter_mut().find(|state| state.name == name);
+        state.is_some_and(|state| state.aggregator.save_begin(id, number, now, to))
+    }
+
+    /// Goes on with that, see `Aggregator::save_slice`.
+    pub fn save_slice(&mut self, name: &str, series_max: usize, to: &mut Vec<u8>) -> Slice {
+        let state = self.transforms.iter_mut().find(|state| state.name == name);
+        state.map_or(Slice::Void, |state| state.aggregator.save_slice(series_max, to))
+    }
+
+    /// True when saving the aggregation `name` would give something else than its last save.
+    pub fn is_changed(&self, name: &str) -> bool {
+        self.transforms.iter().any(|state| state.name == name && state.aggregator.is_changed())
+    }
+
+    /// What reads the names of an aggregation: its sources read them by the same rules.
+    fn parser_of(&self, id: TransformId) -> Option<Arc<Parser>> {
+        let source = self.sources.iter().find(|source| source.routes.transforms.contains(&id))?;
+        Some(Arc::clone(&source.parser))
+    }
+}

@@ -1,0 +1,181 @@
+//! Headers of saved state and of its blocks; the layout is in the module's header. Total: any bytes decode to a value
+//! or to none.
+
+use twox_hash::XxHash3_64;
+
+use super::bytes::Bytes;
+use super::restore::NotRestored;
+use crate::aggregate::clock::OpenWindow;
+use crate::aggregate::plan::FlushAlign;
+
+const MAGIC: [u8; 8] = *b"STNAGG\r\n";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 96;
+/// Begins a block. The first byte never occurs in UTF-8 text.
+const MARKER: [u8; 4] = [0xf1, b'S', b'a', 0x1a];
+pub(super) const BLOCK_HEADER_BYTES: usize = 32;
+/// What stands for no label.
+const NO_LABEL: u64 = u64::MAX;
+
+/// What saved state begins with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Header {
+    pub(super) id: u64,
+    pub(super) number: u64,
+    pub(super) begun_wall_ns: u64,
+    pub(super) window: OpenWindow,
+}
+
+impl Header {
+    pub(super) fn encode(&self, to: &mut Vec<u8>) {
+        let start = to.len();
+        to.extend_from_slice(&MAGIC);
+        to.extend_from_slice(&VERSION.to_le_bytes());
+        to.extend_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
+        let window = &self.window;
+        let grid = match window.align {
+            FlushAlign::Wall => 0u64,
+            FlushAlign::Start => 1,
+            FlushAlign::Interval => 2,
+        };
+        let numbers = [
+            self.id,
+            self.number,
+            self.begun_wall_ns,
+            window.window_ns,
+            grid,
+            window.anchor_ns,
+            window.ends_wall_ns,
+            window.opened_wall_ns,
+            window.labelled_s.unwrap_or(NO_LABEL),
+        ];
+        numbers.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
+        let checksum = XxHash3_64::oneshot(&to[start..]);
+        to.extend_from_slice(&checksum.to_le_bytes());
+        debug_assert_eq!(to.len() - start, HEADER_BYTES);
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Header, NotRestored> {
+        let magic = bytes.first_chunk().is_some_and(|magic| *magic == MAGIC);
+        if !magic {
+            return Err(NotRestored::NoneOfOurs);
+        }
+        let mut from = Bytes::new(&bytes[MAGIC.len()..]);
+        if from.u32().is_some_and(|version| version != VERSION) {
+            return Err(NotRestored::Version);
+        }
+        Header::fields(bytes).ok_or(NotRestored::Header)
+    }
+
+    fn fields(bytes: &[u8]) -> Option<Header> {
+        let whole = bytes.get(..HEADER_BYTES)?;
+        let (before, checksum) = whole.split_at(HEADER_BYTES - 8);
+        if Bytes::new(checksum).u64()? != XxHash3_64::oneshot(before) {
+            return None;
+        }
+        let mut from = Bytes::new(&before[12..]);
+        if from.u32()? as usize != HEADER_BYTES {
+            return None;
+        }
+        let mut number = || from.u64();
+        let (id, save, begun_wall_ns, window_ns) = (number()?, number()?, number()?, number()?);
+        let align = match number()? {
+            0 => FlushAlign::Wall,
+            1 => FlushAlign::Start,
+            2 => FlushAlign::Interval,
+            _ => return None,
+        };
+        let window = OpenWindow {
+            align,
+            window_ns,
+            anchor_ns: number()?,
+            ends_wall_ns: number()?,
+            opened_wall_ns: number()?,
+            labelled_s: Some(number()?).filter(|label| *label != NO_LABEL),
+        };
+        Some(Header { id, number: save, begun_wall_ns, window })
+    }
+
+    /// The blocks begin here.
+    pub(super) fn blocks(bytes: &[u8]) -> &[u8] {
+        bytes.get(HEADER_BYTES..).unwrap_or(&[])
+    }
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Series,
+    BusyNames,
+    End,
+}
+
+/// What a block begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockHeader {
+    pub(super) form: Form,
+    pub(super) count: u32,
+    pub(super) body_bytes: usize,
+    body_checksum: u64,
+}
+
+impl BlockHeader {
+    /// Makes room for the header of a block whose body follows in `to`.
+    pub(super) fn reserve(to: &mut Vec<u8>) -> usize {
+        let start = to.len();
+        to.resize(start + BLOCK_HEADER_BYTES, 0);
+        start
+    }
+
+    /// Writes the header at `start`: what lies behind it in `to` is the body.
+    pub(super) fn fill(form: Form, count: u32, id: u64, start: usize, to: &mut [u8]) {
+        let (header, body) = to[start..].split_at_mut(BLOCK_HEADER_BYTES);
+        debug_assert!(body.len() <= u32::MAX as usize, "a block is one slice, and a series is under 4 GiB");
+        let form: u32 = match form {
+            Form::Series => 0,
+            Form::BusyNames => 1,
+            Form::End => 2,
+        };
+        header[..4].copy_from_slice(&MARKER);
+        header[4..8].copy_from_slice(&form.to_le_bytes());
+        header[8..12].copy_from_slice(&count.to_le_bytes());
+        header[12..16].copy_from_slice(&(body.len() as u32).to_le_bytes());
+        header[16..24].copy_from_slice(&XxHash3_64::oneshot_with_seed(id, body).to_le_bytes());
+        let checksum = XxHash3_64::oneshot_with_seed(id, &header[..24]);
+        header[24..].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// The header that `bytes` begin with.
+    fn decode(bytes: &[u8], id: u64) -> Option<BlockHeader> {
+        let whole = bytes.get(..BLOCK_HEADER_BYTES)?;
+        let (before, checksum) = whole.split_at(BLOCK_HEADER_BYTES - 8);
+        if before[..4] != MARKER || Bytes::new(checksum).u64()? != XxHash3_64::oneshot_with_seed(id, before) {
+            return None;
+        }
+        let mut from = Bytes::new(&before[4..]);
+        let form = match from.u32()? {
+            0 => Form::Series,
+            1 => Form::BusyNames,
+            2 => Form::End,
+            _ => return None,
+        };
+        let (count, body_bytes) = (from.u32()?, from.u32()? as usize);
+        Some(BlockHeader { form, count, body_bytes, body_checksum: from.u64()? })
+    }
+
+    /// The first header in `bytes` and what lies behind it.
+    pub(super) fn find(mut bytes: &[u8], id: u64) -> Option<(BlockHeader, &[u8])> {
+        loop {
+            if let Some(header) = BlockHeader::decode(bytes, id) {
+                return Some((header, &bytes[BLOCK_HEADER_BYTES..]));
+            }
+            let next = memchr::memmem::find(bytes.get(1..)?, &MARKER)?;
+            bytes = &bytes[1 + next..];
+        }
+    }
+
+    /// True when `body` is what was saved.
+    pub(super) fn is_of(&self, body: &[u8], id: u64) -> bool {
+        XxHash3_64::oneshot_with_seed(id, body) == self.body_checksum
+    }
+}

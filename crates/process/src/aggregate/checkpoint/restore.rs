@@ -1,0 +1,274 @@
+//! Restoring: blocks one after the other, each only when its checksum is right.
+
+use model::{Canonical, FlushInfo, Kind, Now, RawKey};
+
+use super::bytes::Bytes;
+use super::format::{BlockHeader, Form, Header};
+use super::save::MARK_ACTIVE;
+use crate::aggregate::Aggregator;
+use crate::aggregate::clock::Reopening;
+use crate::aggregate::counters::Counter;
+use crate::aggregate::gauges::Gauge;
+use crate::aggregate::keys::Known;
+use crate::aggregate::plan::Idle;
+use crate::aggregate::sets::Set;
+use crate::aggregate::table::{ACTIVE, BEATS_PER_SECOND, KEPT, OWN, State};
+use crate::aggregate::timers::Timer;
+
+/// Why nothing could be restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRestored {
+    /// The bytes do not begin as saved state does.
+    NoneOfOurs,
+    /// Written in a format that this version does not know.
+    Version,
+    /// The header is damaged or cut short.
+    Header,
+}
+
+impl NotRestored {
+    /// In words.
+    pub fn why(self) -> &'static str {
+        match self {
+            NotRestored::NoneOfOurs => "it does not begin as a checkpoint does",
+            NotRestored::Version => "it was written in a format that this version does not know",
+            NotRestored::Header => "its header is damaged or cut short",
+        }
+    }
+}
+
+/// What became of the window that was open when the state was saved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Window {
+    /// Its values are in the window that is open now.
+    GoesOn,
+    /// It ended while nobody ran, and a sample had come in it: it has just been closed under its own label, and the next
+    /// ticks emit it.
+    Closed(FlushInfo),
+    /// It had been told before, so its values were left out; or no sample had come in it.
+    Over,
+}
+
+/// What was restored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Restored {
+    /// Series that are back.
+    pub series: u64,
+    /// Of these: had a sample in the window that was open.
+    pub active: u64,
+    /// Series past `series_max`: left out.
+    pub shed_series_max: u64,
+    /// Series that could not be read: left out. When the end is missing as well, some more may have been.
+    pub damaged: u64,
+    /// The end is missing.
+    pub cut_short: bool,
+    /// What became of the window.
+    pub window: Window,
+    /// When saving began, Unix nanoseconds.
+    pub begun_wall_ns: u64,
+    /// Label of the last window that was told, as far as is known.
+    pub told_s: Option<u64>,
+}
+
+/// One restoring.
+struct Restoring {
+    /// Beats since saving began.
+    away: u64,
+    /// The window's values are left out.
+    told: bool,
+    restored: Restored,
+}
+
+impl Aggregator {
+    /// Takes over saved state, before the first sample. Series that exist already get the saved values.
+    ///
+    /// `told_s` is the label of the last window that is known to have left whole; `canonical` is that of
+    /// [`Aggregator::add`]. A series whose name the dialect would spell otherwise now is kept as it is, and no sample
+    /// finds it any more: as after a reload.
+    ///
+    /// # Errors
+    /// When the bytes are no saved state; nothing has changed then.
+    pub fn restore(
+        &mut self,
+        bytes: &[u8],
+        told_s: Option<u64>,
+        now: Now,
+        mut canonical: impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
+    ) -> Result<Restored, NotRestored> {
+        debug_assert!(self.closing.is_none(), "before the first window's end");
+        let header = Header::decode(bytes)?;
+        self.beat = crate::aggregate::table::beat(now);
+        let reopening = self.clock.reopening(&header.window, told_s, now);
+        let away_ns = now.wall_ns.saturating_sub(header.begun_wall_ns);
+        let mut restoring = Restoring {
+            away: away_ns / (model::SECOND_NS / BEATS_PER_SECOND),
+            told: reopening == Reopening::Told,
+            restored: Restored {
+                series: 0,
+                active: 0,
+                shed_series_max: 0,
+                damaged: 0,
+                cut_short: true,
+                window: Window::Over,
+                begun_wall_ns: header.begun_wall_ns,
+                told_s: None,
+            },
+        };
+        self.restore_blocks(Header::blocks(bytes), header.id, &mut restoring, &mut canonical);
+        let mut restored = restoring.restored;
+        restored.window = match reopening {
+            Reopening::GoesOn => {
+                self.clock.go_on(&header.window, now);
+                Window::GoesOn
+            }
+            Reopening::Overdue if restored.active > 0 => {
+                let info = self.clock.close_overdue(&header.window, now);
+                self.begin_sweep(info, now);
+                Window::Closed(info)
+            }
+            Reopening::Elsewhere => Window::GoesOn,
+            Reopening::Overdue | Reopening::Told => Window::Over,
+        };
+        if !matches!(restored.window, Window::Closed(_)) && reopening != Reopening::GoesOn {
+            let told_s = told_s.max(header.window.labelled_s);
+            told_s.into_iter().for_each(|label_s| self.clock.resume(label_s, now));
+        }
+        restored.told_s = self.clock.labelled_s();
+        self.changed = true;
+        Ok(restored)
+    }
+
+    fn restore_blocks(
+        &mut self,
+        mut bytes: &[u8],
+        id: u64,
+        restoring: &mut Restoring,
+        canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
+    ) {
+        let (mut seen, mut damaged) = (0u64, 0u64);
+        while let Some((header, behind)) = BlockHeader::find(bytes, id) {
+            let body = behind.get(..header.body_bytes).filter(|body| header.is_of(body, id));
+            // Behind a damaged body the next block is looked for from its beginning: its length may be wrong.
+            bytes = if body.is_some() { &behind[header.body_bytes..] } else { behind };
+            match (header.form, body) {
+                (Form::Series, body) => {
+                    let mut from = Bytes::new(body.unwrap_or(&[]));
+                    let read = (0..header.count)
+                        .take_while(|_| self.restore_series(&mut from, restoring, canonical).is_some())
+                        .count();
+                    seen += read as u64;
+                    damaged += u64::from(header.count) - read as u64;
+                }
+                (Form::BusyNames, Some(body)) => self.busy.restore(Bytes::new(body), header.count),
+                (Form::End, Some(body)) => {
+                    if let Some(total) = Bytes::new(body).u64() {
+                        restoring.restored.cut_short = false;
+                        damaged = total.saturating_sub(seen);
+                        break;
+                    }
+                }
+                (Form::BusyNames | Form::End, None) => {}
+            }
+        }
+        restoring.restored.damaged = damaged;
+    }
+
+    /// Reads one record. None when it is none.
+    fn restore_series(
+        &mut self,
+        from: &mut Bytes<'_>,
+        restoring: &mut Restoring,
+        canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
+    ) -> Option<()> {
+        let mark = from.u8()?;
+        let age = from.varint()?;
+        let (name_len, tags_len) = (from.len_of(1)?, from.len_of(1)?);
+        let key = RawKey { name: from.take(name_len)?, tags: from.take(tags_len)? };
+        let record = Record { key, active: mark & MARK_ACTIVE != 0, age };
+        const COUNTER: u8 = Kind::Counter as u8;
+        const GAUGE: u8 = Kind::Gauge as u8;
+        const TIMER: u8 = Kind::Timer as u8;
+        const SET: u8 = Kind::Set as u8;
+        match mark & !MARK_ACTIVE {
+            COUNTER => self.restore_state::<Counter>(record, from, restoring, canonical),
+            GAUGE => self.restore_state::<Gauge>(record, from, restoring, canonical),
+            TIMER => self.restore_state::<Timer>(record, from, restoring, canonical),
+            SET => self.restore_state::<Set>(record, from, restoring, canonical),
+            _ => None,
+        }
+    }
+
+    fn restore_state<S: State>(
+        &mut self,
+        record: Record<'_>,
+        from: &mut Bytes<'_>,
+        restoring: &mut Restoring,
+        canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
+    ) -> Option<()> {
+        let Some(id) = self.restored_id::<S>(record.key, canonical) else {
+            restoring.restored.shed_series_max += 1;
+            // It is read all the same: the next record begins behind it.
+            let (mut state, before) = (S::default(), self.desk.tally);
+            state.load(from, 0, &mut self.desk)?;
+            self.desk.tally = before;
+            return Some(());
+        };
+        let entry = S::table_mut(&mut self.tables).slab.get_mut(id);
+        entry.state.forget(&mut self.desk.tally);
+        if entry.state.load(from, entry.hash, &mut self.desk).is_none() {
+            self.remove::<S>(id);
+            return None;
+        }
+        entry.unset(ACTIVE);
+        if record.active && !restoring.told {
+            entry.set(ACTIVE);
+        }
+        let age = record.age.saturating_add(restoring.away).min(i32::MAX as u64);
+        entry.seen = self.beat.wrapping_sub(age as u32);
+        if restoring.told {
+            // What its flush would have left of it.
+            entry.state.clear(&mut self.desk.tally);
+            let exempt = entry.has(KEPT) || (S::KIND == Kind::Gauge && entry.has(OWN));
+            if let Idle::Delete { ttl_windows } = S::idle(&self.plan.idle)
+                && !exempt
+                && !entry.state.outlives(ttl_windows.max(1), record.active)
+            {
+                self.remove::<S>(id);
+                return Some(());
+            }
+        }
+        restoring.restored.series += 1;
+        restoring.restored.active += u64::from(record.active);
+        Some(())
+    }
+
+    /// The series of a saved key, if need be a new one. None when the series limit stands against it.
+    fn restored_id<S: State>(
+        &mut self,
+        key: RawKey<'_>,
+        canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
+    ) -> Option<u32> {
+        let mut buffer = std::mem::take(&mut self.canonical);
+        buffer.clear();
+        let form = canonical(S::KIND, key, &mut buffer);
+        let (name, tags) = buffer.split_at(form.name_len.min(buffer.len()));
+        let is_canonical = RawKey { name, tags } == key;
+        self.canonical = buffer;
+        if !is_canonical {
+            return self.has_room().then(|| self.birth::<S>(key, false))?;
+        }
+        match self.keys.find::<S>(&self.tables, form.hash, key) {
+            Known::Series(id) => Some(id),
+            _ => self.adopt::<S>(form.hash, key).or_else(|| self.enlist::<S>(form.hash, key, form.clean)),
+        }
+    }
+}
+
+/// A saved series without its state.
+#[derive(Clone, Copy)]
+struct Record<'a> {
+    key: RawKey<'a>,
+    active: bool,
+    /// Beats between its last sample and the save.
+    age: u64,
+}

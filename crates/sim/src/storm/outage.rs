@@ -1,0 +1,198 @@
+//! What goes wrong with disks, processes and machines in a storm, and what is checked when the next process begins.
+
+use model::{Disk, OutputId};
+
+use super::vault::{Found, Legacy, Vault};
+use super::{CALM, MS_NS, Storm};
+use crate::random::Random;
+use crate::world::outlet::Outlet;
+use crate::world::stored::Stored;
+
+/// What ends a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Killed: what it wrote is there.
+    Killed,
+    /// The machine lost its power: what was not synced may be there, in part, in any order.
+    PowerLoss,
+}
+
+impl End {
+    pub(super) fn by_chance(random: &mut Random) -> End {
+        if random.chance(50) { End::PowerLoss } else { End::Killed }
+    }
+}
+
+impl Storm {
+    /// Something goes wrong with the disk of one output.
+    pub(super) fn disk(&mut self) {
+        let at = self.random.below(self.world.outlets.len() as u64) as usize;
+        let outlet = &mut self.world.outlets[at];
+        let (Some(stored), Some(vault)) = (&mut outlet.stored, self.vaults.get_mut(&OutputId(at as u16)))
+        else {
+            return;
+        };
+        let random = &mut self.random;
+        let what = if CALM.contains(&outlet.name.as_str()) || random.chance(15) {
+            self.end_of_next = End::by_chance(random);
+            let calls = random.below(40);
+            stored.disk.change_faults(|faults| faults.crash_in = Some(calls));
+            format!("call {calls} ends the process: {:?}", self.end_of_next)
+        } else {
+            vault.disk_failed = true;
+            fault(stored, vault, random)
+        };
+        self.story.tell(format!("disk of `{}`: {what}", outlet.name));
+    }
+
+    /// The process dies, with the machine or without, and another begins.
+    pub(super) fn crash(&mut self, end: End) -> Result<(), String> {
+        let power = end == End::PowerLoss;
+        self.story.tell(format!("{end:?}"));
+        match end {
+            End::Killed => self.tally.kills += 1,
+            End::PowerLoss => self.tally.power_losses += 1,
+        }
+        let mut legacies = Vec::new();
+        for (at, outlet) in self.world.outlets.iter_mut().enumerate() {
+            let (Some(vault), Some(stored)) = (self.vaults.get_mut(&OutputId(at as u16)), &mut outlet.stored)
+            else {
+                legacies.push(Legacy::default());
+                continue;
+            };
+            stored.die(power);
+            if !CALM.contains(&outlet.name.as_str()) {
+                if self.random.chance(20) {
+                    vault.damages += flip(stored, &mut self.random, "segment");
+                }
+                vault.cursor_damaged |=
+                    self.random.chance(5) && flip(stored, &mut self.random, "cursor-") > 0;
+            }
+            let (blocks, damaged) = stored.peek(self.world.now);
+            let found = Found { blocks, damaged };
+            let legacy = vault.die(outlet, power, &found).map_err(|what| in_output(outlet, &what))?;
+            if let Some(stored) = &outlet.stored
+                && self.random.chance(10)
+            {
+                // It does not get far.
+                let calls = self.random.below(20);
+                self.story.tell(format!("the next process ends in call {calls} to `{}`", outlet.name));
+                self.end_of_next = End::by_chance(&mut self.random);
+                stored.disk.change_faults(|faults| faults.crash_in = Some(calls));
+            }
+            legacies.push(legacy);
+        }
+        self.world.sleep(self.random.below(20_000) * MS_NS);
+        self.world.restart(power);
+        for (at, legacy) in legacies.iter().enumerate() {
+            let outlet = &mut self.world.outlets[at];
+            let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
+            // What was on the wire when the connection ended.
+            watch.look(outlet).map_err(|what| in_output(outlet, &what))?;
+            watch.restart(&legacy.units, &self.traffic.ledger);
+            self.tally.found += legacy.found;
+            self.tally.lost += legacy.lost;
+            self.tally.damaged += legacy.damaged;
+        }
+        if let Some(broken) = self.world.broken_sums().into_iter().next() {
+            return Err(format!("after a restart {broken}"));
+        }
+        Ok(())
+    }
+
+    /// After an orderly stop nothing comes back.
+    pub(super) fn nothing_comes_back(&mut self) -> Result<(), String> {
+        for (output, vault) in &self.vaults {
+            let outlet = &mut self.world.outlets[output.index()];
+            let Some(stored) = outlet.stored.as_mut().filter(|_| !vault.cursor_damaged) else { continue };
+            stored.die(true);
+            let (blocks, damaged) = stored.peek(self.world.now);
+            if !blocks.is_empty() || damaged > 0 {
+                let what =
+                    format!("after an orderly stop {} blocks are back and {damaged} damaged", blocks.len());
+                return Err(in_output(outlet, &what));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn in_output(outlet: &Outlet, what: &str) -> String {
+    format!("output `{}`: {what}", outlet.name)
+}
+
+/// Something goes wrong; says what.
+fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random) -> String {
+    let calls = random.below(6);
+    match random.below(10) {
+        0..=1 => {
+            stored.disk.change_faults(|faults| faults.sync_error_in = Some(calls));
+            format!("sync {calls} fails")
+        }
+        2..=3 => {
+            stored.disk.change_faults(|faults| faults.write_error_in = Some(calls));
+            format!("write {calls} fails")
+        }
+        4..=5 => {
+            let left = random.below(4000);
+            let bytes_max = Some(stored.used() + left);
+            stored.disk.change_faults(|faults| faults.bytes_max = bytes_max);
+            format!("{left} bytes are left on it")
+        }
+        6 => {
+            stored.disk.change_faults(|faults| faults.bytes_max = None);
+            "there is room".to_owned()
+        }
+        7 => {
+            // Any write may be that of a cursor.
+            vault.damages += 1;
+            vault.cursor_damaged = true;
+            stored.disk.change_faults(|faults| faults.lose_write_in = Some(calls));
+            format!("write {calls} is lost")
+        }
+        8 => unreadable(stored, random),
+        _ => {
+            vault.damages += flip(stored, random, "segment");
+            "a byte changes".to_owned()
+        }
+    }
+}
+
+/// Names of the files that have `part` in their names.
+fn names(stored: &Stored, part: &str) -> Vec<String> {
+    let mut names = stored.disk.list().unwrap_or_default();
+    names.retain(|name| name.contains(part) && !name.ends_with(".quarantine"));
+    names
+}
+
+/// Changes one byte of a file. Returns how many there were to change: 1, or 0.
+fn flip(stored: &Stored, random: &mut Random, part: &str) -> u64 {
+    let names = names(stored, part);
+    if names.is_empty() {
+        return 0;
+    }
+    let change = random.between(1, 255) as u8;
+    let name = random.pick(&names).clone();
+    stored.disk.damage(&name, |bytes| {
+        if !bytes.is_empty() {
+            let at = random.below(bytes.len() as u64) as usize;
+            bytes[at] ^= change;
+        }
+    });
+    1
+}
+
+/// A range of one segment cannot be read; or everything can again. Says which.
+fn unreadable(stored: &Stored, random: &mut Random) -> String {
+    let names = names(stored, "segment");
+    if names.is_empty() || random.chance(30) {
+        stored.disk.change_faults(|faults| faults.unreadable.clear());
+        return "all of it can be read".to_owned();
+    }
+    let name = random.pick(&names).clone();
+    let first = random.below(10_000);
+    let last = first + random.below(5000);
+    let told = format!("bytes {first} to {last} of {name} cannot be read");
+    stored.disk.change_faults(|faults| faults.unreadable.push((name, first, last)));
+    told
+}

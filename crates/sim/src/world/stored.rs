@@ -1,0 +1,204 @@
+//! A queue on a faulty disk, with the thread that syncs it: jobs begin when they are due and take a while, during which
+//! the queue goes on.
+//!
+//! Not here: what goes wrong with the disk and when (`storm`), what the queue must still have afterwards
+//! (`storm::vault`).
+
+use std::sync::Arc;
+
+use deliver::disk_queue::faulty_disk::FaultyDisk;
+use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, SyncDone, SyncJob};
+use deliver::plan::QueueLimits;
+use deliver::queue::Queue;
+use model::{Disk, DiskError, Now, OutputAccount};
+
+use crate::random::{Digest, Random};
+
+#[cfg(feature = "canary")]
+pub(crate) use deliver::disk_queue::Canary as StoredCanary;
+
+/// Jobs that may begin at one moment. A queue that wants more spins.
+const JOBS_MAX: usize = 100;
+
+/// The disk under one output's queue.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) disk: FaultyDisk,
+    plan: DiskQueuePlan,
+    random: Random,
+    running: Option<Running>,
+    /// Bounds of the time that a job takes, nanoseconds.
+    sync_ns: (u64, u64),
+    /// Below it nothing may come back: to a new process, and to a machine that lost its power.
+    pub(crate) cursor_written: Position,
+    pub(crate) cursor_synced: Position,
+    #[cfg(feature = "canary")]
+    canary: Option<StoredCanary>,
+}
+
+/// A sync that is on its way.
+#[derive(Debug)]
+struct Running {
+    end_ns: u64,
+    work: Work,
+}
+
+/// When the disk does what it was asked: in the end, with what was written meanwhile, or at once, without.
+#[derive(Debug)]
+enum Work {
+    Late(SyncJob<usize>),
+    Early(SyncDone),
+}
+
+impl Stored {
+    /// An empty disk. The seed decides how long syncs take and what a loss of power leaves.
+    pub(crate) fn new(plan: DiskQueuePlan, sync_ns: (u64, u64), seed: u64) -> Stored {
+        Stored {
+            disk: FaultyDisk::new(seed),
+            plan,
+            random: Random::new(seed),
+            running: None,
+            sync_ns,
+            cursor_written: Position(0),
+            cursor_synced: Position(0),
+            #[cfg(feature = "canary")]
+            canary: None,
+        }
+    }
+
+    /// Lets a bug into every queue that is opened from now on.
+    #[cfg(feature = "canary")]
+    pub(crate) fn let_in(&mut self, canary: Option<StoredCanary>) {
+        self.canary = canary;
+    }
+
+    /// Other bounds for every queue that is opened from now on.
+    pub(crate) fn set_limits(&mut self, limits: QueueLimits) {
+        self.plan.limits = limits;
+    }
+
+    /// A new process opens the queue.
+    ///
+    /// # Errors
+    /// When the process has died before, or dies in it.
+    pub(crate) fn open(
+        &mut self,
+        account: &Arc<OutputAccount>,
+        now: Now,
+    ) -> Result<DiskQueue<FaultyDisk>, DiskError> {
+        self.running = None;
+        let fresh_id = self.random.next();
+        let open = |account| DiskQueue::open(self.disk.clone(), self.plan, account, fresh_id, now);
+        #[cfg_attr(not(feature = "canary"), expect(unused_mut, reason = "only a canary is let in"))]
+        let (mut queue, _report) = open(Arc::clone(account))?;
+        #[cfg(feature = "canary")]
+        queue.let_in(self.canary);
+        Ok(queue)
+    }
+
+    /// Everything that a new process would find, in order, and how many copies it would count as damaged.
+    pub(crate) fn peek(&self, now: Now) -> (Vec<(Position, Vec<u8>)>, u64) {
+        let account = Arc::new(OutputAccount::default());
+        // Nothing is too old for whoever only looks.
+        let limits = QueueLimits { age_max_ms: 0, ..self.plan.limits };
+        let plan = DiskQueuePlan { limits, ..self.plan };
+        let opened = DiskQueue::open(self.disk.copy(), plan, Arc::clone(&account), 1, now);
+        let Ok((mut queue, report)) = opened else { return (Vec::new(), 0) };
+        let mut found = Vec::new();
+        while let Some(entry) = queue.pop(now) {
+            let bytes = entry.block().bytes.to_vec();
+            entry.settle(model::CopyOutcome::Delivered);
+            found.push((Position(queue.settled_up_to().0 - 1), bytes));
+        }
+        debug_assert_eq!(account.sum(0).copies, report.copies_waiting);
+        (found, account.shed(model::Shed::Damaged))
+    }
+
+    /// Does what the syncing thread would do now. Returns when it wants to be asked again (monotonic nanoseconds).
+    ///
+    /// # Errors
+    /// When there is always something due.
+    pub(crate) fn sync(&mut self, queue: &mut DiskQueue<FaultyDisk>, now: Now) -> Result<u64, String> {
+        for _ in 0..JOBS_MAX {
+            if let Some(running) = self.running.take_if(|running| running.end_ns <= now.mono_ns) {
+                self.finish(queue, running);
+            }
+            if let Some(running) = &self.running {
+                return Ok(running.end_ns);
+            }
+            match queue.sync_due_ns(now) {
+                Some(due_ns) if due_ns <= now.mono_ns => self.begin(queue, now),
+                due_ns => return Ok(due_ns.unwrap_or(u64::MAX)),
+            }
+        }
+        Err("a sync is always due and never done".into())
+    }
+
+    fn begin(&mut self, queue: &mut DiskQueue<FaultyDisk>, now: Now) {
+        let settled = queue.settled_up_to();
+        let write_errors = queue.counts().write_errors;
+        let job = queue.begin_sync(now);
+        if !self.disk.is_dead() && queue.counts().write_errors == write_errors {
+            self.cursor_written = self.cursor_written.max(settled);
+        }
+        let Some(job) = job else { return };
+        let (from_ns, to_ns) = self.sync_ns;
+        let work =
+            if self.random.chance(50) { Work::Late(job) } else { Work::Early(job.perform(&self.disk)) };
+        let end_ns = now.mono_ns.saturating_add(self.random.between(from_ns, to_ns));
+        self.running = Some(Running { end_ns, work });
+    }
+
+    fn finish(&mut self, queue: &mut DiskQueue<FaultyDisk>, running: Running) {
+        let done = match running.work {
+            Work::Late(job) => job.perform(&self.disk),
+            Work::Early(done) => done,
+        };
+        let synced = queue.on_synced(done);
+        if let Some(cursor) = synced.cursor {
+            self.cursor_synced = self.cursor_synced.max(cursor);
+        }
+    }
+
+    /// The end of an orderly stop: what is left to sync, cursor included.
+    pub(crate) fn last_sync(&mut self, queue: &mut DiskQueue<FaultyDisk>) {
+        if let Some(running) = self.running.take() {
+            self.finish(queue, running);
+        }
+        if let Some(job) = queue.begin_last_sync() {
+            self.finish(queue, Running { end_ns: 0, work: Work::Late(job) });
+        }
+    }
+
+    /// The process is gone, and the power with it or not: what the next one may find is decided now.
+    pub(crate) fn die(&mut self, power: bool) {
+        self.running = None;
+        if power {
+            self.disk.lose_power();
+            self.cursor_written = self.cursor_synced;
+        } else {
+            self.disk.restart();
+        }
+    }
+
+    /// Bytes of all files together.
+    pub(crate) fn used(&self) -> u64 {
+        self.files().iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
+    /// All files, by name.
+    pub(crate) fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let names = self.disk.list().unwrap_or_default();
+        names.into_iter().filter_map(|name| Some((name.clone(), self.disk.bytes(&name)?))).collect()
+    }
+
+    /// Fingerprint of everything on the disk.
+    pub(crate) fn digest(&self) -> Digest {
+        let mut digest = Digest::default();
+        for (name, bytes) in self.files() {
+            digest.add(name.as_bytes());
+            digest.add(&bytes);
+        }
+        digest
+    }
+}

@@ -1,0 +1,150 @@
+//! F6: the wall clock steps an hour back, two ahead, two back, under load.
+//!
+//! The daemon runs under libfaketime, whose offset is read from a file that the case rewrites; the monotonic clock is
+//! left alone, as it is when an operator or NTP sets a clock. The endpoint is away when the clock steps ahead, so that
+//! by the wall clock what waits for it is an hour old, which must count for nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::endpoint::Endpoint;
+use crate::finding::{Bench, End, Finding};
+use crate::load::Client;
+use crate::oracle::Form;
+use crate::support::{Builder, Daemon};
+
+/// Offsets in seconds, one after the other.
+const STEPS_S: [i64; 4] = [-3600, 0, 3600, -3600];
+
+/// Before these of them the endpoint is sent away (the first) and kept away.
+const AWAY: std::ops::RangeInclusive<usize> = 2..=3;
+
+/// Longest wait for a window to arrive: far below the hour that a daemon led by the wall clock would take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Records between two looks.
+const CHUNK: u64 = 50;
+
+/// The library, where the distributions put it.
+fn library() -> Option<PathBuf> {
+    let name = "faketime/libfaketimeMT.so.1";
+    let below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = below.chain(["/usr/lib64", "/usr/local/lib"].map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|path| path.exists())
+}
+
+/// A file is replaced whole, or the daemon could read half of a number.
+fn set_clock(file: &Path, offset_s: i64) {
+    let half = file.with_extension("new");
+    std::fs::write(&half, format!("{offset_s:+}\n")).expect("the folder is ours");
+    std::fs::rename(&half, file).expect("the folder is ours");
+}
+
+/// How far the daemon's clock is from ours, in seconds.
+fn offset_s(daemon: &Daemon) -> i64 {
+    let here = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is after 1970").as_millis() as i64;
+    let there = daemon.json("/api/v1/accounts")["time_ms"].as_i64().unwrap_or(0);
+    (there - here) / 1000
+}
+
+fn start(endpoint: &Endpoint, library: &Path) -> (Daemon, PathBuf) {
+    let toml = format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nidle_timeout = \"10m\"\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\nself_counters = \"none\"\n\
+         idle = {{ counters = \"delete\" }}\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\nretry_max = \"500ms\"\n\
+         queue = {{ age_max = \"10m\" }}\n",
+        endpoint.to()
+    );
+    let builder = Builder::native(&toml);
+    let clock = builder.folder().join("clock");
+    set_clock(&clock, 0);
+    let daemon = builder
+        .variable("LD_PRELOAD", &library.display().to_string())
+        .variable("FAKETIME_TIMESTAMP_FILE", &clock.display().to_string())
+        .variable("FAKETIME_NO_CACHE", "1")
+        .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .variable("DONT_FAKE_MONOTONIC", "1")
+        .start();
+    (daemon, clock)
+}
+
+pub(crate) fn run(bench: &Bench) -> End {
+    let Some(library) = library() else {
+        return End::Skipped("libfaketime is not installed (Debian: `apt install faketime`)".into());
+    };
+    let windows = bench.pick(1, 20);
+    let mut endpoint = Endpoint::new(Form::Point);
+    let (mut daemon, clock) = start(&endpoint, &library);
+    let mut client = Client::new(daemon.at("app", "tcp"), 0);
+    let mut finding = Finding::default();
+    let mut hits = 0;
+    for (at, &step_s) in [0].iter().chain(&STEPS_S).enumerate() {
+        let away = AWAY.contains(&at);
+        if at == *AWAY.start() {
+            // What its kernel has and it has not read would go with it: the window of doubt is not the subject here.
+            let all = client.next;
+            bench.wait("the endpoint to read", PATIENCE, || (endpoint.oracle.arrived() >= all).then_some(()));
+            endpoint.go_away();
+        }
+        set_clock(&clock, step_s);
+        let stepped = bench.wait("the daemon's clock to step", PATIENCE, || {
+            ((offset_s(&daemon) - step_s).abs() < 60).then_some(())
+        });
+        finding.promise(stepped.is_some(), || {
+            format!("the clock did not follow to {step_s:+} s: nothing was shown")
+        });
+        let mut load = || {
+            client.send_at_once(CHUNK);
+            client.write(b"hits:1|c\n");
+            hits += 1;
+        };
+        let waiting = || Daemon::number(&daemon.output("carbon"), "waiting");
+        let (points, before) = (endpoint.oracle.points("hits").len(), waiting());
+        let flushed = bench.wait("windows to end", PATIENCE, || {
+            load();
+            let there = if away {
+                waiting() > before
+            } else {
+                endpoint.oracle.points("hits").len() >= points + windows
+            };
+            there.then_some(())
+        });
+        finding.promise(flushed.is_some(), || format!("no window ended after the step to {step_s:+} s"));
+        if at == *AWAY.end() {
+            endpoint.come_back();
+        }
+    }
+    finding.sent = client.next;
+    drop(client);
+    daemon.wait_source("app", "aggregated", finding.sent + hits);
+    daemon.stop();
+    account(bench, &mut finding, &endpoint, hits);
+    End::Ran(finding)
+}
+
+fn account(bench: &Bench, finding: &mut Finding, endpoint: &Endpoint, hits: u64) {
+    let sent = finding.sent;
+    // What was delivered is in the endpoint's kernel; it may not have read it.
+    let _all = bench.wait("the endpoint to read", Duration::from_secs(10), || {
+        (endpoint.oracle.arrived() >= sent && endpoint.oracle.total("hits") >= hits as f64).then_some(())
+    });
+    finding.add(&endpoint.oracle.count());
+    let points = endpoint.oracle.points("hits");
+    let mut labels: Vec<u64> = points.iter().map(|(second, _)| *second).collect();
+    // A point that was sent again is the same point.
+    labels.dedup();
+    finding.done = format!("clock {}", STEPS_S.map(|step_s| format!("{:+}", step_s / 3600)).join(" ") + " h");
+    finding.figure(format!(
+        "{} windows, the sum of a counter over them {} of {hits}",
+        labels.len(),
+        endpoint.oracle.total("hits")
+    ));
+    finding.promise(labels.windows(2).all(|pair| pair[0] < pair[1]), || {
+        format!("two windows have one label, or labels go back: {labels:?}")
+    });
+    finding.promise(endpoint.oracle.total("hits") == hits as f64, || {
+        "a counter's sum is not what was sent".into()
+    });
+    finding.promise_exact();
+}

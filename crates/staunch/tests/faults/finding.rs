@@ -1,0 +1,138 @@
+//! What a case is given, and what it finds.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use crate::oracle::Count;
+use crate::support::Random;
+
+/// Pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Shortest time between two lines of progress.
+const SAY_EVERY: Duration = Duration::from_secs(2);
+
+/// What a case is run with.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    /// Numbers of the page docs/reliability.md; otherwise those of a test.
+    pub(crate) full: bool,
+    /// Everything random comes from it.
+    pub(crate) seed: u64,
+    case: &'static str,
+    said: Cell<Instant>,
+}
+
+/// How a case ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It ran.
+    Ran(Finding),
+    /// It cannot run here: the reason, and what it takes.
+    Skipped(String),
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(crate) struct Finding {
+    /// What was done, in a few words.
+    pub(crate) done: String,
+    /// Records sent, or acknowledged where that is the promise.
+    pub(crate) sent: u64,
+    /// Different ones that arrived.
+    pub(crate) arrived: u64,
+    /// Those that did not and were counted under a reason, by the daemon.
+    pub(crate) named: u64,
+    /// Those that arrived once more.
+    pub(crate) twice: u64,
+    /// Measured figures.
+    pub(crate) figures: Vec<String>,
+    /// Promises that were broken.
+    pub(crate) broken: Vec<String>,
+}
+
+impl Bench {
+    /// For one case.
+    pub(crate) fn new(case: &'static str, full: bool, seed: u64) -> Bench {
+        Bench { full, seed, case, said: Cell::new(Instant::now()) }
+    }
+
+    /// A number that differs between the two sizes.
+    pub(crate) fn pick<T>(&self, small: T, full: T) -> T {
+        if self.full { full } else { small }
+    }
+
+    /// A generator of its own.
+    pub(crate) fn random(&self) -> Random {
+        Random::new(self.seed | 1)
+    }
+
+    /// Progress, for whoever waits: on stderr, now and then.
+    pub(crate) fn say(&self, text: impl FnOnce() -> String) {
+        if self.said.get().elapsed() >= SAY_EVERY {
+            self.said.set(Instant::now());
+            eprintln!("  {}: {}", self.case, text());
+        }
+    }
+
+    /// Looks until `see` gives something; None after `patience`.
+    pub(crate) fn wait<T>(
+        &self,
+        what: &str,
+        patience: Duration,
+        mut see: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let since = Instant::now();
+        loop {
+            if let Some(seen) = see() {
+                return Some(seen);
+            }
+            if since.elapsed() > patience {
+                return None;
+            }
+            self.say(|| format!("waits for {what}"));
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+impl Finding {
+    /// Adds up what oracles counted; strangers and disorder break a promise of every case.
+    pub(crate) fn add(&mut self, count: &Count) {
+        self.arrived += count.arrived;
+        self.twice += count.twice;
+        self.promise(count.strangers == 0, || {
+            format!("{} lines arrived that nobody sent: {:?}", count.strangers, count.strangers_shown)
+        });
+    }
+
+    /// Sent, did not arrive, and nobody said why. Below 0: more than was sent.
+    pub(crate) fn lost(&self) -> i128 {
+        i128::from(self.sent) - i128::from(self.arrived) - i128::from(self.named)
+    }
+
+    /// A promise; `broken` says what became of it when it was not kept.
+    pub(crate) fn promise(&mut self, kept: bool, broken: impl FnOnce() -> String) {
+        if !kept {
+            self.broken.push(broken());
+        }
+    }
+
+    /// That nothing was lost without a name, and nothing came twice.
+    pub(crate) fn promise_exact(&mut self) {
+        let (lost, twice) = (self.lost(), self.twice);
+        self.promise(lost == 0, || format!("{lost} records were lost and nothing says why"));
+        self.promise(twice == 0, || format!("{twice} records arrived twice"));
+    }
+
+    /// A measured figure.
+    pub(crate) fn figure(&mut self, text: impl Into<String>) {
+        self.figures.push(text.into());
+    }
+}
+
+/// The middle one, or 0 of none.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
