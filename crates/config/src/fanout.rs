@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::SourceId;
 
 use crate::address::{destination_name, destination_text, parse_destination, parse_listen};
@@ -153,6 +153,7 @@ fn plan(asked: &Fanout) -> Plan {
             from: from.clone(),
             queue,
             required: asked.required,
+            queue_kind: QueueKind::Memory,
             check: None,
         });
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use deliver::plan::{QueueLimits, SenderPlan};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::AggregatePlan;
 use process::placement::{HealthPlan, KeyForm, Placement};
@@ -147,6 +147,20 @@ pub struct AggregateTransform {
     pub self_counters: SelfCounters,
     /// File of the `keyFlush` report; stdout when absent.
     pub key_flush_log: Option<PathBuf>,
+    /// Milliseconds between two checkpoints of its state; 0 for none.
+    pub checkpoint_ms: u64,
+}
+
+/// `checkpoint` of an aggregation that does not say: every five seconds, but never where the original that is stood in
+/// for begins each start with nothing.
+///
+/// Saving costs the shard's thread about as much as taking in one sample per series. Every 5 s that is under 1 % of a
+/// core for 100,000 series, and what a crash takes from a window of 10 s is at most half of it.
+pub fn default_checkpoint_ms(dialect: Dialect) -> u64 {
+    match dialect {
+        Dialect::Union | Dialect::Dogstatsd => 5_000,
+        Dialect::Etsy | Dialect::Perl => 0,
+    }
 }
 
 /// Counters about itself that an aggregation reports beside the users' series.
@@ -180,6 +194,8 @@ pub struct OutputPlan {
     pub from: Vec<Feed>,
     /// Bounds of its queue.
     pub queue: QueueLimits,
+    /// Where its queue is kept.
+    pub queue_kind: QueueKind,
     /// Whether `/ready` says no while its endpoint is down.
     pub required: bool,
     /// How its endpoint is asked whether it is well; none: only by sending to it.

@@ -11,7 +11,27 @@ pub enum WhenFull {
     ShedNewest,
 }
 
-/// Bounds of one output's queue in memory.
+/// Where an output's queue is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// In memory: gone with the process.
+    #[default]
+    Memory,
+    /// On disk: there again in the next run.
+    Disk {
+        /// How long an accepted record waits for others before they are synced together, in milliseconds.
+        sync_window_ms: u64,
+    },
+}
+
+impl QueueKind {
+    /// True for a queue on disk.
+    pub fn is_disk(self) -> bool {
+        matches!(self, QueueKind::Disk { .. })
+    }
+}
+
+/// Bounds of one output's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
     /// Most bytes, in flight included; at least [`QueueLimits::BYTES_MIN`].
@@ -27,6 +47,16 @@ pub struct QueueLimits {
 impl QueueLimits {
     /// Smallest `bytes_max`: two of the largest blocks.
     pub const BYTES_MIN: u64 = 256 * 1024;
+
+    /// What holds where nothing else is said. A queue on disk is there to lose nothing, so it makes sources wait.
+    pub fn default_of(kind: QueueKind) -> QueueLimits {
+        match kind {
+            QueueKind::Memory => QueueLimits::default(),
+            QueueKind::Disk { .. } => {
+                QueueLimits { bytes_max: 4 << 30, when_full: WhenFull::Block, ..QueueLimits::default() }
+            }
+        }
+    }
 
     /// When a block that was made at `at_ns` becomes too old, monotonic nanoseconds. None when it never does.
     pub fn expires_ns(&self, at_ns: u64) -> Option<u64> {

@@ -39,6 +39,12 @@ pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
     };
     plan.outputs =
         laid(&old.outputs, &new_outputs, same, |gone| OutputPlan { from: Vec::new(), ..gone.clone() });
+    for (known, output) in old.outputs.iter().zip(&mut plan.outputs) {
+        // A queue stays where it is while it is open; its bounds are those of its kind.
+        if known.queue_kind.is_disk() != output.queue_kind.is_disk() {
+            (output.queue, output.queue_kind) = (known.queue, known.queue_kind);
+        }
+    }
     let moved = |id: &OutputId| {
         let output = &new_outputs[id.index()];
         let at = plan.outputs.iter().position(|known| same(known, output));

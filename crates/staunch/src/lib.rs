@@ -1,11 +1,14 @@
 //! What the binary is made of: the daemon with its sockets, threads and ports, and the command line.
 
 pub mod admin;
+mod ask;
 #[cfg(unix)]
 pub mod bench;
+pub mod blocks;
 pub mod cli;
 pub mod clock;
 pub mod daemon;
+pub mod disk;
 pub mod kernel;
 pub mod outputs;
 pub mod sources;

@@ -106,6 +106,11 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     }
     wiring::count_names(&mut plan);
     acks::check(&named, &plan, wrong);
+    for named in named.iter().filter(|named| named.family == Family::Transforms) {
+        if let Some(fields) = &named.fields {
+            transforms::resolve(&named.name, fields, &mut plan);
+        }
+    }
     http(&top, &mut plan, &mut claims, wrong);
     let wanted = named.iter().filter(|named| named.fields.as_ref().is_some_and(clusters::is_wanted)).count();
     // One that was wrong has been told of: that a name refers to it is no second mistake.
@@ -392,6 +397,7 @@ pub fn defaults(data_dir: &Path) -> Plan {
         from: vec![feed],
         queue: deliver::plan::QueueLimits::default(),
         required: false,
+        queue_kind: deliver::plan::QueueKind::Memory,
         check: None,
     };
     let (file_bytes_max, files_max) = outputs::POINT_FILES;

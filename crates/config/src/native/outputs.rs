@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use wire::graphite::{Namespace, Numbers};
 
 use super::clusters::{self, Draft};
@@ -21,6 +21,22 @@ pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
 
 /// The same of events.
 pub(super) const EVENT_FILES: (u64, u32) = (16 << 20, 4);
+
+/// Default of `sync_window`, in milliseconds.
+pub(super) const SYNC_WINDOW_MS: u64 = 10;
+
+/// What is said of a queue.
+#[derive(Clone, Copy)]
+struct Queue {
+    limits: QueueLimits,
+    kind: QueueKind,
+}
+
+impl Queue {
+    fn of(kind: QueueKind) -> Queue {
+        Queue { limits: QueueLimits::default_of(kind), kind }
+    }
+}
 
 /// A plan without its feeds, and the place of its endpoint or file.
 pub(super) struct Built {
@@ -51,7 +67,7 @@ pub(super) fn build(
 }
 
 /// Outputs that do not send packets.
-fn others(asked: &Asked<'_>, queue: QueueLimits, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
+fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
     let Asked { name, section, fields, .. } = *asked;
     let one = |kind: OutputKind, place: Place| {
         vec![Built {
@@ -59,7 +75,8 @@ fn others(asked: &Asked<'_>, queue: QueueLimits, data_dir: &Path, wrong: &mut Ve
                 name: name.to_owned(),
                 kind,
                 from: Vec::new(),
-                queue,
+                queue: queue.limits,
+                queue_kind: queue.kind,
                 required: false,
                 check: None,
             },
@@ -81,7 +98,15 @@ fn others(asked: &Asked<'_>, queue: QueueLimits, data_dir: &Path, wrong: &mut Ve
                 let namespace = namespace.clone();
                 let kind = OutputKind::Graphite { to: host.clone(), form, namespace, sender, connections };
                 let name = if split { endpoint_name(name, to) } else { name.to_owned() };
-                let plan = OutputPlan { name, kind, from: Vec::new(), queue, required, check: None };
+                let plan = OutputPlan {
+                    name,
+                    kind,
+                    from: Vec::new(),
+                    queue: queue.limits,
+                    queue_kind: queue.kind,
+                    required,
+                    check: None,
+                };
                 Some(Built { plan, place: *place })
             });
             each.collect()
@@ -133,7 +158,7 @@ fn endpoints<'a>(fields: &'a Fields) -> &'a [(Destination, Place)] {
 
 fn packet_outputs(
     asked: &Asked<'_>,
-    queue: QueueLimits,
+    queue: Queue,
     wrong: &mut Vec<Diagnostic>,
 ) -> (Vec<Built>, Option<Draft>) {
     let Asked { name, section, fields, from } = *asked;
@@ -161,7 +186,8 @@ fn packet_outputs(
             name: if split { endpoint_name(name, to) } else { name.to_owned() },
             kind: OutputKind::Packets(packets),
             from: Vec::new(),
-            queue,
+            queue: queue.limits,
+            queue_kind: queue.kind,
             required,
             check: checks.get(at).cloned(),
         };
@@ -253,12 +279,23 @@ fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
     sender
 }
 
-fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> QueueLimits {
-    let mut limits = QueueLimits::default();
-    let Some(node) = fields.node("queue") else { return limits };
-    let Some(entries) = table("queue", node, wrong) else { return limits };
+fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
+    let Some(node) = fields.node("queue") else { return Queue::of(QueueKind::Memory) };
+    let Some(entries) = table("queue", node, wrong) else { return Queue::of(QueueKind::Memory) };
     let fields =
         Fields::read(Section::Queue, &format!("the queue of output `{name}`"), node.place, entries, wrong);
+    let sync_window_ms = fields.whole("sync_window");
+    let kind = match fields.word("kind") {
+        Some("disk") => QueueKind::Disk { sync_window_ms: sync_window_ms.unwrap_or(SYNC_WINDOW_MS) },
+        _ => QueueKind::Memory,
+    };
+    if let Some(place) = fields.place_of("sync_window").filter(|_| !kind.is_disk()) {
+        let message = "`sync_window` has no effect: the queue is in memory";
+        let hint = "write kind = \"disk\" beside it to keep the queue on disk";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
+    }
+    let mut queue = Queue::of(kind);
+    let limits = &mut queue.limits;
     Fields::set(&mut limits.bytes_max, fields.whole("bytes_max"));
     Fields::set(&mut limits.records_max, fields.whole("records_max"));
     Fields::set(&mut limits.age_max_ms, fields.whole("age_max"));
@@ -268,13 +305,5 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> QueueLimit
         Some("shed_newest") => limits.when_full = WhenFull::ShedNewest,
         _ => {}
     }
-    if fields.word("kind") == Some("disk") {
-        wrong.push(
-            Diagnostic::error(Code::DiskQueue, "disk queues are not available in this version")
-                .at(fields.place_of("kind").unwrap_or(fields.place))
-                .label("this version keeps queues in memory only")
-                .hint("write \"memory\"; what waits is then lost, and counted, when the daemon stops"),
-        );
-    }
-    limits
+    queue
 }

@@ -3,13 +3,14 @@
 use process::aggregate::{
     AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
 };
+use wire::statsd::Dialect;
 
 use super::fields::{Fields, table, tables};
 use super::tree::Value;
 use super::value::{self, Checked};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{AggregateTransform, SelfCounters};
+use crate::plan::{AggregateTransform, Plan, SelfCounters, TransformKind, default_checkpoint_ms};
 
 /// An aggregation as an empty section means it.
 pub(super) fn default_plan() -> AggregateTransform {
@@ -18,7 +19,18 @@ pub(super) fn default_plan() -> AggregateTransform {
         stats_prefix: "statsd".into(),
         self_counters: SelfCounters::Node,
         key_flush_log: None,
+        checkpoint_ms: default_checkpoint_ms(Dialect::Union),
     }
+}
+
+/// Fills in what depends on the dialect of the sources that feed the transform `name`, once all are known.
+pub(super) fn resolve(name: &str, fields: &Fields, plan: &mut Plan) {
+    let Some(transform) = plan.transforms.iter_mut().find(|transform| transform.name == name) else { return };
+    let TransformKind::Aggregate(aggregate) = &mut transform.kind;
+    let written = fields.whole("checkpoint");
+    let sources = transform.from.iter().filter_map(|id| plan.sources.get(id.index()));
+    let by_dialect = sources.map(|source| default_checkpoint_ms(source.kind.reading().dialect)).min();
+    Fields::set(&mut aggregate.checkpoint_ms, written.or(by_dialect));
 }
 
 /// The plan, and the place of its key flush log when it has one.
@@ -132,4 +144,28 @@ fn key_flush(
     });
     transform.key_flush_log = fields.path("log");
     fields.place_of("log")
+}
+
+#[test]
+fn checkpoints_are_on_where_no_original_is_stood_in_for() {
+    use crate::diagnostic::Source;
+    let checkpoint_ms = |dialect: &str, written: &str| {
+        let text = format!(
+            "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\n{written}\n\
+             [sources.s]\ntype = \"statsd\"\ndialect = \"{dialect}\"\n\
+             [outputs.o]\ntype = \"console\"\nfrom = [\"t\"]\n"
+        );
+        let (plan, wrong) = super::check(Source { name: "t.toml", text: &text }, super::Format::Toml);
+        let Some(plan) = plan else { return Err(wrong[0].message.clone()) };
+        let crate::plan::TransformKind::Aggregate(aggregate) = &plan.transforms[0].kind;
+        Ok(aggregate.checkpoint_ms)
+    };
+    for (dialect, default_ms) in [("union", 5_000), ("dogstatsd", 5_000), ("etsy", 0), ("perl", 0)] {
+        assert_eq!(checkpoint_ms(dialect, ""), Ok(default_ms), "{dialect}");
+        assert_eq!(checkpoint_ms(dialect, "checkpoint = \"30s\""), Ok(30_000), "{dialect}");
+        assert_eq!(checkpoint_ms(dialect, "checkpoint = \"off\""), Ok(0), "{dialect}");
+    }
+    for wrong in ["\"on\"", "\"0s\"", "\"2h\"", "5", "false"] {
+        assert!(checkpoint_ms("union", &format!("checkpoint = {wrong}")).is_err(), "{wrong}");
+    }
 }

@@ -60,6 +60,10 @@ pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Opti
             wrong.push(out_of_range(key, &format!("{min} to {max}")).at(node.place));
             None
         }
+        (Type::DurationOrOff { .. }, Value::Text(text)) if text == "off" => Some(Checked::Whole(0)),
+        (Type::DurationOrOff { min_ms, max_ms }, _) => {
+            measure(row, node, (min_ms, max_ms), &DURATION_OR_OFF, wrong)
+        }
         (Type::Duration { min_ms, max_ms }, _) => measure(row, node, (min_ms, max_ms), &DURATION, wrong),
         (Type::Size { min, max }, _) => measure(row, node, (min, max), &SIZE, wrong),
         (Type::Address, Value::Text(text)) => {
@@ -198,6 +202,7 @@ struct Measure {
 
 const DURATION: Measure =
     Measure { parse: parse_duration, text: duration, forms: "a number and ms, s, m, h or d", unit: "s" };
+const DURATION_OR_OFF: Measure = Measure { forms: "a number and ms, s, m, h or d, or \"off\"", ..DURATION };
 const SIZE: Measure =
     Measure { parse: parse_size, text: size, forms: "a number and B, KiB, MiB, GiB or TiB", unit: "B" };
 

@@ -90,6 +90,13 @@ pub enum Type {
         /// Most, in milliseconds.
         max_ms: u64,
     },
+    /// A duration, or `"off"`, which is 0.
+    DurationOrOff {
+        /// Least, in milliseconds.
+        min_ms: u64,
+        /// Most, in milliseconds.
+        max_ms: u64,
+    },
     /// A text such as `"64MiB"`, in bytes.
     Size {
         /// Least.
@@ -310,6 +317,7 @@ impl Type {
             Type::Whole { .. } => "a whole number".into(),
             Type::Number { .. } => "a number".into(),
             Type::Duration { .. } => "a duration such as \"10s\"".into(),
+            Type::DurationOrOff { .. } => "a duration such as \"10s\", or \"off\"".into(),
             Type::Size { .. } => "a size such as \"64MiB\"".into(),
             Type::Address => "an address such as \"127.0.0.1:8680\"".into(),
             Type::Listen => "a list of addresses such as [\"udp://127.0.0.1:8125\"]".into(),
@@ -342,7 +350,7 @@ impl Type {
             Type::Whole { min, max } if max == u64::MAX => format!("at least {min}"),
             Type::Whole { min, max } => format!("{min} to {max}"),
             Type::Number { min, max } => format!("{min} to {max}"),
-            Type::Duration { min_ms, max_ms } => {
+            Type::Duration { min_ms, max_ms } | Type::DurationOrOff { min_ms, max_ms } => {
                 format!("{} to {}", crate::text::duration(min_ms), crate::text::duration(max_ms))
             }
             Type::Size { min, max } => format!("{} to {}", crate::text::size(min), crate::text::size(max)),

@@ -30,6 +30,11 @@ pub(super) struct Cursor<F> {
     name_is_new: bool,
 }
 
+/// True for the name of a cursor file.
+pub(super) fn is_cursor(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
 /// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot).
 pub(super) fn read_slots<D: Disk>(disk: &D) -> Vec<(Slot, usize, usize)> {
     let mut found = Vec::new();

@@ -330,3 +330,18 @@ fn lines_behind_a_damaged_header_come_back_when_their_checksum_says_so() {
         assert_eq!(salvaged(&disk), want, "byte {at}");
     }
 }
+
+#[test]
+fn what_is_set_aside_can_be_removed_and_makes_room_for_more() {
+    let disk = six(0);
+    disk.store("old.quarantine", &[7; 1000]);
+    let plan = DiskQueuePlan { quarantine_bytes_max: 1100, ..DiskQueuePlan::default() };
+    let (mut queue, _) = DiskQueue::open(disk.clone(), plan, Arc::default(), 1, now()).expect("it lists");
+    assert_eq!(queue.remove_quarantine(), Ok((1, 1000)));
+    assert_eq!(queue.remove_quarantine(), Ok((0, 0)));
+    disk.damage(&format::segment_name(1), |bytes| bytes[HEADER + RECORD - 1] ^= 1);
+    while let Some(entry) = queue.pop(now()) {
+        entry.settle(CopyOutcome::Delivered);
+    }
+    assert_eq!((queue.counts().quarantine_full, queue.counts().damaged_ranges), (0, 1));
+}

@@ -74,7 +74,7 @@ use model::{CopyOutcome, Disk, DiskError, Now, OutputAccount, Shed};
 
 use crate::block::Block;
 use crate::pause::MS_NS;
-use crate::plan::{QueueLimits, WhenFull};
+use crate::plan::{QueueKind, QueueLimits, WhenFull};
 use crate::queue::{Appended, Entry, Queue};
 use commit::Commit;
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
@@ -115,7 +115,7 @@ pub struct DiskQueuePlan {
 impl Default for DiskQueuePlan {
     fn default() -> Self {
         DiskQueuePlan {
-            limits: QueueLimits { bytes_max: 4 << 30, when_full: WhenFull::Block, ..QueueLimits::default() },
+            limits: QueueLimits::default_of(QueueKind::Disk { sync_window_ms: 10 }),
             segment_bytes: 64 << 20,
             sync_window_ms: 10,
             cursor_window_ms: 250,
@@ -387,6 +387,13 @@ impl<D: Disk> DiskQueue<D> {
     /// What went wrong with the disk so far.
     pub fn counts(&self) -> DiskQueueCounts {
         self.counts
+    }
+
+    /// Removes what is kept aside: how many files, and their bytes.
+    pub fn remove_quarantine(&mut self) -> Result<(u64, u64), DiskError> {
+        let removed = self.quarantine.remove(&self.disk);
+        self.counts.remove_errors += u64::from(removed.is_err());
+        removed
     }
 
     /// Segments on disk.

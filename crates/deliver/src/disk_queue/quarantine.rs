@@ -25,6 +25,19 @@ impl Quarantine {
         Quarantine { bytes: sizes.sum(), bytes_max }
     }
 
+    /// Removes all side files: how many, and their bytes.
+    pub(super) fn remove<D: Disk>(&mut self, disk: &D) -> Result<(u64, u64), DiskError> {
+        let (mut files, mut bytes) = (0, 0);
+        for name in disk.list()?.iter().filter(|name| is_quarantine(name)) {
+            let size = disk.open(name).and_then(|file| disk.size(&file)).unwrap_or(0);
+            disk.remove(name)?;
+            files += 1;
+            bytes += size;
+            self.bytes = self.bytes.saturating_sub(size);
+        }
+        Ok((files, bytes))
+    }
+
     /// Copies a damaged range to a file of its own: one line with the reason, then the bytes that can be read.
     pub(super) fn keep_range<D: Disk>(
         &mut self,

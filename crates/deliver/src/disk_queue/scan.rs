@@ -32,6 +32,17 @@ pub enum DamageKind {
 }
 
 impl DamageKind {
+    /// One word for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            DamageKind::NotARecord => "not_a_record",
+            DamageKind::Body => "body",
+            DamageKind::CutOff => "cut_off",
+            DamageKind::Unreadable => "unreadable",
+            DamageKind::Foreign => "foreign",
+        }
+    }
+
     /// One sentence for the person who looks into the directory.
     pub fn why(self) -> &'static str {
         match self {

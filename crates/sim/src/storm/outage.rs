@@ -97,7 +97,8 @@ impl Storm {
         if let Some(broken) = self.world.broken_sums().into_iter().next() {
             return Err(format!("after a restart {broken}"));
         }
-        Ok(())
+        let first = self.traffic.first();
+        self.world.datagram("a", &first)
     }
 
     /// After an orderly stop nothing comes back.

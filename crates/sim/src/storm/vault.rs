@@ -86,7 +86,9 @@ impl Vault {
             }
         }
         let damaged = outlet.account.shed(model::Shed::Damaged);
-        if damaged > 0 && !self.disk_failed {
+        // A process that is dying cannot read, either.
+        let dead = outlet.stored.as_ref().is_some_and(|stored| stored.disk.is_dead());
+        if damaged > 0 && !self.disk_failed && !dead {
             return Err(format!("{damaged} copies count as damaged, on a disk that is not"));
         }
         Ok(())
@@ -100,10 +102,12 @@ impl Vault {
     pub(super) fn die(&mut self, outlet: &mut Outlet, power: bool, found: &Found) -> Result<Legacy, String> {
         let Found { blocks, damaged } = found;
         let settled = outlet.queue.settled_up_to();
-        let floor = match &outlet.stored {
-            Some(stored) if !self.cursor_damaged => stored.cursor_written,
-            _ => Position(0),
-        };
+        if self.cursor_damaged
+            && let Some(stored) = &mut outlet.stored
+        {
+            stored.forget_cursor();
+        }
+        let floor = outlet.stored.as_ref().map_or(Position(0), |stored| stored.cursor_written);
         let mut legacy = Legacy { damaged: *damaged, ..Legacy::default() };
         let mut last_unit = 0;
         let mut there = BTreeMap::new();
@@ -125,7 +129,9 @@ impl Vault {
             there.insert(*at, record.units.start);
         }
         legacy.found = blocks.len() as u64;
-        self.check_missing(&there, settled, power, *damaged)?;
+        // Without a cursor nobody knows that there was something before the first block that is there.
+        let counted_from = if floor.0 > 0 { settled } else { Position(u64::MAX) };
+        self.check_missing(&there, settled, counted_from, power, *damaged)?;
         for (at, records) in &mut self.records {
             for record in records {
                 let found = there.get(at) == Some(&record.units.start);
@@ -145,9 +151,11 @@ impl Vault {
         &self,
         there: &BTreeMap<Position, u64>,
         settled: Position,
+        counted_from: Position,
         power: bool,
         damaged: u64,
     ) -> Result<(), String> {
+        let known = there.first_key_value().map(|(at, _)| (*at).min(counted_from));
         let last = there.last_key_value().map(|(at, _)| *at);
         let (mut taken, mut uncounted) = (Vec::new(), 0);
         for (at, records) in self.records.range(settled..) {
@@ -159,7 +167,7 @@ impl Vault {
             if !power || record.promise == Promise::Safe {
                 taken.push((at.0, record.promise));
             }
-            if Some(*at) < last {
+            if known.is_some_and(|known| known <= *at) && Some(*at) < last {
                 uncounted += record.copies;
             }
         }

@@ -219,7 +219,7 @@ impl World {
 
     /// True when the process has died in a call to a disk. What it does from there on never leaves a trace there.
     pub(crate) fn is_dead(&self) -> bool {
-        self.outlets.iter().filter_map(|outlet| outlet.stored.as_ref()).any(|stored| stored.disk.is_dead())
+        self.outlets.iter().any(Outlet::is_dead)
     }
 
     /// Settles what is in no queue yet, because nobody will.
@@ -396,11 +396,27 @@ impl World {
             }
             hurried = if wake_ns <= self.now.mono_ns { hurried + 1 } else { 0 };
             if hurried > TURNS_MAX {
-                return Err("something is always due and never done".into());
+                return Err(self.always_due());
             }
             let next_ns = wake_ns.clamp(self.now.mono_ns + 1, end_ns);
             self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
         }
+    }
+
+    fn always_due(&mut self) -> String {
+        let now = self.now;
+        let (shard_ns, lines_ns) = (self.due_ns, self.lines_due_ns);
+        let due = |wake_ns: &Result<u64, String>| wake_ns.as_ref().is_ok_and(|at_ns| *at_ns <= now.mono_ns);
+        let names = |of: &mut dyn FnMut(&mut Outlet) -> Result<u64, String>, outlets: &mut [Outlet]| {
+            let due = outlets.iter_mut().filter_map(|outlet| due(&of(outlet)).then(|| outlet.name.clone()));
+            due.collect::<Vec<_>>()
+        };
+        let senders = names(&mut |outlet| outlet.drive(now), &mut self.outlets);
+        let syncs = names(&mut |outlet| outlet.sync(now), &mut self.outlets);
+        format!(
+            "something is always due and never done: of the shard {}, of senders {senders:?}, of syncs {syncs:?}",
+            shard_ns <= now.mono_ns || lines_ns <= now.mono_ns
+        )
     }
 
     /// Lets time pass in which nobody gets to do anything, as on a machine that is busy with something else. What is

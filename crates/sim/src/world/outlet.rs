@@ -205,11 +205,16 @@ impl Outlet {
     /// When it never comes to rest.
     pub(crate) fn sync(&mut self, now: Now) -> Result<u64, String> {
         match (&mut self.stored, self.queue.on_disk()) {
-            (Some(stored), Some(queue)) => {
+            (Some(stored), Some(queue)) if !stored.disk.is_dead() => {
                 stored.sync(queue, now).map_err(|why| format!("output `{}`: {why}", self.name))
             }
             _ => Ok(u64::MAX),
         }
+    }
+
+    /// True when the process has died in a call to this disk.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.disk.is_dead())
     }
 
     /// Lets the sender do what it can now. Returns when it wants to be asked again (monotonic nanoseconds).
@@ -217,6 +222,9 @@ impl Outlet {
     /// # Errors
     /// When the sender never comes to rest.
     pub(crate) fn drive(&mut self, now: Now) -> Result<u64, String> {
+        if self.is_dead() {
+            return Ok(u64::MAX);
+        }
         let canary = self.canary;
         let wake_ns = match &mut self.link {
             Link::Stream(sender, peer) => drive_stream(sender, peer, &mut self.queue, canary, now),

@@ -321,6 +321,9 @@ impl Disk {
                 }
             }
         }
+        if std::mem::take(&mut self.torn_tail) {
+            self.cutter.forget();
+        }
         self.cutter.end();
         true
     }

@@ -176,7 +176,8 @@ impl Source {
 impl Connection {
     fn idle_ns(&self) -> u64 {
         match self.idle_timeout_ms {
-            _ if self.over => u64::MAX,
+            // Who waits for us is not idle.
+            _ if self.over || self.stalled.is_some() => u64::MAX,
             0 => u64::MAX,
             ms => self.heard_ns.saturating_add(ms.saturating_mul(1_000_000)),
         }

@@ -181,6 +181,11 @@ impl Stored {
         }
     }
 
+    /// Nobody knows what the cursor says.
+    pub(crate) fn forget_cursor(&mut self) {
+        (self.cursor_written, self.cursor_synced) = (Position(0), Position(0));
+    }
+
     /// Bytes of all files together.
     pub(crate) fn used(&self) -> u64 {
         self.files().iter().map(|(_, bytes)| bytes.len() as u64).sum()

@@ -8,6 +8,7 @@ use deliver::queue::Queue;
 use model::{Losses, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum};
 use serde::Serialize;
 
+use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
 use crate::kernel::SocketFigures;
 
@@ -164,6 +165,35 @@ pub struct OutputRow {
     pub resent: u64,
     /// Tags left out of lines that were sent.
     pub tags_left_out: u64,
+    /// Its queue on disk; none for a queue in memory.
+    pub disk: Option<DiskRow>,
+}
+
+/// A queue on disk. Its records are kept in blocks of at most 128 KiB, and synced and checked block by block.
+#[derive(Debug, Default, Serialize)]
+pub struct DiskRow {
+    /// Its folder.
+    pub folder: String,
+    /// Files that hold records.
+    pub segments: u64,
+    /// Blocks that were taken and are not synced yet.
+    pub blocks_unsynced: u64,
+    /// Blocks whose sync failed.
+    pub blocks_in_doubt: u64,
+    /// Ranges of segments that could not be read.
+    pub damaged_ranges: u64,
+    /// Blocks that lay in them.
+    pub blocks_damaged: u64,
+    /// Bytes of those ranges that were kept aside.
+    pub quarantined_bytes: u64,
+    /// Ranges that were not, for want of room.
+    pub quarantine_full: u64,
+    /// Writes that failed, those on a full disk included.
+    pub write_errors: u64,
+    /// Syncs that failed.
+    pub sync_errors: u64,
+    /// Files that could not be removed or renamed.
+    pub remove_errors: u64,
 }
 
 /// The word for an output's type, as configs write it.
@@ -362,7 +392,28 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         errors: account.errors.load(Relaxed),
         resent: account.resent.load(Relaxed),
         tags_left_out: account.tags_left_out.load(Relaxed),
+        disk: disk_row(outlet),
     }
+}
+
+fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
+    let folder = outlet.disk()?.folder().path().display().to_string();
+    let mut queue = outlet.queue();
+    let queue = queue.on_disk()?;
+    let counts = queue.counts();
+    Some(DiskRow {
+        folder,
+        segments: queue.segments() as u64,
+        blocks_unsynced: queue.accepted_up_to().0.saturating_sub(queue.safe_up_to().0),
+        blocks_in_doubt: counts.in_doubt_records,
+        damaged_ranges: counts.damaged_ranges,
+        blocks_damaged: counts.damaged_records,
+        quarantined_bytes: counts.quarantined_bytes,
+        quarantine_full: counts.quarantine_full,
+        write_errors: counts.write_errors,
+        sync_errors: counts.sync_errors,
+        remove_errors: counts.remove_errors,
+    })
 }
 
 #[test]
@@ -380,11 +431,13 @@ fn the_page_on_the_api_shows_these_documents() {
         .collect();
     let [accounts, series] = shown.as_slice() else { panic!("two documents, not {}", shown.len()) };
     let source = SourceRow { sockets: vec![SocketRow::default()], ..SourceRow::default() };
-    let page = AccountsPage { time_ms: 1, sources: vec![source], outputs: vec![OutputRow::default()] };
+    let output = OutputRow { disk: Some(DiskRow::default()), ..OutputRow::default() };
+    let page = AccountsPage { time_ms: 1, sources: vec![source], outputs: vec![output] };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
     assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
     assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
+    assert_eq!(members(&accounts["outputs"][0]["disk"]), members(&page["outputs"][0]["disk"]));
     assert_eq!(members(&accounts["sources"][0]["sockets"][0]), members(&page["sources"][0]["sockets"][0]));
     let item = SeriesItem {
         name: String::new(),

@@ -1,20 +1,24 @@
-//! The HTTP API: `/healthz`, `/ready`, `/metrics`, `/api/v1/…`.
+//! The HTTP API: `/healthz`, `/ready`, `/metrics`, `/api/v1/…`. What changes something goes through `guard` first.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
+use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::admin::accounts;
+use crate::admin::guard;
 use crate::admin::metrics;
+use crate::admin::queues;
 use crate::admin::series::{self, SeriesQuery};
 use crate::clock::Clock;
 use crate::daemon::shared::{Beat, Shared};
@@ -29,7 +33,8 @@ const INDEX: &str = "staunch\n\n\
     /ready              200 while records are taken, 503 otherwise\n\
     /metrics            self-metrics, Prometheus text\n\
     /api/v1/accounts    what came in, what became of it\n\
-    /api/v1/series      what is being counted: ?name=GLOB&type=counter&limit=100&cursor=N\n";
+    /api/v1/series      what is being counted: ?name=GLOB&type=counter&limit=100&cursor=N\n\
+    /api/v1/queues      what waits for each output\n";
 
 /// Serves until `stop` turns true.
 ///
@@ -47,6 +52,10 @@ pub async fn serve(
         .route("/metrics", get(self_metrics))
         .route("/api/v1/accounts", get(accounts_page))
         .route("/api/v1/series", get(series_page))
+        .route("/api/v1/queues", get(queues_page))
+        .route("/api/v1/queues/{name}/drop", post(queue_drop))
+        .route("/api/v1/queues/{name}/replay", post(queue_replay))
+        .layer(DefaultBodyLimit::max(queues::REPLAY_BYTES_MAX))
         .fallback(|| async { (StatusCode::NOT_FOUND, INDEX) })
         .with_state(shared);
     let stopped = async move {
@@ -91,6 +100,51 @@ async fn series_page(State(shared): State<Arc<Shared>>, query: Query<SeriesQuery
         Ok(document) => Json(document).into_response(),
         Err((status, message)) => (status, message + "\n").into_response(),
     }
+}
+
+async fn queues_page(State(shared): State<Arc<Shared>>) -> Response {
+    Json(queues::page(&shared)).into_response()
+}
+
+async fn queue_drop(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match guard::changes(&headers) {
+        Ok("application/json") => answer(queues::drop_waiting(&shared, &name, &body).await),
+        Ok(_) => refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the order is application/json"),
+        Err(why) => refused(StatusCode::FORBIDDEN, why),
+    }
+}
+
+async fn queue_replay(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match guard::changes(&headers) {
+        Ok("application/octet-stream") => answer(queues::replay(&shared, &name, false, body).await),
+        Ok("application/x-ndjson") => answer(queues::replay(&shared, &name, true, body).await),
+        Ok(_) => {
+            let why = "lines are application/octet-stream, and blocks as JSON lines application/x-ndjson";
+            refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
+        }
+        Err(why) => refused(StatusCode::FORBIDDEN, why),
+    }
+}
+
+fn answer<T: Serialize>(done: Result<T, (StatusCode, String)>) -> Response {
+    match done {
+        Ok(document) => Json(document).into_response(),
+        Err((status, why)) => refused(status, &why),
+    }
+}
+
+fn refused(status: StatusCode, why: &str) -> Response {
+    (status, format!("{why}\n")).into_response()
 }
 
 async fn self_metrics(State(shared): State<Arc<Shared>>) -> Response {

@@ -1,9 +1,11 @@
 //! The daemon's own ports: HTTP for people and machines, the StatsD management port for tools that exist.
 
 pub mod accounts;
+mod guard;
 pub mod http;
 pub mod management;
 pub mod metrics;
+pub mod queues;
 pub mod series;
 
 use std::io;

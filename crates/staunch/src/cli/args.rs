@@ -8,7 +8,7 @@ use config::plan::{Destination, Listen};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Telemetry in one binary: takes in, computes, delivers, and loses nothing silently.
+/// Telemetry in one binary: takes in, computes, delivers, loses nothing silently.
 #[derive(Debug, Parser)]
 #[command(name = "staunch", version, max_term_width = 80)]
 #[command(after_help = "Start here:  staunch run        then do what the banner says")]
@@ -74,6 +74,8 @@ pub(crate) enum Verb {
     Bench(BenchArgs),
     /// Watch a running daemon: rates, losses and queues, once a second.
     Top(TopArgs),
+    /// Look into the queues on disk: list, check, export, drop, replay.
+    Queue(QueueArgs),
     /// Explain a code or an outcome, such as C014 or bad_value.
     Explain(ExplainArgs),
     /// Print the man page, completions, config reference or schema.
@@ -366,6 +368,104 @@ pub(crate) enum ManualKind {
     Reference,
     /// JSON schema of the config file.
     Schema,
+}
+
+/// Whose queues.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Whose {
+    /// The daemon's config, which names its data directory.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "data_dir")]
+    pub(crate) config: Option<PathBuf>,
+    /// The data directory [default: ./staunch-data].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+/// `staunch queue`
+///
+/// Works beside a running daemon and on what one has left. Looking changes nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct QueueArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: QueueVerb,
+    /// Whose queues.
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+    /// Print, or read, JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to do with queues.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueVerb {
+    /// List the queues on disk: what waits, how old it is, whose it is.
+    Ls {
+        /// The daemon's config, as --config.
+        #[arg(conflicts_with_all = ["config", "data_dir"])]
+        file: Option<PathBuf>,
+    },
+    /// Read every byte and tell what is damaged; exit code 1 if anything is.
+    Check {
+        /// Queues; all when none is named.
+        names: Vec<String>,
+    },
+    /// Write what waits to stdout.
+    Export(QueueExportArgs),
+    /// Drop what waits.
+    Drop(QueueDropArgs),
+    /// Put exported records back, at the end of the queue.
+    Replay(QueueReplayArgs),
+}
+
+/// `staunch queue export`
+#[derive(Debug, clap::Args)]
+pub(crate) struct QueueExportArgs {
+    /// The queue.
+    pub(crate) name: String,
+    /// What is kept aside as damaged, as far as it can be read, and not what waits.
+    #[arg(long)]
+    pub(crate) quarantine: bool,
+    /// With --quarantine: lines whose checksum does not hold, too.
+    #[arg(long, requires = "quarantine")]
+    pub(crate) damaged: bool,
+    /// What is delivered and still there, too.
+    #[arg(long, conflicts_with = "quarantine")]
+    pub(crate) all: bool,
+}
+
+/// `staunch queue drop`
+#[derive(Debug, clap::Args)]
+pub(crate) struct QueueDropArgs {
+    /// The queue.
+    pub(crate) name: String,
+    /// Only what has waited at least so long, such as 1h.
+    #[arg(long, value_name = "AGE", value_parser = age_ms, conflicts_with = "quarantine")]
+    pub(crate) older_than: Option<u64>,
+    /// What is kept aside as damaged, and not what waits.
+    #[arg(long)]
+    pub(crate) quarantine: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// `staunch queue replay`
+#[derive(Debug, clap::Args)]
+pub(crate) struct QueueReplayArgs {
+    /// The queue.
+    pub(crate) name: String,
+    /// A file that was exported, or `-` for stdin; with --json one of JSON lines.
+    #[arg(long, value_name = "FILE", required_unless_present = "quarantine")]
+    pub(crate) from: Option<PathBuf>,
+    /// What is kept aside as damaged, as far as it is whole.
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) quarantine: bool,
+}
+
+fn age_ms(text: &str) -> Result<u64, String> {
+    config::text::parse_duration(text).ok_or_else(|| "write a time such as 1h, 30m or 7d".into())
 }
 
 /// `staunch top`

@@ -12,6 +12,7 @@ mod import;
 mod load;
 mod manual;
 mod outcomes;
+mod queue;
 mod run;
 #[cfg(windows)]
 mod service;
@@ -49,6 +50,7 @@ pub fn main() -> ExitCode {
         #[cfg(unix)]
         Verb::Bench(kind) => bench::bench(&kind),
         Verb::Top(args) => top(args),
+        Verb::Queue(args) => queue::queue(args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Manual(args) => manual::manual(&args),
     };

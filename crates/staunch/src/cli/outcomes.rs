@@ -109,17 +109,19 @@ fn shed(reason: Shed) -> &'static str {
              of a `console` or `perl_file` output grew past its bound. Use an output of type `tcp` or `graphite`."
         }
         Shed::Stopped => {
-            "What waited at the end of `stop_timeout` is lost, because queues are in memory. Raise `stop_timeout`, or \
-             mend the endpoint before stopping."
+            "What waited at the end of `stop_timeout` is lost, because the queue is in memory. Raise `stop_timeout`, or \
+             mend the endpoint before stopping, or keep the queue on disk (`kind = \"disk\"`)."
         }
         Shed::NonFinitePoint => {
             "A sum of squares or the like left the range of a double. The other points of the series were sent."
         }
         Shed::Damaged => {
-            "Of queues on disk, which are not in this version; should it appear, it is a bug of ours to report."
+            "Something has changed the queue's files, or the disk lost what it had. The bytes are kept in the queue's \
+             folder, in files that end in `.quarantine`. Look at the disk's health."
         }
         Shed::DiskFailed => {
-            "Of queues on disk, which are not in this version; should it appear, it is a bug of ours to report."
+            "Look at the log for the system's word, and at the disk's health and mount. With `when_full = \"block\"` \
+             sources that can wait lose nothing meanwhile."
         }
         Shed::Dropped => {
             "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \

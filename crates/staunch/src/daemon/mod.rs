@@ -7,18 +7,22 @@
 
 pub mod banner;
 pub mod change;
+pub mod data_dir;
 pub mod handover;
 pub mod listeners;
 pub mod outlet;
+pub mod queues;
 pub mod reload;
 pub mod shared;
 pub mod signals;
 pub mod supervisor;
+pub mod syncs;
 pub mod take_over;
 pub mod watch;
 pub mod worker;
 
 use std::hash::{BuildHasher, Hasher};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,13 +32,15 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::{Now, SECOND_NS};
+use deliver::queue::Left;
+use model::{Now, OutputId, SECOND_NS};
 use pipeline::{Accounts, Complaint, Exchange, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
 use crate::admin::ServedPorts;
 use crate::clock::Clock;
+use crate::daemon::data_dir::DataDir;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
@@ -52,6 +58,9 @@ const SOURCES_STOP_PERCENT: u64 = 50;
 
 /// Longest wait for requests that are being answered when another process has taken over.
 const ANSWERS_MAX: Duration = Duration::from_secs(1);
+
+/// Pause between two looks whether what waits for room was taken.
+const ROOM_LOOK: Duration = Duration::from_millis(20);
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
 pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
@@ -75,6 +84,10 @@ pub(crate) struct Running {
     pub(crate) shared: Arc<Shared>,
     pub(crate) listeners: Listeners,
     pub(crate) outputs: JoinSet<()>,
+    /// Threads that sync queues on disk.
+    pub(crate) syncs: JoinSet<()>,
+    /// The data directory, when something is kept there.
+    pub(crate) data_dir: Option<DataDir>,
     /// Checks of endpoints.
     pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
@@ -144,6 +157,7 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     failures.extend(closed_ports);
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
     let control = Control::open(&plan.data_dir, inherited.as_mut());
+    let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
     let handed = match &mut inherited {
         Some(inherited) => inherited.hand_over(&plan)?,
         None => Handed::default(),
@@ -156,7 +170,9 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     for (name, bytes) in &handed.states {
         take_up_state(&mut shard, name, bytes, now)?;
     }
-    let outlets = outlets(&plan, &accounts);
+    // While another process has the queues on disk, nobody opens them.
+    let queues_in = data_dir.as_ref().filter(|_| inherited.is_none());
+    let outlets = outlets(&plan, &accounts, queues_in)?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
@@ -216,10 +232,7 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
         .spawn(move || worker.run())
         .context("cannot start the shard's thread")?;
     let (stop, stopped) = watch_channel::channel(false);
-    let mut outputs = JoinSet::new();
-    for at in 0..plan.outputs.len() {
-        outputs::spawn(&mut outputs, &shared, model::OutputId(at as u16))?;
-    }
+    let (outputs, mut syncs) = spawn_outputs(&shared)?;
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     let ports = ports.serve(&shared.wiring.load().plan, &shared, &stopped)?;
     let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
@@ -228,16 +241,38 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     outputs::check::spawn(&mut checks, &shared);
     if let Some(inherited) = inherited {
         inherited.taken()?;
-        for (output, left) in handed.left {
-            let wiring = shared.wiring.load();
-            let outlet = &wiring.outlets[output.index()];
-            outlet.queue().go_on_with(left);
-            outlet.wake();
-        }
+        go_on(&shared, data_dir.as_ref(), handed.left, &mut syncs);
         // It answers nobody: the thread goes on by itself.
         let _answer = shared.shard.call(Worker::thaw);
     }
-    Ok(Running { shared, listeners, outputs, checks, stop, ports, control, worker })
+    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
+}
+
+/// Goes on with the queues of another process: those on disk, which it touches no more, and what it had in memory.
+fn go_on(shared: &Shared, data_dir: Option<&DataDir>, left: Vec<(OutputId, Left)>, syncs: &mut JoinSet<()>) {
+    let wiring = shared.wiring.load();
+    for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets) {
+        let opened = queues::open_late(output, outlet, data_dir)
+            .and_then(|()| syncs::spawn(syncs, outlet).context("cannot start a thread for a queue on disk"));
+        if let Err(error) = opened {
+            // The other process is gone: going on with less is all that is left.
+            tracing::error!(
+                "{error:#}; output `{}` has its queue in memory until the next start",
+                output.name
+            );
+        }
+    }
+    for (output, left) in left {
+        let outlet = &wiring.outlets[output.index()];
+        outlet.go_on_with(left);
+        outlet.wake();
+    }
+    if let Some(data_dir) = data_dir {
+        queues::tell_orphans(&wiring.plan, data_dir);
+        if let Err(error) = data_dir.sign(shared.http) {
+            tracing::warn!("cannot write who has the data directory: {error}");
+        }
+    }
 }
 
 /// Goes on with an aggregation of another process.
@@ -273,12 +308,41 @@ fn take_up_accounts(handed: &Handed, accounts: &Accounts) {
     }
 }
 
-/// An empty queue for each output.
-fn outlets(plan: &Plan, accounts: &Accounts) -> Vec<Arc<Outlet>> {
+/// Starts what sends to endpoints, and what syncs queues on disk.
+fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<()>)> {
+    let (mut outputs, mut syncs) = (JoinSet::new(), JoinSet::new());
+    for (at, outlet) in shared.wiring.load().outlets.iter().enumerate() {
+        syncs::spawn(&mut syncs, outlet).context("cannot start a thread for a queue on disk")?;
+        outputs::spawn(&mut outputs, shared, model::OutputId(at as u16))?;
+    }
+    Ok((outputs, syncs))
+}
+
+/// Takes the data directory, if anything is to be kept there. Its lock may come from another process, which so never lets
+/// go of it.
+fn take_data_dir(
+    plan: &Plan,
+    http: Option<SocketAddr>,
+    from: Option<&mut Inheritance>,
+) -> anyhow::Result<Option<DataDir>> {
+    if !data_dir::is_needed(plan) {
+        return Ok(None);
+    }
+    if let Some(lock) = from.and_then(Inheritance::take_lock) {
+        return Ok(Some(DataDir::inherit(&plan.data_dir, lock)));
+    }
+    Ok(Some(DataDir::lock(&plan.data_dir, http)?))
+}
+
+/// The queue of each output, with what waits in it.
+fn outlets(plan: &Plan, accounts: &Accounts, data_dir: Option<&DataDir>) -> anyhow::Result<Vec<Arc<Outlet>>> {
     let with_account = plan.outputs.iter().zip(accounts.outputs());
-    with_account
-        .map(|(output, (_, _, account))| Arc::new(Outlet::new(&output.name, output.queue, account)))
-        .collect()
+    let opened = with_account.map(|(output, (_, _, account))| queues::open(output, account, data_dir));
+    let outlets = opened.collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(data_dir) = data_dir {
+        queues::tell_orphans(plan, data_dir);
+    }
+    Ok(outlets)
 }
 
 /// The tasks that only look on and tell; they end with the daemon.
@@ -297,7 +361,18 @@ fn spawn_watches(
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { shared, mut listeners, mut outputs, mut checks, stop, control, worker, .. } = running;
+    let Running {
+        shared,
+        mut listeners,
+        mut outputs,
+        mut syncs,
+        data_dir,
+        mut checks,
+        stop,
+        control,
+        worker,
+        ..
+    } = running;
     if let Some(control) = &control {
         control.remove();
     }
@@ -306,8 +381,11 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
     tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));
-    let sources_max = Duration::from_nanos(timeout_ns / 100 * SOURCES_STOP_PERCENT);
+    let sources_max_ns = timeout_ns / 100 * SOURCES_STOP_PERCENT;
+    let sources_max = Duration::from_nanos(sources_max_ns);
+    let sources_until_ns = Clock::mono_ns() + sources_max_ns;
     listeners.stop(sources_max).await;
+    wait_until_taken(&shared, sources_until_ns).await;
     // The worker answers after it has handed its last blocks to the outlets.
     match shared.shard.call(Worker::stop).await {
         Ok(labels) => {
@@ -319,12 +397,17 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     }
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
     listeners.stop(sources_max / 5).await;
+    let now = Clock::now();
     for outlet in &shared.wiring.load().outlets {
-        outlet.stop(deadline_ns);
+        outlet.close(deadline_ns, now);
     }
     let left =
         Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns)) + Duration::from_millis(250);
-    let drained = tokio::time::timeout(left, async { while outputs.join_next().await.is_some() {} }).await;
+    let drained = tokio::time::timeout(left, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    let drained = drained.await;
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
     }
@@ -333,7 +416,15 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     if worker.join().is_err() {
         tracing::error!("the shard's thread panicked");
     }
-    let page = admin::accounts::page(&shared, Clock::now());
+    tell_what_is_left(&shared);
+    drop(data_dir);
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A word on what came too late, what could not be delivered, and what waits for the next start.
+fn tell_what_is_left(shared: &Shared) {
+    let page = admin::accounts::page(shared, Clock::now());
     for row in &page.sources {
         let lost = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
         if lost > 0 {
@@ -344,23 +435,42 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
         }
     }
     for row in &page.outputs {
-        let lost =
-            row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0) + row.waiting;
+        let stopped = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
+        let lost = if row.disk.is_some() { stopped } else { stopped + row.waiting };
         if lost > 0 {
             tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
         }
+        if row.disk.is_some() && row.waiting > 0 {
+            tracing::info!("output `{}`: {} records wait on disk for the next start", row.name, row.waiting);
+        }
     }
-    tracing::info!("stopped");
-    Ok(ExitCode::SUCCESS)
+    watch::last_words(&page);
+}
+
+/// Lets the shard take what waits in the exchange for room in a queue, as long as there is time for it: behind the last
+/// flush nothing can wait any more.
+async fn wait_until_taken(shared: &Shared, until_ns: u64) {
+    let taken = async {
+        while !shared.exchange.is_empty() {
+            // Cancel-safe: room that came just before is seen at the next look.
+            let _room = tokio::time::timeout(ROOM_LOOK, shared.room.notified()).await;
+        }
+    };
+    // Out of time: the rest is shed, and counted.
+    let _late =
+        tokio::time::timeout(Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns())), taken).await;
 }
 
 /// Ends after another process has taken over: what that one does not have is delivered, as at a stop.
 async fn leave(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { shared, mut outputs, mut checks, mut ports, worker, .. } = running;
+    let Running { shared, mut outputs, mut syncs, mut checks, mut ports, worker, .. } = running;
     let timeout =
         Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
-    let drained = tokio::time::timeout(timeout, async { while outputs.join_next().await.is_some() {} }).await;
-    if drained.is_err() {
+    let drained = tokio::time::timeout(timeout, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    if drained.await.is_err() {
         tracing::warn!("an output did not end in time");
     }
     let answered = async { while ports.tasks.join_next().await.is_some() {} };
@@ -381,7 +491,7 @@ fn seconds(ns: u64) -> String {
 }
 
 /// A seed that an outsider cannot guess, from the system by way of the standard library's hasher.
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 

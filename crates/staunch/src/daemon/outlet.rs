@@ -1,19 +1,32 @@
-//! An output's queue with what its task and the shard share.
+//! An output's queue with what its task, the shard and, for a queue on disk, the thread that syncs it share.
+//!
+//! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use deliver::plan::QueueLimits;
-use deliver::queue::{Appended, Block, MemoryQueue, Queue};
+use config::plan::OutputPlan;
+use deliver::disk_queue::{DiskQueue, Position, Promise, SyncDone};
+use deliver::plan::{QueueKind, QueueLimits, WhenFull};
+use deliver::queue::{Appended, Block, Left, MemoryQueue, OutputQueue, Queue};
 use deliver::{EndpointState, Status};
 use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
+use crate::daemon::queues::disk_plan;
+use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
 
 /// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
 const DEGRADED_PERCENT: u64 = 80;
+
+/// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last
+/// sync.
+const DRAIN_PERCENT: u64 = 80;
+
+/// Nanoseconds of a millisecond.
+const MS_NS: u64 = model::SECOND_NS / 1000;
 
 /// What an output's check has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +57,11 @@ pub struct Outlet {
     pub account: Arc<OutputAccount>,
     /// Errors that its endpoint or file gave, by the system's word.
     pub errors: ErrorCounts,
-    queue: Mutex<MemoryQueue>,
+    queue: Mutex<OutputQueue<Folder>>,
+    /// Of a queue on disk only.
+    disk: OnceLock<OnDisk>,
+    /// Told after each sync of a queue on disk: promises may have changed.
+    pub synced: Notify,
     /// Wakes an output that is a task.
     more: Notify,
     /// Wakes an output that is a thread.
@@ -71,6 +88,17 @@ pub struct Outlet {
     parking: Mutex<Parking>,
     /// Told when that is decided.
     decided: Notify,
+    /// The daemon ends: a queue on disk is synced a last time when the task has ended.
+    closing: AtomicBool,
+    /// Nobody syncs the queue on disk any more.
+    released: AtomicBool,
+}
+
+/// Whether an output is to end, and when at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Orders {
+    stopping: bool,
+    deadline_ns: u64,
 }
 
 /// What follows the end of an output's task.
@@ -78,20 +106,100 @@ pub struct Outlet {
 enum Parking {
     /// Nothing: it has been stopped for good.
     None,
-    /// What waits is kept, until it is known whether another process goes on with it.
-    Parked,
-    /// It goes on here.
-    GoesOn,
+    /// What waits is kept, until it is known whether another process goes on with it. Beside it the orders that it had.
+    Parked(Orders),
+    /// It goes on here, by these orders.
+    GoesOn(Orders),
+}
+
+/// What the thread that syncs a queue on disk needs beside the queue.
+#[derive(Debug)]
+pub struct OnDisk {
+    folder: Folder,
+    /// Monotonic nanosecond at which the thread wakes by itself; 0 while it is awake.
+    sleeps_until_ns: AtomicU64,
+    work: Condvar,
+}
+
+impl OnDisk {
+    /// Where the queue is.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Told by the thread, with the queue locked, before it looks for something to do.
+    pub fn falls_asleep(&self) {
+        self.sleeps_until_ns.store(u64::MAX, Relaxed);
+    }
+
+    /// Told by the thread when it has found something.
+    pub fn is_awake(&self) {
+        self.sleeps_until_ns.store(0, Relaxed);
+    }
+
+    /// Sleeps until it is woken, or for `pause`.
+    pub fn sleep(&self, queue: MutexGuard<'_, OutputQueue<Folder>>, now_ns: u64, pause: Option<Duration>) {
+        match pause {
+            Some(pause) => {
+                let until_ns = now_ns.saturating_add(pause.as_nanos() as u64);
+                self.sleeps_until_ns.store(until_ns, Relaxed);
+                let _guard = self.work.wait_timeout(queue, pause).unwrap_or_else(PoisonError::into_inner);
+            }
+            None => {
+                let _guard = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        self.is_awake();
+    }
+
+    /// Wakes the thread if it would sleep past `at_ns`. The queue is locked, so that the thread is awake or waits.
+    fn wake_before(&self, at_ns: u64, _locked: &OutputQueue<Folder>) {
+        if self.sleeps_until_ns.load(Relaxed) > at_ns {
+            self.is_awake();
+            self.work.notify_one();
+        }
+    }
 }
 
 impl Outlet {
-    /// An empty queue within `limits`.
+    /// An empty queue in memory within `limits`.
     pub fn new(name: &str, limits: QueueLimits, account: &Arc<OutputAccount>) -> Outlet {
+        let queue = MemoryQueue::new(limits, Arc::clone(account));
+        Outlet::with_queue(name, OutputQueue::Memory(queue), None, account)
+    }
+
+    /// A queue on disk, open in `folder`.
+    pub fn on_disk(name: &str, queue: DiskQueue<Folder>, folder: Folder) -> Outlet {
+        let account = Arc::clone(queue.account());
+        let disk = OnDisk { folder, sleeps_until_ns: AtomicU64::new(0), work: Condvar::new() };
+        Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(disk), &account)
+    }
+
+    /// Puts a queue on disk in the place of one in memory that nothing has come into. Once.
+    pub fn put_on_disk(&self, queue: DiskQueue<Folder>, folder: Folder) {
+        let disk = OnDisk { folder, sleeps_until_ns: AtomicU64::new(0), work: Condvar::new() };
+        let mut place = self.queue();
+        debug_assert!(place.copies() == 0, "what was in memory would be shed");
+        if self.disk.set(disk).is_ok() {
+            *place = OutputQueue::Disk(Box::new(queue));
+        }
+        drop(place);
+        self.wake();
+    }
+
+    fn with_queue(
+        name: &str,
+        queue: OutputQueue<Folder>,
+        disk: Option<OnDisk>,
+        account: &Arc<OutputAccount>,
+    ) -> Outlet {
         Outlet {
             name: name.to_owned(),
             account: Arc::clone(account),
             errors: ErrorCounts::default(),
-            queue: Mutex::new(MemoryQueue::new(limits, Arc::clone(account))),
+            queue: Mutex::new(queue),
+            disk: disk.map(OnceLock::from).unwrap_or_default(),
+            synced: Notify::new(),
             more: Notify::new(),
             more_for_thread: Condvar::new(),
             is_thread: AtomicBool::new(false),
@@ -106,31 +214,83 @@ impl Outlet {
             ended: AtomicBool::new(false),
             parking: Mutex::new(Parking::None),
             decided: Notify::new(),
+            closing: AtomicBool::new(false),
+            released: AtomicBool::new(false),
         }
     }
 
     /// The queue, for one short step.
-    pub fn queue(&self) -> MutexGuard<'_, MemoryQueue> {
+    pub fn queue(&self) -> MutexGuard<'_, OutputQueue<Folder>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a block. What cannot wait at a full queue is shed there and counted.
-    pub fn append(&self, block: Block, now: Now) {
-        let appended = {
-            let mut queue = self.queue();
-            let appended = queue.append(block, now);
-            if self.is_nearly_full(&queue) {
-                // It stays as it is when it is set already.
-                let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
-            }
-            appended
-        };
+    /// What the thread that syncs needs; none for a queue in memory.
+    pub fn disk(&self) -> Option<&OnDisk> {
+        self.disk.get()
+    }
+
+    /// Place of the next block.
+    pub fn position(&self) -> Position {
+        self.queue().accepted_up_to()
+    }
+
+    /// What is known of the block that was appended at `of`.
+    pub fn promise(&self, of: Position) -> Promise {
+        self.queue().promise(of)
+    }
+
+    /// Every block before it has its outcome.
+    pub fn settled_up_to(&self) -> Position {
+        self.queue().settled_up_to()
+    }
+
+    /// Appends a block. What cannot wait at a full queue is shed there and counted. Gives the block's place, if it was
+    /// kept.
+    pub fn append(&self, block: Block, now: Now) -> Option<Position> {
+        let (place, appended) = self.append_to(&mut self.queue(), block, now);
+        let kept = appended == Appended::Kept;
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
             let shed = CopyOutcome::Shed(Shed::QueueFull);
             self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
         self.wake();
+        kept.then_some(place)
+    }
+
+    /// Appends a block that somebody keeps if there is no room for it now, whatever `when_full` says: nothing else is
+    /// shed to make some. Gives its place, if it was taken.
+    pub fn offer(&self, block: Block, now: Now) -> Option<Position> {
+        let (place, appended) = {
+            let mut queue = self.queue();
+            let limits = queue.limits();
+            queue.set_limits(QueueLimits { when_full: WhenFull::Block, ..limits });
+            let appended = self.append_to(&mut queue, block, now);
+            queue.set_limits(limits);
+            appended
+        };
+        self.wake();
+        (appended == Appended::Kept).then_some(place)
+    }
+
+    fn append_to(&self, queue: &mut OutputQueue<Folder>, block: Block, now: Now) -> (Position, Appended) {
+        let place = queue.accepted_up_to();
+        let appended = queue.append(block, now);
+        if let (Some(disk), OutputQueue::Disk(on_disk)) = (self.disk(), &*queue) {
+            let window_ns = on_disk.plan().sync_window_ms * MS_NS;
+            disk.wake_before(now.mono_ns + window_ns, queue);
+        }
+        if self.is_nearly_full(queue) {
+            // It stays as it is when it is set already.
+            let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
+        }
+        (place, appended)
+    }
+
+    /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
+    pub fn changed(&self) {
+        self.wake();
+        self.wake_sync();
     }
 
     /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
@@ -139,13 +299,24 @@ impl Outlet {
         self.account.copies_waiting() == 0 || self.queue().has_room(bytes, records)
     }
 
-    fn is_nearly_full(&self, queue: &MemoryQueue) -> bool {
+    fn is_nearly_full(&self, queue: &impl Queue) -> bool {
         let limits = queue.limits();
         let past = |held: u64, most: u64| {
             most > 0 && u128::from(held) * 100 > u128::from(most) * u128::from(DEGRADED_PERCENT)
         };
         past(self.account.bytes_waiting.load(Relaxed), limits.bytes_max)
             || past(self.account.copies_waiting(), limits.records_max)
+    }
+
+    /// Bounds and times of another plan, for a queue that stays where it is.
+    pub fn set_plan(&self, plan: &OutputPlan) {
+        let mut queue = self.queue();
+        match (&mut *queue, plan.queue_kind) {
+            (OutputQueue::Disk(queue), QueueKind::Disk { sync_window_ms }) => {
+                queue.set_plan(disk_plan(plan.queue, sync_window_ms));
+            }
+            (queue, _) => queue.set_limits(plan.queue),
+        }
     }
 
     /// Wakes the output, to look at its queue or at its orders.
@@ -177,9 +348,27 @@ impl Outlet {
         self.sender_copies.store(copies, Relaxed);
         self.sender_bytes.store(bytes, Relaxed);
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
-        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&self.queue()) {
+        self.wake_sync();
+        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
             self.degraded_since_ns.store(0, Relaxed);
         }
+    }
+
+    /// Something may have been settled, which the disk is to know: wakes a thread that sleeps for good.
+    fn wake_sync(&self) {
+        if let Some(disk) = self.disk()
+            && disk.sleeps_until_ns.load(Relaxed) == u64::MAX
+        {
+            disk.wake_before(u64::MAX - 1, &self.queue());
+        }
+    }
+
+    /// Takes the result of a sync, and tells those who wait for one.
+    pub fn on_synced(&self, done: SyncDone) {
+        if let Some(queue) = self.queue().on_disk() {
+            let _synced = queue.on_synced(done);
+        }
+        self.synced.notify_waiters();
     }
 
     /// True for the one caller that may begin to check the endpoint; false while somebody does.
@@ -247,25 +436,61 @@ impl Outlet {
     /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
     /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
     pub fn park(&self, deadline_ns: u64) {
-        self.queue().keep(true);
-        *self.parking() = Parking::Parked;
+        if let Some(queue) = self.queue().in_memory() {
+            queue.keep(true);
+        }
+        let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
+        *self.parking() = Parking::Parked(orders);
+        // What is on disk is synced, and then nobody touches it.
+        self.closing.store(true, Relaxed);
         self.stop(deadline_ns);
+        self.wake_to_end();
     }
 
-    /// The output goes on as if it had never been parked.
+    /// True when a parked output does nothing any more, neither to its endpoint nor on disk.
+    pub fn is_at_rest(&self) -> bool {
+        self.has_ended() && (self.disk().is_none() || self.released.load(Relaxed))
+    }
+
+    /// Told by the thread that syncs as its last act.
+    pub fn set_released(&self) {
+        self.released.store(true, Relaxed);
+    }
+
+    /// What waits in memory, oldest first. It goes on waiting.
+    pub fn left(&self) -> Vec<Left> {
+        self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
+    }
+
+    /// Takes what waited in another process's memory.
+    pub fn go_on_with(&self, left: Left) {
+        // Queues of one kind are one output's only with queues of that kind.
+        if let Some(queue) = self.queue().in_memory() {
+            queue.go_on_with(left);
+        }
+    }
+
+    /// The output goes on as if it had never been parked. Whoever calls this starts the thread that syncs.
     pub fn go_on(&self) {
+        self.closing.store(false, Relaxed);
+        self.released.store(false, Relaxed);
         self.decide(Parking::GoesOn);
     }
 
     /// Another process has what waits here: the output ends.
     pub fn let_go(&self) {
-        self.decide(Parking::None);
+        self.decide(|_| Parking::None);
     }
 
-    fn decide(&self, decision: Parking) {
+    /// True while it waits to be told what becomes of it.
+    pub fn is_parked(&self) -> bool {
+        matches!(*self.parking(), Parking::Parked(_))
+    }
+
+    fn decide(&self, decision: impl FnOnce(Orders) -> Parking) {
         let mut parking = self.parking();
-        if *parking == Parking::Parked {
-            *parking = decision;
+        if let Parking::Parked(orders) = *parking {
+            *parking = decision(orders);
             self.decided.notify_one();
         }
     }
@@ -276,22 +501,44 @@ impl Outlet {
 
     /// Asked by the output's task after its end: true when it is to begin anew. Waits while it is parked.
     pub async fn goes_on(&self) -> bool {
-        loop {
+        let orders = loop {
             // Cancel-safe: a decision that was told before anybody waited leaves its permit.
             let decided = self.decided.notified();
             let parking = *self.parking();
             match parking {
                 Parking::None => return false,
-                Parking::Parked => decided.await,
-                Parking::GoesOn => break,
+                Parking::Parked(_) => decided.await,
+                Parking::GoesOn(orders) => break orders,
             }
+        };
+        if let Some(queue) = self.queue().in_memory() {
+            queue.keep(false);
         }
-        self.queue().keep(false);
-        self.deadline_ns.store(u64::MAX, Relaxed);
-        self.stopping.store(false, Relaxed);
+        self.deadline_ns.store(orders.deadline_ns, Relaxed);
+        self.stopping.store(orders.stopping, Relaxed);
         self.ended.store(false, Relaxed);
         *self.parking() = Parking::None;
         true
+    }
+
+    /// The daemon ends: as [`Outlet::stop`], and what is on disk is synced a last time. Part of the time until
+    /// `deadline_ns` is left for that.
+    pub fn close(&self, deadline_ns: u64, now: Now) {
+        let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
+        self.closing.store(true, Relaxed);
+        self.stop(if self.disk().is_some() { now.mono_ns + drains_ns } else { deadline_ns });
+        self.wake_to_end();
+    }
+
+    fn wake_to_end(&self) {
+        if let Some(disk) = self.disk() {
+            disk.wake_before(0, &self.queue());
+        }
+    }
+
+    /// True when the daemon ends and the task has ended: only the last sync is left.
+    pub fn is_done(&self) -> bool {
+        self.closing.load(Relaxed) && self.has_ended()
     }
 
     /// True once the output is to drain and end.
@@ -299,14 +546,20 @@ impl Outlet {
         self.stopping.load(Relaxed)
     }
 
-    /// When draining ends.
+    /// When draining ends. When the daemon ends, a queue on disk whose endpoint is down is left at once: nothing of it is
+    /// lost, and the next start may be waited for.
     pub fn deadline_ns(&self) -> u64 {
+        let is_down = || self.state().is_some_and(|state| state.status == Status::Down);
+        if self.disk().is_some() && self.closing.load(Relaxed) && is_down() {
+            return 0;
+        }
         self.deadline_ns.load(Relaxed)
     }
 
     /// Told by the task as its last act.
     pub fn set_ended(&self) {
         self.ended.store(true, Relaxed);
+        self.wake_to_end();
     }
 
     /// True when the task has ended.
@@ -364,11 +617,11 @@ mod tests {
             let outlet = Outlet::new("o", limits, &account);
             outlet.publish(0, 0, endpoint(Status::Up, 1));
             for _ in 0..8 {
-                outlet.append(one(), at(2));
+                let _place = outlet.append(one(), at(2));
             }
             assert_eq!(shown(&outlet, 5).0, "up", "eight of ten are not over 80 %");
-            outlet.append(one(), at(3));
-            outlet.append(one(), at(4));
+            assert!(outlet.append(one(), at(3)).is_some());
+            assert!(outlet.append(one(), at(4)).is_some());
             assert_eq!(shown(&outlet, 5), ("degraded", "", 2));
             outlet.publish(0, 0, endpoint(Status::Down, 5));
             assert_eq!(shown(&outlet, 6), ("down", "refused", 1));

@@ -6,15 +6,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::Plan;
-use deliver::queue::Queue;
+use config::plan::{OutputPlan, Plan};
 use model::{OutputId, SECOND_NS};
 use pipeline::laid_over;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
-use crate::daemon::{Reread, Running, listeners, supervisor};
+use crate::daemon::{Reread, Running, data_dir, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
 
@@ -56,7 +55,8 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
             "more than {SOURCES_MAX} sources or {OUTPUTS_MAX} outputs since the start; restart instead"
         ));
     }
-    for note in unchanged_until_restart(&before.plan, &plan) {
+    for note in unchanged_until_restart(&before.plan, &plan).into_iter().chain(kept_queues(&before.plan, new))
+    {
         tracing::warn!("{note} takes effect at the next start only");
     }
     // Everything that can fail comes before anything of the old plan is touched.
@@ -64,18 +64,26 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     if !failures.is_empty() {
         return Err(failures.join("\n"));
     }
+    if running.data_dir.is_none() {
+        running.data_dir =
+            super::take_data_dir(&plan, shared.http, None).map_err(|error| format!("{error:#}"))?;
+    }
     let accounts = before.accounts.carried_to(&plan);
     let outlets: Vec<Arc<Outlet>> = plan
         .outputs
         .iter()
         .enumerate()
         .map(|(at, output)| match before.outlets.get(at) {
-            Some(kept) => Arc::clone(kept),
-            None => Arc::new(Outlet::new(&output.name, output.queue, accounts.output(OutputId(at as u16)))),
+            Some(kept) => Ok(Arc::clone(kept)),
+            None => {
+                let account = accounts.output(OutputId(at as u16));
+                queues::open(output, account, running.data_dir.as_ref())
+            }
         })
-        .collect();
+        .collect::<anyhow::Result<_>>()
+        .map_err(|error| format!("{error:#}"))?;
     for (outlet, output) in outlets.iter().zip(&plan.outputs) {
-        outlet.queue().set_limits(output.queue);
+        outlet.set_plan(output);
     }
     let plan = Arc::new(plan);
     let listening = running.listeners.listening(&plan, &opened);
@@ -89,7 +97,8 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     };
     let wiring = Arc::new(wiring);
     shared.wiring.store(Arc::clone(&wiring));
-    for at in before.outlets.len()..outlets.len() {
+    for (at, outlet) in outlets.iter().enumerate().skip(before.outlets.len()) {
+        syncs::spawn(&mut running.syncs, outlet).map_err(|error| error.to_string())?;
         outputs::spawn(&mut running.outputs, &shared, OutputId(at as u16))
             .map_err(|error| error.to_string())?;
     }
@@ -155,6 +164,22 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
     notes
 }
 
+/// What stays of queues, `new` being as it was read.
+fn kept_queues(old: &Plan, new: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    if data_dir::is_needed(old) && old.data_dir != new.data_dir {
+        notes.push("the new `data_dir`, for queues on disk,".to_owned());
+    }
+    for output in &new.outputs {
+        let is_known = |known: &&OutputPlan| known.name == output.name && known.kind == output.kind;
+        let moves = |known: &OutputPlan| known.queue_kind.is_disk() != output.queue_kind.is_disk();
+        if old.outputs.iter().find(is_known).is_some_and(moves) {
+            notes.push(format!("the new `queue.kind` of output `{}`", output.name));
+        }
+    }
+    notes
+}
+
 #[test]
 fn what_a_reload_cannot_change_is_told() {
     let old = config::defaults(std::path::Path::new("."));
@@ -166,4 +191,17 @@ fn what_a_reload_cannot_change_is_told() {
     assert_eq!(unchanged_until_restart(&old, &new), [""; 0], "no socket stays");
     new.http = None;
     assert_eq!(unchanged_until_restart(&old, &new), ["the new address of `http`"]);
+}
+
+#[test]
+fn a_queue_that_stays_where_it_is_is_told() {
+    let old = config::defaults(std::path::Path::new("."));
+    let mut new = old.clone();
+    new.data_dir = "elsewhere".into();
+    assert_eq!(kept_queues(&old, &new), [""; 0], "nothing is kept there");
+    let name = new.outputs[0].name.clone();
+    new.outputs[0].queue_kind = deliver::plan::QueueKind::Disk { sync_window_ms: 10 };
+    let kind = format!("the new `queue.kind` of output `{name}`");
+    assert_eq!(kept_queues(&old, &new), [&*kind]);
+    assert_eq!(kept_queues(&new, &old), ["the new `data_dir`, for queues on disk,", &*kind]);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
+use model::Shed;
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
@@ -42,6 +43,17 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
                 let records = if new == 1 { "record" } else { "records" };
                 tracing::warn!("{what} `{name}`: {new} {records} lost as `{reason}` ({count} in all)");
             }
+        }
+    }
+}
+
+/// The last words: every loss since the start, so that an instance that has ended can be added up from its log. What was
+/// lost by the stop itself is told apart from it.
+pub fn last_words(page: &AccountsPage) {
+    for ((what, name, reason), count) in counted(page) {
+        if reason != Shed::Stopped.word() {
+            let records = if count == 1 { "record" } else { "records" };
+            tracing::warn!("{what} `{name}`: {count} {records} lost as `{reason}` since the start");
         }
     }
 }

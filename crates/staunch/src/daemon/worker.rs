@@ -41,8 +41,9 @@ const PROGRESS_WITHIN_NS: u64 = model::SECOND_NS / 50;
 /// … but never longer than this, so that no endpoint delays a flush.
 const SWEEP_WAIT_MAX_NS: u64 = model::SECOND_NS;
 
-/// Longest time that the last emptying of the sockets takes.
-const LAST_READ_MAX_NS: u64 = model::SECOND_NS / 2;
+/// Longest time that the last emptying of the sockets takes: what fits into the largest receive buffer, and nothing
+/// comes in behind it.
+const LAST_READ_MAX_NS: u64 = model::SECOND_NS;
 
 /// How often the kernel's drop counts are read and reports of busy names are looked for, in nanoseconds.
 const CHORES_EVERY_NS: u64 = model::SECOND_NS;
@@ -454,17 +455,26 @@ impl Worker {
     /// Appends what the shard gave to the outputs' queues.
     pub fn deliver(&mut self, now: Now) {
         for (output, block) in self.routed.blocks.drain(..) {
-            self.outlets[output.index()].append(block, now);
+            let _place = self.outlets[output.index()].append(block, now);
         }
+    }
+
+    /// Empties the sockets. A flood into those that stay open does not keep us.
+    fn last_read(&mut self) {
+        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
+        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
     }
 
     /// Closes datagram sockets of sources that a reload took away; what they have received still counts.
     pub fn close_sockets(&mut self, gone: &[(SourceId, Listen)]) {
-        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        let goes = |socket: &DatagramSocket| {
+            gone.iter().any(|(source, listen)| *source == socket.source && *listen == socket.listen)
+        };
+        self.sockets.iter().filter(|socket| goes(socket)).for_each(DatagramSocket::refuse_more);
+        self.last_read();
         self.sockets.retain(|socket| {
             socket.count_drops();
-            !gone.iter().any(|(source, listen)| *source == socket.source && *listen == socket.listen)
+            !goes(socket)
         });
         self.deliver(Clock::now());
     }
@@ -479,9 +489,9 @@ impl Worker {
     /// The last flush: empties the sockets and the exchange, closes every window, hands everything on. Gives the
     /// last labels of aggregations whose windows hang on the wall clock.
     pub fn stop(&mut self) -> Vec<(String, u64)> {
-        // What waits is still taken, but a flood does not keep us from stopping.
-        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        // What waits is still taken. Nothing comes behind it that would be neither read nor counted.
+        self.sockets.iter().for_each(DatagramSocket::refuse_more);
+        self.last_read();
         let now = Clock::now();
         self.exchange.close();
         self.take_all(now);
@@ -628,6 +638,13 @@ impl DatagramSocket {
                 "cannot read from {}: {error}; the socket is left alone from now on",
                 shown(&self.listen)
             );
+        }
+    }
+
+    /// Lets nothing more in; senders are told.
+    fn refuse_more(&self) {
+        if let Err(error) = sys::refuse_more(self.fd.as_fd()) {
+            tracing::debug!("{} stays open until it is closed: {error}", shown(&self.listen));
         }
     }
 

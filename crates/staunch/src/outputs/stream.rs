@@ -93,6 +93,9 @@ pub async fn run(
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
             error = wait(&mut sender, &outlet, &mut link, &mut locator, waits_for_room).await.or(error);
             turns.remember(&link);
+        } else {
+            // An endpoint that takes bytes as fast as they are written would keep the thread from everything else.
+            tokio::task::yield_now().await;
         }
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());

@@ -272,6 +272,9 @@ async fn read_to_end(
         if intake.is_broken() {
             return End::Broken("a frame longer than the limit".into());
         }
+        // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
+        // would keep the thread from every other connection, from the outputs and from signals.
+        tokio::task::yield_now().await;
     }
 }
 

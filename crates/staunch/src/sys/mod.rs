@@ -12,6 +12,7 @@ mod handle;
 mod packets;
 #[cfg(target_os = "linux")]
 pub mod pass;
+mod place;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", allow(dead_code, unreachable_pub, reason = "built here only to be tested"))]
 mod portable;
@@ -33,6 +34,7 @@ pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno};
 #[cfg(target_os = "linux")]
 pub use packets::{PacketReader, PacketWriter};
+pub use place::{read_exact_at, write_parts_at};
 #[cfg(not(target_os = "linux"))]
 pub use portable::{PacketReader, PacketWriter};
 #[cfg(target_os = "linux")]
@@ -43,7 +45,8 @@ pub use process::{
     terminate, thread_cpu_ns,
 };
 pub use socket::{
-    RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, set_receive_buffer, socket_memory, unacked,
+    RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, refuse_more, set_receive_buffer, socket_memory,
+    unacked,
 };
 #[cfg(unix)]
 pub use time::{monotonic_ns, realtime_ns};

@@ -1,6 +1,7 @@
-//! What the kernel knows about one socket: memory, drops, bytes that the peer has not acknowledged.
+//! What the kernel knows about one socket: memory, drops, bytes that the peer has not acknowledged. And its door.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown};
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
 
@@ -81,6 +82,25 @@ pub fn socket_memory(socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
 #[cfg(not(target_os = "linux"))]
 pub fn socket_memory(_socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Makes a datagram socket take nothing more, for good: what it holds can still be read, and senders are told (refused
+/// over UDP, a broken pipe at a unix socket), where a closed door would swallow what they send until it is gone.
+///
+/// The door is the socket's own: it is shut for every process that shares it.
+///
+/// # Errors
+/// When the system cannot; the socket is then as it was.
+pub fn refuse_more(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let socket = SockRef::from(&socket);
+    let Some(mut own) = socket.local_addr()?.as_socket() else {
+        return socket.shutdown(Shutdown::Read);
+    };
+    if own.ip().is_unspecified() {
+        own.set_ip(if own.is_ipv6() { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() });
+    }
+    // A UDP socket with a peer takes from nobody else, and this peer is the socket itself.
+    socket.connect(&own.into())
 }
 
 /// Bytes written to a connected stream socket that the peer's system has not acknowledged, sent or not.

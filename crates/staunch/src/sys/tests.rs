@@ -301,6 +301,35 @@ fn drops_of_a_full_socket_are_counted_to_the_packet() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_socket_that_refuses_more_gives_what_it_holds_and_tells_its_senders() {
+    let mut reader = PacketReader::new(PACKETS_MAX).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
+        let server = UdpSocket::bind(address).unwrap();
+        let at = server.local_addr().unwrap();
+        let host = if at.is_ipv6() { "::1" } else { "127.0.0.1" };
+        let client = UdpSocket::bind((host, 0)).unwrap();
+        client.connect((host, at.port())).unwrap();
+        client.send(b"before").unwrap();
+        refuse_more(server.as_fd()).unwrap();
+        // The first is refused, and the second told so.
+        client.send(b"behind").unwrap();
+        let told = client.send(b"behind").unwrap_err();
+        assert_eq!(told.kind(), std::io::ErrorKind::ConnectionRefused, "{address}");
+        assert_eq!(reader.receive(server.as_fd(), Wait::No).unwrap().spans.len(), 1, "{address}");
+        assert_eq!(reader.receive(server.as_fd(), Wait::No).unwrap().spans.len(), 0, "{address}");
+    }
+    let server = UnixDatagram::bind(folder.path().join("in")).unwrap();
+    let client = UnixDatagram::unbound().unwrap();
+    client.connect(folder.path().join("in")).unwrap();
+    client.send(b"before").unwrap();
+    refuse_more(server.as_fd()).unwrap();
+    assert_eq!(client.send(b"behind").unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+    assert_eq!(reader.receive(server.as_fd(), Wait::No).unwrap().spans.len(), 1);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn unacked_bytes_of_a_stream_are_those_that_nobody_took() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

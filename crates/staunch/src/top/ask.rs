@@ -1,48 +1,22 @@
-//! One question to the daemon's HTTP API.
+//! The accounts of a daemon, asked for over its HTTP API.
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::Bytes;
-use hyper::header::HOST;
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use hyper::StatusCode;
 
 use super::document::Document;
+use crate::ask::{Question, ask};
 
 /// Longest wait for a whole answer. A daemon that is stopped accepts connections and never answers.
 const ANSWER_WAIT: Duration = Duration::from_secs(3);
-
-/// Largest answer: thousands of outputs with all their reasons fit.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// The accounts of the daemon whose HTTP API is at `api` (`HOST:PORT`).
 ///
 /// # Errors
 /// A few words for people, without `api` in them.
 pub(crate) async fn document(api: &str) -> Result<Document, String> {
-    match tokio::time::timeout(ANSWER_WAIT, answer(api)).await {
-        Ok(document) => document,
-        Err(_late) => Err(format!("no answer within {} s", ANSWER_WAIT.as_secs())),
-    }
-}
-
-async fn answer(api: &str) -> Result<Document, String> {
-    let stream = TcpStream::connect(api).await.map_err(|error| format!("cannot connect: {error}"))?;
-    let http = |error: hyper::Error| format!("no HTTP answer: {error}");
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
-    // Ends with this question, also when nobody waits for the answer any more.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let request = Request::get("/api/v1/accounts").header(HOST, api).body(Empty::<Bytes>::new());
-    let request = request.map_err(|error| format!("`{api}` is no address: {error}"))?;
-    let answer = sender.send_request(request).await.map_err(http)?;
-    let status = answer.status();
-    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
+    let question = Question { path: "/api/v1/accounts".into(), body: None, wait: ANSWER_WAIT };
+    let (status, body) = ask(api, question).await?;
     if status != StatusCode::OK {
         return Err(format!("HTTP {status} for /api/v1/accounts: is it a Staunch?"));
     }
@@ -57,7 +31,7 @@ mod tests {
     use super::*;
 
     /// Asks a server that gives `reply` to one connection and closes it.
-    fn ask(reply: &'static str) -> Result<Document, String> {
+    fn asked(reply: &'static str) -> Result<Document, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -85,7 +59,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"time_ms\":7,\"so\r\n1c\r\nurces\":[{\"name\":\"a\"}],\"x\":1}\r\n0\r\n\r\n",
             "HTTP/1.0 200 OK\r\n\r\n{\"time_ms\":7,\"sources\":[{\"name\":\"a\"}]}",
         ] {
-            let document = ask(reply).expect("it is an account");
+            let document = asked(reply).expect("it is an account");
             assert_eq!((document.time_ms, document.sources[0].name.as_str()), (7, "a"), "{reply}");
         }
     }
@@ -99,7 +73,7 @@ mod tests {
             ("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}", "broke off"),
             ("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", "no accounts document"),
         ] {
-            let error = ask(reply).expect_err("it is no account");
+            let error = asked(reply).expect_err("it is no account");
             assert!(error.contains(part) && !error.contains('\n'), "{reply}: {error}");
         }
     }

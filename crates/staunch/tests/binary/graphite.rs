@@ -199,5 +199,7 @@ fn a_full_queue_sheds_the_oldest_and_counts_each() {
         |fake: &FakeGraphite| fake.points().iter().filter(|point| point.time_s <= last).count() as u64;
     assert_eq!(count(&healthy) - count(&sick), shed, "delivered {delivered}");
     let told = daemon.stderr();
-    assert_eq!(told.matches("lost as `queue_full`").count(), 1, "told once, then counted:\n{told}");
+    assert_eq!(told.matches("lost as `queue_full` (").count(), 1, "told once, then counted:\n{told}");
+    let last_words = format!("output `sick`: {shed} records lost as `queue_full` since the start");
+    assert!(told.contains(&last_words), "{last_words}:\n{told}");
 }

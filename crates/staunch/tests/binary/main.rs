@@ -15,6 +15,7 @@
 mod alerts;
 mod bad_input;
 mod check;
+mod disk_queue;
 mod fanout;
 mod first_run;
 mod graphite;

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::support::{Builder, Daemon, FakeGraphite, udp};
 
@@ -173,4 +175,32 @@ fn more_datagram_listeners_than_one_poll_takes() {
     daemon.wait_source("app", "aggregated", 40);
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.n"), 40.0);
+}
+
+#[test]
+fn a_connection_that_always_has_more_leaves_the_others_their_turns() {
+    const ANSWERS: usize = 20;
+    // A few answers' worth on the slowest machine; without turns it is everything that comes in seconds.
+    const BETWEEN_BYTES_MAX: u64 = 64 << 20;
+    let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+        [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nqueue = { bytes_max = \"1MiB\" }\n";
+    let mut daemon = Builder::native(&format!("stop_timeout = \"1s\"\n{toml}")).start();
+    let mut busy = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    let written = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&written);
+    let flood = std::thread::spawn(move || {
+        let lines = b"hits:1|c\n".repeat(1000);
+        // Ends with the daemon.
+        while busy.write_all(&lines).is_ok() {
+            counter.fetch_add(lines.len() as u64, Relaxed);
+        }
+    });
+    for _ in 0..ANSWERS {
+        let before = written.load(Relaxed);
+        assert_eq!(daemon.get("/api/v1/accounts").status, 200);
+        let between = written.load(Relaxed) - before;
+        assert!(between < BETWEEN_BYTES_MAX, "{between} bytes of one connection before an answer");
+    }
+    daemon.stop();
+    flood.join().expect("it only writes");
 }

@@ -15,10 +15,12 @@
 
 mod arguments;
 mod endpoint;
+mod f10;
 mod f11;
 mod f12;
 mod f5;
 mod f6;
+mod f9;
 mod finding;
 mod load;
 mod oracle;
@@ -38,7 +40,14 @@ use report::Row;
 /// A case: its name and what it does.
 type Case = (&'static str, fn(&Bench) -> End);
 
-const CASES: &[Case] = &[("F5", f5::run), ("F6", f6::run), ("F11", f11::run), ("F12", f12::run)];
+const CASES: &[Case] = &[
+    ("F5", f5::run),
+    ("F6", f6::run),
+    ("F9", f9::run),
+    ("F10", f10::run),
+    ("F11", f11::run),
+    ("F12", f12::run),
+];
 
 fn main() -> ExitCode {
     let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();

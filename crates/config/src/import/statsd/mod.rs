@@ -165,6 +165,8 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         stats_prefix,
         self_counters: if perl { SelfCounters::Perl } else { SelfCounters::Node },
         key_flush_log,
+        // The original begins each start with nothing.
+        checkpoint_ms: 0,
     };
     Some(Plan {
         sources: vec![source],

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use wire::graphite::{Namespace, Numbers};
 
 use super::listen::{module_name, port};
@@ -176,6 +176,7 @@ fn graphite(
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     })
 }
@@ -280,6 +281,7 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     }
 }
@@ -309,6 +311,7 @@ fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,
+        queue_kind: QueueKind::Memory,
         check: None,
     })
 }
@@ -367,6 +370,7 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
                 ..QueueLimits::default()
             },
             required: false,
+            queue_kind: QueueKind::Memory,
             check: None,
         });
     }

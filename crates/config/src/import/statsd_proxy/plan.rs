@@ -58,6 +58,7 @@ fn whole_plan(config: &ProxyConfig) -> Plan {
             }),
             from: vec![Feed::Source(SourceId(0))],
             queue: deliver::plan::QueueLimits::default(),
+            queue_kind: deliver::plan::QueueKind::Memory,
             required: false,
             check: Some(CheckPlan {
                 kind: CheckKind::Management,

@@ -9,7 +9,7 @@ mod packets;
 use std::fmt::Write;
 use std::path::Path;
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::SourceId;
 use process::aggregate::{AggregatePlan, FlushAlign, Idle, PercentLabel};
 use wire::graphite::{Namespace, Numbers};
@@ -21,6 +21,7 @@ use crate::address::{destination_name, listen_text};
 use crate::plan::{
     AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, ManagementPlan,
     ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
+    default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -253,8 +254,12 @@ fn print_aggregate(
     let default = transforms::default_plan();
     out.heading(&format!("transforms.{name}"));
     out.key("type", text("aggregate"));
-    let from = from.iter().filter_map(|id| plan.sources.get(id.index()));
-    out.key("from", texts(from.map(|source| &*source.name)));
+    let from = || from.iter().filter_map(|id| plan.sources.get(id.index()));
+    out.key("from", texts(from().map(|source| &*source.name)));
+    let by_dialect = from().map(|source| default_checkpoint_ms(source.kind.reading().dialect));
+    let default_ms = by_dialect.min().unwrap_or(default.checkpoint_ms);
+    let checkpoint = |ms| if ms == 0 { text("off") } else { time(ms) };
+    out.key_unless("checkpoint", checkpoint(transform.checkpoint_ms), checkpoint(default_ms));
     out.key_unless("stats_prefix", text(&transform.stats_prefix), text(&default.stats_prefix));
     let counters = |counters| match counters {
         SelfCounters::Node => text("node"),
@@ -368,7 +373,8 @@ fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, V
         let Some(to) = destination(&other.kind) else { break };
         let alike = !in_cluster(at)
             && with_destination(&first.kind, &to) == other.kind
-            && (&first.from, first.queue, first.required) == (&other.from, other.queue, other.required)
+            && (&first.from, first.queue, first.queue_kind, first.required)
+                == (&other.from, other.queue, other.queue_kind, other.required)
             && packets::checked_alike(first.check.as_ref(), other.check.as_ref())
             && base_name(other, &to) == Some(base)
             && packets_word(&to) == packets_word(&endpoints[0]);
@@ -477,7 +483,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     }
     out.flag_unless("required", output.required, false);
     print_check(out, section.outputs);
-    print_queue(out, &output.queue);
+    print_queue(out, &output.queue, output.queue_kind);
 }
 
 fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, usual_files): (u64, u32)) {
@@ -515,18 +521,24 @@ fn print_sender(out: &mut Out, sender: &SenderPlan) {
     out.key_unless("write_timeout", time(sender.write_timeout_ms), time(default.write_timeout_ms));
 }
 
-fn print_queue(out: &mut Out, queue: &QueueLimits) {
-    let default = QueueLimits::default();
+fn print_queue(out: &mut Out, queue: &QueueLimits, kind: QueueKind) {
+    let default = QueueLimits::default_of(kind);
+    let (word, sync_window_ms) = match kind {
+        QueueKind::Memory => ("memory", outputs::SYNC_WINDOW_MS),
+        QueueKind::Disk { sync_window_ms } => ("disk", sync_window_ms),
+    };
     let when_full = |when_full| match when_full {
         WhenFull::Block => text("block"),
         WhenFull::ShedOldest => text("shed_oldest"),
         WhenFull::ShedNewest => text("shed_newest"),
     };
     let pairs = [
+        ("kind", text(word), text("memory")),
         ("bytes_max", bytes(queue.bytes_max), bytes(default.bytes_max)),
         ("records_max", queue.records_max.to_string(), default.records_max.to_string()),
         ("when_full", when_full(queue.when_full), when_full(default.when_full)),
         ("age_max", time(queue.age_max_ms), time(default.age_max_ms)),
+        ("sync_window", time(sync_window_ms), time(outputs::SYNC_WINDOW_MS)),
     ];
     if let Some(queue) = inline(&pairs) {
         out.key("queue", queue);

@@ -25,6 +25,7 @@ fn codes(text: &str) -> Vec<&'static str> {
 
 /// A whole file in which `line` stands in a section, with what else the section needs unless it is `key`.
 fn file_with(section: Section, key: &str, line: &str) -> String {
+    let kind = if key == "sync_window" { "kind = \"disk\"\n" } else { "" };
     let needs = |wanted: &[(&str, &str)]| -> String {
         let other = wanted.iter().filter(|(name, _)| *name != key);
         other.map(|(name, value)| format!("{name} = {value}\n")).collect()
@@ -85,7 +86,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
             format!("{tcp}[outputs.o.check]\n{}{line}", needs(more))
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
-        Section::Queue => format!("{}\n[outputs.o.queue]\n{line}", file_with(Section::OutputConsole, "", "")),
+        Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
         Section::Http => format!("{all}[http]\n{line}"),
         Section::Management if key == "cluster" => {
             let nodes = "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nplacement = \"jump\"\n";

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::{
     AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
@@ -329,7 +329,8 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
     let numbers = (0usize..1_000_000_000, 0usize..1_000_000_000, 1u32..1_000_000_000);
     let counters = select(vec![SelfCounters::Node, SelfCounters::Perl, SelfCounters::None]);
     let lists = (vec(percentile(), 0..4), vec(histogram(), 0..3), words, vec(text(), 0..3), idle_plan());
-    let any = (window, label, lists, numbers, any::<[bool; 5]>(), key_flush, (text(), counters)).prop_map(
+    let own = (text(), counters, prop_oneof![Just(0u64), Just(5_000), 100..=3_600_000u64]);
+    let any = (window, label, lists, numbers, any::<[bool; 5]>(), key_flush, own).prop_map(
         |(
             (window_ms, align),
             percent_label,
@@ -337,7 +338,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
             numbers,
             flags,
             key_flush,
-            (stats_prefix, self_counters),
+            (stats_prefix, self_counters, checkpoint_ms),
         )| {
             let plan = AggregatePlan {
                 window_ms,
@@ -368,6 +369,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
                 stats_prefix,
                 self_counters,
                 key_flush_log: log.then(Default::default),
+                checkpoint_ms,
             }
         },
     );
@@ -534,7 +536,9 @@ fn packets_output() -> BoxedStrategy<Draft> {
             let kind = OutputKind::Packets(packets);
             let queue = QueueLimits::default();
             let name = String::new();
-            (OutputPlan { name, kind, from: Vec::new(), queue, required, check }, endpoints, cluster)
+            let queue_kind = QueueKind::Memory;
+            let from = Vec::new();
+            (OutputPlan { name, kind, from, queue, queue_kind, required, check }, endpoints, cluster)
         })
         .boxed()
 }
@@ -588,8 +592,12 @@ fn output() -> BoxedStrategy<Draft> {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
     ];
-    (kind, queue, 1usize..4)
-        .prop_map(|(kind, queue, endpoints)| {
+    let queue_kind = option::of(5u64..=20).prop_map(|window| match window {
+        Some(sync_window_ms) => QueueKind::Disk { sync_window_ms },
+        None => QueueKind::Memory,
+    });
+    (kind, queue, queue_kind, 1usize..4)
+        .prop_map(|(kind, queue, queue_kind, endpoints)| {
             let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
             let endpoints = if several { endpoints } else { 1 };
             (
@@ -599,6 +607,7 @@ fn output() -> BoxedStrategy<Draft> {
                     from: Vec::new(),
                     queue,
                     required: false,
+                    queue_kind,
                     check: None,
                 },
                 endpoints,

@@ -34,6 +34,8 @@ pub enum Role {
     Management,
     /// The control socket that this conversation began at.
     Control,
+    /// No socket: the lock of the data directory.
+    Lock,
 }
 
 /// Where a socket belongs.
@@ -310,6 +312,7 @@ impl Body<'_> {
             [1] => Role::Http,
             [2] => Role::Management,
             [3] => Role::Control,
+            [4] => Role::Lock,
             _ => return None,
         };
         Some(Place { role, source: self.text()?, listen: self.text()?, at: self.text()? })
@@ -394,7 +397,7 @@ mod tests {
         let text = |text: &str| text.to_owned();
         let place =
             |role| Place { role, source: text("app"), listen: text("udp://[::]:0"), at: text("udp://é") };
-        let roles = [Role::Source, Role::Http, Role::Management, Role::Control];
+        let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock];
         let figure = Figure { family: text("shed"), reason: text(""), count: u64::MAX, bytes: 1 };
         let output = OutputName { name: text("carbon"), what: text("graphite tcp://x:1 lines") };
         vec![

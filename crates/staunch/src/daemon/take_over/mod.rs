@@ -58,10 +58,12 @@ pub struct Handed {
     pub left: Vec<(model::OutputId, deliver::queue::Left)>,
 }
 
-/// What an output must have in common with one of another process for its queue to go on there.
+/// What an output must have in common with one of another process for its queue to go on there. A queue on disk goes with
+/// the output's name.
 pub fn name_of(output: &OutputPlan) -> OutputName {
     let word = output_word(&output.kind);
     let what = match &output.kind {
+        _ if output.queue_kind.is_disk() => "queue on disk".to_owned(),
         OutputKind::Graphite { to, form, .. } => {
             format!("{word} {} {form:?}", Destination::Tcp(to.clone()))
         }

@@ -2,6 +2,7 @@
 //!
 //! Everything that can fail comes before [`Inheritance::taken`]: until then the old process has lost nothing.
 
+use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
@@ -147,6 +148,12 @@ impl Inheritance {
     pub fn take_control(&mut self) -> Option<UnixListener> {
         let (_, fd) = self.take(Role::Control, |_| true)?;
         Some(UnixListener::from(fd))
+    }
+
+    /// The lock of the data directory.
+    pub fn take_lock(&mut self) -> Option<File> {
+        let (_, fd) = self.take(Role::Lock, |_| true)?;
+        Some(File::from(fd))
     }
 
     fn take(&mut self, role: Role, wanted: impl Fn(&Place) -> bool) -> Option<(usize, OwnedFd)> {

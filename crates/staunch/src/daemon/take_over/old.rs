@@ -21,7 +21,7 @@ use super::name_of;
 use crate::admin::PortKind;
 use crate::clock::Clock;
 use crate::daemon::worker::{PassedOn, shown};
-use crate::daemon::{Running, listeners, random_seed, supervisor};
+use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs::is_retired;
 use crate::sys::pass::{self, DESCRIPTORS_MAX};
@@ -196,6 +196,15 @@ fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Vec<(OutputId, 
         let place = Place { role: Role::Control, source: nowhere(), listen: nowhere(), at: nowhere() };
         offered.push(Offered { place, fd: control.listener.as_fd().try_clone_to_owned()?, listens: None });
     }
+    if let Some(data_dir) = &running.data_dir {
+        let nowhere = String::new;
+        let place = Place { role: Role::Lock, source: nowhere(), listen: nowhere(), at: nowhere() };
+        offered.push(Offered {
+            place,
+            fd: data_dir.lock_file().as_fd().try_clone_to_owned()?,
+            listens: None,
+        });
+    }
     let outputs = plan.outputs.iter().enumerate().filter(|(_, output)| !is_retired(output));
     Ok((offered, outputs.map(|(at, output)| (OutputId(at as u16), name_of(output))).collect()))
 }
@@ -267,23 +276,27 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     let Ok(handed) = shared.shard.call(move |worker| worker.hand_over(&passed_on)).await else {
         return (Err("the shard's thread has ended"), Some(paused_ns));
     };
-    let outlets: Vec<_> =
-        passed.outputs.iter().map(|(number, id)| (*number, &wiring.outlets[id.index()])).collect();
-    for (_, outlet) in &outlets {
+    // Those on disk too that the new process does not want: what is there may be its by name.
+    let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
+    let outlets = wiring.outlets.iter().enumerate();
+    let outlets = outlets.filter(|(at, outlet)| is_passed(*at) || outlet.disk().is_some());
+    let outlets: Vec<_> = outlets.map(|(_, outlet)| outlet).collect();
+    for outlet in &outlets {
         // One that is down has nobody to deliver to.
         let down = outlet.state().is_some_and(|state| state.status == Status::Down);
         let drain_ns = if down { 0 } else { DRAIN_MAX.as_nanos() as u64 };
         outlet.park(Clock::mono_ns() + drain_ns);
     }
     let parked = async {
-        while !outlets.iter().all(|(_, outlet)| outlet.has_ended()) {
+        while !outlets.iter().all(|outlet| outlet.is_at_rest()) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
     if tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await.is_err() {
         return (Err("an output did not stop in time"), Some(paused_ns));
     }
-    let left = outlets.iter().map(|(number, outlet)| (*number, outlet.queue().left().collect())).collect();
+    let left =
+        passed.outputs.iter().map(|(number, id)| (*number, wiring.outlets[id.index()].left())).collect();
     let messages = messages(running, passed, &handed.drops);
     (Ok(Told { messages, states: handed.states, left }), Some(paused_ns))
 }
@@ -362,8 +375,13 @@ async fn resume(running: &mut Running) {
     let shared = Arc::clone(&running.shared);
     let wiring = shared.wiring.load_full();
     for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
-        outlet.queue().set_limits(output.queue);
-        outlet.go_on();
+        outlet.set_plan(output);
+        if outlet.is_parked() {
+            outlet.go_on();
+            if let Err(error) = syncs::spawn(&mut running.syncs, outlet) {
+                tracing::error!("output `{}`: nothing syncs its queue on disk: {error}", output.name);
+            }
+        }
     }
     let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
     let makers = shared.shard.call(move |worker| {
@@ -386,11 +404,11 @@ fn leave(running: &mut Running, passed: &Passed) {
     let wiring = shared.wiring.load_full();
     let deadline_ns = Clock::mono_ns() + wiring.plan.stop_timeout_ms * 1_000_000;
     // Outputs that the new process does not have deliver what they can.
-    for (at, outlet) in wiring.outlets.iter().enumerate() {
-        if passed.outputs.iter().any(|(_, id)| id.index() == at) {
+    for outlet in &wiring.outlets {
+        if outlet.is_parked() {
             outlet.let_go();
         } else {
-            outlet.stop(deadline_ns.min(outlet.deadline_ns()));
+            outlet.close(deadline_ns.min(outlet.deadline_ns()), Clock::now());
         }
     }
     let has = |source: &str, listen: &Listen| passed.has(source, listen);

@@ -1,0 +1,265 @@
+//! `/api/v1/queues`: what waits for each output, and the two things that a person may do to it.
+//!
+//! Dropping and replaying take the queue's lock in short steps: the shard and the senders go on in between.
+//! Not here: who may ask for a change (`guard`), queues of a daemon that does not run (`cli::queue`).
+//! Invariant: what is dropped is counted as shed (`dropped`), and what is replayed as routed, like everything else.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use config::plan::{GraphiteForm, OutputKind};
+use deliver::disk_queue::{Position, Promise};
+use deliver::queue::{Block, Queue};
+use model::{OutputAccount, SECOND_NS, Shed};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::blocks::{Form, LineBlocks, from_json};
+use crate::clock::Clock;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::Shared;
+use crate::outputs::is_retired;
+
+/// Most bytes of one request to replay.
+pub const REPLAY_BYTES_MAX: usize = 32 << 20;
+
+/// Blocks that are dropped at a time.
+const DROP_STEP: usize = 256;
+
+/// Longest wait until what was replayed is safe.
+const SAFE_WAIT: Duration = Duration::from_secs(10);
+
+/// Copies and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// How many; of a quarantine its files.
+    pub copies: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// What the account says was shed under a reason.
+    pub fn shed(account: &OutputAccount, reason: Shed) -> Amount {
+        let bytes = account.losses_bytes();
+        let bytes = bytes.iter().find(|loss| loss.0 == "shed" && loss.1 == reason.word());
+        Amount { copies: account.shed(reason), bytes: bytes.map_or(0, |loss| loss.2) }
+    }
+}
+
+/// What was dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// The output's name.
+    pub queue: String,
+    /// Counted as shed (`dropped`).
+    pub dropped: Amount,
+    /// Copies on the way that turned out to be damaged, counted as such.
+    pub damaged: u64,
+    /// What waits now, without what is on its way to the endpoint.
+    pub left: Amount,
+    /// Files that were kept aside, and were removed.
+    pub quarantine: Amount,
+}
+
+/// What was put back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Whole blocks, from the first on.
+    pub blocks: u64,
+    /// Copies in them.
+    pub copies: u64,
+    /// The queue had no room for the next block: this one and those behind it were not taken.
+    pub full: bool,
+    /// All of them are safe on disk.
+    pub safe: bool,
+}
+
+/// Body of a request to drop.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct DropOrder {
+    older_than_ms: Option<u64>,
+    quarantine: bool,
+}
+
+/// Why not: a status and a sentence.
+type Refusal = (StatusCode, String);
+
+/// The forms of blocks that an output sends.
+pub fn takes(kind: &OutputKind) -> &'static [Form] {
+    match kind {
+        OutputKind::Graphite { form: GraphiteForm::Pickle, .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. } => &[Form::Frames],
+        OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } | OutputKind::EventFile { .. } => {
+            &[Form::Lines]
+        }
+        OutputKind::Packets(_) => &[Form::Packets, Form::Frames],
+    }
+}
+
+/// `GET /api/v1/queues`
+pub(super) fn page(shared: &Shared) -> Value {
+    let wiring = shared.wiring.load();
+    let now = Clock::now();
+    let outputs = wiring.plan.outputs.iter().zip(&wiring.outlets).filter(|(plan, _)| !is_retired(plan));
+    let row = |outlet: &Outlet| {
+        let mut queue = outlet.queue();
+        let oldest_s = queue.oldest_age_ns(now).map(|age_ns| age_ns as f64 / SECOND_NS as f64);
+        let (copies, bytes, bytes_max) = (queue.copies(), queue.bytes(), queue.limits().bytes_max);
+        let mut row = json!({
+            "name": outlet.name,
+            "kind": if queue.on_disk().is_some() { "disk" } else { "memory" },
+            "copies": copies,
+            "bytes": bytes,
+            "bytes_max": bytes_max,
+            "oldest_s": oldest_s,
+        });
+        if let Some(queue) = queue.on_disk() {
+            let counts = queue.counts();
+            row["segments"] = queue.segments().into();
+            row["damaged_ranges"] = counts.damaged_ranges.into();
+            row["damaged_records"] = counts.damaged_records.into();
+            row["quarantined_bytes"] = counts.quarantined_bytes.into();
+        }
+        row
+    };
+    let rows: Vec<Value> = outputs.map(|(_, outlet)| row(outlet)).collect();
+    json!({ "queues": rows })
+}
+
+/// The queue of an output that is in force, with the forms that it takes.
+fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static [Form]), Refusal> {
+    let wiring = shared.wiring.load();
+    let mut outputs = wiring.plan.outputs.iter().zip(&wiring.outlets);
+    let found = outputs.find(|(plan, _)| plan.name == name && !is_retired(plan));
+    let (plan, outlet) = found.ok_or((StatusCode::NOT_FOUND, format!("there is no output `{name}`")))?;
+    if shared.stopping.load(Relaxed) {
+        return Err((StatusCode::SERVICE_UNAVAILABLE, "the daemon is stopping".into()));
+    }
+    Ok((Arc::clone(outlet), takes(&plan.kind)))
+}
+
+/// `POST /api/v1/queues/NAME/drop`
+pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Result<Dropped, Refusal> {
+    let order: DropOrder = serde_json::from_slice(body)
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("the body is no such order: {error}")))?;
+    let (outlet, _) = find(shared, name)?;
+    let dropped = on_thread(move || dropped(&outlet, order)).await??;
+    tracing::warn!(
+        "output `{name}`: {} copies ({} bytes) were dropped by request",
+        dropped.dropped.copies,
+        dropped.dropped.bytes
+    );
+    Ok(dropped)
+}
+
+fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
+    let mut dropped = Dropped { queue: outlet.name.clone(), ..Dropped::default() };
+    if order.quarantine {
+        if let Some(queue) = outlet.queue().on_disk() {
+            let failed =
+                |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot remove all files: {error}"));
+            let (copies, bytes) = queue.remove_quarantine().map_err(failed)?;
+            dropped.quarantine = Amount { copies, bytes };
+        }
+    } else {
+        let now = Clock::now();
+        let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000);
+        let mut more = true;
+        // What comes in meanwhile is younger than `now`.
+        while more {
+            let mut queue = outlet.queue();
+            let shed = |reason| Amount::shed(&outlet.account, reason);
+            let before = (shed(Shed::Dropped), shed(Shed::Damaged));
+            more = queue.shed_older(age_ns, Shed::Dropped, DROP_STEP, now);
+            let after = (shed(Shed::Dropped), shed(Shed::Damaged));
+            dropped.dropped.copies += after.0.copies - before.0.copies;
+            dropped.dropped.bytes += after.0.bytes - before.0.bytes;
+            dropped.damaged += after.1.copies - before.1.copies;
+        }
+        outlet.changed();
+    }
+    let mut queue = outlet.queue();
+    dropped.left = Amount { copies: queue.copies(), bytes: queue.bytes() };
+    Ok(dropped)
+}
+
+/// `POST /api/v1/queues/NAME/replay`: lines, or blocks as JSON lines.
+pub(super) async fn replay(
+    shared: &Shared,
+    name: &str,
+    as_json: bool,
+    body: axum::body::Bytes,
+) -> Result<Replayed, Refusal> {
+    let (outlet, forms) = find(shared, name)?;
+    let blocks = blocks_of(&body, as_json, forms)?;
+    let taker = Arc::clone(&outlet);
+    let (mut done, last) = on_thread(move || append(&taker, blocks)).await?;
+    done.safe = match last {
+        Some(last) => is_safe(&outlet, last).await,
+        None => true,
+    };
+    tracing::info!("output `{name}`: {} copies were put back by request", done.copies);
+    Ok(done)
+}
+
+/// All blocks of a request, each checked before the first is taken.
+fn blocks_of(body: &[u8], as_json: bool, forms: &[Form]) -> Result<Vec<Block>, Refusal> {
+    let (mut blocks, mut lines) = (Vec::new(), LineBlocks::default());
+    let now_ns = Clock::mono_ns();
+    for (at, line) in body.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let wrong = |why: String| (StatusCode::BAD_REQUEST, format!("line {}: {why}", at + 1));
+        if !as_json {
+            blocks.extend(lines.push(line, now_ns).map_err(wrong)?);
+        } else if !line.iter().all(u8::is_ascii_whitespace) {
+            blocks.push(from_json(line, now_ns).map_err(wrong)?);
+        }
+    }
+    blocks.extend(lines.take(now_ns));
+    let wrong = blocks.iter().find_map(|block| Form::check(block, forms).err());
+    wrong.map_or(Ok(blocks), |why| Err((StatusCode::BAD_REQUEST, why)))
+}
+
+/// Appends until the queue is full. Gives the place of the last one that was taken.
+fn append(outlet: &Outlet, blocks: Vec<Block>) -> (Replayed, Option<Position>) {
+    let (mut done, mut last) = (Replayed::default(), None);
+    for block in blocks {
+        let copies = u64::from(block.copies);
+        let Some(place) = outlet.offer(block, Clock::now()) else {
+            done.full = true;
+            break;
+        };
+        done.blocks += 1;
+        done.copies += copies;
+        last = Some(place);
+    }
+    (done, last)
+}
+
+/// Waits until a block is safe, or nobody will say so any more. In memory nothing is.
+async fn is_safe(outlet: &Outlet, place: Position) -> bool {
+    if outlet.disk().is_none() {
+        return false;
+    }
+    let synced = async {
+        loop {
+            // Before the look, so that no news is missed in between.
+            let news = outlet.synced.notified();
+            match outlet.promise(place) {
+                Promise::Accepted => news.await,
+                promise => return promise == Promise::Safe,
+            }
+        }
+    };
+    tokio::time::timeout(SAFE_WAIT, synced).await.unwrap_or(false)
+}
+
+/// Work with files and locks, away from the connections.
+async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    let ended = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the work was not done: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(ended)
+}

@@ -1,0 +1,112 @@
+//! Questions to the daemon that has the queues.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use serde::Deserialize;
+
+use super::place::{Owner, Place};
+use crate::admin::queues::{Dropped, Replayed};
+use crate::ask::{Question, ask};
+
+/// Longest wait for a list.
+const LIST_WAIT: Duration = Duration::from_secs(3);
+
+/// Longest wait for a change: a large queue is dropped in many steps.
+const CHANGE_WAIT: Duration = Duration::from_secs(600);
+
+#[derive(Deserialize)]
+struct Listed {
+    queues: Vec<ListedQueue>,
+}
+
+#[derive(Deserialize)]
+struct ListedQueue {
+    name: String,
+    kind: String,
+}
+
+/// Outputs whose queue on disk the daemon has. None without a daemon, or when it does not say.
+pub(super) fn names(place: &Place) -> Option<Vec<String>> {
+    let api = place.owner?.http?;
+    let question = Question { path: "/api/v1/queues".into(), body: None, wait: LIST_WAIT };
+    let (status, body) = asked(api, question).ok()?;
+    let listed: Listed = serde_json::from_slice(&body).ok().filter(|_| status == StatusCode::OK)?;
+    let on_disk = listed.queues.into_iter().filter(|queue| queue.kind == "disk");
+    Some(on_disk.map(|queue| queue.name).collect())
+}
+
+/// The HTTP API of the daemon that has the queues.
+///
+/// # Errors
+/// When it has none: nobody else may write there.
+pub(super) fn address(owner: Owner) -> anyhow::Result<SocketAddr> {
+    owner.http.with_context(|| {
+        format!(
+            "{} has the queues, and no HTTP API to ask it over\n  hint: stop that daemon first, or switch its HTTP API \
+             on (http.listen)",
+            owner.text()
+        )
+    })
+}
+
+/// Has the daemon drop what waits.
+pub(super) fn drop_waiting(owner: Owner, name: &str, order: &serde_json::Value) -> anyhow::Result<Dropped> {
+    let body = serde_json::to_vec(order)?;
+    let answer = change(owner, name, "drop", ("application/json", body))?;
+    serde_json::from_slice(&answer).context("the daemon's answer cannot be read")
+}
+
+/// Has the daemon append blocks, as lines or as JSON lines.
+pub(super) fn replay(owner: Owner, name: &str, body: (&'static str, Vec<u8>)) -> anyhow::Result<Replayed> {
+    let answer = change(owner, name, "replay", body)?;
+    serde_json::from_slice(&answer).context("the daemon's answer cannot be read")
+}
+
+fn change(owner: Owner, name: &str, verb: &str, body: (&'static str, Vec<u8>)) -> anyhow::Result<Bytes> {
+    let api = address(owner)?;
+    let path = format!("/api/v1/queues/{}/{verb}", escaped(name));
+    let (status, answer) = asked(api, Question { path, body: Some(body), wait: CHANGE_WAIT })?;
+    if status != StatusCode::OK {
+        bail!(
+            "{} at http://{api} answers {status}: {}",
+            owner.text(),
+            String::from_utf8_lossy(&answer).trim()
+        );
+    }
+    Ok(answer)
+}
+
+/// A name as one part of a path.
+fn escaped(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
+fn asked(api: SocketAddr, question: Question) -> anyhow::Result<(StatusCode, Bytes)> {
+    // Whoever listens everywhere listens here.
+    let api = match api {
+        SocketAddr::V4(at) if at.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], at.port())),
+        SocketAddr::V6(at) if at.ip().is_unspecified() => {
+            SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], at.port()))
+        }
+        at => at,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answer = runtime.block_on(ask(&api.to_string(), question));
+    answer.map_err(|error| anyhow::anyhow!("the daemon at http://{api}: {error}"))
+}
+
+#[test]
+fn names_are_one_part_of_a_path() {
+    for (name, want) in [("carbon", "carbon"), ("copy/[::1]:2", "copy%2F%5B%3A%3A1%5D%3A2"), ("é", "%C3%A9")]
+    {
+        assert_eq!(escaped(name), want);
+    }
+}

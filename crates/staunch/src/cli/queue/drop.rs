@@ -1,0 +1,122 @@
+//! `staunch queue drop`: gives up what waits, or what is kept aside, after it was told what that is.
+
+use std::io::{BufRead, IsTerminal};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use deliver::disk_queue::inspect::Inspection;
+use deliver::disk_queue::salvage::quarantined;
+use deliver::queue::Queue as _;
+use model::{SECOND_NS, Shed};
+use serde_json::json;
+
+use super::api;
+use super::change::Opened;
+use super::place::{Place, Queue};
+use crate::admin::queues::{Amount, Dropped};
+use crate::cli::MISTAKES;
+use crate::cli::args::QueueDropArgs;
+use crate::clock::Clock;
+use crate::talk;
+use crate::top::figure;
+
+/// `staunch queue drop`
+pub(super) fn drop_waiting(place: &Place, args: &QueueDropArgs, as_json: bool) -> anyhow::Result<ExitCode> {
+    let queue = place.one(&args.name)?;
+    talk::say(&format!("staunch: {}\n", intent(place, &queue, args)?));
+    if !args.yes && !agreed()? {
+        talk::say("staunch: nothing was dropped\n");
+        return Ok(ExitCode::from(MISTAKES));
+    }
+    let dropped = match place.owner {
+        Some(owner) => {
+            let order = json!({ "older_than_ms": args.older_than, "quarantine": args.quarantine });
+            api::drop_waiting(owner, &queue.name, &order)?
+        }
+        None => alone(place, &queue, args)?,
+    };
+    if as_json {
+        let mut text = serde_json::to_string_pretty(&dropped)?;
+        text.push('\n');
+        talk::data(text.as_bytes())?;
+    } else {
+        talk::say(&told(&queue.name, &dropped, args.quarantine));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What would be dropped.
+fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<String> {
+    let disk = queue.folder()?;
+    let inspection = Inspection::of(&disk, place.owner.is_some())
+        .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", queue.path.display()))?;
+    let name = &queue.name;
+    if args.quarantine {
+        let files = quarantined(&inspection, &disk);
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        return Ok(format!(
+            "removes {} files, {}, that are kept aside for `{name}`",
+            files.len(),
+            talk::bytes(bytes)
+        ));
+    }
+    let waiting = inspection.waiting();
+    let made_ns = inspection.oldest_wall_ns(&disk);
+    let age_s = |made_ns: u64| Clock::now().wall_ns.saturating_sub(made_ns) as f64 / SECOND_NS as f64;
+    let oldest = made_ns
+        .map_or_else(String::new, |made_ns| format!(", the oldest {} old", figure::age(age_s(made_ns))));
+    let waits = format!("{} copies, {}{oldest}", waiting.copies, talk::bytes(waiting.disk_bytes));
+    Ok(match args.older_than {
+        Some(ms) => format!(
+            "drops what has waited {} or longer in `{name}`, where there are {waits}",
+            config::text::duration(ms)
+        ),
+        None => format!("drops all that waits in `{name}`: {waits}"),
+    })
+}
+
+/// Asks on a terminal. Without one nobody can answer.
+fn agreed() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("nobody can be asked here\n  hint: add --yes");
+    }
+    talk::say("staunch: it cannot be undone; `staunch queue export` keeps a copy. Go on? [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Drops it where no daemon runs.
+fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<Dropped> {
+    let mut opened = Opened::open(place, queue)?;
+    let mut dropped = Dropped { queue: queue.name.clone(), ..Dropped::default() };
+    if args.quarantine {
+        let (files, bytes) = opened.queue.remove_quarantine()?;
+        dropped.quarantine = Amount { copies: files, bytes };
+    } else {
+        let age_ns = args.older_than.unwrap_or(0).saturating_mul(SECOND_NS / 1000);
+        opened.queue.shed_older(age_ns, Shed::Dropped, usize::MAX, Clock::now());
+        dropped.dropped = Amount::shed(&opened.account, Shed::Dropped);
+    }
+    dropped.damaged = opened.damaged();
+    dropped.left = Amount { copies: opened.queue.copies(), bytes: opened.queue.bytes() };
+    opened.close()?;
+    Ok(dropped)
+}
+
+fn told(name: &str, dropped: &Dropped, quarantine: bool) -> String {
+    if quarantine {
+        let Amount { copies: files, bytes } = dropped.quarantine;
+        return format!("staunch: {files} files of `{name}` removed, {}\n", talk::bytes(bytes));
+    }
+    let Amount { copies, bytes } = dropped.dropped;
+    let mut text = format!(
+        "staunch: {copies} copies of `{name}` dropped, {}; {} wait\n",
+        talk::bytes(bytes),
+        dropped.left.copies
+    );
+    if dropped.damaged > 0 {
+        text.push_str(&format!("  {} more were damaged and are gone as well\n", dropped.damaged));
+    }
+    text
+}

@@ -1,0 +1,230 @@
+//! `staunch queue ls`: one row for each queue on disk.
+
+use std::process::ExitCode;
+
+use deliver::disk_queue::inspect::Inspection;
+use deliver::disk_queue::salvage::quarantined;
+use model::SECOND_NS;
+use serde_json::{Value, json};
+
+use super::place::{Owner, Place, Queue};
+use crate::cli::FAILED;
+use crate::clock::Clock;
+use crate::talk;
+use crate::top::figure;
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+/// Least columns that a name gets.
+const NAME_WIDTH_MIN: usize = 12;
+
+/// Whose a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A daemon writes it.
+    InUse(Owner),
+    /// No daemon runs.
+    Stopped,
+    /// No output has it.
+    Orphan,
+}
+
+impl State {
+    fn text(self) -> String {
+        match self {
+            State::InUse(owner) => format!("in use by {}", owner.text()),
+            State::Stopped => "stopped".into(),
+            State::Orphan => "orphan".into(),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            State::InUse(_) => "in_use",
+            State::Stopped => "stopped",
+            State::Orphan => "orphan",
+        }
+    }
+}
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    name: String,
+    path: String,
+    state: State,
+    copies_waiting: u64,
+    bytes_waiting: u64,
+    oldest_s: Option<f64>,
+    segments: usize,
+    bytes: u64,
+    quarantined: usize,
+    quarantined_bytes: u64,
+}
+
+/// `staunch queue ls`
+pub(super) fn list(place: &Place, in_use: Option<&[String]>, as_json: bool) -> anyhow::Result<ExitCode> {
+    let (mut rows, mut failed) = (Vec::new(), false);
+    for queue in place.queues()? {
+        match row_of(place, &queue, in_use) {
+            Ok(row) => rows.push(row),
+            Err(error) => {
+                failed = true;
+                talk::say(&format!("staunch: {error:#}\n"));
+            }
+        }
+    }
+    if as_json {
+        let mut text = serde_json::to_string_pretty(&document(place, &rows))?;
+        text.push('\n');
+        talk::data(text.as_bytes())?;
+    } else if rows.is_empty() && !failed {
+        talk::say(&format!("staunch: nothing is queued on disk in {}\n", place.data_dir.display()));
+    } else {
+        talk::data(table(&rows).as_bytes())?;
+    }
+    Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn row_of(place: &Place, queue: &Queue, in_use: Option<&[String]>) -> anyhow::Result<Row> {
+    let disk = queue.folder()?;
+    let inspection = Inspection::of(&disk, place.owner.is_some())
+        .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", queue.path.display()))?;
+    let aside = quarantined(&inspection, &disk);
+    let waiting = inspection.waiting();
+    let oldest = inspection.oldest_wall_ns(&disk);
+    let age_s = |made_ns: u64| Clock::now().wall_ns.saturating_sub(made_ns) as f64 / SECOND_NS as f64;
+    Ok(Row {
+        name: queue.name.clone(),
+        path: queue.path.display().to_string(),
+        state: state(place, &queue.name, in_use),
+        copies_waiting: waiting.copies,
+        bytes_waiting: waiting.disk_bytes,
+        oldest_s: oldest.map(age_s),
+        segments: inspection.segments().count(),
+        bytes: inspection.segments().map(|segment| segment.1).sum(),
+        quarantined: aside.len(),
+        quarantined_bytes: aside.iter().map(|file| file.bytes).sum(),
+    })
+}
+
+/// `in_use`: the queues that the daemon says it has.
+fn state(place: &Place, name: &str, in_use: Option<&[String]>) -> State {
+    let unknown = place.plan.is_some() && place.output(name).is_none();
+    match (place.owner, in_use) {
+        (Some(owner), Some(names)) if names.iter().any(|used| used == name) => State::InUse(owner),
+        (Some(_), Some(_)) => State::Orphan,
+        _ if unknown => State::Orphan,
+        (Some(owner), None) => State::InUse(owner),
+        (None, _) => State::Stopped,
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let state_width = rows.iter().map(|row| row.state.text().len()).max().unwrap_or(0).max("state".len());
+    let rest = state_width + "  ".len() + "  waiting  bytes  oldest  segments  aside".len();
+    let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max("queue".len());
+    let name_width = longest.min(WIDTH.saturating_sub(rest).max(NAME_WIDTH_MIN));
+    let line = |name: &str, state: &str, [waiting, bytes, oldest, segments, aside]: [&str; 5]| {
+        let name = shortened(name, name_width);
+        format!(
+            "{name:<name_width$}  {state:<state_width$}  {waiting:>7}  {bytes:>5}  {oldest:>6}  {segments:>8}  \
+             {aside:>5}\n"
+        )
+    };
+    let mut text = line("queue", "state", ["waiting", "bytes", "oldest", "segments", "aside"]);
+    for row in rows {
+        let oldest = row.oldest_s.map_or_else(|| "-".to_owned(), figure::age);
+        let figures = [
+            figure::count(row.copies_waiting as f64),
+            figure::bytes(row.bytes_waiting),
+            oldest,
+            figure::count(row.segments as f64),
+            figure::count(row.quarantined as f64),
+        ];
+        text.push_str(&line(&row.name, &row.state.text(), figures.each_ref().map(String::as_str)));
+    }
+    text
+}
+
+/// The name, with its middle left out where it is too long: its ends tell it from others.
+fn shortened(name: &str, width: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= width {
+        return name.to_owned();
+    }
+    let head = (width - 1) / 2;
+    let tail = letters.len() - (width - 1 - head);
+    letters[..head].iter().chain(['…'].iter()).chain(&letters[tail..]).collect()
+}
+
+fn document(place: &Place, rows: &[Row]) -> Value {
+    let owner = place.owner.map(|owner| json!({ "pid": owner.pid, "http": owner.http }));
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "name": row.name,
+                "path": row.path,
+                "state": row.state.word(),
+                "copies_waiting": row.copies_waiting,
+                "bytes_waiting": row.bytes_waiting,
+                "oldest_s": row.oldest_s,
+                "segments": row.segments,
+                "bytes": row.bytes,
+                "quarantined": row.quarantined,
+                "quarantined_bytes": row.quarantined_bytes,
+            })
+        })
+        .collect();
+    json!({ "data_dir": place.data_dir.display().to_string(), "daemon": owner, "queues": rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, state: State, copies_waiting: u64, bytes_waiting: u64) -> Row {
+        Row {
+            name: name.into(),
+            path: format!("d/queues/{name}"),
+            state,
+            copies_waiting,
+            bytes_waiting,
+            oldest_s: (copies_waiting > 0).then_some(11_000.0),
+            segments: 3,
+            bytes: bytes_waiting + 240,
+            quarantined: 0,
+            quarantined_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn the_table_fits_a_terminal() {
+        let owner = Owner { pid: Some(4_194_304), http: None };
+        let rows = [
+            row("carbon", State::InUse(owner), 1_234_567, 64 << 20),
+            row("web", State::Orphan, 0, 0),
+            row("datacentre/eu-west-1.example.org:2003", State::Stopped, 12, 1200),
+        ];
+        let want = "\
+queue             state                  waiting  bytes  oldest  segments  aside
+carbon            in use by pid 4194304    1.23M  64.0M      3h         3      0
+web               orphan                       0      0       -         3      0
+datacen…org:2003  stopped                     12  1.17k      3h         3      0
+";
+        let found = table(&rows);
+        assert_eq!(found, want, "\n{found}");
+        assert!(found.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        for (name, width, want) in
+            [("carbon", 6, "carbon"), ("carbon-a", 6, "ca…n-a"), ("café-ünï", 5, "ca…nï"), ("ab", 1, "…")]
+        {
+            assert_eq!(shortened(name, width), want, "{name} {width}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `staunch queue`: looking into queues on disk, and changing them, beside a running daemon or without one.
+//!
+//! Looking reads the files and writes nothing. Changing goes through the daemon's HTTP API while one runs, so that it
+//! stays the only one to write; otherwise through `DiskQueue`, under the lock of the data directory.
+//! Exit codes: 0 good, 1 damage found or not all could be put back, 2 could not do it.
+
+mod api;
+mod change;
+mod check;
+mod drop;
+mod export;
+mod list;
+mod place;
+mod replay;
+
+use std::process::ExitCode;
+
+use super::args::{QueueArgs, QueueVerb, Whose};
+use place::Place;
+
+/// `staunch queue`
+pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
+    let QueueArgs { verb, whose, json } = args;
+    match verb {
+        QueueVerb::Ls { file } => {
+            let whose = Whose { config: file.or(whose.config), ..whose };
+            let place = Place::find(&whose)?;
+            list::list(&place, api::names(&place).as_deref(), json)
+        }
+        QueueVerb::Check { names } => check::check(&mut Place::find(&whose)?, &names, json),
+        QueueVerb::Export(args) => export::export(&Place::find(&whose)?, &args, json),
+        QueueVerb::Drop(args) => drop::drop_waiting(&Place::find(&whose)?, &args, json),
+        QueueVerb::Replay(args) => replay::replay(&Place::find(&whose)?, &args, json),
+    }
+}

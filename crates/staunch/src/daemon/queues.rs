@@ -1,0 +1,166 @@
+//! Opening the outputs' queues: in memory, or on disk with what an earlier run has left there.
+//!
+//! Not here: what a queue on disk recovers (`deliver::disk_queue`), the data directory's lock (`data_dir`).
+//! Invariant: a folder is opened once in the life of the process; see `reload` for outputs that come back.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use config::plan::{OutputPlan, Plan};
+use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery};
+use deliver::plan::{QueueKind, QueueLimits};
+use model::OutputAccount;
+
+use crate::clock::Clock;
+use crate::daemon::data_dir::{self, DataDir};
+use crate::daemon::outlet::Outlet;
+use crate::daemon::random_seed;
+use crate::disk::Folder;
+
+/// Share of the queue's bound that one segment takes at most: files are removed as a whole.
+const SEGMENTS_MIN: u64 = 8;
+
+/// The queue of one output, with what waits in it.
+///
+/// # Errors
+/// When its folder cannot be read or written: what it should keep could not be kept.
+pub fn open(
+    output: &OutputPlan,
+    account: &Arc<OutputAccount>,
+    data_dir: Option<&DataDir>,
+) -> anyhow::Result<Arc<Outlet>> {
+    let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else {
+        return Ok(Arc::new(Outlet::new(&output.name, output.queue, account)));
+    };
+    let (queue, folder) = open_on_disk(output, account, data_dir)?;
+    Ok(Arc::new(Outlet::on_disk(&output.name, queue, folder)))
+}
+
+/// The same for an outlet that was made while another process still had the folder.
+///
+/// # Errors
+/// The same.
+pub fn open_late(output: &OutputPlan, outlet: &Outlet, data_dir: Option<&DataDir>) -> anyhow::Result<()> {
+    let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else { return Ok(()) };
+    let (queue, folder) = open_on_disk(output, &outlet.account, data_dir)?;
+    outlet.put_on_disk(queue, folder);
+    Ok(())
+}
+
+fn open_on_disk(
+    output: &OutputPlan,
+    account: &Arc<OutputAccount>,
+    data_dir: &DataDir,
+) -> anyhow::Result<(DiskQueue<Folder>, Folder)> {
+    let QueueKind::Disk { sync_window_ms } = output.queue_kind else {
+        anyhow::bail!("output `{}` has its queue in memory", output.name)
+    };
+    let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
+    let failed = || {
+        format!(
+            "cannot open the queue on disk of output `{}` in {}\n  hint: make the folder readable and writable \
+             for this user, or write kind = \"memory\"; what waits on disk then stays there",
+            output.name,
+            path.display()
+        )
+    };
+    let folder = Folder::open(path.clone()).with_context(failed)?;
+    let plan = disk_plan(output.queue, sync_window_ms);
+    let opened = DiskQueue::open(folder.clone(), plan, Arc::clone(account), random_seed(), Clock::now());
+    let (queue, found) = opened.with_context(failed)?;
+    tell(&output.name, &path, &found);
+    Ok((queue, folder))
+}
+
+/// What a queue on disk is told to do.
+pub fn disk_plan(limits: QueueLimits, sync_window_ms: u64) -> DiskQueuePlan {
+    let usual = DiskQueuePlan::default();
+    let segment_bytes = usual.segment_bytes.min(limits.bytes_max / SEGMENTS_MIN);
+    DiskQueuePlan { limits, sync_window_ms, segment_bytes, ..usual }
+}
+
+/// One line on what was found, if there was anything.
+fn tell(output: &str, path: &Path, found: &Recovery) {
+    let text = recovered(found);
+    let path = path.display();
+    if found.segments_damaged > 0 || found.segments_unreadable > 0 || found.cursor_lost {
+        tracing::warn!("output `{output}`: {text}; what cannot be used is put in quarantine in {path}");
+    } else if found.copies_waiting > 0 {
+        tracing::info!("output `{output}`: {text}");
+    }
+}
+
+fn recovered(found: &Recovery) -> String {
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let (copies, segments) = (found.copies_waiting, found.segments);
+    let mut text = format!(
+        "{copies} record{} ({} bytes, {segments} segment{}) wait on disk from before",
+        plural(copies),
+        found.bytes_waiting,
+        plural(segments)
+    );
+    for (count, what) in [
+        (found.segments_damaged, "with a damaged header"),
+        (found.segments_unreadable, "that cannot be opened and are left alone"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("; {count} segment{} {what}", plural(count)));
+        }
+    }
+    if found.cursor_lost {
+        text.push_str("; where reading had come to is lost, so that some may be sent again");
+    }
+    text
+}
+
+/// Tells of queues on disk that no output of the plan owns.
+pub fn tell_orphans(plan: &Plan, data_dir: &DataDir) {
+    let owned: BTreeSet<String> = plan
+        .outputs
+        .iter()
+        .filter(|output| output.queue_kind.is_disk())
+        .map(|output| data_dir::queue_folder(&output.name))
+        .collect();
+    let Ok(entries) = std::fs::read_dir(data_dir.queues_dir()) else { return };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let orphans: BTreeSet<String> = names.filter(|name| !owned.contains(name)).collect();
+    for orphan in orphans {
+        let Some(output) = data_dir::output_of(&orphan) else { continue };
+        let path = data_dir.queues_dir().join(&orphan);
+        tracing::warn!(
+            "{} is the queue of an output `{output}` that there is no more; what waits in it stays there \
+             until an output of that name has its queue on disk again, or you remove the folder",
+            path.display()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_one_line() {
+        let mut found =
+            Recovery { segments: 1, copies_waiting: 3, bytes_waiting: 512, ..Recovery::default() };
+        assert_eq!(recovered(&found), "3 records (512 bytes, 1 segment) wait on disk from before");
+        found.segments_damaged = 1;
+        found.cursor_lost = true;
+        assert_eq!(
+            recovered(&found),
+            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header; where \
+             reading had come to is lost, so that some may be sent again"
+        );
+    }
+
+    #[test]
+    fn a_small_queue_has_small_segments() {
+        let of = |bytes_max| {
+            let limits = QueueLimits { bytes_max, ..QueueLimits::default() };
+            disk_plan(limits, 5).segment_bytes
+        };
+        assert_eq!((of(QueueLimits::BYTES_MIN), of(4 << 30)), (32 << 10, 64 << 20));
+    }
+}

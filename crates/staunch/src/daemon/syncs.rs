@@ -1,0 +1,148 @@
+//! The thread that syncs the queue on disk of one output: group commit.
+//!
+//! One thread for each queue, so that a disk that hangs holds up its own queue only. It sleeps until the first record
+//! that waits for a sync has waited for `sync_window`, and holds no lock while the disk works.
+//! Not here: what is due and what a sync means (`deliver::disk_queue`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deliver::disk_queue::DiskQueueCounts;
+use model::SECOND_NS;
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::daemon::outlet::{OnDisk, Outlet};
+
+/// Pause when a sync is due and there is nothing to sync, which the disk's errors may lead to.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Least time between two lines about a disk that fails.
+const TELL_EVERY_NS: u64 = 10 * SECOND_NS;
+
+/// Starts the thread of an output whose queue is on disk; nothing for the others.
+///
+/// # Errors
+/// When the system has no thread for it.
+pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<()> {
+    if outlet.disk().is_none() {
+        return Ok(());
+    }
+    let outlet = Arc::clone(outlet);
+    let (ended, end) = tokio::sync::oneshot::channel::<()>();
+    std::thread::Builder::new().name(format!("sync {}", outlet.name)).spawn(move || {
+        run(&outlet);
+        outlet.set_released();
+        drop(ended);
+    })?;
+    tasks.spawn(async move {
+        // The sender is dropped, not used: that is the news.
+        let _ended = end.await;
+    });
+    Ok(())
+}
+
+/// Syncs until the outlet is closed and its output has ended, and then a last time.
+fn run(outlet: &Outlet) {
+    let Some(disk) = outlet.disk() else { return };
+    let mut complaints = Complaints::default();
+    while !outlet.is_done() {
+        turn(outlet, disk);
+        complaints.look(outlet);
+    }
+    let last = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
+    if let Some(job) = last {
+        let done = job.perform(disk.folder());
+        outlet.on_synced(done);
+    }
+    complaints.look(outlet);
+}
+
+/// One sync, or one sleep.
+fn turn(outlet: &Outlet, disk: &OnDisk) {
+    let mut guard = outlet.queue();
+    // Before anything is looked at: whoever settles something after the look finds us asleep.
+    disk.falls_asleep();
+    let now = Clock::now();
+    let Some(queue) = guard.on_disk() else { return };
+    let due_ns = queue.sync_due_ns(now);
+    let is_due = due_ns.is_some_and(|due_ns| due_ns <= now.mono_ns);
+    if is_due && let Some(job) = queue.begin_sync(now) {
+        disk.is_awake();
+        drop(guard);
+        let done = job.perform(disk.folder());
+        outlet.on_synced(done);
+        return;
+    }
+    let pause = match due_ns {
+        _ if is_due => Some(PAUSE),
+        due_ns => due_ns.map(|due_ns| Duration::from_nanos(due_ns - now.mono_ns)),
+    };
+    if !outlet.is_done() {
+        disk.sleep(guard, now.mono_ns, pause);
+    }
+}
+
+/// What was told about the disk.
+#[derive(Debug, Default)]
+struct Complaints {
+    told: DiskQueueCounts,
+    told_ns: u64,
+}
+
+impl Complaints {
+    /// Tells what has gone wrong since it told last, if that is long enough ago.
+    fn look(&mut self, outlet: &Outlet) {
+        let Some(counts) = outlet.queue().on_disk().map(|queue| queue.counts()) else { return };
+        let now_ns = Clock::mono_ns();
+        let soon = self.told_ns != 0 && now_ns < self.told_ns + TELL_EVERY_NS;
+        if counts == self.told || soon && !outlet.is_done() {
+            return;
+        }
+        let text = new_damage(&self.told, &counts);
+        if let (false, Some(disk)) = (text.is_empty(), outlet.disk()) {
+            let path = disk.folder().path().display();
+            tracing::warn!("output `{}`: its queue on disk in {path}: {text}", outlet.name);
+        }
+        (self.told, self.told_ns) = (counts, now_ns);
+    }
+}
+
+/// What `now` has more than `before`, in words.
+fn new_damage(before: &DiskQueueCounts, now: &DiskQueueCounts) -> String {
+    let counts = |counts: &DiskQueueCounts| {
+        [
+            counts.damaged_ranges,
+            counts.damaged_records,
+            counts.quarantined_bytes,
+            counts.quarantine_full,
+            counts.write_errors,
+            counts.sync_errors,
+            counts.in_doubt_records,
+            counts.remove_errors,
+        ]
+    };
+    let words = [
+        ("damaged range", "damaged ranges"),
+        ("block lost in it", "blocks lost in them"),
+        ("byte put in quarantine", "bytes put in quarantine"),
+        ("range past the quarantine's bound", "ranges past the quarantine's bound"),
+        ("write failed", "writes failed"),
+        ("sync failed", "syncs failed"),
+        ("block in doubt after it", "blocks in doubt after it"),
+        ("file could not be removed", "files could not be removed"),
+    ];
+    let news = counts(now).into_iter().zip(counts(before)).map(|(now, before)| now.saturating_sub(before));
+    let told = news.zip(words).filter(|(new, _)| *new > 0);
+    told.map(|(new, (one, many))| format!("{new} {}", if new == 1 { one } else { many }))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[test]
+fn what_is_new_is_told() {
+    let before = DiskQueueCounts { write_errors: 3, ..DiskQueueCounts::default() };
+    let now = DiskQueueCounts { write_errors: 5, damaged_ranges: 1, damaged_records: 2, ..before };
+    assert_eq!(new_damage(&before, &before), "");
+    assert_eq!(new_damage(&before, &now), "1 damaged range, 2 blocks lost in them, 2 writes failed");
+}

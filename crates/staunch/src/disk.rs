@@ -1,0 +1,308 @@
+//! A folder as the disk of a queue: `model::Disk` with real files.
+//!
+//! Path of a packet: `deliver::disk_queue::DiskQueue::append` -> **`Folder::write_at`** -> the system's pages, and at the
+//! next sync the disk.
+//! Not here: what is written where (`deliver`), who else may have the folder (`daemon::data_dir`), when to sync
+//! (`daemon::syncs`).
+//! Invariant: the folder has one owner, who holds the lock of the data directory. That a name is free is therefore
+//! looked up, not asked of the system in one step.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{Disk, DiskError};
+
+use crate::sys;
+
+/// One directory. A clone is the same one.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: Arc<Path>,
+    read_only: bool,
+    /// Kept open to be synced; none where the system has no such thing.
+    #[cfg(unix)]
+    handle: Arc<File>,
+}
+
+impl Folder {
+    /// Opens the folder `path`, made with its parents when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made, is no folder, or must not be read or written.
+    pub fn open(path: PathBuf) -> io::Result<Folder> {
+        make_safely(&path)?;
+        fs::read_dir(&path)?;
+        Ok(Folder {
+            #[cfg(unix)]
+            handle: Arc::new(File::open(&path)?),
+            read_only: false,
+            path: path.into(),
+        })
+    }
+
+    /// The folder `path` as it is, for somebody who only looks and may not own it. Nothing in it can be changed through
+    /// this.
+    ///
+    /// # Errors
+    /// When it is not there or must not be read.
+    pub fn to_read(path: PathBuf) -> io::Result<Folder> {
+        fs::read_dir(&path)?;
+        Ok(Folder {
+            #[cfg(unix)]
+            handle: Arc::new(File::open(&path)?),
+            read_only: true,
+            path: path.into(),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn may_change(&self) -> Result<(), DiskError> {
+        if self.read_only { Err(DiskError::Denied) } else { Ok(()) }
+    }
+
+    fn open_with(&self, name: &str, options: &mut OpenOptions) -> Result<Arc<File>, DiskError> {
+        let file = options.read(true).write(!self.read_only).open(self.path.join(name)).map_err(reason)?;
+        Ok(Arc::new(file))
+    }
+}
+
+/// Makes a folder and those above it, each name synced, so that what is synced inside can be found after a loss of
+/// power.
+fn make_safely(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Ok(()) => sync_parent(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(error)?;
+            make_safely(parent)?;
+            fs::create_dir(path)?;
+            sync_parent(path)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Other systems keep names safe by themselves.
+#[cfg(not(unix))]
+fn sync_parent(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+impl Disk for Folder {
+    type File = Arc<File>;
+
+    /// Names that are no UTF-8 are none of a queue's.
+    fn list(&self) -> Result<Vec<String>, DiskError> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&*self.path).map_err(reason)? {
+            let entry = entry.map_err(reason)?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if let Ok(name) = entry.file_name().into_string()
+                && !is_folder
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<File>, DiskError> {
+        self.may_change()?;
+        self.open_with(name, OpenOptions::new().create_new(true))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<File>, DiskError> {
+        self.open_with(name, &mut OpenOptions::new())
+    }
+
+    fn write_at(&self, file: &Arc<File>, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        self.may_change()?;
+        sys::write_parts_at(file, offset, parts).map_err(reason)
+    }
+
+    fn read_at(&self, file: &Arc<File>, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
+        sys::read_exact_at(file, offset, bytes).map_err(reason)
+    }
+
+    fn size(&self, file: &Arc<File>) -> Result<u64, DiskError> {
+        file.metadata().map(|metadata| metadata.len()).map_err(reason)
+    }
+
+    /// The file's bytes, and its size as far as it is needed to read them (fdatasync).
+    fn sync(&self, file: &Arc<File>) -> Result<(), DiskError> {
+        file.sync_data().map_err(reason)
+    }
+
+    fn sync_directory(&self) -> Result<(), DiskError> {
+        #[cfg(unix)]
+        self.handle.sync_all().map_err(reason)?;
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.may_change()?;
+        let to = self.path.join(to);
+        if fs::symlink_metadata(&to).is_ok() {
+            return Err(DiskError::Exists);
+        }
+        fs::rename(self.path.join(from), to).map_err(reason)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.may_change()?;
+        fs::remove_file(self.path.join(name)).map_err(reason)
+    }
+}
+
+/// What a queue has to know of an error.
+fn reason(error: io::Error) -> DiskError {
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::NotFound => DiskError::NotFound,
+        Kind::AlreadyExists => DiskError::Exists,
+        Kind::StorageFull | Kind::QuotaExceeded => DiskError::Full,
+        Kind::UnexpectedEof => DiskError::Short,
+        Kind::PermissionDenied | Kind::ReadOnlyFilesystem => DiskError::Denied,
+        _ => DiskError::Io { code: error.raw_os_error().unwrap_or(0) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Promise};
+    use deliver::queue::{Appended, Block, Queue};
+    use model::{CopyOutcome, Now, OutputAccount};
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let held = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(held.path().join("a/b")).expect("made with its parents");
+        (held, folder)
+    }
+
+    #[test]
+    fn files_do_what_a_queue_asks_of_them() {
+        let (_held, disk) = folder();
+        let file = disk.create("one").expect("a new file");
+        assert_eq!(disk.create("one").err(), Some(DiskError::Exists));
+        assert_eq!(disk.open("two").err(), Some(DiskError::NotFound));
+        disk.write_at(&file, 3, &[b"ab", b"", b"cdef"]).expect("written past the end");
+        assert_eq!(disk.size(&file), Ok(9));
+        let mut bytes = [9; 9];
+        disk.read_at(&file, 0, &mut bytes).expect("all of it");
+        assert_eq!(&bytes, b"\0\0\0abcdef");
+        assert_eq!(disk.read_at(&file, 4, &mut bytes), Err(DiskError::Short));
+        assert_eq!((disk.sync(&file), disk.sync_directory()), (Ok(()), Ok(())));
+        disk.create("two").expect("another file");
+        assert_eq!(disk.rename("one", "two"), Err(DiskError::Exists));
+        disk.rename("one", "three").expect("a free name");
+        assert_eq!(disk.remove("one"), Err(DiskError::NotFound));
+        disk.remove("two").expect("it is there");
+        fs::create_dir(disk.path().join("folder")).expect("a folder inside");
+        assert_eq!(disk.list(), Ok(vec!["three".to_owned()]));
+        // More parts, and more bytes, than one call takes.
+        let part = vec![7u8; 300];
+        let parts = vec![&*part; 3000];
+        disk.write_at(&file, 0, &parts).expect("written");
+        assert_eq!(disk.size(&file), Ok(900_000));
+    }
+
+    #[test]
+    fn who_only_looks_changes_nothing() {
+        let (_held, disk) = folder();
+        let file = disk.create("one").expect("a new file");
+        disk.write_at(&file, 0, &[b"abc"]).expect("written");
+        let looking = Folder::to_read(disk.path().to_owned()).expect("it is there");
+        assert_eq!(looking.list(), Ok(vec!["one".to_owned()]));
+        let file = looking.open("one").expect("it may be read");
+        let mut bytes = [0; 3];
+        assert_eq!((looking.read_at(&file, 0, &mut bytes), &bytes), (Ok(()), b"abc"));
+        assert_eq!(looking.write_at(&file, 0, &[b"x"]), Err(DiskError::Denied));
+        assert_eq!(looking.create("two").err(), Some(DiskError::Denied));
+        assert_eq!(looking.rename("one", "two"), Err(DiskError::Denied));
+        assert_eq!(looking.remove("one"), Err(DiskError::Denied));
+        assert!(Folder::to_read(disk.path().join("nothing")).is_err());
+    }
+
+    #[test]
+    fn errors_are_told_apart_as_far_as_a_queue_needs() {
+        let of = |kind: io::ErrorKind| reason(kind.into());
+        assert_eq!(of(io::ErrorKind::StorageFull), DiskError::Full);
+        assert_eq!(of(io::ErrorKind::QuotaExceeded), DiskError::Full);
+        assert_eq!(of(io::ErrorKind::UnexpectedEof), DiskError::Short);
+        assert_eq!(of(io::ErrorKind::ReadOnlyFilesystem), DiskError::Denied);
+        assert_eq!(of(io::ErrorKind::Other), DiskError::Io { code: 0 });
+        #[cfg(target_os = "linux")]
+        for (code, want) in [
+            (libc::ENOSPC, DiskError::Full),
+            (libc::EDQUOT, DiskError::Full),
+            (libc::EACCES, DiskError::Denied),
+            (libc::EROFS, DiskError::Denied),
+            (libc::EIO, DiskError::Io { code: libc::EIO }),
+        ] {
+            assert_eq!(reason(io::Error::from_raw_os_error(code)), want);
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let full = File::options().write(true).open("/dev/full").expect("the system has it");
+            let error = sys::write_parts_at(&full, 0, &[b"x"]).expect_err("it is always full");
+            assert_eq!(reason(error), DiskError::Full);
+        }
+    }
+
+    fn at(s: u64) -> Now {
+        Now { mono_ns: s * model::SECOND_NS, wall_ns: (1_000_000_000 + s) * model::SECOND_NS }
+    }
+
+    fn open(disk: &Folder) -> (DiskQueue<Folder>, u64) {
+        let plan = DiskQueuePlan { segment_bytes: 4096, ..DiskQueuePlan::default() };
+        let account = Arc::<OutputAccount>::default();
+        let opened = DiskQueue::open(disk.clone(), plan, account, 7, at(100));
+        let (queue, found) = opened.expect("it opens whatever is there");
+        (queue, found.copies_waiting)
+    }
+
+    #[test]
+    fn a_queue_on_real_files_gives_back_what_it_took() {
+        let (_held, disk) = folder();
+        let (mut queue, waiting) = open(&disk);
+        assert_eq!(waiting, 0);
+        let line = |number: usize| format!("series.{number} {} 1\n", "9".repeat(100)).into_bytes();
+        for number in 0..200 {
+            let first = queue.accepted_up_to();
+            let appended = queue.append(Block::lines(line(number), 1, 0), at(101));
+            assert_eq!((appended, queue.promise(first)), (Appended::Kept, Promise::Accepted));
+        }
+        let job = queue.begin_sync(at(102)).expect("something to sync");
+        let synced = queue.on_synced(job.perform(&disk));
+        assert_eq!((synced.safe_up_to, synced.error), (queue.accepted_up_to(), None));
+        for number in 0..50 {
+            let entry = queue.pop(at(103)).expect("they wait");
+            assert_eq!(*entry.block().bytes, *line(number));
+            entry.settle(CopyOutcome::Delivered);
+        }
+        let job = queue.begin_last_sync().expect("the cursor has moved");
+        assert_eq!(queue.on_synced(job.perform(&disk)).error, None);
+        drop(queue);
+        let (mut queue, waiting) = open(&disk);
+        assert_eq!(waiting, 150);
+        let entries: Vec<_> = (50..200).map(|_| queue.pop(at(104)).expect("they wait")).collect();
+        for (entry, number) in entries.iter().zip(50..200) {
+            assert_eq!(*entry.block().bytes, *line(number));
+        }
+        assert!(queue.is_empty());
+    }
+}

@@ -1,0 +1,93 @@
+//! Reading and writing a file at a place, several parts in one call.
+
+use std::fs::File;
+use std::io;
+
+/// Most parts of one call: what every system takes (`IOV_MAX` is 1024 at least where it is set).
+#[cfg(unix)]
+const PARTS_MAX: usize = 1024;
+
+/// Writes all `parts`, one behind the other, from `offset` on.
+///
+/// # Errors
+/// What pwritev says; any part of the bytes may have been written then.
+#[cfg(unix)]
+pub fn write_parts_at(file: &File, offset: u64, parts: &[&[u8]]) -> io::Result<()> {
+    let mut parts: Vec<io::IoSlice<'_>> = parts.iter().map(|part| io::IoSlice::new(part)).collect();
+    let mut left = &mut parts[..];
+    let mut offset = offset;
+    // Empty parts are gone after this: a call that has nothing to do would look like a disk that takes nothing.
+    io::IoSlice::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        match write_some_at(file, offset, left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                io::IoSlice::advance_slices(&mut left, written);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn write_some_at(file: &File, offset: u64, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    use std::os::fd::AsRawFd;
+    let offset = libc::off_t::try_from(offset).map_err(|_past| io::ErrorKind::FileTooLarge)?;
+    let count = parts.len().min(PARTS_MAX) as libc::c_int;
+    // SAFETY: an `IoSlice` has the layout of an `iovec`, as std promises on unix; the parts are borrowed for the call,
+    // which is told how many there are at most, and only reads them.
+    let written = unsafe { libc::pwritev(file.as_raw_fd(), parts.as_ptr().cast(), count, offset) };
+    usize::try_from(written).map_err(|_negative| io::Error::last_os_error())
+}
+
+/// Fills `bytes` from `offset` on.
+///
+/// # Errors
+/// `UnexpectedEof` when the file ends before, and what pread says.
+#[cfg(unix)]
+pub fn read_exact_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+/// Writes all `parts`, one behind the other, from `offset` on.
+///
+/// # Errors
+/// What the system says; any part of the bytes may have been written then.
+#[cfg(windows)]
+pub fn write_parts_at(file: &File, mut offset: u64, parts: &[&[u8]]) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    for part in parts {
+        let mut left = *part;
+        while !left.is_empty() {
+            let written = file.seek_write(left, offset)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            offset += written as u64;
+            left = &left[written..];
+        }
+    }
+    Ok(())
+}
+
+/// Fills `bytes` from `offset` on.
+///
+/// # Errors
+/// `UnexpectedEof` when the file ends before, and what the system says.
+#[cfg(windows)]
+pub fn read_exact_at(file: &File, mut offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    let mut left = bytes;
+    while !left.is_empty() {
+        let read = file.seek_read(left, offset)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        offset += read as u64;
+        left = &mut left[read..];
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Queues on disk: what they took is there again after any end of the daemon, and is delivered once.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+
+fn config(outputs: &[(&str, &FakeGraphite)], queue: &str) -> String {
+    let mut toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n".to_owned();
+    for (name, endpoint) in outputs {
+        toml += &format!(
+            "[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
+             retry_max = \"100ms\"\nqueue = {{ {queue} }}\n",
+            endpoint.to()
+        );
+    }
+    toml
+}
+
+const DISK: &str = "kind = \"disk\"";
+
+/// An endpoint that refuses.
+fn away() -> FakeGraphite {
+    let mut endpoint = FakeGraphite::new();
+    endpoint.refuse();
+    endpoint
+}
+
+/// Sends a line for each number, and waits until every output has its copy.
+#[track_caller]
+fn send(daemon: &Daemon, numbers: std::ops::Range<u64>, outputs: &[&str]) {
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    let count = numbers.end - numbers.start;
+    let had: Vec<u64> = outputs.iter().map(|name| Daemon::number(&daemon.output(name), "copies")).collect();
+    let lines: String = numbers.map(|number| format!("id.{number}:1|c\n")).collect();
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    for (name, had) in outputs.iter().zip(had) {
+        daemon.wait_output(name, "copies", had + count);
+    }
+}
+
+/// How often each number has come.
+fn came(endpoint: &FakeGraphite) -> BTreeMap<u64, u64> {
+    let mut times = BTreeMap::new();
+    for line in String::from_utf8_lossy(&endpoint.bytes()).lines() {
+        let number = line.strip_prefix("id.").and_then(|rest| rest.strip_suffix(":1|c"));
+        let number = number.and_then(|number| number.parse().ok()).expect("a line of ours, whole");
+        *times.entry(number).or_default() += 1;
+    }
+    times
+}
+
+/// Waits until nothing waits, and finds that each number came once.
+#[track_caller]
+fn assert_all_came(daemon: &Daemon, output: &str, endpoint: &FakeGraphite, numbers: std::ops::Range<u64>) {
+    daemon.wait_output(output, "waiting", 0);
+    daemon.assert_sums_hold();
+    let want: BTreeMap<u64, u64> = numbers.map(|number| (number, 1)).collect();
+    assert_eq!(came(endpoint), want);
+}
+
+fn kill(daemon: &mut Daemon) {
+    daemon.signal("KILL");
+    assert!(!daemon.wait_exit().success());
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the queue has a folder")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "segment"))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn what_waits_survives_a_kill_and_is_delivered_once() {
+    let mut endpoint = away();
+    let mut daemon = Builder::native(&config(&[("copy", &endpoint)], DISK)).start();
+    send(&daemon, 0..1000, &["copy"]);
+    kill(&mut daemon);
+    daemon.start_again();
+    assert!(daemon.stderr().contains("1000 records"), "{}", daemon.stderr());
+    daemon.wait_output("copy", "waiting", 1000);
+    send(&daemon, 1000..1500, &["copy"]);
+    kill(&mut daemon);
+    daemon.start_again();
+    daemon.wait_output("copy", "waiting", 1500);
+    endpoint.come_back();
+    assert_all_came(&daemon, "copy", &endpoint, 0..1500);
+    // The cursor is written as well, and segments that are done with are gone: nothing is sent again.
+    wait_for("the cursor to be synced", || {
+        (Daemon::number(&daemon.output("copy"), "disk/segments") == 0).then_some(())
+    });
+    daemon.stop();
+    daemon.start_again();
+    send(&daemon, 1500..1600, &["copy"]);
+    assert_all_came(&daemon, "copy", &endpoint, 0..1600);
+    daemon.stop();
+}
+
+#[test]
+fn a_stop_with_the_endpoint_down_keeps_everything_and_does_not_wait() {
+    let mut endpoint = away();
+    let mut daemon = Builder::native(&config(&[("copy", &endpoint)], DISK)).start();
+    send(&daemon, 0..300, &["copy"]);
+    wait_for("the endpoint to be down", || (daemon.output("copy")["state"] == "down").then_some(()));
+    // The stop's timeout of these tests is 50 s, which a test that waited for it would tell by itself.
+    daemon.stop();
+    let told = daemon.stderr();
+    assert!(told.contains("output `copy`: 300 records wait on disk for the next start"), "{told}");
+    assert!(!told.contains("could not be delivered"), "{told}");
+    daemon.start_again();
+    endpoint.come_back();
+    assert_all_came(&daemon, "copy", &endpoint, 0..300);
+    daemon.stop();
+}
+
+#[test]
+fn a_stop_with_the_endpoint_up_drains() {
+    let endpoint = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&[("copy", &endpoint)], DISK)).start();
+    send(&daemon, 0..5000, &["copy"]);
+    daemon.stop();
+    assert_eq!(came(&endpoint).len(), 5000);
+    assert!(!daemon.stderr().contains("wait on disk"), "{}", daemon.stderr());
+}
+
+#[test]
+fn a_data_directory_has_one_daemon() {
+    let endpoint = away();
+    let toml = config(&[("copy", &endpoint)], DISK);
+    let daemon = Builder::native(&toml).start();
+    let data = daemon.folder.path().join("staunch-data");
+    let second = format!("data_dir = {:?}\n{toml}", data.display().to_string());
+    let (code, told) = Builder::native(&second).run_to_end();
+    assert_ne!(code, 0);
+    for part in ["in use by another daemon", &format!("process {}", daemon.pid()), "hint:", "data_dir"] {
+        assert!(told.contains(part), "{told}");
+    }
+    // One that keeps nothing there may share it.
+    let third =
+        format!("data_dir = {:?}\n{}", data.display().to_string(), config(&[("copy", &endpoint)], ""));
+    Builder::native(&third).start();
+}
+
+#[test]
+fn a_damaged_segment_gives_back_what_is_whole_and_is_reported() {
+    let mut endpoint = away();
+    let mut daemon = Builder::native(&config(&[("copy", &endpoint)], DISK)).start();
+    let folder = daemon.folder.path().join("staunch-data/queues/copy");
+    for part in 0..4 {
+        send(&daemon, part * 100..(part + 1) * 100, &["copy"]);
+    }
+    kill(&mut daemon);
+    let segment = segments(&folder).pop().expect("there is one");
+    let mut bytes = fs::read(&segment).expect("it can be read");
+    let place = bytes.windows(7).position(|at| at == b"id.250:").expect("it is there");
+    bytes[place] ^= 0x20;
+    fs::write(&segment, bytes).expect("it can be written");
+    daemon.start_again();
+    endpoint.come_back();
+    daemon.wait_output("copy", "waiting", 0);
+    daemon.assert_sums_hold();
+    let row = daemon.output("copy");
+    let came = came(&endpoint);
+    let lost = Daemon::number(&row, "losses/shed/damaged");
+    assert!(lost > 0 && came.len() as u64 + lost == 400, "{lost} lost of 400, {} came: {row}", came.len());
+    assert!(!came.contains_key(&250) && came.values().all(|times| *times == 1));
+    assert_eq!(Daemon::number(&row, "disk/damaged_ranges"), 1);
+    assert!(Daemon::number(&row, "disk/quarantined_bytes") > 0);
+    wait_for("a word about it", || daemon.stderr().contains("quarantine").then_some(()));
+    daemon.stop();
+}
