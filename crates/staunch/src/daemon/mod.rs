@@ -39,6 +39,7 @@ use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
 use crate::admin::ServedPorts;
+use crate::admin::accounts::AccountsPage;
 use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::listeners::Listeners;
@@ -236,7 +237,8 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
     let ports = ports.serve(&shared.wiring.load().plan, &shared, &stopped)?;
     let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
-    spawn_watches(&shared, &stopped, key_flush_reports, watchdog);
+    let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));
+    spawn_watches(&shared, &stopped, key_flush_reports, watchdog, before.as_ref());
     let mut checks = JoinSet::new();
     outputs::check::spawn(&mut checks, &shared);
     if let Some(inherited) = inherited {
@@ -351,11 +353,12 @@ fn spawn_watches(
     stopped: &watch_channel::Receiver<bool>,
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
     watchdog: Option<Duration>,
+    before: Option<&Arc<AccountsPage>>,
 ) {
-    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
-    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 

@@ -263,6 +263,9 @@ impl Outlet {
     pub fn offer(&self, block: Block, now: Now) -> Option<Position> {
         let (place, appended) = {
             let mut queue = self.queue();
+            if self.is_parked() {
+                return None;
+            }
             let limits = queue.limits();
             queue.set_limits(QueueLimits { when_full: WhenFull::Block, ..limits });
             let appended = self.append_to(&mut queue, block, now);
@@ -436,11 +439,12 @@ impl Outlet {
     /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
     /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
     pub fn park(&self, deadline_ns: u64) {
+        let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
+        *self.parking() = Parking::Parked(orders);
+        // Whoever has the queue locked and has not seen that it is parked ends before this.
         if let Some(queue) = self.queue().in_memory() {
             queue.keep(true);
         }
-        let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
-        *self.parking() = Parking::Parked(orders);
         // What is on disk is synced, and then nobody touches it.
         self.closing.store(true, Relaxed);
         self.stop(deadline_ns);

@@ -145,7 +145,9 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
     let mut went_on = 0;
     for round in 0..6 {
         let graphite = FakeGraphite::new();
-        let mut daemon = Builder::native(&config(&graphite.to(), "1h")).start();
+        let queue = if round % 2 == 0 { "memory" } else { "disk" };
+        let queue = format!("queue = {{ kind = \"{queue}\" }}\n");
+        let mut daemon = Builder::native(&(config(&graphite.to(), "1h") + &queue)).start();
         let flood = Flood::begin(daemon.at("app", "udp"));
         // A peer that does not end its connection makes the hand-over take a quarter of a second.
         let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
@@ -190,27 +192,34 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
 
 #[test]
 fn what_waits_for_an_endpoint_that_is_away_goes_on_with_the_successor() {
-    let mut graphite = FakeGraphite::new();
-    let mut daemon = Builder::native(&config(&graphite.to(), "100ms")).start();
-    graphite.refuse();
-    let socket = udp(daemon.at("app", "udp"));
-    for hits in 1..=5 {
-        socket.send(b"hits:1|c").expect("it is there");
-        daemon.wait_source("app", "aggregated", hits);
-        let before = Daemon::number(&daemon.output("carbon"), "waiting");
-        wait_for("a flush", || (Daemon::number(&daemon.output("carbon"), "waiting") > before).then_some(()));
+    for kind in ["memory", "disk"] {
+        let mut graphite = FakeGraphite::new();
+        let queue = format!("queue = {{ kind = \"{kind}\" }}\n");
+        let mut daemon = Builder::native(&(config(&graphite.to(), "100ms") + &queue)).start();
+        graphite.refuse();
+        let socket = udp(daemon.at("app", "udp"));
+        for hits in 1..=5 {
+            socket.send(b"hits:1|c").expect("it is there");
+            daemon.wait_source("app", "aggregated", hits);
+            let waiting = || Daemon::number(&daemon.output("carbon"), "waiting");
+            let before = waiting();
+            wait_for("a flush", || (waiting() > before).then_some(()));
+        }
+        for _ in 0..2 {
+            let waited = Daemon::number(&daemon.output("carbon"), "waiting");
+            daemon = replace(&mut daemon);
+            let row = daemon.output("carbon");
+            let waiting = Daemon::number(&row, "waiting");
+            assert!(waiting >= waited && Daemon::number(&row, "copies") >= waiting, "{kind}: {row}");
+            daemon.assert_sums_hold();
+        }
+        graphite.come_back();
+        wait_for("everything to arrive", || (graphite.total("stats_counts.hits") >= 5.0).then_some(()));
+        daemon.stop();
+        assert_eq!(graphite.total("stats_counts.hits"), 5.0, "{kind}");
+        let times: Vec<u64> = graphite.of("stats_counts.hits").iter().map(|point| point.time_s).collect();
+        assert!(times.is_sorted(), "{kind}: {times:?}");
     }
-    let waited = Daemon::number(&daemon.output("carbon"), "waiting");
-    let mut daemon = replace(&mut daemon);
-    let row = daemon.output("carbon");
-    assert!(Daemon::number(&row, "waiting") >= waited, "{row}");
-    assert!(Daemon::number(&row, "copies") >= waited, "{row}");
-    graphite.come_back();
-    wait_for("everything to arrive", || (graphite.total("stats_counts.hits") >= 5.0).then_some(()));
-    daemon.stop();
-    assert_eq!(graphite.total("stats_counts.hits"), 5.0);
-    let times: Vec<u64> = graphite.of("stats_counts.hits").iter().map(|point| point.time_s).collect();
-    assert!(times.is_sorted(), "{times:?}");
 }
 
 #[test]

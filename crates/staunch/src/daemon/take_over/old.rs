@@ -415,3 +415,33 @@ fn leave(running: &mut Running, passed: &Passed) {
     std::mem::take(&mut running.listeners).leave(&has);
     running.stop.send_replace(true);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_word_that_was_on_the_way_is_heard_and_none_can_come_behind_it() {
+        for said in [true, false] {
+            let (here, mut there) = UnixStream::pair().expect("a pair of our own");
+            let mut link = Link::new(here).expect("it is connected");
+            if said {
+                there.write_all(&Message::Taken.encode().expect("it is short")).expect("it has room");
+            }
+            let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned()));
+            if !said {
+                // The other end hears why, finds that it can say nothing any more, and ends.
+                let mut there = Link::new(there).expect("it is connected");
+                let deadline_ns = Clock::mono_ns() + 30 * SECOND_NS;
+                let heard = there.receive(deadline_ns).expect("a word");
+                assert_eq!(heard, Message::Refused { why: "too late".to_owned() });
+                let said = there.send(&Message::Taken, deadline_ns);
+                assert!(matches!(said, Err(LinkError::Closed)), "{said:?}");
+            }
+            assert_eq!(late.join().expect("no panic"), said);
+        }
+    }
+}

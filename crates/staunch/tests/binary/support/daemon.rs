@@ -373,14 +373,20 @@ impl Daemon {
 
     /// Starts another one beside it, in the same folder and with the same command line, to take over. Does not wait.
     pub(crate) fn successor(&self) -> Daemon {
+        self.successor_without("")
+    }
+
+    /// The same, without a variable of its environment.
+    pub(crate) fn successor_without(&self, variable: &str) -> Daemon {
         let mut args = self.args.clone();
         if !args.iter().any(|arg| arg == "--take-over") {
             args.push("--take-over".to_owned());
         }
+        let kept = self.environment.iter().filter(|(name, _)| name != variable);
+        let environment: Vec<_> = kept.cloned().collect();
         let Process { child, stdout, stderr, readers } =
-            Process::start(self.folder.path(), &args, &self.environment, false);
-        let (folder, file, environment) =
-            (Arc::clone(&self.folder), self.file.clone(), self.environment.clone());
+            Process::start(self.folder.path(), &args, &environment, false);
+        let (folder, file) = (Arc::clone(&self.folder), self.file.clone());
         Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
 
