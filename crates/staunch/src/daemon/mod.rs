@@ -32,21 +32,19 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use deliver::queue::Left;
-use model::{Now, OutputId, SECOND_NS};
-use pipeline::{Accounts, Complaint, Exchange, Shard};
+use model::SECOND_NS;
+use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
-use crate::admin::ServedPorts;
 use crate::admin::accounts::AccountsPage;
+use crate::admin::{Ports, ServedPorts};
 use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
-use crate::daemon::listeners::Listeners;
+use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::signals::{Request, Signals};
-use crate::daemon::take_over::message::Owner;
 use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
@@ -163,16 +161,59 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
         Some(inherited) => inherited.hand_over(&plan)?,
         None => Handed::default(),
     };
-    let now = Clock::now();
-    let accounts = Accounts::default().carried_to(&plan);
-    take_up_accounts(&handed, &accounts);
-    let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
-    handover::take_up(&plan, &mut shard, now);
-    for (name, bytes) in &handed.states {
-        take_up_state(&mut shard, name, bytes, now)?;
-    }
     // While another process has the queues on disk, nobody opens them.
     let queues_in = data_dir.as_ref().filter(|_| inherited.is_none());
+    let Assembled { shared, makers, mut worker, key_flush_reports } =
+        assemble(plan, &opened, &ports, queues_in, &handed)?;
+    // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
+    if inherited.is_some() {
+        worker.freeze();
+    }
+    let worker = std::thread::Builder::new()
+        .name("shard-0".into())
+        .spawn(move || worker.run())
+        .context("cannot start the shard's thread")?;
+    let (stop, stopped) = watch_channel::channel(false);
+    let (outputs, mut syncs) = spawn_outputs(&shared)?;
+    let plan = Arc::clone(&shared.wiring.load().plan);
+    let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
+    let ports = ports.serve(&plan, &shared, &stopped)?;
+    let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
+    let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));
+    spawn_watches(&shared, &stopped, key_flush_reports, watchdog, before.as_ref());
+    let mut checks = JoinSet::new();
+    outputs::check::spawn(&mut checks, &shared);
+    if let Some(inherited) = inherited {
+        inherited.taken()?;
+        handed.go_on(&shared, data_dir.as_ref(), &mut syncs);
+        // It answers nobody: the thread goes on by itself.
+        let _answer = shared.shard.call(Worker::thaw);
+    }
+    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
+}
+
+/// What a plan has become, before any thread or task of it runs.
+struct Assembled {
+    shared: Arc<Shared>,
+    makers: Vec<IntakeMaker>,
+    worker: Worker,
+    key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+}
+
+/// Puts a plan's parts together, with what another process has handed over. Queues on disk are opened in `queues_in`.
+fn assemble(
+    plan: Plan,
+    opened: &[Opened],
+    ports: &Ports,
+    queues_in: Option<&DataDir>,
+    handed: &Handed,
+) -> anyhow::Result<Assembled> {
+    let now = Clock::now();
+    let accounts = Accounts::default().carried_to(&plan);
+    handed.take_up_accounts(&accounts);
+    let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
+    handover::take_up(&plan, &mut shard, now);
+    handed.take_up_states(&mut shard, now)?;
     let outlets = outlets(&plan, &accounts, queues_in)?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
@@ -180,12 +221,9 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
     let kernel_view = Kernel::default();
-    let drops = |number: usize| {
-        let counted = handed.drops.iter().find(|(of, _)| *of == number);
-        counted.map(|(_, drops)| *drops).unwrap_or_default()
-    };
-    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts, &kernel_view, &drops)?;
-    let mut worker = Worker::new(WorkerParts {
+    let drops = |number| handed.drops_of(number);
+    let sockets = listeners::datagram_sockets(&plan, opened, &makers, &accounts, &kernel_view, &drops)?;
+    let worker = Worker::new(WorkerParts {
         shard,
         sockets,
         outlets: outlets.clone(),
@@ -196,17 +234,11 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
         key_flushes,
     })
     .context("cannot make room for packets")?;
-    let plan = Arc::new(plan);
-    let directory = Directory::of_system();
-    directory.own.set(Listeners::default().really_at(&opened));
-    let wiring = Wiring {
-        plan: Arc::clone(&plan),
-        accounts,
-        outlets,
-        generation: 0,
-        listening: Listeners::default().listening(&plan, &opened),
-    };
     let healthy = plan.management.iter().all(|management| management.healthy);
+    let directory = Directory::of_system();
+    directory.own.set(Listeners::default().really_at(opened));
+    let listening = Listeners::default().listening(&plan, opened);
+    let wiring = Wiring { plan: Arc::new(plan), accounts, outlets, generation: 0, listening };
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         exchange,
@@ -224,90 +256,7 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
         kernel: kernel_view,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
-    // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
-    if inherited.is_some() {
-        worker.freeze();
-    }
-    let worker = std::thread::Builder::new()
-        .name("shard-0".into())
-        .spawn(move || worker.run())
-        .context("cannot start the shard's thread")?;
-    let (stop, stopped) = watch_channel::channel(false);
-    let (outputs, mut syncs) = spawn_outputs(&shared)?;
-    let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
-    let ports = ports.serve(&shared.wiring.load().plan, &shared, &stopped)?;
-    let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
-    let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));
-    spawn_watches(&shared, &stopped, key_flush_reports, watchdog, before.as_ref());
-    let mut checks = JoinSet::new();
-    outputs::check::spawn(&mut checks, &shared);
-    if let Some(inherited) = inherited {
-        inherited.taken()?;
-        go_on(&shared, data_dir.as_ref(), handed.left, &mut syncs);
-        // It answers nobody: the thread goes on by itself.
-        let _answer = shared.shard.call(Worker::thaw);
-    }
-    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
-}
-
-/// Goes on with the queues of another process: those on disk, which it touches no more, and what it had in memory.
-fn go_on(shared: &Shared, data_dir: Option<&DataDir>, left: Vec<(OutputId, Left)>, syncs: &mut JoinSet<()>) {
-    let wiring = shared.wiring.load();
-    for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets) {
-        let opened = queues::open_late(output, outlet, data_dir)
-            .and_then(|()| syncs::spawn(syncs, outlet).context("cannot start a thread for a queue on disk"));
-        if let Err(error) = opened {
-            // The other process is gone: going on with less is all that is left.
-            tracing::error!(
-                "{error:#}; output `{}` has its queue in memory until the next start",
-                output.name
-            );
-        }
-    }
-    for (output, left) in left {
-        let outlet = &wiring.outlets[output.index()];
-        outlet.go_on_with(left);
-        outlet.wake();
-    }
-    if let Some(data_dir) = data_dir {
-        queues::tell_orphans(&wiring.plan, data_dir);
-        if let Err(error) = data_dir.sign(shared.http) {
-            tracing::warn!("cannot write who has the data directory: {error}");
-        }
-    }
-}
-
-/// Goes on with an aggregation of another process.
-fn take_up_state(shard: &mut Shard, name: &str, bytes: &[u8], now: Now) -> anyhow::Result<()> {
-    match shard.import(name, bytes, None, now) {
-        // It was asked for, so there is one.
-        None => Ok(()),
-        Some(Ok(restored)) => {
-            tracing::debug!("aggregation `{name}` goes on: {restored:?}");
-            Ok(())
-        }
-        Some(Err(why)) => anyhow::bail!(
-            "cannot take over aggregation `{name}`: {}; the running process goes on; stop it, then start without \
-             `--take-over`",
-            why.why()
-        ),
-    }
-}
-
-/// Goes on with the accounts of another process, by the names that both have.
-fn take_up_accounts(handed: &Handed, accounts: &Accounts) {
-    for (owner, name, figures) in &handed.accounts {
-        match owner {
-            Owner::Source => {
-                let known = accounts.sources().find(|(_, known, _)| known == name);
-                known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
-            }
-            Owner::Output => {
-                let known = accounts.outputs().find(|(_, known, _)| known == name);
-                known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
-            }
-        }
-    }
+    Ok(Assembled { shared, makers, worker, key_flush_reports })
 }
 
 /// Starts what sends to endpoints, and what syncs queues on disk.

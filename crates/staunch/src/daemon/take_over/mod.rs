@@ -23,6 +23,7 @@
 pub mod control;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+pub mod handed;
 #[cfg(target_os = "linux")]
 pub mod link;
 pub mod message;
@@ -40,23 +41,11 @@ use message::OutputName;
 pub use control::{Asked, Control};
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Asked, Control, Inheritance, ask, hand_over};
+pub use handed::Handed;
 #[cfg(target_os = "linux")]
 pub use new::{Inheritance, ask};
 #[cfg(target_os = "linux")]
 pub(crate) use old::hand_over;
-
-/// What another process has handed over.
-#[derive(Debug, Default)]
-pub struct Handed {
-    /// Accounts.
-    pub accounts: Vec<(message::Owner, String, Vec<model::Figure>)>,
-    /// The kernel's drops that were counted, by number of the socket.
-    pub drops: Vec<(usize, crate::kernel::Drops)>,
-    /// The state of each aggregation, by its name.
-    pub states: Vec<(String, Vec<u8>)>,
-    /// What its queues held.
-    pub left: Vec<(model::OutputId, deliver::queue::Left)>,
-}
 
 /// What an output must have in common with one of another process for its queue to go on there. A queue on disk goes with
 /// the output's name.

@@ -54,6 +54,9 @@ struct Offered {
     listens: Option<(SourceId, Listen)>,
 }
 
+/// Outputs on offer.
+type Outputs = Vec<(OutputId, OutputName)>;
+
 /// What the new process goes on with, by name.
 #[derive(Debug)]
 struct Passed {
@@ -170,7 +173,7 @@ async fn on_thread<R: Send + 'static>(
 }
 
 /// Every socket that another process could go on with, and every output.
-fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Vec<(OutputId, OutputName)>)> {
+fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
     let plan = Arc::clone(&running.shared.wiring.load().plan);
     let mut offered = Vec::new();
     for (name, listen, at, bound) in running.listeners.passable() {
