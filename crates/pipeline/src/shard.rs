@@ -12,7 +12,7 @@ use model::{
     CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject, SampleBatch, Shed,
     SourceId, Tally, TransformId,
 };
-use process::aggregate::{Added, Aggregator, Figures, FlushAlign, FlushEnd, Tick};
+use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
 use wire::statsd::{Options, Parser};
 
 use crate::batch::borrowed;
@@ -45,6 +45,8 @@ pub(crate) struct Aggregation {
     /// Label of the flush before, for `timestamp_lag`.
     pub(crate) flushed_at_s: Option<u64>,
     last_flush: Option<FlushEnd>,
+    /// Flushes that have ended.
+    flushes: u64,
     key_flush: bool,
 }
 
@@ -321,15 +323,19 @@ impl Shard {
         self.close_lines(now, out);
     }
 
-    /// Name and last label (Unix seconds) of every aggregation that has flushed and whose windows hang on the wall
-    /// clock, for the instance that follows.
+    /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_labels`] has.
+    pub fn flushes(&self) -> u64 {
+        self.transforms.iter().map(|state| state.flushes).sum()
+    }
+
+    /// Name and last label (Unix seconds) of every aggregation that has flushed, for the instance that follows.
     pub fn last_labels(&self) -> impl Iterator<Item = (&str, u64)> {
-        let on_the_wall = |state: &&Aggregation| state.aggregator.plan().align == FlushAlign::Wall;
-        let states = self.transforms.iter().filter(on_the_wall);
+        let states = self.transforms.iter();
         states.filter_map(|state| Some((state.name.as_str(), state.last_flush?.info.time_s)))
     }
 
-    /// Takes up what the instance before has told of the aggregation `name`, see [`Aggregator::resume_after`].
+    /// Takes up what the instance before has told of the aggregation `name`, see [`Aggregator::resume_after`]: it
+    /// matters to windows that hang on the wall clock only.
     pub fn resume_after(&mut self, name: &str, label_s: u64, now: Now) {
         for state in self.transforms.iter_mut().filter(|state| state.name == name) {
             state.aggregator.resume_after(label_s, now);
@@ -385,6 +391,7 @@ impl Aggregation {
             names,
             flushed_at_s: None,
             last_flush: None,
+            flushes: 0,
             key_flush: plan.plan.key_flush.is_some(),
         }
     }
@@ -419,6 +426,7 @@ impl Aggregation {
 
     fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         self.last_flush = Some(end);
+        self.flushes += 1;
         for at in &self.outputs {
             outputs[*at].end_flush(&end, now, out);
         }

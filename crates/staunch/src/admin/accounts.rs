@@ -8,6 +8,7 @@ use deliver::queue::Queue;
 use model::{Losses, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum};
 use serde::Serialize;
 
+use crate::admin::checkpoints::{self, CheckpointRow};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
 use crate::kernel::SocketFigures;
@@ -21,6 +22,8 @@ pub struct AccountsPage {
     pub sources: Vec<SourceRow>,
     /// One row per output.
     pub outputs: Vec<OutputRow>,
+    /// One row per aggregation with checkpoints.
+    pub checkpoints: Vec<CheckpointRow>,
 }
 
 /// Reasons by family (`rejected`, `shed`, …), only those above 0.
@@ -238,7 +241,8 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
             None => outputs.push(row),
         }
     }
-    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs }
+    let checkpoints = checkpoints::rows(shared, now);
+    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs, checkpoints }
 }
 
 impl OutputRow {
@@ -432,11 +436,17 @@ fn the_page_on_the_api_shows_these_documents() {
     let [accounts, series] = shown.as_slice() else { panic!("two documents, not {}", shown.len()) };
     let source = SourceRow { sockets: vec![SocketRow::default()], ..SourceRow::default() };
     let output = OutputRow { disk: Some(DiskRow::default()), ..OutputRow::default() };
-    let page = AccountsPage { time_ms: 1, sources: vec![source], outputs: vec![output] };
+    let page = AccountsPage {
+        time_ms: 1,
+        sources: vec![source],
+        outputs: vec![output],
+        checkpoints: vec![CheckpointRow::default()],
+    };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
     assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
     assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
+    assert_eq!(members(&accounts["checkpoints"][0]), members(&page["checkpoints"][0]));
     assert_eq!(members(&accounts["outputs"][0]["disk"]), members(&page["outputs"][0]["disk"]));
     assert_eq!(members(&accounts["sources"][0]["sockets"][0]), members(&page["sources"][0]["sockets"][0]));
     let item = SeriesItem {

@@ -9,6 +9,7 @@ use model::{Kind, Now, SECOND_NS};
 use pipeline::ShardFigures;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable};
+use crate::admin::checkpoints::CheckpointRow;
 use crate::daemon::shared::Shared;
 
 /// One family of self-metrics under way.
@@ -63,6 +64,7 @@ pub fn render(shared: &Shared, figures: &[ShardFigures], now: Now) -> String {
     outputs(&mut out, &page);
     series(&mut out, figures);
     flushes(&mut out, figures, now);
+    checkpoints(&mut out, &page);
     out
 }
 
@@ -238,6 +240,37 @@ fn flushes(out: &mut String, figures: &[ShardFigures], now: Now) {
     });
     let mut window = family(out, "staunch_flush_window_seconds", "gauge", "True length of the last window.");
     ended().for_each(|(name, end)| window.row(&[("transform", name)], end.info.elapsed_s));
+}
+
+fn checkpoints(out: &mut String, page: &AccountsPage) {
+    type Read = fn(&CheckpointRow) -> Option<f64>;
+    let rows: [(&'static str, &str, &str, Read); 7] = [
+        ("staunch_checkpoints_written_total", "counter", "Checkpoints written.", |row| {
+            Some(row.written as f64)
+        }),
+        ("staunch_checkpoints_failed_total", "counter", "Checkpoints that could not be written.", |row| {
+            Some(row.failed as f64)
+        }),
+        ("staunch_checkpoint_age_seconds", "gauge", "Age of what is on disk.", |row| row.age_s),
+        ("staunch_checkpoint_bytes", "gauge", "Bytes of the last checkpoint.", |row| Some(row.bytes as f64)),
+        ("staunch_checkpoint_series", "gauge", "Series in the last checkpoint.", |row| {
+            Some(row.series as f64)
+        }),
+        ("staunch_restored_series", "gauge", "Series that came back at the start.", |row| {
+            Some(row.restored_series as f64)
+        }),
+        ("staunch_restored_damaged", "gauge", "Series and files that could not be read.", |row| {
+            Some((row.restored_damaged + row.unreadable) as f64)
+        }),
+    ];
+    for (name, kind, help, read) in rows {
+        let mut rows = family(out, name, kind, help);
+        for row in &page.checkpoints {
+            if let Some(value) = read(row) {
+                rows.row(&[("transform", &row.transform)], value);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The daemon's own ports: HTTP for people and machines, the StatsD management port for tools that exist.
 
 pub mod accounts;
+pub mod checkpoints;
 mod guard;
 pub mod http;
 pub mod management;

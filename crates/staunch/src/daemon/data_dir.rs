@@ -16,7 +16,7 @@ use std::io::{self, Read, Seek, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use config::plan::Plan;
+use config::plan::{Plan, TransformKind};
 
 /// Name of the file that is locked.
 pub const LOCK_FILE: &str = "lock";
@@ -126,6 +126,19 @@ impl DataDir {
 /// True when something of the plan is kept in the data directory, so that no other process may have it.
 pub fn is_needed(plan: &Plan) -> bool {
     plan.outputs.iter().any(|output| output.queue_kind.is_disk())
+}
+
+/// True when something of the plan is better kept in the data directory, and can be done without.
+pub fn is_wanted(plan: &Plan) -> bool {
+    plan.transforms.iter().any(|transform| {
+        let TransformKind::Aggregate(aggregate) = &transform.kind;
+        aggregate.checkpoint_ms > 0
+    })
+}
+
+/// True when there is state of aggregations that a plan without checkpoints has to clear away.
+pub fn has_state(data_dir: &Path) -> bool {
+    data_dir.join(STATE).is_dir()
 }
 
 /// Where the queues of the daemons of `data_dir` are.

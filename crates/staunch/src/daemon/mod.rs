@@ -7,6 +7,7 @@
 
 pub mod banner;
 pub mod change;
+pub mod checkpoint;
 pub mod data_dir;
 pub mod handover;
 pub mod listeners;
@@ -32,7 +33,7 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::SECOND_NS;
+use model::{Now, SECOND_NS};
 use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
@@ -40,7 +41,9 @@ use tokio::task::JoinSet;
 use crate::admin::accounts::AccountsPage;
 use crate::admin::{Ports, ServedPorts};
 use crate::clock::Clock;
+use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::data_dir::DataDir;
+use crate::daemon::handover::Handover;
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
@@ -54,6 +57,9 @@ use crate::{admin, outputs, sources};
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
 /// flush and the outputs. Only a machine that is very busy needs it.
 const SOURCES_STOP_PERCENT: u64 = 50;
+
+/// Least time that the last checkpoint may take, however long the outputs took.
+const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
 
 /// Longest wait for requests that are being answered when another process has taken over.
 const ANSWERS_MAX: Duration = Duration::from_secs(1);
@@ -159,20 +165,15 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
     let handed = match &mut inherited {
         Some(inherited) => inherited.hand_over(&plan)?,
-        None => Handed::default(),
+        None => Handed::nothing(),
     };
-    // While another process has the queues on disk, nobody opens them.
-    let queues_in = data_dir.as_ref().filter(|_| inherited.is_none());
     let Assembled { shared, makers, mut worker, key_flush_reports } =
-        assemble(plan, &opened, &ports, queues_in, &handed)?;
+        assemble(plan, &opened, &ports, data_dir.as_ref(), &handed)?;
     // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
     if inherited.is_some() {
         worker.freeze();
     }
-    let worker = std::thread::Builder::new()
-        .name("shard-0".into())
-        .spawn(move || worker.run())
-        .context("cannot start the shard's thread")?;
+    let worker = start(worker).context("cannot start the shard's thread")?;
     let (stop, stopped) = watch_channel::channel(false);
     let (outputs, mut syncs) = spawn_outputs(&shared)?;
     let plan = Arc::clone(&shared.wiring.load().plan);
@@ -200,21 +201,20 @@ struct Assembled {
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
 }
 
-/// Puts a plan's parts together, with what another process has handed over. Queues on disk are opened in `queues_in`.
+/// Puts a plan's parts together, with what another process has handed over.
 fn assemble(
     plan: Plan,
     opened: &[Opened],
     ports: &Ports,
-    queues_in: Option<&DataDir>,
+    data_dir: Option<&DataDir>,
     handed: &Handed,
 ) -> anyhow::Result<Assembled> {
     let now = Clock::now();
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
-    handover::take_up(&plan, &mut shard, now);
-    handed.take_up_states(&mut shard, now)?;
-    let outlets = outlets(&plan, &accounts, queues_in)?;
+    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir, handed, now)?;
+    let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues))?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let room = Arc::new(Notify::new());
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
@@ -232,6 +232,8 @@ fn assemble(
         room: Arc::clone(&room),
         handle: handle.clone(),
         key_flushes,
+        saver,
+        handover: Arc::clone(&handover),
     })
     .context("cannot make room for packets")?;
     let healthy = plan.management.iter().all(|management| management.healthy);
@@ -254,9 +256,49 @@ fn assemble(
         directory: Arc::new(directory),
         room,
         kernel: kernel_view,
+        handover,
+        checkpoints,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
     Ok(Assembled { shared, makers, worker, key_flush_reports })
+}
+
+fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name("shard-0".into()).spawn(move || worker.run())
+}
+
+/// What outlives the process: checkpoints and labels.
+struct State {
+    handover: Arc<Handover>,
+    checkpoints: Arc<checkpoint::Board>,
+    saver: checkpoint::Saver,
+}
+
+impl State {
+    /// Gives the shard what the instance before has left, and sees that this one leaves as much. A data directory that
+    /// is wanted and not ours is left alone.
+    fn restored(
+        plan: &Plan,
+        shard: &mut Shard,
+        data_dir: Option<&DataDir>,
+        handed: &Handed,
+        now: Now,
+    ) -> anyhow::Result<State> {
+        let checkpoints = Arc::new(checkpoint::Board::default());
+        let handover = Arc::new(match data_dir {
+            None if data_dir::is_wanted(plan) => Handover::default(),
+            _ => Handover::read(&plan.data_dir),
+        });
+        if let Some(data_dir) = data_dir {
+            checkpoints.keep_in(data_dir.state_dir());
+            handover.keep(plan).context("cannot start the thread that keeps labels")?;
+        }
+        handed.take_up_states(shard, &handover, now)?;
+        checkpoint::restore(plan, shard, &handover, &checkpoints, &|name| handed.has_state(name), now);
+        let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints));
+        saver.follow(plan, now);
+        Ok(State { handover, checkpoints, saver })
+    }
 }
 
 /// Starts what sends to endpoints, and what syncs queues on disk.
@@ -276,13 +318,23 @@ fn take_data_dir(
     http: Option<SocketAddr>,
     from: Option<&mut Inheritance>,
 ) -> anyhow::Result<Option<DataDir>> {
-    if !data_dir::is_needed(plan) {
+    let (needed, wanted) = (data_dir::is_needed(plan), data_dir::is_wanted(plan));
+    if !needed && !wanted && !data_dir::has_state(&plan.data_dir) {
         return Ok(None);
     }
     if let Some(lock) = from.and_then(Inheritance::take_lock) {
         return Ok(Some(DataDir::inherit(&plan.data_dir, lock)));
     }
-    Ok(Some(DataDir::lock(&plan.data_dir, http)?))
+    match DataDir::lock(&plan.data_dir, http) {
+        Ok(data_dir) => Ok(Some(data_dir)),
+        Err(error) if needed => Err(error.into()),
+        Err(error) => {
+            if wanted {
+                tracing::warn!("there are no checkpoints: {:#}", anyhow::Error::from(error));
+            }
+            Ok(None)
+        }
+    }
 }
 
 /// The queue of each output, with what waits in it.
@@ -339,11 +391,14 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     listeners.stop(sources_max).await;
     wait_until_taken(&shared, sources_until_ns).await;
     // The worker answers after it has handed its last blocks to the outlets.
+    let mut last_checkpoints = None;
     match shared.shard.call(Worker::stop).await {
-        Ok(labels) => {
-            if let Err(error) = handover::leave(&shared.wiring.load().plan.data_dir, &labels) {
+        Ok(stopped) => {
+            if let Err(error) = shared.handover.leave() {
                 tracing::warn!("cannot leave a note for the next start: {error}");
             }
+            // Beside the outputs, which wait for others and not for the disk.
+            last_checkpoints = stopped.checkpoints.map(LastCheckpoints::write_aside);
         }
         Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
     }
@@ -362,6 +417,12 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let drained = drained.await;
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
+    }
+    let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
+    if let Some(written) = last_checkpoints
+        && tokio::time::timeout(left.max(CHECKPOINT_STOP_MIN), written).await.is_err()
+    {
+        tracing::warn!("the last checkpoint was not written in time: the one before it is what is left");
     }
     checks.shutdown().await;
     stop.send_replace(true);

@@ -102,6 +102,10 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
         outputs::spawn(&mut running.outputs, &shared, OutputId(at as u16))
             .map_err(|error| error.to_string())?;
     }
+    if let Some(data_dir) = &running.data_dir {
+        shared.checkpoints.keep_in(data_dir.state_dir());
+        shared.handover.keep(&plan).map_err(|error| error.to_string())?;
+    }
     let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
     let gone = running.listeners.update(&plan, &makers, &shared);
     running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;

@@ -12,6 +12,8 @@ use pipeline::{Accounts, Exchange};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
+use crate::daemon::checkpoint::Board;
+use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
@@ -73,6 +75,10 @@ pub struct Shared {
     pub room: Arc<Notify>,
     /// What the kernel holds and drops of our datagram sockets.
     pub kernel: Kernel,
+    /// What this instance leaves for the next.
+    pub handover: Arc<Handover>,
+    /// Figures of checkpoints.
+    pub checkpoints: Arc<Board>,
     /// Reloads that took effect, and that were refused.
     pub reloads: Reloads,
 }

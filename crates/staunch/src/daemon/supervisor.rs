@@ -219,6 +219,7 @@ mod tests {
             time_ms: 0,
             sources: vec![source, SourceRow { received: 5, ..SourceRow::default() }],
             outputs: vec![output("up", 7, 0), output("down", 1, 3)],
+            checkpoints: Vec::new(),
         };
         assert_eq!(
             status(&page),

@@ -17,6 +17,8 @@ use pipeline::{Complaint, Exchange, Intake, Routed, SavedState, Shard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
+use crate::daemon::checkpoint::{LastCheckpoints, Saver};
+use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::kernel::{BATCH_BOUNDS, Drops, SocketGauge};
 use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
@@ -187,6 +189,10 @@ pub struct Worker {
     blocked_until_ns: u64,
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
+    saver: Saver,
+    handover: Arc<Handover>,
+    /// Flushes whose labels have been handed over.
+    flushes_told: u64,
     ended: bool,
     /// Another process may be going on with everything: nothing is read, ticked or appended.
     frozen: bool,
@@ -250,6 +256,17 @@ pub struct WorkerParts {
     pub handle: ShardHandle,
     /// Reports of busy names.
     pub key_flushes: KeyFlushes,
+    /// Saves aggregations.
+    pub saver: Saver,
+    /// Where labels of flushes go.
+    pub handover: Arc<Handover>,
+}
+
+/// What a worker leaves when it stops.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Checkpoints that are to be written.
+    pub checkpoints: Option<LastCheckpoints>,
 }
 
 impl Worker {
@@ -258,7 +275,8 @@ impl Worker {
     /// # Errors
     /// When there is no memory for the packets' arena.
     pub fn new(parts: WorkerParts) -> io::Result<Worker> {
-        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, handle, key_flushes } = parts;
+        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, handle, .. } = parts;
+        let WorkerParts { key_flushes, saver, handover, .. } = parts;
         Ok(Worker {
             shard,
             sockets,
@@ -279,6 +297,9 @@ impl Worker {
             blocked_until_ns: 0,
             sweep_waits_since_ns: None,
             key_flushes,
+            saver,
+            handover,
+            flushes_told: 0,
             ended: false,
             frozen: false,
             progress: Vec::new(),
@@ -301,6 +322,8 @@ impl Worker {
             self.take_exchange(now);
             self.tick(now);
             self.deliver(now);
+            self.tell_flushes();
+            self.saver.turn(&mut self.shard, now);
             if !self.ended {
                 self.rest(got, now);
             }
@@ -317,10 +340,20 @@ impl Worker {
         self.frozen = true;
     }
 
-    /// Goes on where it was.
+    /// Begins, or goes on where it was.
     pub fn thaw(&mut self) {
         self.frozen = false;
         self.due_ns = 0;
+    }
+
+    /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
+    pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
+        self.saver.end()
+    }
+
+    /// Makes checkpoints again.
+    pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
+        self.saver.follow(plan, Clock::now());
     }
 
     fn run_jobs(&mut self) {
@@ -459,6 +492,14 @@ impl Worker {
         }
     }
 
+    /// Hands over the labels of flushes that have ended: their blocks are in the queues.
+    fn tell_flushes(&mut self) {
+        let flushes = self.shard.flushes();
+        if std::mem::replace(&mut self.flushes_told, flushes) != flushes {
+            self.shard.last_labels().for_each(|(name, label_s)| self.handover.told(name, label_s));
+        }
+    }
+
     /// Empties the sockets. A flood into those that stay open does not keep us.
     fn last_read(&mut self) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
@@ -486,9 +527,8 @@ impl Worker {
         }
     }
 
-    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on. Gives the
-    /// last labels of aggregations whose windows hang on the wall clock.
-    pub fn stop(&mut self) -> Vec<(String, u64)> {
+    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on.
+    pub fn stop(&mut self) -> Stopped {
         // What waits is still taken. Nothing comes behind it that would be neither read nor counted.
         self.sockets.iter().for_each(DatagramSocket::refuse_more);
         self.last_read();
@@ -498,8 +538,9 @@ impl Worker {
         self.count_drops();
         self.shard.stop(now, &mut self.routed);
         self.deliver(now);
+        self.tell_flushes();
         self.end();
-        self.shard.last_labels().map(|(name, label_s)| (name.to_owned(), label_s)).collect()
+        Stopped { checkpoints: self.saver.last(&mut self.shard, now) }
     }
 
     /// Looks at queues that had no room at once.
@@ -526,6 +567,7 @@ impl Worker {
         let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
         states.retain(|state| passed.transforms.contains(&state.name));
         self.deliver(now);
+        self.tell_flushes();
         self.freeze();
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
@@ -544,6 +586,7 @@ impl Worker {
         // Blocks of the old encoders go to the queues they were made for; ids keep their meaning.
         self.outlets = outlets;
         self.deliver(now);
+        self.saver.follow(plan, now);
         self.due_ns = 0;
     }
 
@@ -577,6 +620,7 @@ impl Worker {
         if idle {
             let look_ns = if self.blocked { self.blocked_until_ns } else { u64::MAX };
             let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns).min(look_ns);
+            let until_ns = until_ns.min(self.saver.due_ns());
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
             watches.extend(

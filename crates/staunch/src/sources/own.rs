@@ -173,7 +173,12 @@ mod tests {
             state: "down",
             ..OutputRow::default()
         };
-        AccountsPage { time_ms: 0, sources: vec![source, own], outputs: vec![output] }
+        AccountsPage {
+            time_ms: 0,
+            sources: vec![source, own],
+            outputs: vec![output],
+            checkpoints: Vec::new(),
+        }
     }
 
     fn lines(batch: &PacketBatch) -> Vec<String> {

@@ -25,6 +25,7 @@ mod management;
 mod outputs;
 mod packaging;
 mod reload;
+mod restart;
 mod sources;
 mod stop;
 mod supervisor;

@@ -15,7 +15,7 @@ const BURST: u64 = 20;
 fn config(to: &str, window: &str) -> String {
     format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
-         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"{window}\"\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"{window}\"\ncheckpoint = \"100ms\"\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\n\
          retry_min = \"50ms\"\nretry_max = \"200ms\"\n"
     )

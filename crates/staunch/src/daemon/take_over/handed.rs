@@ -3,20 +3,26 @@
 //! Accounts and states go in before that process is told that it may end, since they may be refused; queues after it,
 //! since a queue on disk has one owner at a time.
 
+use std::sync::Arc;
+
 use anyhow::Context;
+use config::plan::OutputPlan;
 use deliver::queue::Left;
 use model::{Figure, Now, OutputId};
 use pipeline::{Accounts, Shard};
+use process::aggregate::checkpoint::Restored;
 use tokio::task::JoinSet;
 
 use super::message::Owner;
 use crate::daemon::data_dir::DataDir;
+use crate::daemon::handover::Handover;
+use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
-use crate::daemon::{queues, syncs};
+use crate::daemon::{checkpoint, queues, syncs};
 use crate::kernel::Drops;
 
-/// Everything that was told. Of a process that has not been asked: nothing.
-#[derive(Debug, Default)]
+/// Everything that was told.
+#[derive(Debug)]
 pub struct Handed {
     /// Accounts.
     pub accounts: Vec<(Owner, String, Vec<Figure>)>,
@@ -26,9 +32,17 @@ pub struct Handed {
     pub states: Vec<(String, Vec<u8>)>,
     /// What its queues in memory held.
     pub left: Vec<(OutputId, Left)>,
+    /// Nobody else has the queues on disk: they may be opened before another process has been told that it may end.
+    pub owns_queues: bool,
 }
 
 impl Handed {
+    /// Of a process that has not been asked, or has died: nothing, and nothing is its any more.
+    pub fn nothing() -> Handed {
+        let (accounts, drops, states, left) = Default::default();
+        Handed { accounts, drops, states, left, owns_queues: true }
+    }
+
     /// What was counted of the kernel's drops at a socket, by its number.
     pub fn drops_of(&self, number: usize) -> Drops {
         let counted = self.drops.iter().find(|(of, _)| *of == number);
@@ -55,10 +69,13 @@ impl Handed {
     ///
     /// # Errors
     /// When one of them cannot be read: the other process still has it.
-    pub fn take_up_states(&self, shard: &mut Shard, now: Now) -> anyhow::Result<()> {
+    pub fn take_up_states(&self, shard: &mut Shard, handover: &Handover, now: Now) -> anyhow::Result<()> {
         for (name, bytes) in &self.states {
             // Only those were asked for that there are.
             let Some(restored) = shard.import(name, bytes, None, now) else { continue };
+            if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
+                handover.told(name, *label_s);
+            }
             let left_out = restored.as_ref().map_or(0, |restored| restored.shed_series_max);
             if left_out > 0 {
                 tracing::warn!(
@@ -76,10 +93,16 @@ impl Handed {
         Ok(())
     }
 
+    /// True when the state of the aggregation `name` has been handed over.
+    pub fn has_state(&self, name: &str) -> bool {
+        self.states.iter().any(|(known, _)| known == name)
+    }
+
     /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
     pub fn go_on(self, shared: &Shared, data_dir: Option<&DataDir>, syncs: &mut JoinSet<()>) {
         let wiring = shared.wiring.load();
-        for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets) {
+        let late = |_: &(&OutputPlan, &Arc<Outlet>)| !self.owns_queues;
+        for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets).filter(late) {
             let opened = queues::open_late(output, outlet, data_dir).and_then(|()| {
                 syncs::spawn(syncs, outlet).context("cannot start a thread for a queue on disk")
             });
@@ -94,6 +117,7 @@ impl Handed {
             outlet.go_on_with(left);
             outlet.wake();
         }
+        checkpoint::remove_unwanted(&wiring.plan, &shared.checkpoints);
         if let Some(data_dir) = data_dir {
             queues::tell_orphans(&wiring.plan, data_dir);
             if let Err(error) = data_dir.sign(shared.http) {

@@ -218,7 +218,7 @@ impl Inheritance {
         let numbers = outputs.iter().map(|(known, _)| *known as u32).collect();
         let ready = Message::Ready { sockets, outputs: numbers, transforms };
         self.link.send(&ready, deadline_ns)?;
-        let mut handed = Handed::default();
+        let mut handed = Handed { owns_queues: false, ..Handed::nothing() };
         loop {
             match self.link.receive(deadline_ns)? {
                 Message::Account { owner, name, figures } => handed.accounts.push((owner, name, figures)),
@@ -254,7 +254,7 @@ impl Inheritance {
             counted: 0,
         };
         let drops = self.sockets.iter().enumerate().map(|(number, passed)| (number, now(passed)));
-        Handed { drops: drops.collect(), ..Handed::default() }
+        Handed { drops: drops.collect(), ..Handed::nothing() }
     }
 
     /// Says that everything goes on here: the last word, after which nothing may fail.

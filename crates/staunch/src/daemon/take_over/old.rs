@@ -36,6 +36,9 @@ const CONNECTIONS_END_MAX: Duration = Duration::from_secs(2);
 /// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
 pub const DRAIN_MAX: Duration = Duration::from_millis(250);
 
+/// Longest wait for a checkpoint that is being written.
+const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
+
 /// How much longer an output may take to stop: a write to a disk that hangs.
 const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
 
@@ -268,7 +271,15 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
             queue.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
         }
     }
-    let _gone = shared.shard.call(|worker| worker.look_for_room()).await;
+    let ended = shared.shard.call(|worker| {
+        worker.look_for_room();
+        worker.end_checkpoints()
+    });
+    if let Ok(Some(under_way)) = ended.await
+        && tokio::time::timeout(CHECKPOINT_END_MAX, under_way.write_aside()).await.is_err()
+    {
+        return (Err("the disk is too busy to end a checkpoint"), None);
+    }
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
     if !running.listeners.end_connections(&has, CONNECTIONS_END_MAX).await {
         return (Err("a connection did not end"), None);
@@ -297,6 +308,12 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     };
     if tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await.is_err() {
         return (Err("an output did not stop in time"), Some(paused_ns));
+    }
+    let handover = Arc::clone(&shared.handover);
+    // Nobody writes it any more after this; an older one at worst lets a window be told twice.
+    let noted = tokio::task::spawn_blocking(move || handover.leave()).await;
+    if let Ok(Err(error)) = noted {
+        tracing::warn!("cannot leave a note for the next start: {error}");
     }
     let left =
         passed.outputs.iter().map(|(number, id)| (*number, wiring.outlets[id.index()].left())).collect();
@@ -388,6 +405,7 @@ async fn resume(running: &mut Running) {
     }
     let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
     let makers = shared.shard.call(move |worker| {
+        worker.resume_checkpoints(&plan);
         worker.thaw();
         listeners::makers(&plan, &worker.shard, &accounts)
     });

@@ -1,0 +1,57 @@
+//! Checkpoints in `/api/v1/accounts` and `/metrics`.
+
+use model::{Now, SECOND_NS};
+use serde::Serialize;
+
+use crate::daemon::shared::Shared;
+
+/// The checkpoints of one aggregation.
+#[derive(Debug, Default, Serialize)]
+pub struct CheckpointRow {
+    /// Name of the aggregation.
+    pub transform: String,
+    /// Seconds between two.
+    pub every_s: f64,
+    /// Written since the start.
+    pub written: u64,
+    /// Could not be written.
+    pub failed: u64,
+    /// Seconds since what is on disk was what the aggregation held; none before the first.
+    pub age_s: Option<f64>,
+    /// Bytes of the last one.
+    pub bytes: u64,
+    /// Series in the last one.
+    pub series: u64,
+    /// Series that came back at the start.
+    pub restored_series: u64,
+    /// Age of the checkpoint that they came from.
+    pub restored_age_s: f64,
+    /// Series of it that could not be read.
+    pub restored_damaged: u64,
+    /// Series of it that were past `series_max`.
+    pub restored_shed: u64,
+    /// Files that could not be read at all at the start.
+    pub unreadable: u64,
+}
+
+/// A row for each aggregation that has checkpoints.
+pub fn rows(shared: &Shared, now: Now) -> Vec<CheckpointRow> {
+    let figures = shared.checkpoints.all().into_iter();
+    let seconds = |ns: u64| ns as f64 / SECOND_NS as f64;
+    figures
+        .map(|(transform, figures)| CheckpointRow {
+            transform,
+            every_s: figures.every_ms as f64 / 1000.0,
+            written: figures.written,
+            failed: figures.failed,
+            age_s: figures.as_of_ns.map(|as_of_ns| seconds(now.mono_ns.saturating_sub(as_of_ns))),
+            bytes: figures.bytes,
+            series: figures.series,
+            restored_series: figures.restored_series,
+            restored_age_s: figures.restored_age_ms as f64 / 1000.0,
+            restored_damaged: figures.restored_damaged,
+            restored_shed: figures.restored_shed,
+            unreadable: figures.unreadable,
+        })
+        .collect()
+}

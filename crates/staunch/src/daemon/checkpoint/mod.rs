@@ -1,0 +1,26 @@
+//! Checkpoints: what aggregations hold, written to `<data_dir>/state/` every few seconds and read at the start.
+//!
+//! Path of a checkpoint: [`Saver`] on the shard's thread, a slice of series between two turns -> a bounded channel ->
+//! [`Keeper`] on a thread of its own: a temporary file, synced, renamed over the older of two generations. At the start
+//! [`restore`] reads the youngest that can be read. What the bytes mean is the matter of
+//! `process::aggregate::checkpoint`; which windows were told is that of [`super::handover`].
+//!
+//! What is promised after `kill -9` or a loss of power: of the window that was open at most what arrived after the last
+//! checkpoint began is missing, gauges and idle series are back, and no window that was told is counted again. When it
+//! is killed between handing a flush to the queues and noting its label, that window is told twice under one label,
+//! the second time as the checkpoint knew it: Graphite keeps the later point. Records that waited in queues in memory
+//! are lost as ever.
+//!
+//! A checkpoint that cannot be written changes nothing else: it is told once, and counted. Files that cannot be read
+//! are told and left alone until two younger ones have replaced them.
+
+mod board;
+mod files;
+mod keeper;
+mod restore;
+mod saver;
+
+pub use board::{Board, CheckpointFigures};
+pub use keeper::LastCheckpoints;
+pub use restore::{remove_unwanted, restore};
+pub use saver::Saver;

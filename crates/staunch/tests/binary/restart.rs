@@ -1,0 +1,248 @@
+//! What outlives `kill -9` and SIGTERM: the open window, gauges, idle series, and no window twice.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
+
+fn config(graphite: &FakeGraphite, window: &str, more: &str) -> String {
+    format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"{window}\"\n\
+         checkpoint = \"100ms\"\n{more}\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
+         retry_min = \"50ms\"\nretry_max = \"200ms\"\n",
+        graphite.to()
+    )
+}
+
+impl Daemon {
+    /// Figures of the checkpoints of `stats`.
+    fn checkpoint(&self) -> Value {
+        let page = self.json("/api/v1/accounts");
+        let rows = page["checkpoints"].as_array().expect("a list");
+        rows.iter().find(|row| row["transform"] == "stats").expect("it has checkpoints").clone()
+    }
+
+    /// Waits until a checkpoint has been written that holds everything that was aggregated before the call: the second
+    /// one to be finished from now on was begun after it.
+    #[track_caller]
+    fn wait_checkpoint(&self, socket: &std::net::UdpSocket) {
+        let written = || self.checkpoint()["written"].as_u64().expect("a number");
+        let before = written();
+        wait_for("a checkpoint", || {
+            // One that would hold nothing new is not written.
+            socket.send(b"tick:1|g").expect("it is there");
+            (written() >= before + 2).then_some(())
+        });
+    }
+
+    fn kill_and_start_again(&mut self) {
+        self.signal("KILL");
+        self.wait_exit();
+        self.start_again();
+    }
+
+    fn state_files(&self) -> Vec<PathBuf> {
+        let folder = self.folder.path().join("staunch-data/state");
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+            .expect("it is there")
+            .map(|entry| entry.expect("readable").path())
+            .collect();
+        paths.sort();
+        paths
+    }
+}
+
+const TRAFFIC: &[u8] = b"hits:1|c\nhits:2|c|@0.5\nload:70|g\nusers:a|s\nusers:b|s\ntime:5|ms\ntime:7|ms|@0.5";
+
+#[test]
+fn kill_9_takes_at_most_what_came_after_the_last_checkpoint() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite, "1h", "")).start();
+    let mut socket = udp(daemon.at("app", "udp"));
+    for round in 0..3 {
+        socket.send(TRAFFIC).expect("it is there");
+        daemon.wait_source("app", "aggregated", 7);
+        daemon.wait_checkpoint(&socket);
+        daemon.kill_and_start_again();
+        assert!(daemon.stderr().contains("series of `stats` from"), "round {round}: {}", daemon.stderr());
+        assert!(daemon.checkpoint()["restored_series"].as_u64().is_some_and(|series| series >= 4));
+        socket = udp(daemon.at("app", "udp"));
+    }
+    socket.send(b"load:+7|g").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.stop();
+    let last = |name: &str| graphite.of(name).last().map(|point| point.value);
+    assert_eq!(last("stats_counts.hits"), Some(15.0), "exactly, with weights");
+    assert_eq!(graphite.of("stats_counts.hits").len(), 1, "in one window");
+    assert_eq!(last("stats.gauges.load"), Some(77.0));
+    assert_eq!(last("stats.sets.users.count"), Some(2.0));
+    assert_eq!(last("stats.timers.time.sum"), Some(3.0 * 5.0 + 3.0 * 2.0 * 7.0));
+    assert_eq!(last("stats.timers.time.count"), Some(9.0));
+}
+
+#[test]
+fn a_window_that_was_flushed_is_not_counted_again_and_gauges_stay() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite, "1s", "")).start();
+    let mut sent = 0.0;
+    for round in 1..=2 {
+        let socket = udp(daemon.at("app", "udp"));
+        socket.send(b"hits:10|c\nload:5|g").expect("it is there");
+        sent += 10.0;
+        daemon.wait_source("app", "aggregated", 2);
+        daemon.wait_checkpoint(&socket);
+        wait_for("the flush", || (graphite.total("stats_counts.hits") >= sent).then_some(()));
+        let label = graphite
+            .of("stats_counts.hits")
+            .iter()
+            .rfind(|point| point.value > 0.0)
+            .map(|point| point.time_s);
+        let told = daemon.folder.path().join("staunch-data/last-flush");
+        wait_for("its label", || {
+            let text = std::fs::read_to_string(&told).ok()?;
+            let found: u64 = text.split_once(' ')?.0.parse().ok()?;
+            (Some(found) >= label).then_some(())
+        });
+        daemon.kill_and_start_again();
+        assert!(daemon.stderr().contains("series of `stats` from"), "round {round}: {}", daemon.stderr());
+    }
+    udp(daemon.at("app", "udp")).send(b"load:+1|g").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), sent, "{}", daemon.stderr());
+    assert_eq!(graphite.of("stats.gauges.load").last().map(|point| point.value), Some(6.0));
+}
+
+/// The slot of a grid of 2 s that is now.
+fn slot() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    now.as_secs() / 2
+}
+
+/// Sends 10 hits, and kills the daemon when they are in a checkpoint. Gives the label of their window; none when that
+/// ended too soon, as it may on a busy machine.
+fn killed_in_mid_window(daemon: &mut Daemon) -> Option<u64> {
+    let begun = slot();
+    wait_for("a new slot", || (slot() > begun).then_some(()));
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:10|c\nload:5|g").expect("it is there");
+    daemon.wait_source("app", "aggregated", 2);
+    daemon.wait_checkpoint(&socket);
+    daemon.signal("KILL");
+    daemon.wait_exit();
+    (slot() == begun + 1).then_some(2 * (begun + 2))
+}
+
+#[test]
+fn a_window_that_ended_while_nobody_ran_is_told_under_its_own_label() {
+    let (graphite, mut daemon, label) = std::iter::repeat_with(|| {
+        let graphite = FakeGraphite::new();
+        let mut daemon = Builder::native(&config(&graphite, "2s", "")).start();
+        let label = killed_in_mid_window(&mut daemon)?;
+        Some((graphite, daemon, label))
+    })
+    .find_map(|killed| killed)
+    .expect("some time the machine has time");
+    wait_for("the window to have ended", || (2 * slot() >= label).then_some(()));
+    daemon.start_again();
+    udp(daemon.at("app", "udp")).send(b"hits:7|c\nload:+1|g").expect("it is there");
+    daemon.wait_source("app", "aggregated", 2);
+    daemon.stop();
+    assert!(daemon.stderr().contains(&format!("is flushed now, labelled {label}")), "{}", daemon.stderr());
+    let points = |name: &str| -> Vec<(u64, f64)> {
+        graphite.of(name).iter().map(|point| (point.time_s, point.value)).collect()
+    };
+    let hits = points("stats_counts.hits");
+    assert!(hits.contains(&(label, 10.0)), "{label}: {hits:?}");
+    assert_eq!(hits.iter().map(|(_, value)| value).sum::<f64>(), 17.0, "{hits:?}");
+    assert!(points("stats.gauges.load").contains(&(label, 5.0)));
+    assert_eq!(points("stats.gauges.load").last().map(|(_, value)| *value), Some(6.0));
+}
+
+#[test]
+fn after_sigterm_gauges_and_idle_series_go_on() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite, "1h", "")).start();
+    udp(daemon.at("app", "udp")).send(TRAFFIC).expect("it is there");
+    daemon.wait_source("app", "aggregated", 7);
+    daemon.stop();
+    let files = daemon.state_files();
+    assert!(files.iter().all(|path| path.extension().is_some_and(|it| it == "checkpoint")), "{files:?}");
+    daemon.start_again();
+    udp(daemon.at("app", "udp")).send(b"load:+7|g").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.stop();
+    let values = |name: &str| graphite.of(name).iter().map(|point| point.value).collect::<Vec<_>>();
+    assert_eq!(values("stats_counts.hits"), [5.0, 0.0], "nothing twice");
+    assert_eq!(values("stats.gauges.load"), [70.0, 77.0]);
+    assert_eq!(values("stats.timers.time.count"), [3.0, 0.0]);
+}
+
+#[test]
+fn damaged_checkpoints_are_told_and_never_fatal() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite, "1h", "")).start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(TRAFFIC).expect("it is there");
+    daemon.wait_source("app", "aggregated", 7);
+    daemon.wait_checkpoint(&socket);
+    daemon.wait_checkpoint(&socket);
+    daemon.signal("KILL");
+    daemon.wait_exit();
+    let files = daemon.state_files();
+    let whole: Vec<_> =
+        files.iter().filter(|path| path.extension().is_some_and(|it| it == "checkpoint")).collect();
+    assert_eq!(whole.len(), 2, "two generations: {files:?}");
+    // A bit in a series of each; then one that is cut, and one that is none of ours.
+    for path in &whole {
+        let mut bytes = std::fs::read(path).expect("readable");
+        bytes[150] ^= 1;
+        std::fs::write(path, bytes).expect("writable");
+    }
+    daemon.start_again();
+    assert!(daemon.stderr().contains("are damaged and were left out"), "{}", daemon.stderr());
+    assert!(daemon.checkpoint()["restored_damaged"].as_u64().is_some_and(|damaged| damaged > 0));
+    daemon.signal("KILL");
+    daemon.wait_exit();
+    std::fs::write(whole[0], "hello").expect("writable");
+    std::fs::write(whole[1], b"STNAGG\r\n\x01\0\0\0").expect("writable");
+    daemon.start_again();
+    let told = daemon.stderr();
+    assert_eq!(told.matches("cannot use the checkpoint").count(), 2, "{told}");
+    assert_eq!(daemon.checkpoint()["unreadable"], 2);
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:4|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.wait_checkpoint(&socket);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 4.0);
+}
+
+#[test]
+fn checkpoints_that_cannot_be_written_change_nothing_else_and_off_leaves_nothing() {
+    let graphite = FakeGraphite::new();
+    let builder = Builder::native(&config(&graphite, "1h", ""));
+    std::fs::create_dir(builder.folder().join("staunch-data")).expect("a folder");
+    let state = builder.folder().join("staunch-data/state");
+    std::fs::write(&state, "no folder").expect("a file in its place");
+    let mut daemon = builder.start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:4|c").expect("it is there");
+    wait_for("three failures", || {
+        socket.send(b"tick:1|g").expect("it is there");
+        (daemon.checkpoint()["failed"].as_u64()? >= 3).then_some(())
+    });
+    assert_eq!(daemon.stderr().matches("cannot write a checkpoint").count(), 1, "{}", daemon.stderr());
+    std::fs::remove_file(&state).expect("it was there");
+    daemon.wait_checkpoint(&socket);
+    assert!(daemon.stderr().contains("can be written again"), "{}", daemon.stderr());
+    daemon.reload(&config(&graphite, "1h", "").replace("\"100ms\"", "\"off\""), "done");
+    wait_for("the files to go", || daemon.state_files().is_empty().then_some(()));
+    assert_eq!(daemon.json("/api/v1/accounts")["checkpoints"], serde_json::json!([]));
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 4.0);
+    assert!(daemon.state_files().is_empty());
+}
