@@ -50,6 +50,11 @@ pub fn ready(shared: &Shared, main: Option<u32>) {
     }
 }
 
+/// Process `pid` has taken over: it is the main one. Said before this one ends, so that its end is none of the service.
+pub fn succeeded_by(pid: u32) {
+    tell(&[Word::Main { pid }]);
+}
+
 /// Another process takes over. That it is ready, it says itself.
 pub fn handing_over() {
     tell(&[Word::Status("handing over to a new process")]);

@@ -191,6 +191,36 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
 }
 
 #[test]
+fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
+    let graphite = FakeGraphite::new();
+    let queue = "queue = { kind = \"disk\" }\n";
+    let daemon = Builder::native(&(config(&graphite.to(), "1h") + queue)).start();
+    let at = daemon.at("app", "udp");
+    let socket = udp(at);
+    socket.send(b"level:42|g").expect("it has the port");
+    daemon.wait_source("app", "aggregated", 1);
+    wait_for("a checkpoint", || {
+        let page = daemon.json("/api/v1/accounts");
+        (Daemon::number(&page["checkpoints"][0], "series") > 0).then_some(())
+    });
+    // A peer that does not end its connection makes the hand-over take a quarter of a second.
+    let _stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    daemon.wait_source("app", "connections_open", 1);
+    let mut new = daemon.successor();
+    wait_for("the hand-over to begin", || new.stderr().contains("go on here").then_some(()));
+    daemon.signal("KILL");
+    new.wait_ready();
+    assert!(new.stderr().contains("has died on the way"), "{}", new.stderr());
+    assert_eq!(new.at("app", "udp"), at);
+    socket.send(b"hits:1|c").expect("it has the port");
+    new.wait_source("app", "aggregated", 1);
+    new.assert_sums_hold();
+    new.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 1.0, "{}", new.stderr());
+    assert_eq!(graphite.total("stats.gauges.level"), 42.0, "{}", new.stderr());
+}
+
+#[test]
 fn what_waits_for_an_endpoint_that_is_away_goes_on_with_the_successor() {
     for kind in ["memory", "disk"] {
         let mut graphite = FakeGraphite::new();

@@ -198,7 +198,7 @@ impl Inheritance {
             Ok(handed) => Ok(handed),
             Err(LinkError::Closed) => {
                 tracing::warn!(
-                    "process {} has died on the way: going on with its sockets, without what it had counted",
+                    "process {} has died on the way: going on with its sockets, and with what it has left on disk",
                     self.pid
                 );
                 Ok(self.after_death())

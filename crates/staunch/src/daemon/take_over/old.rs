@@ -135,6 +135,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     let paused_ms = paused_ns.map_or(0, ms);
     match result {
         Ok(()) => {
+            supervisor::succeeded_by(peer.pid);
             let all_ms = ms(begun_ns);
             tracing::info!(
                 "process {} has taken over: nothing was read for {paused_ms} ms, {all_ms} ms in all",
