@@ -40,12 +40,14 @@ test:
 	@$(STEP) docs $(MAKE) --no-print-directory docs
 	@$(STEP) fuzz cargo xtask fuzz --seconds 10
 	@$(STEP) instructions cargo xtask instructions
+	@$(STEP) sim cargo xtask sim --seeds 120
+	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end
 
 bench:
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
-	failed=0; for kind in statsd fanout; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
+	failed=0; for kind in statsd fanout queue; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
 
 # The figures of docs/reliability.md; CASES=F5 for one of them.
 faults: tools

@@ -154,8 +154,8 @@ pub struct AggregateTransform {
 /// `checkpoint` of an aggregation that does not say: every five seconds, but never where the original that is stood in
 /// for begins each start with nothing.
 ///
-/// Saving costs the shard's thread about as much as taking in one sample per series. Every 5 s that is under 1 % of a
-/// core for 100,000 series, and what a crash takes from a window of 10 s is at most half of it.
+/// Saving costs the shard's thread about 20 ns a series (example `checkpoint_cost`): every 5 s that is 0.4 % of a core for
+/// a million series, and what a crash takes from a window of 10 s is at most half of it.
 pub fn default_checkpoint_ms(dialect: Dialect) -> u64 {
     match dialect {
         Dialect::Union | Dialect::Dogstatsd => 5_000,

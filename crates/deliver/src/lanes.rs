@@ -1,6 +1,6 @@
 //! One queue between several senders of one endpoint, without breaking the order of any series.
 //!
-//! Path of a packet: `OutputQueue` -> **[`Lanes::lane`]** `.pop()` -> the sender of that lane.
+//! Path of a packet: `OutputQueue` -> **[`Lanes::of`]** `.pop()` -> the sender of that lane.
 //!
 //! The pipeline puts each series into one of [`PARTITIONS`] and fills a block with series of one of them. A partition
 //! belongs to one lane, so blocks of a series pass through one sender, one behind the other. A block of no partition may
@@ -11,7 +11,7 @@
 //! sender that takes nothing makes the others wait once so much is in front of them.
 //!
 //! Not here: which blocks are divided (`pipeline`), senders.
-//! Invariant: [`Queue::copies`] and [`Queue::bytes`] of a lane are those of the whole queue, with what waits here.
+//! Invariant: the queue's copies, [`Lanes::copies`] and those that senders hold are all that wait.
 
 #[cfg(test)]
 mod tests;
@@ -35,18 +35,19 @@ pub fn partition(name: &[u8], tags: &[u8]) -> u8 {
     (XxHash3_64::oneshot_with_seed(seed, name) % u64::from(PARTITIONS)) as u8
 }
 
-/// See the module's header.
+/// See the module's header. It goes with one queue, which each call is given.
 #[derive(Debug)]
-pub struct Lanes<Q> {
-    queue: Q,
+pub struct Lanes {
     /// By lane: blocks that were in front of another lane's.
     ahead: Vec<VecDeque<Entry>>,
-    ahead_bytes: u64,
-    ahead_copies: u64,
+    bytes: u64,
+    copies: u64,
     /// A block of no partition that waits for its turn, in front of everything that is still in the queue.
     whole: Option<Entry>,
     /// Nothing is taken from the queue before everything before this has its outcome.
     after: Position,
+    /// Lanes that asked in vain although something waited: bit `n` for lane `n`.
+    in_vain: u16,
     /// Lanes whose senders have ended.
     left: usize,
 }
@@ -54,21 +55,22 @@ pub struct Lanes<Q> {
 /// The queue as the sender of one lane sees it.
 #[derive(Debug)]
 pub struct Lane<'a, Q> {
-    lanes: &'a mut Lanes<Q>,
+    lanes: &'a mut Lanes,
+    queue: &'a mut Q,
     number: usize,
 }
 
-impl<Q: Queue> Lanes<Q> {
-    /// The queue with so many lanes: at least 1, at most [`PARTITIONS`].
-    pub fn new(queue: Q, lanes: usize) -> Lanes<Q> {
+impl Lanes {
+    /// So many lanes: at least 1, at most [`PARTITIONS`].
+    pub fn new(lanes: usize) -> Lanes {
         let lanes = lanes.clamp(1, usize::from(PARTITIONS));
         Lanes {
-            queue,
             ahead: (0..lanes).map(|_| VecDeque::new()).collect(),
-            ahead_bytes: 0,
-            ahead_copies: 0,
+            bytes: 0,
+            copies: 0,
             whole: None,
             after: Position(0),
+            in_vain: 0,
             left: 0,
         }
     }
@@ -78,68 +80,110 @@ impl<Q: Queue> Lanes<Q> {
         self.ahead.len()
     }
 
-    /// The queue for the sender of lane `number`, which is below [`Lanes::count`].
-    pub fn lane(&mut self, number: usize) -> Lane<'_, Q> {
+    /// The lane that series of this partition take; of none: the first.
+    pub fn lane_of(&self, partition: Option<u8>) -> usize {
+        partition.map_or(0, |partition| usize::from(partition) % self.count())
+    }
+
+    /// `queue` for the sender of lane `number`, which is below [`Lanes::count`].
+    pub fn of<'a, Q: Queue>(&'a mut self, queue: &'a mut Q, number: usize) -> Lane<'a, Q> {
         debug_assert!(number < self.count(), "lane {number} of {}", self.count());
         let number = number.min(self.count() - 1);
-        Lane { lanes: self, number }
+        Lane { lanes: self, queue, number }
     }
 
-    /// The queue itself. What waits for a lane is not in it: see [`Lanes::recall`].
-    pub fn queue(&mut self) -> &mut Q {
-        &mut self.queue
+    /// Copies that wait here.
+    pub fn copies(&self) -> u64 {
+        self.copies
     }
 
-    /// Puts back what waits for lanes, so that the queue has all that no sender holds.
-    pub fn recall(&mut self) {
+    /// Bytes of the blocks that wait here.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Puts back what waits here, so that the queue has all that no sender holds.
+    pub fn recall(&mut self, queue: &mut impl Queue) {
         let waiting = self.ahead.iter_mut().flat_map(|ahead| ahead.drain(..)).chain(self.whole.take());
         for entry in waiting {
-            self.queue.put_back(entry);
+            queue.put_back(entry);
         }
-        (self.ahead_bytes, self.ahead_copies) = (0, 0);
+        (self.bytes, self.copies) = (0, 0);
     }
 
-    /// Which lanes could take something now: bit `n` for lane `n`. For the binary, which wakes their senders after one
-    /// of them has changed anything.
-    pub fn ready(&mut self) -> u16 {
+    /// Lanes that asked in vain and may find something now: bit `n` for lane `n`. For the binary, which wakes their
+    /// senders after another one has changed anything.
+    pub fn take_ready(&mut self, queue: &mut impl Queue) -> u16 {
+        if self.in_vain == 0 {
+            return 0;
+        }
+        let ready = self.in_vain & self.ready(queue);
+        self.in_vain &= !ready;
+        ready
+    }
+
+    fn ready(&mut self, queue: &mut impl Queue) -> u16 {
         let ahead = self.ahead.iter().enumerate().filter(|(_, ahead)| !ahead.is_empty());
         let ahead = ahead.fold(0, |lanes, (number, _)| lanes | 1 << number);
-        if !self.may_take() {
+        if !self.may_take(queue) {
             return ahead;
         }
         match &self.whole {
-            Some(whole) if self.queue.settled_up_to().0 >= whole.number() => ahead | 1,
+            Some(whole) if queue.settled_up_to().0 >= whole.number() => ahead | 1,
             Some(_) => ahead,
-            None if self.queue.is_empty() => ahead,
-            // Nobody knows whose the next one is.
+            None if self.bytes > ahead_bytes_max(queue) => ahead,
+            // Nobody knows whose the next one is; or nothing is left, which those that wait for the end are to see.
             None => ((1_u32 << self.count()) - 1) as u16,
         }
     }
 
-    fn ahead_bytes_max(&self) -> u64 {
-        AHEAD_BYTES_MAX.min(self.queue.limits().bytes_max / 4)
+    fn may_take(&self, queue: &mut impl Queue) -> bool {
+        self.after.0 == 0 || queue.settled_up_to() >= self.after
     }
 
-    fn may_take(&mut self) -> bool {
-        self.after.0 == 0 || self.queue.settled_up_to() >= self.after
+    fn pop(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
+        self.expire(queue, now);
+        let popped = self.next(lane, queue, now);
+        self.note_vain(lane, popped.is_none(), queue);
+        popped
     }
 
-    fn pop(&mut self, lane: usize, now: Now) -> Option<Entry> {
-        if self.count() == 1 {
-            return self.queue.pop(now);
+    /// Notes that a lane got nothing although something may wait for it.
+    fn note_vain(&mut self, lane: usize, nothing: bool, queue: &mut impl Queue) {
+        let in_vain = nothing && !self.is_empty(lane, queue);
+        self.in_vain = self.in_vain & !(1 << lane) | u16::from(in_vain) << lane;
+    }
+
+    /// False as well when nobody knows whose the next block is.
+    fn is_empty(&self, lane: usize, queue: &mut impl Queue) -> bool {
+        self.ahead[lane].is_empty() && (lane != 0 || self.whole.is_none()) && queue.is_empty()
+    }
+
+    fn front_bytes(&self, lane: usize, queue: &mut impl Queue) -> Option<u64> {
+        if let Some(entry) = self.ahead[lane].front() {
+            return Some(entry.memory_bytes());
         }
-        self.expire(now);
+        if !self.may_take(queue) {
+            return None;
+        }
+        match &self.whole {
+            Some(whole) => (lane == 0).then(|| whole.memory_bytes()),
+            None => queue.front_bytes(),
+        }
+    }
+
+    fn next(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
         if let Some(entry) = self.ahead[lane].pop_front() {
             self.count_ahead(&entry, false);
             return Some(entry);
         }
         loop {
-            if !self.may_take() {
+            if !self.may_take(queue) {
                 return None;
             }
             if let Some(whole) = &self.whole {
                 let number = whole.number();
-                if lane != 0 || self.queue.settled_up_to().0 < number {
+                if lane != 0 || queue.settled_up_to().0 < number {
                     return None;
                 }
                 self.after = Position(number + 1);
@@ -147,29 +191,24 @@ impl<Q: Queue> Lanes<Q> {
                 self.count_ahead(&whole, false);
                 return Some(whole);
             }
-            if self.ahead_bytes > self.ahead_bytes_max() {
+            if self.bytes > ahead_bytes_max(queue) {
                 return None;
             }
-            let entry = self.queue.pop(now)?;
-            match entry.block().partition {
-                Some(partition) if usize::from(partition) % self.count() == lane => return Some(entry),
-                Some(partition) => {
-                    self.count_ahead(&entry, true);
-                    let of = usize::from(partition) % self.count();
-                    self.ahead[of].push_back(entry);
-                }
-                None => {
-                    self.count_ahead(&entry, true);
-                    self.whole = Some(entry);
-                }
+            let entry = queue.pop(now)?;
+            let partition = entry.block().partition;
+            let of = self.lane_of(partition);
+            if partition.is_some() && of == lane {
+                return Some(entry);
+            }
+            self.count_ahead(&entry, true);
+            match partition {
+                Some(_) => self.ahead[of].push_back(entry),
+                None => self.whole = Some(entry),
             }
         }
     }
 
     fn put_back(&mut self, lane: usize, entry: Entry) {
-        if self.count() == 1 {
-            return self.queue.put_back(entry);
-        }
         self.count_ahead(&entry, true);
         if entry.block().partition.is_none() {
             self.after = Position(entry.number());
@@ -181,9 +220,9 @@ impl<Q: Queue> Lanes<Q> {
         ahead.insert(at, entry);
     }
 
-    fn expire(&mut self, now: Now) {
-        self.queue.expire(now);
-        let limits = self.queue.limits();
+    fn expire(&mut self, queue: &mut impl Queue, now: Now) {
+        queue.expire(now);
+        let limits = queue.limits();
         let expired =
             |entry: &Entry| limits.expires_ns(entry.block().at_ns).is_some_and(|at_ns| at_ns <= now.mono_ns);
         for lane in 0..self.count() {
@@ -205,37 +244,42 @@ impl<Q: Queue> Lanes<Q> {
     }
 
     /// A sender has ended. The last one leaves the queue.
-    fn leave(&mut self) {
+    fn leave(&mut self, queue: &mut impl Queue) {
         self.left += 1;
         if self.left == self.count() {
-            self.recall();
-            self.queue.leave();
+            self.left = 0;
+            self.recall(queue);
+            queue.leave();
         }
     }
 
     fn count_ahead(&mut self, entry: &Entry, came: bool) {
         let (bytes, copies) = (entry.memory_bytes(), entry.copies());
         if came {
-            self.ahead_bytes += bytes;
-            self.ahead_copies += copies;
+            self.bytes += bytes;
+            self.copies += copies;
         } else {
-            self.ahead_bytes -= bytes;
-            self.ahead_copies -= copies;
+            self.bytes -= bytes;
+            self.copies -= copies;
         }
     }
 }
 
+fn ahead_bytes_max(queue: &impl Queue) -> u64 {
+    AHEAD_BYTES_MAX.min(queue.limits().bytes_max / 4)
+}
+
 impl<Q: Queue> Queue for Lane<'_, Q> {
     fn append(&mut self, block: Block, now: Now) -> Appended {
-        self.lanes.queue.append(block, now)
+        self.queue.append(block, now)
     }
 
     fn shed(&self, block: Block, reason: Shed) {
-        self.lanes.queue.shed(block, reason);
+        self.queue.shed(block, reason);
     }
 
     fn pop(&mut self, now: Now) -> Option<Entry> {
-        self.lanes.pop(self.number, now)
+        self.lanes.pop(self.number, self.queue, now)
     }
 
     fn put_back(&mut self, entry: Entry) {
@@ -243,85 +287,79 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
     }
 
     fn expire(&mut self, now: Now) {
-        self.lanes.expire(now);
+        self.lanes.expire(self.queue, now);
     }
 
     /// Of the whole queue, what waits for other lanes included.
     fn shed_front(&mut self, reason: Shed) -> bool {
-        self.lanes.recall();
-        self.lanes.queue.shed_front(reason)
+        self.lanes.recall(self.queue);
+        self.queue.shed_front(reason)
     }
 
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
         let ahead_ns = self.lanes.oldest_ahead_ns().map(|at_ns| now.mono_ns.saturating_sub(at_ns));
-        self.lanes.queue.oldest_age_ns(now).into_iter().chain(ahead_ns).max()
+        self.queue.oldest_age_ns(now).into_iter().chain(ahead_ns).max()
     }
 
     fn expires_ns(&mut self) -> Option<u64> {
-        let limits = self.lanes.queue.limits();
+        let limits = self.queue.limits();
         let ahead_ns = self.lanes.oldest_ahead_ns().and_then(|at_ns| limits.expires_ns(at_ns));
-        self.lanes.queue.expires_ns().into_iter().chain(ahead_ns).min()
+        self.queue.expires_ns().into_iter().chain(ahead_ns).min()
     }
 
     fn oldest_ns(&mut self) -> Option<u64> {
         let ahead_ns = self.lanes.oldest_ahead_ns();
-        self.lanes.queue.oldest_ns().into_iter().chain(ahead_ns).min()
+        self.queue.oldest_ns().into_iter().chain(ahead_ns).min()
     }
 
     fn front_bytes(&mut self) -> Option<u64> {
-        let lanes = &mut *self.lanes;
-        if let Some(entry) = lanes.ahead[self.number].front() {
-            return Some(entry.memory_bytes());
+        let front = self.lanes.front_bytes(self.number, self.queue);
+        if front.is_none() {
+            self.lanes.note_vain(self.number, true, self.queue);
         }
-        if !lanes.may_take() {
-            return None;
-        }
-        match &lanes.whole {
-            Some(whole) => (self.number == 0).then(|| whole.memory_bytes()),
-            None => lanes.queue.front_bytes(),
-        }
+        front
     }
 
-    /// Also false when what waits belongs to other lanes.
+    /// Of this lane; false as well when nobody knows whose the next block is.
     fn is_empty(&mut self) -> bool {
-        self.lanes.ahead_copies == 0 && self.lanes.whole.is_none() && self.lanes.queue.is_empty()
+        self.lanes.is_empty(self.number, self.queue)
     }
 
     fn copies(&self) -> u64 {
-        self.lanes.queue.copies() + self.lanes.ahead_copies
+        self.queue.copies() + self.lanes.copies
     }
 
     fn bytes(&mut self) -> u64 {
-        self.lanes.queue.bytes() + self.lanes.ahead_bytes
+        self.queue.bytes() + self.lanes.bytes
     }
 
     fn has_room(&self, bytes: u64, copies: u64) -> bool {
-        self.lanes.queue.has_room(bytes, copies)
+        self.queue.has_room(bytes, copies)
     }
 
     /// Each sender may hold its share.
     fn limits(&self) -> QueueLimits {
-        let limits = self.lanes.queue.limits();
+        let limits = self.queue.limits();
         QueueLimits { bytes_max: limits.bytes_max / self.lanes.count() as u64, ..limits }
     }
 
     fn set_limits(&mut self, limits: QueueLimits) {
-        self.lanes.queue.set_limits(limits);
+        self.queue.set_limits(limits);
     }
 
     fn leave(&mut self) {
-        self.lanes.leave();
+        self.lanes.leave(self.queue);
     }
 
     fn accepted_up_to(&self) -> Position {
-        self.lanes.queue.accepted_up_to()
+        self.queue.accepted_up_to()
     }
 
     fn settled_up_to(&mut self) -> Position {
-        self.lanes.queue.settled_up_to()
+        self.queue.settled_up_to()
     }
 
     fn promise(&mut self, of: Position) -> Promise {
-        self.lanes.queue.promise(of)
+        self.queue.promise(of)
     }
 }

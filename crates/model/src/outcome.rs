@@ -111,11 +111,10 @@ reasons! {
         Shed "shed" "A record or a copy of it was shed at a limit; the accounts of the source and of its outputs say at which.",
         Refused "refused" "An endpoint refused a copy.",
         InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
-        IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`; everything before it was acknowledged.",
+        IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
         Unread "unread" "The client did not read its acknowledgements for as long as `idle_timeout`.",
         BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",
         Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
-        Internal "internal" "A bug of ours.",
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use config::plan::Plan;
 use model::{OutputAccount, OutputId, SourceAccount, SourceId};
 
+use crate::reload::earlier_self;
+
 /// The accounts of a plan's sources and outputs, in the plan's order.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
@@ -14,18 +16,21 @@ pub struct Accounts {
 
 impl Accounts {
     /// Accounts for `plan`, whose ids mean what they meant (see [`crate::laid_over`]): those of `self` go on, the
-    /// others start at 0. An output that has become another one has a new id and so an account of its own.
+    /// others start at 0. An output that has become another one has a new id and so an account of its own, unless its
+    /// queue is on disk: then both have one (see [`earlier_self`]).
     #[must_use]
     pub fn carried_to(&self, plan: &Plan) -> Accounts {
         let sources = plan.sources.iter().enumerate().map(|(at, source)| {
             let known = self.sources.get(at).map(|(_, account)| Arc::clone(account));
             (source.name.clone(), known.unwrap_or_default())
         });
-        let outputs = plan.outputs.iter().enumerate().map(|(at, output)| {
-            let known = self.outputs.get(at).map(|(_, account)| Arc::clone(account));
-            (output.name.clone(), known.unwrap_or_default())
-        });
-        Accounts { sources: sources.collect(), outputs: outputs.collect() }
+        let mut outputs: Vec<(String, Arc<OutputAccount>)> = Vec::with_capacity(plan.outputs.len());
+        for (at, output) in plan.outputs.iter().enumerate() {
+            let earlier = || earlier_self(plan, at).and_then(|earlier| outputs.get(earlier.index()));
+            let known = self.outputs.get(at).or_else(earlier).map(|(_, account)| Arc::clone(account));
+            outputs.push((output.name.clone(), known.unwrap_or_default()));
+        }
+        Accounts { sources: sources.collect(), outputs }
     }
 
     /// The account of a source.

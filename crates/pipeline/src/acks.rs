@@ -14,7 +14,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use deliver::disk_queue::{Position, Promise};
-use model::{AckMark, AckWhen, ConnectionId, OutputAccount, OutputId, SampleBatch, SourceAccount, Unacked};
+use model::{
+    AckMark, AckWhen, ConnectionId, OutputAccount, OutputId, SampleBatch, Shed, SourceAccount, Unacked,
+};
 
 use crate::Shard;
 
@@ -150,7 +152,8 @@ impl Wait {
         };
         let account = queues.account(output);
         if account.lost_here() != self.lost_here {
-            return Some(Err(Unacked::Shed));
+            let stopped = account.shed(Shed::Stopped) > 0;
+            return Some(Err(if stopped { Unacked::Stopped } else { Unacked::Shed }));
         }
         // What an endpoint refused was in its queue until then: safe, and not delivered.
         if when == AckWhen::Delivered && account.refused() != self.refused {
@@ -232,15 +235,6 @@ impl Acks {
             waiting.pending.clear();
             waiting.note_change(id, &mut self.changed);
         }
-    }
-
-    /// The daemon ends: [`Self::fail`] for every connection with something to wait for, after a last
-    /// [`Self::resolve`].
-    pub fn fail_all(&mut self, why: Unacked) {
-        let waits = |(id, waiting): (&ConnectionId, &Waiting)| (!waiting.pending.is_empty()).then_some(*id);
-        let mut ids: Vec<ConnectionId> = self.connections.iter().filter_map(waits).collect();
-        ids.sort_unstable();
-        ids.into_iter().for_each(|id| self.fail(id, why));
     }
 
     /// What the connection may be told now.

@@ -29,6 +29,6 @@ pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::{Exchange, Outside};
 pub use inspect::{SeriesPage, SeriesRow};
 pub use intake::{Complaint, Intake, IntakeMaker};
-pub use reload::laid_over;
+pub use reload::{earlier_self, laid_over};
 pub use shard::{BusyNames, Shard, ShardFigures};
 pub use state::SavedState;

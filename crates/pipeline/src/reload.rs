@@ -56,6 +56,15 @@ pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
     plan
 }
 
+/// The output, retired by now, whose queue on disk and account the one at `at` goes on with: a name has one queue on
+/// disk, whatever endpoint it leads to.
+pub fn earlier_self(plan: &Plan, at: usize) -> Option<OutputId> {
+    let output = &plan.outputs[at];
+    let is_same = |known: &OutputPlan| known.name == output.name && known.queue_kind.is_disk();
+    let at = plan.outputs[..at].iter().rposition(is_same).filter(|_| output.queue_kind.is_disk())?;
+    Some(OutputId(at as u16))
+}
+
 fn laid<T: Clone>(old: &[T], new: &[T], same: impl Fn(&T, &T) -> bool, gone: impl Fn(&T) -> T) -> Vec<T> {
     let kept = |known: &T| new.iter().find(|new| same(known, new)).cloned().unwrap_or_else(|| gone(known));
     let mut rows: Vec<T> = old.iter().map(kept).collect();

@@ -2,8 +2,8 @@
 
 use config::diagnostic::Source;
 use config::plan::Plan;
-use model::{Now, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, Routed, Shard};
+use model::{Now, OutputId, SECOND_NS, SourceId, Span};
+use pipeline::{Accounts, Routed, Shard, earlier_self, laid_over};
 
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
@@ -115,4 +115,40 @@ fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
         let fed = laid.clusters[0].members.iter().all(|id| !laid.outputs[id.index()].from.is_empty());
         assert!(fed, "{ports:?}");
     }
+}
+
+#[test]
+fn a_queue_on_disk_and_its_account_go_with_the_name() {
+    let with = |outputs: &[(&str, u16, &str)]| -> Plan {
+        let mut text = "[sources.s]\ntype = \"statsd\"\n".to_owned();
+        for (name, port, kind) in outputs {
+            text += &format!(
+                "[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:{port}\"]\n\
+                 queue = {{ kind = \"{kind}\" }}\n"
+            );
+        }
+        let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
+        plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
+    };
+    let mut plan = with(&[("a", 1, "disk"), ("b", 1, "memory")]);
+    let mut accounts = Accounts::default().carried_to(&plan);
+    // (the new file, the earlier self of the last output, its place)
+    for (next, earlier, last) in [
+        (with(&[("a", 2, "disk"), ("b", 1, "memory")]), Some(0), 2),
+        (with(&[("b", 1, "disk")]), Some(0), 2),
+        (with(&[("a", 3, "disk")]), Some(2), 3),
+        (with(&[("b", 4, "disk")]), None, 4),
+        (with(&[("a", 5, "memory")]), None, 5),
+    ] {
+        plan = laid_over(&plan, &next);
+        accounts = accounts.carried_to(&plan);
+        assert_eq!(plan.outputs.len(), last + 1);
+        assert_eq!(earlier_self(&plan, last), earlier.map(OutputId));
+        if let Some(earlier) = earlier {
+            let (one, other) = (accounts.output(OutputId(earlier)), accounts.output(OutputId(last as u16)));
+            assert!(std::sync::Arc::ptr_eq(one, other));
+        }
+    }
+    assert!(!plan.outputs[1].queue_kind.is_disk(), "a queue that is open stays where it is");
+    assert!(plan.outputs[4].queue_kind.is_disk());
 }

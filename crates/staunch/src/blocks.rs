@@ -15,15 +15,15 @@ use serde::{Deserialize, Serialize};
 /// Longest line that is put back, in bytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// What is known of a block's record, beside what is in it.
+/// What is known of a block, beside what is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The queue that it is from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Counts all that the queue ever took.
+    /// Its number: counts all blocks that the queue ever took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub record: Option<u64>,
+    pub block: Option<u64>,
     /// Unix milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_ms: Option<u64>,
@@ -268,11 +268,10 @@ mod tests {
                 r#""form":"packets","copies":3,"packets":[[0,1],[2,2],[5,0]],"bytes":"a\nbb\n"}"#,
             ),
         ];
-        let about =
-            About { queue: Some("web".into()), record: Some(7), made_ms: Some(9), ..About::default() };
+        let about = About { queue: Some("web".into()), block: Some(7), made_ms: Some(9), ..About::default() };
         for (block, want) in blocks {
             let line = to_json(&about, &block);
-            let head = r#"{"queue":"web","record":7,"made_ms":9,"#;
+            let head = r#"{"queue":"web","block":7,"made_ms":9,"#;
             assert_eq!(String::from_utf8_lossy(&line), format!("{head}{want}\n"));
             assert_eq!(from_json(&line, 5), Ok(block));
         }

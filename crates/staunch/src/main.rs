@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+const _: () = assert!(!deliver::HAS_CANARIES, "known bugs are for the simulator, never for what is shipped");
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -19,6 +19,10 @@ usage: cargo xtask COMMAND
   fuzz [--seconds N]   each fuzz target under fuzz/ for N seconds (default 10), when nightly and cargo-fuzz are there
   instructions         instructions per sample under callgrind, held to bench/instructions.toml at +3 %
                [--update]  keeps the counts of now
+  sim --seed N         one storm of the simulator; tells what happened when it finds something
+  sim --seeds K [--first N]
+                       K storms from fresh seeds, or from N on; the failing seed, and how to see it again
+  sim --canary         lets known bugs into storms, each of which has to be found; a minute for all of them
   readme [FILE]        runs the blocks of README.md that are marked for it, as written
 ";
 

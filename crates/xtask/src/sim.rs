@@ -1,26 +1,37 @@
-//! Storms from seeds: whole pipelines in bad weather, on one thread, until one of them finds something.
+//! Storms from seeds: whole pipelines in bad weather, until one of them finds something.
 //!
-//! Not here: what a storm does and checks (`sim::storm`), the bugs that prove that it finds bugs (`sim::Canary`).
+//! A storm is one thread and one seed; many seeds run on all processors. Not here: what a storm does and checks
+//! (`sim::storm`), the bugs that prove that it finds bugs (`sim::Canary`, `crates/sim/examples/canary.rs`).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
-use sim::{Calm, Found, Story, storm_told};
+use sim::{Calm, Found, Story, storm, storm_told};
+
+/// Time between two lines about how far it is.
+const PROGRESS: Duration = Duration::from_secs(2);
 
 /// What to run.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     One(u64),
     Many { seeds: u64, first: Option<u64> },
+    Canary,
 }
 
-/// `cargo xtask sim …`. True when no storm found anything.
-pub(crate) fn run(_root: &Path, words: &[&str]) -> anyhow::Result<bool> {
+/// `cargo xtask sim …`. True when no storm found anything, or when the known bugs were found.
+pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<bool> {
     match parse(words)? {
         Task::One(seed) => Ok(one(seed)),
-        Task::Many { seeds, first } => Ok(many(first.unwrap_or_else(fresh_seed), seeds)),
+        Task::Many { seeds, first } => many(first.unwrap_or_else(fresh_seed), seeds),
+        Task::Canary => canary(root),
     }
 }
 
@@ -34,56 +45,120 @@ fn parse(words: &[&str]) -> anyhow::Result<Task> {
         ["--seeds", seeds, "--first", first] | ["--first", first, "--seeds", seeds] => {
             Task::Many { seeds: number(seeds)?, first: Some(number(first)?) }
         }
-        _ => bail!("sim needs --seed N, --seeds K [--first N], or --canary"),
+        ["--canary"] => Task::Canary,
+        _ => bail!("sim needs --seed N, or --seeds K with or without --first N, or --canary"),
     })
 }
 
-/// From the system's randomness, which keys the hash of every map.
+/// From the system's randomness, which keys the hash of every map. Short enough to be read aloud.
 fn fresh_seed() -> u64 {
-    RandomState::new().build_hasher().finish() >> 16
+    RandomState::new().build_hasher().finish() >> 32
 }
 
 /// One storm. What happened is told when it went wrong.
 fn one(seed: u64) -> bool {
     let mut story = Story::default();
-    let found = storm_told(seed, None, &mut story);
-    match found {
+    match storm_told(seed, None, &mut story) {
         Ok(calm) => {
-            println!("seed {seed}: {}", summary(&calm));
+            println!("seed {seed}: {calm}");
+            println!("digest {:016x}", calm.digest);
             true
         }
         Err(found) => {
             for line in story.lines() {
                 println!("{line}");
             }
-            tell(&found);
+            println!("\n{found}");
             false
         }
     }
 }
 
-fn many(first: u64, seeds: u64) -> bool {
-    let mut all = Calm::default();
-    for (done, seed) in (first..first.saturating_add(seeds)).enumerate() {
-        match sim::storm(seed) {
-            Ok(calm) => all.add(&calm),
-            Err(found) => {
-                tell(&found);
-                return false;
+/// Storms from `first` on. The first seed in order that went wrong is told, so that the answer is always the same.
+fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
+    let Some(end) = first.checked_add(seeds) else { bail!("there are no {seeds} seeds from {first} on") };
+    let (next, wrong) = (AtomicU64::new(first), AtomicBool::new(false));
+    let outcome: Mutex<(Calm, Vec<Found>)> = Mutex::default();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (ended, all_ended) = mpsc::sync_channel::<()>(0);
+    thread::scope(|scope| {
+        let work = || {
+            while !wrong.load(Relaxed) {
+                let seed = next.fetch_add(1, Relaxed);
+                if seed >= end {
+                    return;
+                }
+                let told = guarded(seed);
+                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                match told {
+                    Ok(calm) => outcome.0.add(&calm),
+                    Err(found) => {
+                        wrong.store(true, Relaxed);
+                        outcome.1.push(found);
+                    }
+                }
             }
-        }
-        if done > 0 && done % 50 == 0 {
-            eprintln!("{done} of {seeds} seeds");
-        }
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let next = &next;
+        scope.spawn(move || {
+            while let Err(mpsc::RecvTimeoutError::Timeout) = all_ended.recv_timeout(PROGRESS) {
+                eprintln!("{} of {seeds} seeds", next.load(Relaxed).min(end) - first);
+            }
+        });
+        workers.into_iter().for_each(|worker| drop(worker.join()));
+        drop(ended);
+    });
+    let (calm, mut found) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|found| found.seed);
+    match found.first() {
+        None => println!("seeds {first} to {}: {calm}", end.saturating_sub(1)),
+        Some(found) => println!("{found}\nto see what happened: cargo xtask sim --seed {}", found.seed),
     }
-    println!("seeds {first} to {}: {}", first.saturating_add(seeds.saturating_sub(1)), summary(&all));
-    true
+    Ok(found.is_empty())
 }
 
-fn tell(found: &Found) {
-    println!("{found}\nto see it again: cargo xtask sim --seed {}", found.seed);
+/// One storm; a panic is a finding as well.
+fn guarded(seed: u64) -> Result<Calm, Found> {
+    std::panic::catch_unwind(|| storm(seed))
+        .unwrap_or_else(|_told| Err(Found { seed, step: 0, message: "panicked, see above".to_owned() }))
 }
 
-fn summary(calm: &Calm) -> String {
-    format!("{calm:?}")
+/// Builds the storms with the known bugs of the queue on disk, and has each bug found.
+fn canary(root: &Path) -> anyhow::Result<bool> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args([
+            "run",
+            "--quiet",
+            "--locked",
+            "--package",
+            "sim",
+            "--features",
+            "canary",
+            "--example",
+            "canary",
+        ])
+        .current_dir(root)
+        .status()
+        .context("cannot start cargo")?;
+    Ok(status.success())
+}
+
+#[test]
+fn seeds_are_read_from_the_command_line() {
+    let table: &[(&[&str], Option<Task>)] = &[
+        (&["--seed", "7"], Some(Task::One(7))),
+        (&["--seeds", "7"], Some(Task::Many { seeds: 7, first: None })),
+        (&["--seeds", "7", "--first", "3"], Some(Task::Many { seeds: 7, first: Some(3) })),
+        (&["--first", "3", "--seeds", "7"], Some(Task::Many { seeds: 7, first: Some(3) })),
+        (&["--canary"], Some(Task::Canary)),
+        (&["--seed", "x"], None),
+        (&["--seed", "-1"], None),
+        (&["--first", "3"], None),
+        (&[], None),
+    ];
+    for (words, want) in table {
+        assert_eq!(parse(words).ok(), *want, "{words:?}");
+    }
 }

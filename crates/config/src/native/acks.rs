@@ -7,7 +7,7 @@ use model::{AckWhen, SourceId};
 use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Family;
-use crate::plan::{Feed, Listen, OutputKind, OutputPlan, PacketsPlan, Plan, SourcePlan};
+use crate::plan::{Feed, Listen, OutputKind, PacketsPlan, Plan, SourcePlan};
 
 /// Finds promises that cannot be kept. Sections and plans are in the same order.
 pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
@@ -57,7 +57,7 @@ fn mistake(
     }
     let mut outputs = plan.outputs.iter().filter(|output| output.from.contains(&Feed::Source(id)));
     if when == AckWhen::Safe {
-        let output = outputs.find(|output| !is_on_disk(output))?;
+        let output = outputs.find(|output| !output.queue_kind.is_disk())?;
         return cannot(
             format!("the queue of `{}` is in memory", output.name),
             format!("give output `{}` queue = {{ kind = \"disk\" }}, or write \"accepted\"", output.name),
@@ -75,11 +75,6 @@ fn mistake(
 
 fn is_datagram(listen: &Listen) -> bool {
     matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. })
-}
-
-/// No queue of this version is.
-fn is_on_disk(_output: &OutputPlan) -> bool {
-    false
 }
 
 fn sends_datagrams(kind: &OutputKind) -> bool {

@@ -30,9 +30,17 @@ pub(super) struct Cursor<F> {
     name_is_new: bool,
 }
 
-/// True for the name of a cursor file.
-pub(super) fn is_cursor(name: &str) -> bool {
-    NAMES.contains(&name)
+/// True when a cursor was written once, readable or not. A file that was only prepared is all zeros.
+pub(super) fn was_written<D: Disk>(disk: &D) -> bool {
+    NAMES.iter().filter_map(|name| disk.open(name).ok()).any(|file| {
+        SLOT_OFFSETS.into_iter().any(|offset| {
+            let mut bytes = [0; SLOT_BYTES];
+            match disk.read_at(&file, offset, &mut bytes) {
+                Ok(()) => bytes != [0; SLOT_BYTES],
+                Err(error) => error != DiskError::Short,
+            }
+        })
+    })
 }
 
 /// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot).

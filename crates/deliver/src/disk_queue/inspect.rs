@@ -99,7 +99,12 @@ impl Inspection {
     /// Looks at the directory: headers of all segments, and those of the records in the last one. With `live` a process
     /// may be writing there. Fails only when the directory cannot be listed.
     pub fn of<D: Disk>(disk: &D, live: bool) -> Result<Inspection, DiskError> {
-        Ok(Inspection { survey: survey(disk)?, live })
+        let mut found = survey(disk)?;
+        if live && found.report.cursor_lost {
+            // Its first write may have come between two looks.
+            found = survey(disk)?;
+        }
+        Ok(Inspection { survey: found, live })
     }
 
     /// Id of the queue; none when there is nothing of any.

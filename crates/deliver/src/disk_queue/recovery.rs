@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use model::{Disk, DiskError};
 
-use super::cursor::{Cursor, is_cursor, read_slots};
+use super::cursor::{Cursor, read_slots, was_written};
 use super::format::{
     Place, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name, segment_sequence,
 };
@@ -138,7 +138,7 @@ pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
     let cursor = cursor.max_by_key(|(slot, ..)| slot.write).copied();
     let first = segments.front().map_or(end, |segment| segment.before);
     // Where nothing was settled yet there never was one.
-    let was_there = first.records > 0 || names.iter().any(|name| is_cursor(name));
+    let was_there = first.records > 0 || was_written(disk);
     report.cursor_lost = cursor.is_none() && !segments.is_empty() && was_there;
     let settled = cursor.map_or(first, |(slot, ..)| slot.settled);
     // After a loss of power the cursor may be ahead of the segments, and one that was removed may be back with records

@@ -79,7 +79,6 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
     let (mut queue, report) = open(&disk, plan(300));
     let want = Recovery {
         segments: 3,
-        cursor_lost: true,
         copies_waiting: 6,
         bytes_waiting: 6 * disk_bytes("0\n"),
         ..Recovery::default()
@@ -236,6 +235,26 @@ fn any_slot_of_the_cursor_may_be_torn() {
         assert_eq!(drain(&mut queue), want);
         assert_eq!(queue.account().shed(Shed::Damaged), 0);
     }
+}
+
+#[test]
+fn a_cursor_is_lost_only_where_one_was_written() {
+    let lost = |disk: &FaultyDisk| open(&disk.copy(), plan(300)).1.cursor_lost;
+    let disk = six();
+    assert!(!lost(&disk), "nothing was settled: the file is only prepared");
+    disk.store("cursor-1", b"");
+    assert!(!lost(&disk), "a crash before it was prepared");
+    let (mut queue, _) = open(&disk, plan(300));
+    queue.pop(at_ms(0)).expect("it waits").settle(CopyOutcome::Delivered);
+    assert!(sync(&mut queue, &disk).is_some());
+    assert!(!lost(&disk));
+    disk.damage("cursor-0", |bytes| bytes.iter_mut().for_each(|byte| *byte ^= 1));
+    assert!(lost(&disk));
+    // Without any file the first segment says it: something was settled and removed before it.
+    disk.remove("cursor-0").expect("it is there");
+    assert!(!lost(&disk), "the first segment is there");
+    disk.remove("0000000000000001.segment").expect("it is there");
+    assert!(lost(&disk));
 }
 
 #[test]
@@ -463,6 +482,30 @@ fn a_failed_write_closes_the_segment_and_the_record_goes_to_the_next() {
     let (mut queue, _) = open(&disk, plan(1000));
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), "01234567");
     assert_eq!(queue.account().shed(Shed::Damaged), 0, "what was torn is there whole");
+}
+
+/// A block that was shed because the disk failed in its middle is neither delivered nor called damaged by the next run,
+/// however much of it was written.
+#[test]
+fn what_a_failed_write_left_is_no_record() {
+    let text = format!("{:x<700}\n", "long");
+    for room in [50, 200, 600, 790] {
+        let disk = FaultyDisk::new(1);
+        let limits = QueueLimits { when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(10_000) });
+        append(&mut queue, "0\n");
+        let used = (format::CURSOR_BYTES + HEADER + RECORD) as u64;
+        disk.set_faults(Faults { bytes_max: Some(used + room), ..Faults::default() });
+        assert_eq!(queue.append(block(&text), at_ms(0)), Appended::Shed);
+        drop(queue);
+        let (mut queue, report) = open(&disk, plan(10_000));
+        assert_eq!(
+            (report.copies_waiting, drain(&mut queue)),
+            (1, vec!["0\n".to_owned()]),
+            "room for {room}"
+        );
+        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+    }
 }
 
 #[test]

@@ -18,6 +18,14 @@ use crate::queue::{Appended, Queue};
 /// Names that are tried for a new segment: others may have put files there.
 const NAMES_MAX: usize = 1000;
 
+/// Makes what a failed write left at `offset` no record, so that the next run neither delivers nor misses what this one
+/// counts as shed. If that fails as well, it will.
+fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64) {
+    if disk.size(file).is_ok_and(|size| size > offset) {
+        let _left = disk.write_at(file, offset, &[&[0; 4]]);
+    }
+}
+
 impl<D: Disk> DiskQueue<D> {
     /// None when no record can hold the block.
     pub(super) fn header_of(&mut self, block: &Block) -> Option<RecordHeader> {
@@ -59,7 +67,10 @@ impl<D: Disk> DiskQueue<D> {
         };
         let last = self.segments.back_mut().expect("the segment that is written is the last one");
         let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes];
-        self.disk.write_at(&file, last.size, &parts)?;
+        if let Err(error) = self.disk.write_at(&file, last.size, &parts) {
+            wipe(&self.disk, &file, last.size);
+            return Err(error);
+        }
         last.size += header.disk_bytes();
         self.end = header.after();
         self.commit.appended(last.sequence, &file, now.mono_ns);

@@ -103,6 +103,21 @@ struct Held {
     written: usize,
 }
 
+impl Held {
+    /// Copies of which something was written and not all is known to have arrived.
+    fn in_doubt(&self) -> u64 {
+        let block = self.entry.block();
+        let border = block.border_before(self.entry.settled, self.written);
+        let whole = block.copies_between(self.entry.settled, border).0;
+        let begun = if border < self.written {
+            block.copies_between(border, block.border_after(border)).0
+        } else {
+            0
+        };
+        u64::from(whole + begun)
+    }
+}
+
 /// See the module's header.
 #[derive(Debug)]
 pub struct StreamSender {
@@ -450,6 +465,9 @@ impl StreamSender {
         if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && failure != Failure::WriteTimeout {
             self.backoff.reset();
         }
+        let doubt = self.held.iter().map(Held::in_doubt).sum();
+        self.account.in_doubt.fetch_add(doubt, Relaxed);
+        self.account.in_doubt_bytes.fetch_add(self.written - self.acked, Relaxed);
         for held in &mut self.held {
             held.entry.written_before = held.entry.written_before.max(held.written);
         }

@@ -260,6 +260,8 @@ impl Sim {
         let again = self.taken.iter().map(|(number, count)| (count - 1) * self.routed[number]).sum::<u64>();
         let resent = self.account.resent.load(Relaxed);
         assert_eq!(resent, again, "whole records written a second time");
+        let in_doubt = self.account.in_doubt.load(Relaxed);
+        assert!(resent <= in_doubt, "{resent} resent, but only {in_doubt} were in doubt");
         assert_eq!(self.account.bytes_waiting.load(Relaxed), 0);
     }
 }

@@ -104,19 +104,20 @@ fn a_frame_is_settled_as_a_whole() {
 
 #[test]
 fn a_close_rewinds_to_the_first_line_not_known_to_have_arrived() {
-    // (bytes written, of which not acknowledged, delivered before, sent again, resent)
-    let whole: &[u8] = b"aa\nbb\ncc\n";
-    let table: [(usize, u64, u64, &[u8], u64); 8] = [
-        (0, 0, 0, whole, 0),
-        (1, 0, 0, whole, 0),
-        (3, 3, 0, whole, 1),
-        (3, 0, 1, b"bb\ncc\n", 0),
-        (5, 1, 1, b"bb\ncc\n", 0),
-        (8, 3, 1, b"bb\ncc\n", 1),
-        (9, 3, 2, b"cc\n", 1),
-        (9, 1, 2, b"cc\n", 1),
+    // (bytes written, of which not acknowledged, delivered before, sent again, (in doubt, resent))
+    let whole: &'static [u8] = b"aa\nbb\ncc\n";
+    type Row = (usize, u64, u64, &'static [u8], (u64, u64));
+    let table: [Row; 8] = [
+        (0, 0, 0, whole, (0, 0)),
+        (1, 0, 0, whole, (1, 0)),
+        (3, 3, 0, whole, (1, 1)),
+        (3, 0, 1, b"bb\ncc\n", (0, 0)),
+        (5, 1, 1, b"bb\ncc\n", (1, 0)),
+        (8, 3, 1, b"bb\ncc\n", (2, 1)),
+        (9, 3, 2, b"cc\n", (1, 1)),
+        (9, 1, 2, b"cc\n", (1, 1)),
     ];
-    for (written, unacked, delivered, again, resent) in table {
+    for (written, unacked, delivered, again, (in_doubt, resent)) in table {
         let mut world = World::connected();
         world.append("aa\nbb\ncc\n");
         assert_eq!(world.poll(), Action::Write(whole));
@@ -125,6 +126,8 @@ fn a_close_rewinds_to_the_first_line_not_known_to_have_arrived() {
         assert_eq!(world.delivered(), delivered, "{written} written, {unacked} not acknowledged");
         world.sender.on_closed(CloseReason::Broken, world.now);
         assert_eq!(world.sender.in_flight_bytes(), 0);
+        let doubt = [&world.account.in_doubt, &world.account.in_doubt_bytes].map(|count| count.load(Relaxed));
+        assert_eq!(doubt, [in_doubt, unacked], "{written} written, {unacked} not acknowledged");
         assert!(matches!(world.poll(), Action::WaitUntil(_)));
         assert_eq!(world.sender.waiting_copies(), 0, "what was on the way is in the queue again");
         world.pass(250);

@@ -1,1 +1,400 @@
+//! A table of how marks end, and a model that knows of every copy whether its condition holds.
 
+use deliver::plan::QueueLimits;
+use deliver::queue::{Block, Entry, MemoryQueue, Queue};
+use model::{CopyOutcome, Now, Refused};
+use proptest::prelude::*;
+
+use super::*;
+
+/// One output: a queue in memory, and what a disk would say of its blocks.
+struct Output {
+    queue: MemoryQueue,
+    account: Arc<OutputAccount>,
+    /// Taken out and not settled: (place, entry).
+    held: Vec<(u64, Entry)>,
+    popped: u64,
+    synced: u64,
+    /// Places whose sync failed.
+    doubtful: Vec<u64>,
+    /// Places that a good sync found there.
+    safe: Vec<u64>,
+    /// By place: how the block ended.
+    ends: Vec<Option<CopyOutcome>>,
+}
+
+impl Output {
+    fn new() -> Output {
+        let account = Arc::new(OutputAccount::default());
+        Output {
+            queue: MemoryQueue::new(QueueLimits::default(), Arc::clone(&account)),
+            account,
+            held: Vec::new(),
+            popped: 0,
+            synced: 0,
+            doubtful: Vec::new(),
+            safe: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    fn append(&mut self) {
+        let appended = self.queue.append(Block::lines(b"a\n".to_vec(), 1, 0), Now::default());
+        assert_eq!(appended, deliver::queue::Appended::Kept);
+        self.ends.push(None);
+    }
+
+    fn turn_away(&mut self) {
+        self.queue.shed(Block::lines(b"a\n".to_vec(), 1, 0), Shed::QueueFull);
+    }
+
+    /// Takes the next block out, as a sender does.
+    fn pop(&mut self) {
+        if let Some(entry) = self.queue.pop(Now::default()) {
+            self.held.push((self.popped, entry));
+            self.popped += 1;
+        }
+    }
+
+    /// Ends one of the blocks that are out, or the next one.
+    fn settle(&mut self, which: usize, outcome: CopyOutcome) {
+        if self.held.is_empty() {
+            self.pop();
+        }
+        if self.held.is_empty() {
+            return;
+        }
+        let (place, entry) = self.held.remove(which % self.held.len());
+        entry.settle(outcome);
+        self.ends[place as usize] = Some(outcome);
+    }
+
+    fn sync(&mut self, good: bool) {
+        let end = self.ends.len() as u64;
+        let synced = self.synced..end;
+        if good {
+            self.safe.extend(synced.filter(|place| self.ends[*place as usize].is_none()));
+        } else {
+            self.doubtful.extend(synced);
+        }
+        self.synced = end;
+    }
+
+    fn holds(&self, place: u64, when: AckWhen) -> bool {
+        let end = self.ends[place as usize];
+        match when {
+            AckWhen::Accepted => true,
+            // It was on disk, whatever limits do to it later; or it left before it was.
+            AckWhen::Safe => {
+                let sent = matches!(end, Some(CopyOutcome::Delivered | CopyOutcome::Refused(_)));
+                self.safe.contains(&place) || sent
+            }
+            AckWhen::Delivered => end == Some(CopyOutcome::Delivered),
+        }
+    }
+}
+
+struct Outputs(Vec<Output>);
+
+impl Queues for Outputs {
+    fn accepted_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue.accepted_up_to()
+    }
+
+    fn settled_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue.settled_up_to()
+    }
+
+    fn promise(&mut self, output: OutputId, of: Position) -> Promise {
+        let output = &mut self.0[output.index()];
+        if of < output.queue.settled_up_to() {
+            Promise::Safe
+        } else if output.doubtful.contains(&of.0) {
+            Promise::InDoubt
+        } else if of.0 < output.synced {
+            Promise::Safe
+        } else {
+            Promise::Accepted
+        }
+    }
+
+    fn account(&self, output: OutputId) -> &OutputAccount {
+        &self.0[output.index()].account
+    }
+}
+
+/// One world: what is asked, and what is true.
+struct World {
+    acks: Acks,
+    outputs: Outputs,
+    source: Arc<SourceAccount>,
+    connections: Vec<Asked>,
+}
+
+/// What a connection has asked for.
+struct Asked {
+    id: ConnectionId,
+    when: AckWhen,
+    /// Of each mark: the places of its copies, and whether all were taken.
+    marks: Vec<(Vec<(usize, u64)>, bool)>,
+    /// Marks that were found to be rightly acknowledged.
+    checked: usize,
+}
+
+impl World {
+    fn new(outputs: usize, whens: &[AckWhen]) -> World {
+        let mut acks = Acks::default();
+        let connections =
+            whens.iter().map(|when| Asked { id: acks.open(), when: *when, marks: Vec::new(), checked: 0 });
+        World {
+            connections: connections.collect(),
+            acks,
+            outputs: Outputs((0..outputs).map(|_| Output::new()).collect()),
+            source: Arc::default(),
+        }
+    }
+
+    /// A batch of one line: `copies` blocks to each output, or one that is turned away.
+    fn take(&mut self, connection: usize, copies: &[usize], lost: bool) {
+        let asked = &mut self.connections[connection];
+        let up_to = asked.marks.len() as u64 + 1;
+        let mark = AckMark { connection: asked.id, up_to, rejected: 0, when: asked.when };
+        let before = |at: usize, outputs: &mut Outputs| {
+            let output = OutputId(at as u16);
+            let account = Arc::clone(&outputs.0[at].account);
+            Before {
+                output,
+                from: outputs.accepted_up_to(output),
+                turned_away: account.turned_away(),
+                lost_here: account.lost_here(),
+                refused: account.refused(),
+            }
+        };
+        let outputs = (0..copies.len()).map(|at| before(at, &mut self.outputs)).collect();
+        let taking =
+            Taking { mark, source: Arc::clone(&self.source), source_lost: self.source.lost(), outputs };
+        let mut places = Vec::new();
+        for (at, copies) in copies.iter().enumerate() {
+            let output = &mut self.outputs.0[at];
+            for _ in 0..*copies {
+                places.push((at, output.ends.len() as u64));
+                output.append();
+            }
+        }
+        if lost {
+            self.outputs.0[0].turn_away();
+        }
+        asked.marks.push((places, !lost));
+        let _waits_for = self.acks.taken(taking, &mut self.outputs);
+    }
+
+    fn answer(&mut self, connection: usize) -> Answer {
+        self.acks.resolve(&mut self.outputs);
+        self.acks.answer(self.connections[connection].id)
+    }
+
+    /// No answer that is new says more than is true now.
+    fn check(&mut self) {
+        self.acks.resolve(&mut self.outputs);
+        for asked in &mut self.connections {
+            let answer = self.acks.answer(asked.id);
+            assert_eq!(answer.up_to, answer.marks, "one line for each mark");
+            let up_to = answer.up_to as usize;
+            for (places, taken) in &asked.marks[asked.checked..up_to] {
+                assert!(*taken, "{answer:?}: a copy was turned away");
+                for (output, place) in places {
+                    let Output { ends, synced, doubtful, .. } = &self.outputs.0[*output];
+                    let end = ends[*place as usize];
+                    assert!(
+                        self.outputs.0[*output].holds(*place, asked.when),
+                        "{answer:?} for {:?}: block {place} is {end:?}, synced up to {synced}, in doubt {doubtful:?}",
+                        asked.when,
+                    );
+                }
+            }
+            asked.checked = up_to;
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.outputs.0.iter_mut().for_each(|output| output.queue.leave());
+    }
+}
+
+#[test]
+fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
+    use AckWhen::{Accepted, Delivered, Safe};
+    use CopyOutcome::{Delivered as Arrived, Refused as Sent, Shed as Lost};
+    type Step = fn(&mut Output);
+    let synced: Step = |output| output.sync(true);
+    let sync_failed: Step = |output| output.sync(false);
+    let arrived: Step = |output| output.settle(0, Arrived);
+    let refused: Step = |output| output.settle(0, Sent(Refused::ByPeer));
+    let shed: Step = |output| output.settle(0, Lost(Shed::QueueFull));
+    let stopped: Step = |output| output.settle(0, Lost(Shed::Stopped));
+    let held: Step = Output::pop;
+    // (condition, what happens to the one copy, lines acknowledged, why not)
+    let table: &[(AckWhen, &[Step], u64, Option<Unacked>)] = &[
+        (Accepted, &[], 1, None),
+        (Accepted, &[shed], 1, None),
+        (Safe, &[], 0, None),
+        (Safe, &[held], 0, None),
+        (Safe, &[synced], 1, None),
+        (Safe, &[sync_failed], 0, Some(Unacked::InDoubt)),
+        (Safe, &[sync_failed, arrived], 1, None),
+        (Safe, &[arrived], 1, None),
+        (Safe, &[refused], 1, None),
+        (Safe, &[shed], 0, Some(Unacked::Shed)),
+        (Delivered, &[], 0, None),
+        (Delivered, &[synced, held], 0, None),
+        (Delivered, &[arrived], 1, None),
+        (Delivered, &[sync_failed, arrived], 1, None),
+        (Delivered, &[refused], 0, Some(Unacked::Refused)),
+        (Delivered, &[shed], 0, Some(Unacked::Shed)),
+        (Delivered, &[stopped], 0, Some(Unacked::Stopped)),
+    ];
+    for (at, (when, steps, up_to, failed)) in table.iter().enumerate() {
+        let mut world = World::new(1, &[*when]);
+        world.take(0, &[1], false);
+        steps.iter().for_each(|step| step(&mut world.outputs.0[0]));
+        let answer = world.answer(0);
+        assert_eq!((answer.up_to, answer.failed), (*up_to, *failed), "row {at}: {when:?}");
+        world.check();
+    }
+}
+
+#[test]
+fn marks_are_met_in_order_and_no_connection_waits_for_anothers_output() {
+    let mut world = World::new(2, &[AckWhen::Delivered, AckWhen::Delivered, AckWhen::Safe]);
+    world.take(0, &[1, 1], false);
+    world.take(0, &[0, 1], false);
+    world.take(1, &[0, 1], false);
+    world.take(2, &[1, 0], false);
+    world.outputs.0[1].settle(0, CopyOutcome::Delivered);
+    world.outputs.0[1].settle(0, CopyOutcome::Delivered);
+    assert_eq!(world.answer(0).up_to, 0, "the second line is delivered, the first one is not");
+    world.outputs.0[1].settle(0, CopyOutcome::Delivered);
+    assert_eq!((world.answer(1).up_to, world.answer(2).up_to), (1, 0));
+    world.outputs.0[0].sync(true);
+    assert_eq!((world.answer(0).up_to, world.answer(2).up_to), (0, 1));
+    world.outputs.0[0].settle(0, CopyOutcome::Delivered);
+    assert_eq!(world.answer(0).up_to, 2);
+    world.check();
+}
+
+#[test]
+fn what_cannot_be_kept_is_told_once_and_only_to_those_who_wait() {
+    let mut world = World::new(1, &[AckWhen::Delivered, AckWhen::Delivered, AckWhen::Accepted]);
+    world.take(0, &[1], false);
+    world.outputs.0[0].settle(0, CopyOutcome::Delivered);
+    assert_eq!(world.answer(0).up_to, 1);
+    world.take(0, &[1], false);
+    world.take(1, &[1], true);
+    assert_eq!(world.answer(1).failed, Some(Unacked::Shed), "one of its copies was turned away");
+    let answer = world.answer(0);
+    assert_eq!((answer.up_to, answer.failed), (1, Some(Unacked::Shed)), "whose copy it was is not known");
+    world.take(0, &[1], false);
+    world.take(2, &[1], false);
+    assert_eq!((world.answer(0).up_to, world.answer(2).up_to), (1, 1), "nothing comes after a failure");
+    let changed = world.acks.take_changed();
+    assert_eq!(changed.iter().map(|id| id.0).collect::<Vec<_>>(), [0, 1, 2], "each once");
+    assert_eq!(world.acks.take_changed(), []);
+    let source = Arc::clone(&world.source);
+    source.receive(1);
+    let asked = &world.connections[2];
+    let mark = AckMark { connection: asked.id, up_to: 2, rejected: 0, when: AckWhen::Accepted };
+    let taking =
+        Taking { mark, source_lost: source.lost(), source: Arc::clone(&source), outputs: Vec::new() };
+    source.settle(model::Outcome::Shed(Shed::SeriesMax), 1);
+    assert_eq!(world.acks.taken(taking, &mut world.outputs), []);
+    assert_eq!(world.answer(2).failed, Some(Unacked::Shed), "the record itself was shed");
+}
+
+#[test]
+fn a_connection_that_is_gone_leaves_nothing_behind_but_what_its_blocks_hold() {
+    let mut world = World::new(1, &[AckWhen::Delivered]);
+    for _ in 0..10 {
+        world.take(0, &[1], false);
+        world.take(0, &[0], false);
+    }
+    let id = world.connections[0].id;
+    world.acks.close(id);
+    assert!(world.acks.connections.is_empty());
+    assert_eq!(world.acks.outputs[0][1].len(), 10, "one for each block");
+    for _ in 0..10 {
+        world.outputs.0[0].settle(0, CopyOutcome::Delivered);
+    }
+    assert_eq!(world.answer(0), Answer::default());
+    assert!(world.acks.outputs[0][1].is_empty());
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Take { connection: usize, copies: Vec<usize>, lost: bool },
+    Pop { output: usize },
+    Settle { output: usize, which: usize, outcome: CopyOutcome },
+    Sync { output: usize, good: bool },
+    Close { connection: usize },
+}
+
+const OUTPUTS: usize = 3;
+const CONNECTIONS: usize = 4;
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let outcome = prop_oneof![
+        20 => Just(CopyOutcome::Delivered),
+        1 => Just(CopyOutcome::Shed(Shed::TooOld)),
+        1 => Just(CopyOutcome::Refused(Refused::ByPeer)),
+    ];
+    let (connection, output) = (0..CONNECTIONS, 0..OUTPUTS);
+    prop_oneof![
+        6 => (connection.clone(), proptest::collection::vec(0usize..3, OUTPUTS), proptest::bool::weighted(0.02))
+            .prop_map(|(connection, copies, lost)| Operation::Take { connection, copies, lost }),
+        4 => output.clone().prop_map(|output| Operation::Pop { output }),
+        8 => (output.clone(), 0usize..8, outcome)
+            .prop_map(|(output, which, outcome)| Operation::Settle { output, which, outcome }),
+        3 => (output, proptest::bool::weighted(0.9)).prop_map(|(output, good)| Operation::Sync { output, good }),
+        1 => connection.prop_map(|connection| Operation::Close { connection }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_answer_says_more_than_is_true(operations in proptest::collection::vec(operation(), 1..80)) {
+        use AckWhen::{Accepted, Delivered, Safe};
+        let mut world = World::new(OUTPUTS, &[Accepted, Safe, Delivered, Delivered]);
+        for operation in operations {
+            match operation {
+                Operation::Take { connection, copies, lost } => world.take(connection, &copies, lost),
+                Operation::Pop { output } => world.outputs.0[output].pop(),
+                Operation::Settle { output, which, outcome } => world.outputs.0[output].settle(which, outcome),
+                Operation::Sync { output, good } => world.outputs.0[output].sync(good),
+                Operation::Close { connection } => {
+                    let asked = &mut world.connections[connection];
+                    world.acks.close(asked.id);
+                    asked.id = world.acks.open();
+                    asked.marks.clear();
+                    asked.checked = 0;
+                }
+            }
+            world.check();
+        }
+        // In the end everything is answered: by an ack, or by a failure.
+        for output in &mut world.outputs.0 {
+            output.sync(true);
+            while output.ends.iter().any(Option::is_none) {
+                output.settle(0, CopyOutcome::Delivered);
+            }
+        }
+        world.check();
+        for asked in &world.connections {
+            let answer = world.acks.answer(asked.id);
+            prop_assert!(answer.failed.is_some() || answer.up_to == asked.marks.len() as u64, "{:?}", answer);
+        }
+        prop_assert!(world.acks.outputs.iter().flatten().all(VecDeque::is_empty));
+    }
+}

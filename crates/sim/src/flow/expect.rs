@@ -26,6 +26,7 @@ pub(crate) fn is_check(what: &What) -> bool {
             | What::Absent { .. }
             | What::Only { .. }
             | What::Count { .. }
+            | What::Reply { .. }
             | What::Outcomes { .. }
             | What::Copies { .. }
             | What::Series { .. }
@@ -55,6 +56,10 @@ pub(crate) fn check(world: &mut World, what: &What) -> Result<(), String> {
             only(&known_output(world, output)?.mailbox, &own)
         }
         What::Count { output, number, names } => count(&known_output(world, output)?.mailbox, *number, names),
+        What::Reply { source, connection, text } => {
+            let source = world.source(source).ok_or("there is no such source")?;
+            reply(&source.take_replies(connection), text.as_deref())
+        }
         What::Outcomes { source, figures } => {
             let source = world.source(source).map(|source| source.id);
             let Some(source) = source.map(|id| &world.sources[id.index()]) else {
@@ -71,6 +76,16 @@ pub(crate) fn check(world: &mut World, what: &What) -> Result<(), String> {
         }
         What::Series { names, held } => series(&world.series(), names, held),
         _ => Err("this step is no check".into()),
+    }
+}
+
+/// The last of the replies since the last look: earlier ones say less.
+fn reply(replies: &[String], text: Option<&str>) -> Result<(), String> {
+    match (replies.last(), text) {
+        (got, want) if got.map(String::as_str) == want => Ok(()),
+        (None, Some(want)) => Err(format!("no reply has come since the last look; expected `{want}`")),
+        (Some(got), _) => Err(format!("the client was told `{got}`; expected `{}`", text.unwrap_or("none"))),
+        (None, None) => Ok(()),
     }
 }
 

@@ -50,6 +50,7 @@ pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
         ("connections_open", &account.connections_open),
         ("glued_tag_fields", &account.glued_tag_fields),
         ("event_fields_ignored", &account.event_fields_ignored),
+        ("lines_acked", &account.lines_acked),
     ];
     lines.extend(rest.map(|(word, number)| line(word, read(number), false)));
     lines
@@ -79,6 +80,8 @@ pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
         ("connects", read(&account.connects)),
         ("errors", read(&account.errors)),
         ("resent", read(&account.resent)),
+        ("in_doubt", read(&account.in_doubt)),
+        ("in_doubt_bytes", read(&account.in_doubt_bytes)),
         ("tags_left_out", read(&account.tags_left_out)),
         ("bytes_routed", account.bytes_routed()),
         ("bytes_delivered", account.bytes_delivered()),

@@ -267,6 +267,12 @@ fn what(word: &str, rest: &str) -> Result<What, String> {
             let names = Glob::new(if names.is_empty() { "*" } else { names })?;
             Ok(What::Count { output: named()?, number: number(word, count)?, names })
         }
+        "reply" => {
+            let (connection, text) = split(more);
+            wants(word, !text.is_empty())?;
+            let text = (text != "none").then(|| text.to_owned());
+            Ok(What::Reply { source: named()?, connection: connection.into(), text })
+        }
         "outcomes" => Ok(What::Outcomes { source: named()?, figures: figures(word, more)? }),
         "copies" => Ok(What::Copies { output: named()?, figures: figures(word, more)? }),
         "series" => Ok(What::Series { names: Glob::new(&named()?)?, held: held(more)? }),

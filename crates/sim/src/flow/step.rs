@@ -30,6 +30,7 @@ pub(crate) enum What {
     Absent { output: String, names: Glob },
     Only { output: String, all: bool },
     Count { output: String, number: u64, names: Glob },
+    Reply { source: String, connection: String, text: Option<String> },
     Outcomes { source: String, figures: Figures },
     Copies { output: String, figures: Figures },
     Series { names: Glob, held: Held },

@@ -21,6 +21,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("absent", "OUTPUT PATTERN"),
     ("only", "OUTPUT [all]"),
     ("count", "OUTPUT NUMBER [PATTERN]"),
+    ("reply", "SOURCE CONNECTION TEXT|none"),
     ("outcomes", "SOURCE [exactly] WORD NUMBER|some …"),
     ("copies", "OUTPUT [exactly] WORD NUMBER|some …"),
     ("series", "PATTERN KIND VALUE; or PATTERN NUMBER; or PATTERN none"),

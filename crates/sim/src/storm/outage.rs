@@ -6,6 +6,7 @@ use super::vault::{Found, Legacy, Vault};
 use super::{CALM, MS_NS, Storm};
 use crate::random::Random;
 use crate::world::outlet::Outlet;
+use crate::world::peer::State;
 use crate::world::stored::Stored;
 
 /// What ends a process.
@@ -45,10 +46,46 @@ impl Storm {
         self.story.tell(format!("disk of `{}`: {what}", outlet.name));
     }
 
+    /// An endpoint is down, its disk fails under what waits for it, and then the process dies: what one of these alone
+    /// hardly ever brings to light.
+    pub(super) fn bad_night(&mut self) -> Result<(), String> {
+        let on_disk: Vec<OutputId> = self.vaults.keys().copied().collect();
+        let output = *self.random.pick(&on_disk);
+        let now = self.world.now;
+        let outlet = &mut self.world.outlets[output.index()];
+        if CALM.contains(&outlet.name.as_str()) {
+            return Ok(());
+        }
+        outlet.set_state(State::Down, now)?;
+        self.story.tell(format!("the endpoint of `{}` is down", outlet.name));
+        self.datagrams()?;
+        if let (Some(stored), Some(vault)) =
+            (&self.world.outlets[output.index()].stored, self.vaults.get_mut(&output))
+        {
+            vault.disk_failed = true;
+            let what = fault(stored, vault, &mut self.random);
+            self.story.tell(format!("its disk: {what}"));
+        }
+        for _ in 0..self.random.between(1, 4) {
+            let ms = self.random.between(1, 200);
+            self.advance(ms)?;
+            self.check()?;
+            self.datagrams()?;
+        }
+        self.check()?;
+        match self.random.below(4) {
+            0 => Ok(()),
+            1 => self.crash(End::Killed),
+            _ => self.crash(End::PowerLoss),
+        }
+    }
+
     /// The process dies, with the machine or without, and another begins.
     pub(super) fn crash(&mut self, end: End) -> Result<(), String> {
         let power = end == End::PowerLoss;
         self.story.tell(format!("{end:?}"));
+        let calm = self.since();
+        self.before.add(&calm);
         match end {
             End::Killed => self.tally.kills += 1,
             End::PowerLoss => self.tally.power_losses += 1,

@@ -3,9 +3,9 @@
 use config::Format;
 use config::diagnostic::{Source, render};
 use config::plan::Plan;
-use deliver::plan::WhenFull;
+use deliver::plan::{QueueKind, WhenFull};
 
-use crate::random::Random;
+use crate::random::{Digest, Random};
 
 /// What never changes: where it listens, what the ledger follows, and what no mishap touches.
 const FIXED: &str = r#"
@@ -32,8 +32,9 @@ to = ["tcp://127.0.0.1:2004"]
 "#;
 
 /// A plan by chance. No output is fed by two transforms: their own points would be the same, and a point that
-/// arrives twice could not be told from another one.
-pub(super) fn plan(random: &mut Random) -> Plan {
+/// arrives twice could not be told from another one. Which queues are on disk is the same for the same `disks`, over all
+/// reloads.
+pub(super) fn plan(random: &mut Random, disks: Option<u64>) -> Plan {
     let mut text = FIXED.to_owned();
     let dialect = *random.pick(&["union", "etsy", "perl"]);
     text += &format!(
@@ -71,6 +72,9 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     let (plan, diagnostics) = config::check(source, Format::Toml);
     let mut plan = plan.unwrap_or_else(|| panic!("{}", render(source, &diagnostics, false)));
     shrink_queues(&mut plan, random);
+    if let Some(seed) = disks {
+        put_on_disk(&mut plan, seed);
+    }
     plan
 }
 
@@ -96,6 +100,18 @@ fn fan_out(random: &mut Random) -> String {
         random.pick(&["statsd-node", "ketama", "jump"])
     );
     text
+}
+
+/// Most queues, and those of the calm outputs: what these are given is followed over crashes, too.
+fn put_on_disk(plan: &mut Plan, seed: u64) {
+    for output in &mut plan.outputs {
+        let mut digest = Digest::default();
+        digest.add(output.name.as_bytes());
+        let mut random = Random::new(seed ^ digest.number());
+        if random.chance(60) || super::CALM.contains(&output.name.as_str()) {
+            output.queue_kind = QueueKind::Disk { sync_window_ms: random.between(1, 20) };
+        }
+    }
 }
 
 /// Far smaller queues than a file may ask for, so that they are full often.

@@ -173,7 +173,7 @@ impl Vault {
         }
         if taken.len() as u64 > self.damages {
             return Err(format!(
-                "of {} blocks nothing is left after {}, with {} faults that may take one each: {:?}",
+                "{} blocks are gone after {}, with {} faults that may take one each: {:?}",
                 taken.len(),
                 if power { "a loss of power" } else { "a killed process" },
                 self.damages,
@@ -181,7 +181,7 @@ impl Vault {
             ));
         }
         if damaged < uncounted {
-            return Err(format!("{uncounted} copies are missing, and {damaged} will be counted as damaged"));
+            return Err(format!("{uncounted} copies are gone, and {damaged} will be counted as damaged"));
         }
         Ok(())
     }

@@ -22,6 +22,10 @@ pub(super) struct Watch {
     numbered: u64,
     /// Number behind that of the last unit that arrived in order.
     next: u64,
+    /// Number behind that of the last unit that arrived.
+    expected: u64,
+    /// Times that it is not known which of several units that are alike has arrived.
+    guesses: u64,
     /// Units that arrived in order.
     arrived: u64,
     /// Units that arrived although later ones had.
@@ -52,6 +56,8 @@ impl Watch {
             given: BTreeMap::new(),
             numbered: 0,
             next: 0,
+            expected: 0,
+            guesses: 0,
             arrived: 0,
             twice: 0,
             several_copies: false,
@@ -93,9 +99,9 @@ impl Watch {
     /// The process has died, and the next one has found these units on disk: they may arrive again, in order, and what
     /// else has not arrived never will.
     pub(super) fn restart(&mut self, found: &[Range<u64>], sent: &BTreeMap<String, u64>) {
-        (self.arrived, self.twice) = (0, 0);
+        (self.arrived, self.twice, self.guesses) = (0, 0, 0);
         if let Some(first) = found.first() {
-            self.next = first.start;
+            (self.next, self.expected) = (first.start, first.start);
         }
         let there = |number: &u64| found.iter().any(|range| range.contains(number));
         for (name, value) in self.pending.extract_if(.., |number, _| !there(number)).map(|(_, point)| point) {
@@ -112,23 +118,40 @@ impl Watch {
     /// # Errors
     /// What must not have happened.
     pub(super) fn look(&mut self, outlet: &mut Outlet) -> Result<(), String> {
+        let resent = outlet.account.resent.load(Relaxed);
         for arrival in outlet.mailbox.drain(..) {
             let unit = arrival.what.bytes();
-            let Some(numbers) = self.given.get(&unit) else {
+            let Some(number) = self.number_of(&unit, self.twice < resent) else {
                 return Err(format!("`{}` arrived, and was never given", unit.escape_ascii()));
             };
-            match numbers.get(numbers.partition_point(|number| *number < self.next)) {
-                Some(number) => {
-                    self.next = number + 1;
-                    self.arrived += 1;
-                    if let Some((name, value)) = self.pending.remove(number) {
-                        self.sums.entry(name).or_default().arrived += value;
-                    }
-                }
-                None => self.twice += 1,
+            self.expected = number + 1;
+            if number >= self.next {
+                self.next = number + 1;
+                self.arrived += 1;
+            } else {
+                self.twice += 1;
+            }
+            if let Some((name, value)) = self.pending.remove(&number) {
+                self.sums.entry(name).or_default().arrived += value;
             }
         }
         Ok(())
+    }
+
+    /// Which of the units that are alike has arrived: the first that is still to come, or, when some were sent `again`,
+    /// perhaps the last one before it. That is a guess.
+    fn number_of(&mut self, unit: &[u8], again: bool) -> Option<u64> {
+        let alike = self.given.get(unit)?;
+        let expected = if again { self.expected } else { self.next };
+        let at = alike.partition_point(|number| *number < expected);
+        Some(match (alike.get(at), at.checked_sub(1).and_then(|before| alike.get(before))) {
+            (Some(number), Some(before)) if again && *number != expected => {
+                self.guesses += 1;
+                *before
+            }
+            (Some(number), _) => *number,
+            (None, before) => *before?,
+        })
     }
 
     /// Whether each unit is a copy in the account: packets over TCP, and those that are packed, may have several lines.
@@ -166,10 +189,11 @@ pub(super) fn check_account(sharing: &[(&Watch, &Outlet)]) -> Result<(), String>
     let Some((_, outlet)) = sharing.first() else { return Ok(()) };
     let twice: u64 = sharing.iter().map(|(watch, _)| watch.twice).sum();
     let resent = outlet.account.resent.load(Relaxed);
+    let guesses: u64 = sharing.iter().map(|(watch, _)| watch.guesses).sum();
     let unit_is_copy = sharing.iter().all(|(watch, outlet)| watch.unit_is_copy(outlet));
     // Of a packet with several lines some may have arrived before its connection broke; none of it was a copy then.
     let reconnected = outlet.account.connects.load(Relaxed) > 1;
-    let too_often = if unit_is_copy { twice > resent } else { twice > 0 && !reconnected };
+    let too_often = if unit_is_copy { twice > resent + guesses } else { twice > 0 && !reconnected };
     if too_often {
         return Err(format!("{twice} units arrived twice or out of order, and {resent} were resent"));
     }
@@ -180,7 +204,7 @@ pub(super) fn check_account(sharing: &[(&Watch, &Outlet)]) -> Result<(), String>
     };
     let arrived: u64 = sharing.iter().map(|(watch, outlet)| watch.arrived + lost(outlet)).sum();
     let delivered = outlet.account.sum(0).delivered;
-    if delivered > arrived && unit_is_copy {
+    if delivered > arrived + guesses && unit_is_copy {
         return Err(format!("{delivered} copies count as delivered, and {arrived} arrived"));
     }
     Ok(())

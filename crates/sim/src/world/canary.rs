@@ -1,10 +1,13 @@
 //! Known bugs that can be let into the simulated composition, to prove that the simulator finds such bugs.
 //!
-//! They live here and nowhere else: the crates that make up the daemon know nothing of them. Chosen at run time, not
-//! at compile time, so that every ordinary test run proves that each of them is found.
+//! Those of the composition live here: the crates that make up the daemon know nothing of them, and every ordinary test
+//! run proves that each is found. Those in the queue on disk are in `deliver`, behind its feature `canary`, which
+//! nothing that is shipped has on; `cargo xtask sim --canary` builds with it.
 
 use std::sync::Arc;
 
+use deliver::disk_queue::DiskQueue;
+use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::queue::{Block, BlockForm};
 use model::{CopyOutcome, OutputAccount, Shed};
 
@@ -19,12 +22,39 @@ pub enum Canary {
     TornLine,
     /// A block overtakes the one before it.
     Reordered,
+    /// One in the queue on disk.
+    #[cfg(feature = "canary")]
+    Queue(deliver::disk_queue::Canary),
 }
 
 impl Canary {
-    /// All of them.
-    pub const ALL: [Canary; 4] =
-        [Canary::ShedCountedTwice, Canary::AckedTooEarly, Canary::TornLine, Canary::Reordered];
+    /// All that this build has.
+    pub const ALL: &[Canary] = &[
+        Canary::ShedCountedTwice,
+        Canary::AckedTooEarly,
+        Canary::TornLine,
+        Canary::Reordered,
+        #[cfg(feature = "canary")]
+        Canary::Queue(deliver::disk_queue::Canary::SafeBeforeSync),
+        #[cfg(feature = "canary")]
+        Canary::Queue(deliver::disk_queue::Canary::CursorPastUnsettled),
+        #[cfg(feature = "canary")]
+        Canary::Queue(deliver::disk_queue::Canary::SyncTriedAgain),
+        #[cfg(feature = "canary")]
+        Canary::Queue(deliver::disk_queue::Canary::SegmentRemovedTooEarly),
+    ];
+
+    /// What the message of the check has in it that has to find the bug.
+    pub fn finding(self) -> &'static str {
+        match self {
+            Canary::ShedCountedTwice => "does not hold",
+            Canary::AckedTooEarly => "count as delivered",
+            Canary::TornLine => "never given",
+            Canary::Reordered => "out of order",
+            #[cfg(feature = "canary")]
+            Canary::Queue(_) => "are gone",
+        }
+    }
 
     pub(super) fn before_append(self, block: &mut Block) {
         if self == Canary::TornLine && matches!(block.form, BlockForm::Lines) && block.copies > 1 {
@@ -47,5 +77,20 @@ impl Canary {
 
     pub(super) fn unacked(self, unacked: u64) -> u64 {
         if self == Canary::AckedTooEarly { 0 } else { unacked }
+    }
+
+    /// The queue with the bug in it, if it is one of a queue.
+    #[cfg(feature = "canary")]
+    pub(super) fn let_into(self, mut queue: DiskQueue<FaultyDisk>) -> DiskQueue<FaultyDisk> {
+        if let Canary::Queue(canary) = self {
+            queue.let_in(Some(canary));
+        }
+        queue
+    }
+
+    /// This build has none that are in a queue.
+    #[cfg(not(feature = "canary"))]
+    pub(super) fn let_into(self, queue: DiskQueue<FaultyDisk>) -> DiskQueue<FaultyDisk> {
+        queue
     }
 }

@@ -17,10 +17,14 @@ pub(crate) mod stored;
 use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
-use deliver::disk_queue::{DiskQueuePlan, Position};
-use deliver::queue::Block;
-use model::{Kind, Now, Outcome, OutputId, OutputSum, SECOND_NS, Shed, SourceId, SourceSum, Span};
-use pipeline::{Accounts, Exchange, Routed, SeriesRow, Shard, laid_over};
+use deliver::disk_queue::{DiskQueuePlan, Position, Promise};
+use deliver::plan::QueueKind;
+use deliver::queue::{Block, Queue};
+use model::{
+    Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
+    SourceSum, Span,
+};
+use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, laid_over};
 
 use self::canary::Canary;
 use self::outlet::Outlet;
@@ -52,45 +56,32 @@ pub(crate) struct Knobs {
     /// Bound of the exchange between connections and shard.
     pub(crate) exchange_bytes_max: usize,
     pub(crate) canary: Option<Canary>,
-    pub(crate) disks: Disks,
+    /// Disks of queues have small segments and take long to sync.
+    pub(crate) rough_disks: bool,
 }
 
 impl Knobs {
     pub(crate) fn new(seed: u64) -> Knobs {
-        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, disks: Disks::Nowhere }
+        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, rough_disks: false }
     }
 }
 
-/// Which queues are on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disks {
-    /// None.
-    Nowhere,
-    /// All of them.
-    Everywhere,
-    /// By chance, except for those that are named: these are.
-    Mostly(&'static [&'static str]),
-}
-
-impl Disks {
-    /// The disk under the queue of an output.
-    fn of(self, output: &OutputPlan, seed: u64) -> Option<Stored> {
-        let mut random = Random::new(seed);
-        let plan = DiskQueuePlan {
-            limits: output.queue,
-            segment_bytes: random.between(500, 20_000),
-            sync_window_ms: random.between(1, 20),
-            cursor_window_ms: random.between(20, 1000),
-            quarantine_bytes_max: random.between(0, 100_000),
-        };
-        let sync_ns = *random.pick(&[(0, 0), (0, 20_000_000), (1_000_000, 5_000_000_000)]);
-        let on_disk = match self {
-            Disks::Nowhere => false,
-            Disks::Everywhere => true,
-            Disks::Mostly(always) => random.chance(60) || always.contains(&output.name.as_str()),
-        };
-        on_disk.then(|| Stored::new(plan, sync_ns, random.next()))
+/// The disk under the queue of an output, if its plan wants one. By chance, everything about it is small and slow.
+fn stored(output: &OutputPlan, seed: u64, knobs: &Knobs) -> Option<Stored> {
+    let QueueKind::Disk { sync_window_ms } = output.queue_kind else { return None };
+    let plan = DiskQueuePlan { limits: output.queue, sync_window_ms, ..DiskQueuePlan::default() };
+    if !knobs.rough_disks {
+        return Some(Stored::new(plan, (0, 0), seed, knobs.canary));
     }
+    let mut random = Random::new(seed);
+    let plan = DiskQueuePlan {
+        segment_bytes: random.between(500, 20_000),
+        cursor_window_ms: random.between(20, 1000),
+        quarantine_bytes_max: random.between(0, 100_000),
+        ..plan
+    };
+    let sync_ns = *random.pick(&[(0, 0), (0, 20_000_000), (1_000_000, 5_000_000_000)]);
+    Some(Stored::new(plan, sync_ns, random.next(), knobs.canary))
 }
 
 /// A block that was given to an output.
@@ -113,6 +104,7 @@ pub(crate) struct World {
     pub(crate) given: Option<Vec<Given>>,
     pub(crate) stopped: bool,
     accounts: Accounts,
+    acks: Acks,
     shard: Shard,
     exchange: Exchange,
     routed: Routed,
@@ -141,6 +133,7 @@ impl World {
             given: None,
             stopped: false,
             accounts,
+            acks: Acks::default(),
             shard,
             exchange: Exchange::new(knobs.exchange_bytes_max, SOURCES_MAX),
             routed: Routed::default(),
@@ -170,7 +163,7 @@ impl World {
                 None => {
                     let account = self.accounts.output(OutputId(at as u16));
                     let seed = self.knobs.seed ^ at as u64;
-                    let stored = self.knobs.disks.of(plan, seed);
+                    let stored = stored(plan, seed, &self.knobs);
                     let knobs = (seed, self.knobs.canary);
                     self.outlets.push(Outlet::new(plan, account, stored, knobs, self.now));
                 }
@@ -209,6 +202,7 @@ impl World {
         self.routed = Routed::default();
         (self.due_ns, self.lines_due_ns) = (0, u64::MAX);
         self.sources.clear();
+        self.acks = Acks::default();
         for (at, outlet) in self.outlets.iter_mut().enumerate() {
             let account = self.accounts.output(OutputId(at as u16));
             let seed = self.knobs.seed ^ at as u64;
@@ -284,14 +278,15 @@ impl World {
         bytes: &[u8],
     ) -> Result<(), String> {
         let now = self.now;
-        let source = self.source(source).ok_or("no such source")?;
+        let World { sources, acks, .. } = self;
+        let source = sources.iter_mut().find(|known| known.plan.name == source).ok_or("no such source")?;
         let known = source.connections().any(|known| known == connection);
         let way = if framed { Way::Frames } else { Way::Lines };
         if !known && !source.listens(way) {
             let schemes = if framed { "`unix-frames://`" } else { "`tcp://` or `unix://`" };
             return Err(format!("source `{}` has no {schemes} to listen at", source.plan.name));
         }
-        source.send(connection, framed, bytes, now)
+        source.send(connection, framed, bytes, now, acks)
     }
 
     /// Lets connections be read, the shard work, and the senders do what they can, once each.
@@ -301,12 +296,21 @@ impl World {
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         self.turn_sources();
         self.turn_shard();
-        self.turn_senders().map(|_wake_ns| ())
+        self.turn_senders()?;
+        self.turn_acks(false);
+        Ok(())
+    }
+
+    /// Tells clients what they need not keep.
+    fn turn_acks(&mut self, stops: bool) {
+        let World { sources, outlets, acks, .. } = self;
+        acks.resolve(&mut Outlets(outlets));
+        sources.iter_mut().for_each(|source| source.reply(acks, stops));
     }
 
     fn turn_sources(&mut self) {
         for source in &mut self.sources {
-            source.read(&self.exchange, self.now);
+            source.read(&self.exchange, &mut self.acks, self.now);
         }
     }
 
@@ -323,8 +327,7 @@ impl World {
             });
             let Some(batch) = next else { break };
             self.took += 1;
-            self.shard.push_owned(batch, self.now, &mut self.routed);
-            self.append_blocks();
+            self.take_batch(batch);
         }
         if self.now.mono_ns >= self.due_ns {
             self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
@@ -334,6 +337,21 @@ impl World {
         }
         self.lines_due_ns = self.shard.close_due(self.now, &mut self.routed);
         self.append_blocks();
+    }
+
+    /// As the daemon's worker does it.
+    fn take_batch(&mut self, batch: SampleBatch) {
+        self.append_blocks();
+        let source = batch.source;
+        let taking = Taking::begin(&batch, &self.shard, &mut Outlets(&mut self.outlets));
+        self.shard.push_owned(batch, self.now, &mut self.routed);
+        if taking.is_some() {
+            self.shard.close_reached(source, self.now, &mut self.routed);
+        }
+        self.append_blocks();
+        if let Some(taking) = taking {
+            let _waits_for = self.acks.taken(taking, &mut Outlets(&mut self.outlets));
+        }
     }
 
     fn turn_senders(&mut self) -> Result<u64, String> {
@@ -370,6 +388,7 @@ impl World {
             let took = self.took;
             self.turn_shard();
             let wake_ns = self.turn_senders()?;
+            self.turn_acks(false);
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
             let nothing_waits = self.exchange.is_empty() && !stalled;
             // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
@@ -452,7 +471,7 @@ impl World {
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Shed(Shed::Stopped)));
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
-        left.into_iter().for_each(|batch| self.shard.push_owned(batch, self.now, &mut self.routed));
+        left.into_iter().for_each(|batch| self.take_batch(batch));
         self.shard.stop(self.now, &mut self.routed);
         self.append_blocks();
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
@@ -461,11 +480,15 @@ impl World {
         self.due_ns = u64::MAX;
         while !self.outlets.iter().all(Outlet::stopped) && self.now.mono_ns <= deadline_ns {
             let wake_ns = self.turn_senders()?;
+            self.turn_acks(false);
             let next_ns = wake_ns.clamp(self.now.mono_ns + 1, deadline_ns + 1);
             self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
         }
         let now = self.now;
+        // What is on disk is synced a last time; nothing is settled after that.
+        self.turn_acks(false);
         self.outlets.iter_mut().for_each(|outlet| outlet.finish_stop(now));
+        self.turn_acks(true);
         self.stopped = true;
         Ok(())
     }
@@ -523,6 +546,27 @@ impl World {
             }
         }
         all.number()
+    }
+}
+
+/// The queues of all outlets.
+struct Outlets<'a>(&'a mut [Outlet]);
+
+impl Queues for Outlets<'_> {
+    fn accepted_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue.accepted_up_to()
+    }
+
+    fn settled_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue.settled_up_to()
+    }
+
+    fn promise(&mut self, output: OutputId, of: Position) -> Promise {
+        self.0[output.index()].queue.promise(of)
+    }
+
+    fn account(&self, output: OutputId) -> &OutputAccount {
+        &self.0[output.index()].account
     }
 }
 

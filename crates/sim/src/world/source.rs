@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Listen, SourcePlan};
-use model::{Now, Outcome, SampleBatch, SourceAccount, SourceId};
-use pipeline::{Exchange, Intake, IntakeMaker};
+use model::{ConnectionId, Now, Outcome, SampleBatch, SourceAccount, SourceId, Unacked};
+use pipeline::{Acks, Answer, Exchange, Intake, IntakeMaker, MARKS_MAX};
 
 /// Bytes of one read, as in the daemon.
 const READ_BYTES: usize = 64 * 1024;
@@ -23,11 +23,17 @@ pub(crate) struct Source {
     maker: IntakeMaker,
     pub(crate) datagrams: Intake,
     connections: BTreeMap<String, Connection>,
+    /// What clients were told and nobody has looked at, by connection; those that are gone are among them.
+    replies: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug)]
 struct Connection {
     intake: Intake,
+    /// Its client is told what it need not keep.
+    answered: Option<ConnectionId>,
+    /// What it may be told.
+    answer: Answer,
     framed: bool,
     heard_ns: u64,
     idle_timeout_ms: u64,
@@ -46,6 +52,8 @@ struct Connection {
 pub(crate) enum End {
     Orderly,
     Broken,
+    /// Its client was told that something cannot be acknowledged.
+    Failed,
 }
 
 impl Source {
@@ -62,6 +70,7 @@ impl Source {
             datagrams: maker.make(),
             maker,
             connections: BTreeMap::new(),
+            replies: BTreeMap::new(),
         }
     }
 
@@ -85,9 +94,16 @@ impl Source {
     ///
     /// # Errors
     /// When it is turned away, or is of the other kind.
-    pub(crate) fn send(&mut self, name: &str, framed: bool, bytes: &[u8], now: Now) -> Result<(), String> {
+    pub(crate) fn send(
+        &mut self,
+        name: &str,
+        framed: bool,
+        bytes: &[u8],
+        now: Now,
+        acks: &mut Acks,
+    ) -> Result<(), String> {
         if !self.connections.contains_key(name) {
-            self.accept(name, framed, now)?;
+            self.accept(name, framed, now, acks)?;
         }
         let connection = self.connections.get_mut(name).ok_or("the connection was just made")?;
         if framed && !connection.framed {
@@ -98,7 +114,7 @@ impl Source {
         Ok(())
     }
 
-    fn accept(&mut self, name: &str, framed: bool, now: Now) -> Result<(), String> {
+    fn accept(&mut self, name: &str, framed: bool, now: Now, acks: &mut Acks) -> Result<(), String> {
         if self.connections.len() >= self.plan.connections_max {
             self.account.connections_refused.fetch_add(1, Relaxed);
             return Err(format!(
@@ -109,9 +125,18 @@ impl Source {
         }
         self.account.connections_accepted.fetch_add(1, Relaxed);
         self.account.connections_open.fetch_add(1, Relaxed);
-        let intake = if framed { self.maker.make_framed() } else { self.maker.make() };
+        let mut intake = if framed { self.maker.make_framed() } else { self.maker.make() };
+        let mut answered = None;
+        if let Some(when) = self.plan.ack_when {
+            let id = acks.open();
+            intake = intake.answering(id, when);
+            answered = Some(id);
+            self.replies.remove(name);
+        }
         let connection = Connection {
             intake,
+            answered,
+            answer: Answer::default(),
             framed,
             heard_ns: now.mono_ns,
             idle_timeout_ms: self.plan.idle_timeout_ms,
@@ -144,15 +169,34 @@ impl Source {
     }
 
     /// Reads every connection as far as the exchange has room.
-    pub(crate) fn read(&mut self, exchange: &Exchange, now: Now) {
+    pub(crate) fn read(&mut self, exchange: &Exchange, acks: &mut Acks, now: Now) {
         let account = &self.account;
         self.connections.retain(|_, connection| {
-            let open = connection.read(exchange, account, now);
+            let open = connection.read(exchange, account, acks, now);
             if !open {
                 account.connections_open.fetch_sub(1, Relaxed);
+                connection.answered.into_iter().for_each(|id| acks.close(id));
             }
             open
         });
+    }
+
+    /// Tells clients what they need not keep. When `stops`, also what will never be known.
+    pub(crate) fn reply(&mut self, acks: &mut Acks, stops: bool) {
+        for (name, connection) in &mut self.connections {
+            if stops && connection.waits() {
+                connection.answered.into_iter().for_each(|id| acks.fail(id, Unacked::Stopped));
+            }
+            let lines = connection.reply(acks, &self.account);
+            if !lines.is_empty() {
+                self.replies.entry(name.clone()).or_default().extend(lines.lines().map(str::to_owned));
+            }
+        }
+    }
+
+    /// What a client was told since the last call.
+    pub(crate) fn take_replies(&mut self, connection: &str) -> Vec<String> {
+        self.replies.remove(connection).unwrap_or_default()
     }
 
     /// Records in batches that wait for room in the exchange.
@@ -184,20 +228,21 @@ impl Connection {
     }
 
     /// False when the connection is over and everything of it is handed on.
-    fn read(&mut self, exchange: &Exchange, account: &SourceAccount, now: Now) -> bool {
+    fn read(&mut self, exchange: &Exchange, account: &SourceAccount, acks: &mut Acks, now: Now) -> bool {
         if let Some(batch) = self.stalled.take()
             && !self.hand_on(exchange, *batch)
         {
             return true;
         }
         if self.over {
-            return false;
+            return self.owes(acks);
         }
-        while !self.unread.is_empty() {
+        while !self.unread.is_empty() && self.marks_waiting() < MARKS_MAX {
             let len = self.unread.len().min(READ_BYTES);
             let bytes: Vec<u8> = self.unread.drain(..len).collect();
-            let batch = self.intake.stream(&bytes, now).into_owned();
+            let mut batch = self.intake.stream(&bytes, now).into_owned();
             self.intake.settle_too_long();
+            batch.ack = self.intake.mark();
             if self.intake.is_broken() {
                 self.unread.clear();
                 self.end = Some(End::Broken);
@@ -206,21 +251,61 @@ impl Connection {
                 return true;
             }
         }
-        if now.mono_ns >= self.idle_ns() {
+        if now.mono_ns >= self.idle_ns() && !self.waits() {
             self.end.get_or_insert(End::Broken);
+            self.answered.into_iter().for_each(|id| acks.fail(id, Unacked::IdleTimeout));
+        }
+        if !self.unread.is_empty() {
+            return true;
         }
         let Some(end) = self.end else { return true };
         if end == End::Broken {
             account.connections_broken.fetch_add(1, Relaxed);
         }
         self.over = true;
-        let last = self.intake.close(end == End::Orderly, now).into_owned();
-        !self.hand_on(exchange, last)
+        let mut last = self.intake.close(end == End::Orderly, now).into_owned();
+        last.ack = self.intake.mark();
+        !self.hand_on(exchange, last) || self.owes(acks)
+    }
+
+    fn marks_waiting(&self) -> u64 {
+        self.intake.marks_unanswered(&self.answer)
+    }
+
+    /// True while something that was read has neither an answer nor a failure.
+    fn waits(&self) -> bool {
+        self.answered.is_some() && self.end != Some(End::Failed) && self.marks_waiting() > 0
+    }
+
+    /// True while there is something to tell the client, or will be.
+    fn owes(&self, acks: &Acks) -> bool {
+        let Some(id) = self.answered else { return false };
+        let fails = self.intake.is_broken() || acks.answer(id).failed.is_some();
+        self.waits() || (fails && self.end != Some(End::Failed))
+    }
+
+    /// What is due, a line each.
+    fn reply(&mut self, acks: &mut Acks, account: &SourceAccount) -> String {
+        let Some(id) = self.answered else { return String::new() };
+        self.answer = acks.answer(id);
+        if self.over && self.intake.is_broken() && !self.waits() && self.answer.failed.is_none() {
+            acks.fail(id, Unacked::BadFrame);
+            self.answer = acks.answer(id);
+        }
+        let mut lines = Vec::new();
+        let acked = self.intake.replies(&self.answer, &mut lines);
+        account.lines_acked.fetch_add(acked, Relaxed);
+        if let Some(why) = self.answer.failed.filter(|_| self.end != Some(End::Failed)) {
+            account.fail_acks(why);
+            self.end = Some(End::Failed);
+            self.unread.clear();
+        }
+        String::from_utf8_lossy(&lines).into_owned()
     }
 
     /// False when there was no room: the batch waits.
     fn hand_on(&mut self, exchange: &Exchange, batch: SampleBatch) -> bool {
-        if batch.receipt.records() == 0 && batch.tally == model::Tally::default() {
+        if batch.receipt.records() == 0 && batch.tally == model::Tally::default() && batch.ack.is_none() {
             batch.receipt.settle(Outcome::Routed);
             return true;
         }

@@ -14,8 +14,7 @@ use model::{Disk, DiskError, Now, OutputAccount};
 
 use crate::random::{Digest, Random};
 
-#[cfg(feature = "canary")]
-pub(crate) use deliver::disk_queue::Canary as StoredCanary;
+use super::canary::Canary;
 
 /// Jobs that may begin at one moment. A queue that wants more spins.
 const JOBS_MAX: usize = 100;
@@ -32,8 +31,7 @@ pub(crate) struct Stored {
     /// Below it nothing may come back: to a new process, and to a machine that lost its power.
     pub(crate) cursor_written: Position,
     pub(crate) cursor_synced: Position,
-    #[cfg(feature = "canary")]
-    canary: Option<StoredCanary>,
+    canary: Option<Canary>,
 }
 
 /// A sync that is on its way.
@@ -52,7 +50,7 @@ enum Work {
 
 impl Stored {
     /// An empty disk. The seed decides how long syncs take and what a loss of power leaves.
-    pub(crate) fn new(plan: DiskQueuePlan, sync_ns: (u64, u64), seed: u64) -> Stored {
+    pub(crate) fn new(plan: DiskQueuePlan, sync_ns: (u64, u64), seed: u64, canary: Option<Canary>) -> Stored {
         Stored {
             disk: FaultyDisk::new(seed),
             plan,
@@ -61,15 +59,8 @@ impl Stored {
             sync_ns,
             cursor_written: Position(0),
             cursor_synced: Position(0),
-            #[cfg(feature = "canary")]
-            canary: None,
+            canary,
         }
-    }
-
-    /// Lets a bug into every queue that is opened from now on.
-    #[cfg(feature = "canary")]
-    pub(crate) fn let_in(&mut self, canary: Option<StoredCanary>) {
-        self.canary = canary;
     }
 
     /// Other bounds for every queue that is opened from now on.
@@ -89,11 +80,11 @@ impl Stored {
         self.running = None;
         let fresh_id = self.random.next();
         let open = |account| DiskQueue::open(self.disk.clone(), self.plan, account, fresh_id, now);
-        #[cfg_attr(not(feature = "canary"), expect(unused_mut, reason = "only a canary is let in"))]
-        let (mut queue, _report) = open(Arc::clone(account))?;
-        #[cfg(feature = "canary")]
-        queue.let_in(self.canary);
-        Ok(queue)
+        let (queue, _report) = open(Arc::clone(account))?;
+        Ok(match self.canary {
+            Some(canary) => canary.let_into(queue),
+            None => queue,
+        })
     }
 
     /// Everything that a new process would find, in order, and how many copies it would count as damaged.

@@ -1,11 +1,14 @@
 //! `/api/v1/accounts`: the two sums, with every loss under its reason.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
 use deliver::queue::Queue;
-use model::{Losses, Now, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum};
+use model::{
+    AckWhen, Losses, Now, OutputId, OutputSum, SECOND_NS, SourceAccount, SourceId, SourceSum, Unacked,
+};
 use serde::Serialize;
 
 use crate::admin::checkpoints::{self, CheckpointRow};
@@ -87,6 +90,21 @@ pub struct SourceRow {
     pub event_fields_ignored: u64,
     /// Its UDP sockets that are open.
     pub sockets: Vec<SocketRow>,
+    /// What its clients were told; none unless it has `ack_when`, or had.
+    pub acks: Option<AcksRow>,
+}
+
+/// What the clients of a source were told.
+#[derive(Debug, Default, Serialize)]
+pub struct AcksRow {
+    /// `ack_when` now; none when a reload took it away.
+    pub when: Option<&'static str>,
+    /// Lines (frames: frames) that were acknowledged.
+    pub lines_acked: u64,
+    /// Lines of open connections that are not acknowledged yet.
+    pub lines_unacked: u64,
+    /// Connections that were ended, by the reason in their `err` line.
+    pub failed: BTreeMap<&'static str, u64>,
 }
 
 /// One UDP socket, as the kernel sees it.
@@ -166,6 +184,10 @@ pub struct OutputRow {
     pub errors: u64,
     /// Copies sent again because the first may not have arrived.
     pub resent: u64,
+    /// Copies that were on the way when their connection broke.
+    pub in_doubt: u64,
+    /// Bytes written to connections that broke, and not acknowledged.
+    pub in_doubt_bytes: u64,
     /// Tags left out of lines that were sent.
     pub tags_left_out: u64,
     /// Its queue on disk; none for a queue in memory.
@@ -234,7 +256,12 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let sources = sources.collect();
     let mut outputs: Vec<OutputRow> = Vec::new();
     // A reload may have given a name to another endpoint: what its row was before goes on in the row that is now.
-    for (id, name, _) in wiring.accounts.outputs() {
+    for (id, name, account) in wiring.accounts.outputs() {
+        let mut later = wiring.accounts.outputs().skip(id.index() + 1);
+        // With a queue on disk both have one account, and the row that is now says it all.
+        if later.any(|(_, _, other)| Arc::ptr_eq(account, other)) {
+            continue;
+        }
         let row = output_row(&wiring, id, now);
         match outputs.iter_mut().find(|known| known.name == name) {
             Some(before) => *before = row.with_before(before),
@@ -263,6 +290,8 @@ impl OutputRow {
             (&mut self.connects, before.connects),
             (&mut self.errors, before.errors),
             (&mut self.resent, before.resent),
+            (&mut self.in_doubt, before.in_doubt),
+            (&mut self.in_doubt_bytes, before.in_doubt_bytes),
             (&mut self.tags_left_out, before.tags_left_out),
         ];
         for (sum, more) in sums {
@@ -355,7 +384,20 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId, sockets: Vec<Socke
         glued_tag_fields: account.glued_tag_fields.load(Relaxed),
         event_fields_ignored: account.event_fields_ignored.load(Relaxed),
         sockets,
+        acks: acks_row(plan, account),
     }
+}
+
+fn acks_row(plan: &SourcePlan, account: &SourceAccount) -> Option<AcksRow> {
+    let failed = Unacked::ALL.iter().map(|why| (why.word(), account.acks_failed(*why)));
+    let row = AcksRow {
+        when: plan.ack_when.map(AckWhen::word),
+        lines_acked: account.lines_acked.load(Relaxed),
+        lines_unacked: account.lines_unacked.load(Relaxed),
+        failed: failed.filter(|(_, count)| *count > 0).collect(),
+    };
+    let was_used = row.lines_acked > 0 || row.lines_unacked > 0 || !row.failed.is_empty();
+    (row.when.is_some() || was_used).then_some(row)
 }
 
 fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
@@ -364,7 +406,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let account = &outlet.account;
     let sum = at_rest(|| outlet.sum(), OutputSum::holds);
     let shown = outlet.shown(now);
-    let oldest_ns = outlet.queue().oldest_ns();
+    let oldest_ns = outlet.queue().oldest_age_ns(now);
     OutputRow {
         name: plan.name.clone(),
         kind: output_word(&plan.kind),
@@ -389,12 +431,14 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         bytes_waiting: outlet.bytes(),
         bytes_waiting_high: account.bytes_waiting_high.load(Relaxed),
         bytes_max: plan.queue.bytes_max,
-        oldest_s: oldest_ns.map_or(0.0, |oldest| now.mono_ns.saturating_sub(oldest) as f64 / 1e9),
+        oldest_s: oldest_ns.map_or(0.0, |oldest_ns| oldest_ns as f64 / 1e9),
         bytes_routed: account.bytes_routed(),
         bytes_delivered: account.bytes_delivered(),
         connects: account.connects.load(Relaxed),
         errors: account.errors.load(Relaxed),
         resent: account.resent.load(Relaxed),
+        in_doubt: account.in_doubt.load(Relaxed),
+        in_doubt_bytes: account.in_doubt_bytes.load(Relaxed),
         tags_left_out: account.tags_left_out.load(Relaxed),
         disk: disk_row(outlet),
     }
@@ -433,7 +477,7 @@ fn the_page_on_the_api_shows_these_documents() {
         .filter_map(|rest| rest.split("```").next())
         .map(|json| serde_json::from_str(json).expect("the example is JSON"))
         .collect();
-    let [accounts, series] = shown.as_slice() else { panic!("two documents, not {}", shown.len()) };
+    let [accounts, series, ..] = shown.as_slice() else { panic!("{} documents", shown.len()) };
     let source = SourceRow { sockets: vec![SocketRow::default()], ..SourceRow::default() };
     let output = OutputRow { disk: Some(DiskRow::default()), ..OutputRow::default() };
     let page = AccountsPage {

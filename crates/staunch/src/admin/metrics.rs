@@ -1,5 +1,7 @@
 //! `/metrics`: self-metrics as Prometheus text. Names are an interface: they change with a changelog line only.
 
+mod acks;
+mod disk;
 mod kernel;
 
 use std::fmt::Write;
@@ -58,10 +60,13 @@ pub fn render(shared: &Shared, figures: &[ShardFigures], now: Now) -> String {
     reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
     reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
     sources(&mut out, &page);
+    acks::sources(&mut out, &page);
     kernel::sockets(&mut out, &page);
     kernel::batches(&mut out, shared);
     kernel::machine(&mut out, &crate::kernel::machine_counters());
     outputs(&mut out, &page);
+    disk::queues(&mut out, &page);
+    acks::outputs(&mut out, &page);
     series(&mut out, figures);
     flushes(&mut out, figures, now);
     checkpoints(&mut out, &page);
@@ -278,7 +283,12 @@ fn every_self_metric_has_its_heading_in_the_docs() {
     use std::collections::BTreeSet;
     // The names stand in these files as texts of their own, and nowhere else.
     let begin = concat!("\"sta", "unch_");
-    let files = [include_str!("metrics.rs"), include_str!("metrics/kernel.rs")];
+    let files = [
+        include_str!("metrics.rs"),
+        include_str!("metrics/kernel.rs"),
+        include_str!("metrics/disk.rs"),
+        include_str!("metrics/acks.rs"),
+    ];
     let names = files.iter().flat_map(|text| text.split(begin).skip(1));
     let names = names.filter_map(|rest| rest.split('"').next());
     let names: BTreeSet<String> = names.map(|rest| format!("{}{rest}", &begin[1..])).collect();

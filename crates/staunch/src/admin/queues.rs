@@ -12,9 +12,8 @@ use axum::http::StatusCode;
 use config::plan::{GraphiteForm, OutputKind};
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::{Block, Queue};
-use model::{OutputAccount, SECOND_NS, Shed};
+use model::{Now, OutputAccount, SECOND_NS, Shed};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::blocks::{Form, LineBlocks, from_json};
 use crate::clock::Clock;
@@ -47,6 +46,46 @@ impl Amount {
         let bytes = bytes.iter().find(|loss| loss.0 == "shed" && loss.1 == reason.word());
         Amount { copies: account.shed(reason), bytes: bytes.map_or(0, |loss| loss.2) }
     }
+}
+
+/// `GET /api/v1/queues`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueuesPage {
+    /// One for each output.
+    pub queues: Vec<QueueRow>,
+}
+
+/// What waits for one output.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueueRow {
+    /// Its name.
+    pub name: String,
+    /// `memory` or `disk`.
+    pub kind: String,
+    /// Copies without an outcome.
+    pub copies: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The bound of that.
+    pub bytes_max: u64,
+    /// Age of the oldest that nobody holds, in seconds.
+    pub oldest_s: Option<f64>,
+    /// Of queues on disk.
+    #[serde(flatten)]
+    pub disk: Option<DiskFigures>,
+}
+
+/// Figures of a queue on disk since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskFigures {
+    /// Files with records.
+    pub segments: u64,
+    /// Ranges of them that could not be used.
+    pub damaged_ranges: u64,
+    /// Blocks that lay in them.
+    pub damaged_records: u64,
+    /// Bytes that were kept aside.
+    pub quarantined_bytes: u64,
 }
 
 /// What was dropped.
@@ -102,33 +141,33 @@ pub fn takes(kind: &OutputKind) -> &'static [Form] {
 }
 
 /// `GET /api/v1/queues`
-pub(super) fn page(shared: &Shared) -> Value {
+pub(super) fn page(shared: &Shared) -> QueuesPage {
     let wiring = shared.wiring.load();
     let now = Clock::now();
     let outputs = wiring.plan.outputs.iter().zip(&wiring.outlets).filter(|(plan, _)| !is_retired(plan));
-    let row = |outlet: &Outlet| {
-        let mut queue = outlet.queue();
-        let oldest_s = queue.oldest_age_ns(now).map(|age_ns| age_ns as f64 / SECOND_NS as f64);
-        let (copies, bytes, bytes_max) = (queue.copies(), queue.bytes(), queue.limits().bytes_max);
-        let mut row = json!({
-            "name": outlet.name,
-            "kind": if queue.on_disk().is_some() { "disk" } else { "memory" },
-            "copies": copies,
-            "bytes": bytes,
-            "bytes_max": bytes_max,
-            "oldest_s": oldest_s,
-        });
-        if let Some(queue) = queue.on_disk() {
-            let counts = queue.counts();
-            row["segments"] = queue.segments().into();
-            row["damaged_ranges"] = counts.damaged_ranges.into();
-            row["damaged_records"] = counts.damaged_records.into();
-            row["quarantined_bytes"] = counts.quarantined_bytes.into();
-        }
-        row
-    };
-    let rows: Vec<Value> = outputs.map(|(_, outlet)| row(outlet)).collect();
-    json!({ "queues": rows })
+    QueuesPage { queues: outputs.map(|(_, outlet)| row(outlet, now)).collect() }
+}
+
+fn row(outlet: &Outlet, now: Now) -> QueueRow {
+    let mut queue = outlet.queue();
+    let oldest_s = queue.oldest_age_ns(now).map(|age_ns| age_ns as f64 / SECOND_NS as f64);
+    let bytes_max = queue.limits().bytes_max;
+    let disk = queue.on_disk().map(|queue| DiskFigures {
+        segments: queue.segments() as u64,
+        damaged_ranges: queue.counts().damaged_ranges,
+        damaged_records: queue.counts().damaged_records,
+        quarantined_bytes: queue.counts().quarantined_bytes,
+    });
+    QueueRow {
+        name: outlet.name.clone(),
+        kind: if disk.is_some() { "disk" } else { "memory" }.to_owned(),
+        // What is on its way waits as well, until it has its outcome.
+        copies: outlet.account.copies_waiting(),
+        bytes: outlet.account.bytes_waiting.load(Relaxed),
+        bytes_max,
+        oldest_s,
+        disk,
+    }
 }
 
 /// The queue of an output that is in force, with the forms that it takes.
@@ -170,6 +209,7 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
         let now = Clock::now();
         let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000);
         let mut more = true;
+        outlet.recall();
         // What comes in meanwhile is younger than `now`.
         while more {
             let mut queue = outlet.queue();
@@ -266,4 +306,56 @@ async fn is_safe(outlet: &Outlet, place: Position) -> bool {
 async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
     let ended = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the work was not done: {error}"));
     tokio::task::spawn_blocking(work).await.map_err(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_page_on_the_api_shows_these_documents() {
+        let page = include_str!("../../../../docs/api.md");
+        let (_, page) = page.split_once("\n## Queues\n").expect("a section");
+        let examples = page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let shown: Vec<Value> =
+            examples.map(|json| serde_json::from_str(json).expect("the example is JSON")).collect();
+        let [queues, dropped, replayed] = shown.as_slice() else { panic!("{} documents", shown.len()) };
+        fn members(value: &Value) -> Vec<&String> {
+            value.as_object().into_iter().flat_map(|object| object.keys()).collect()
+        }
+        let row = QueueRow { disk: Some(DiskFigures::default()), ..QueueRow::default() };
+        let row = serde_json::to_value(row).expect("serializes");
+        assert_eq!(members(&queues["queues"][0]), members(&row));
+        assert_eq!(members(dropped), members(&serde_json::to_value(Dropped::default()).expect("serializes")));
+        assert_eq!(
+            members(replayed),
+            members(&serde_json::to_value(Replayed::default()).expect("serializes"))
+        );
+    }
+
+    #[test]
+    fn a_request_is_checked_whole_before_anything_of_it_is_taken() {
+        let good = r#"{"form":"lines","copies":1,"bytes":"a 1 2\n"}"#;
+        let packets = r#"{"form":"packets","copies":1,"packets":[[0,1]],"bytes":"a"}"#;
+        // (body, as JSON, blocks, or a word of the refusal)
+        let table: &[(String, bool, Result<usize, &str>)] = &[
+            ("a 1 2\nb 1 2".into(), false, Ok(1)),
+            (String::new(), false, Ok(0)),
+            (format!("{good}\n\n{good}\n"), true, Ok(2)),
+            (format!("{good}\nnothing\n"), true, Err("line 2: ")),
+            (format!("{good}\n{packets}\n"), true, Err("the output takes lines")),
+            (format!("a\n{}\n", "x".repeat(2 << 20)), false, Err("line 2: it is longer")),
+        ];
+        for (body, as_json, want) in table {
+            match (blocks_of(body.as_bytes(), *as_json, &[Form::Lines]), want) {
+                (Ok(blocks), Ok(count)) => assert_eq!(blocks.len(), *count),
+                (Err((status, why)), Err(word)) => {
+                    assert!(status == StatusCode::BAD_REQUEST && why.contains(word), "{why}");
+                }
+                (found, want) => panic!("{found:?} instead of {want:?}"),
+            }
+        }
+    }
 }

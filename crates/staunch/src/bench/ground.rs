@@ -95,10 +95,7 @@ fn measure_pinned(
     let machine = Machine::look();
     let mut warnings = Vec::new();
     let cores = common.pin(&mut warnings);
-    if machine.load > LOAD_MAX {
-        warnings
-            .push(format!("the load was {:.2} before the first run: other programs disturb", machine.load));
-    }
+    warnings.extend(warning_of_load(&machine));
     let (node_script, rival) = common.find_rival(&mut warnings);
     let dir = std::env::temp_dir().join(format!("staunch-bench-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(failed("make a folder for configs and logs"))?;
@@ -126,6 +123,12 @@ fn measure_pinned(
     };
     report.warn_of_noise();
     Ok(report)
+}
+
+/// A warning when the machine was busy before the first run.
+pub(super) fn warning_of_load(machine: &Machine) -> Option<String> {
+    (machine.load > LOAD_MAX)
+        .then(|| format!("the load was {:.2} before the first run: other programs disturb", machine.load))
 }
 
 impl Ground<'_> {
@@ -198,7 +201,7 @@ fn statsd_version(script: &Path) -> Option<String> {
 }
 
 /// This process's command line, the program by its name alone.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let mut words = std::env::args();
     let program = words.next().unwrap_or_default();
     let program =

@@ -3,6 +3,7 @@
 //! Path of a packet: `packets` makes a ring of them -> `generator` sends it -> a contestant receives: the bare loop
 //! (`bare`), Staunch or node statsd as child processes (`server`) -> what they deliver ends in `sink`, what they copy
 //! in `endpoints`. `scenario` (for `statsd`) and `copies` (for `fanout`) decide who gets what, `contestant` reads CPU time, memory and counts, `report` says it.
+//! `queue` has no sockets: it appends to queues on disk as the shard does.
 //! Not here: numbers without a comparison in the same run. Everything stays on loopback.
 //! Invariant: whatever ends a run, the children end with it.
 
@@ -16,6 +17,7 @@ mod generator;
 pub mod ground;
 mod machine;
 mod packets;
+pub mod queue;
 mod report;
 mod scenario;
 mod server;

@@ -81,7 +81,7 @@ impl Report {
     /// Adds a warning for every scenario with figures that spread too much, which names the worst of them.
     pub(super) fn warn_of_noise(&mut self) {
         for scenario in &self.scenarios {
-            let timed = scenario.rows.iter().filter(|row| row.unit == "ns");
+            let timed = scenario.rows.iter().filter(|row| matches!(row.unit, "ns" | "MB/s"));
             let Some(worst) = timed.max_by(|a, b| a.spread().total_cmp(&b.spread())) else { continue };
             if worst.spread() > SPREAD_MAX {
                 self.warnings.push(format!(

@@ -1,4 +1,4 @@
-//! The four scenarios of `staunch bench statsd`: who receives what, how often, and which figures come of it.
+//! The scenarios of `staunch bench statsd`: who receives what, how often, and which figures come of it.
 //!
 //! Path of a packet: the ring made here -> `Contestant::measure` -> rows and checks of the report. Not here: reading
 //! CPU time and counts (`contestant`), starting daemons (`server`), words (`report`).
@@ -20,6 +20,8 @@ use crate::sys::Gather;
 const CPU_TIMES_BARE_MAX: f64 = 1.15;
 const CPU_NS_PER_SAMPLE_MAX: f64 = 50.0;
 const BYTES_PER_SERIES_MAX: f64 = 250.0;
+
+const CPU_TIMES_MEMORY_MAX: f64 = 1.05;
 
 /// Share of a run's packets that go ahead of it, and the most of them: caches, page tables and compilers get warm.
 pub(super) const WARM_UP_SHARE: u64 = 10;
@@ -129,6 +131,32 @@ impl Bench<'_, '_> {
         })
     }
 
+    /// `disk`: CPU per packet with the output's queue in memory and on disk, in turn, with a flush every second.
+    pub(super) fn disk(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
+        let ring = self.ring(self.args.names, 1, self.args.kind, false);
+        let (mut memory, mut disk) = (Vec::new(), Vec::new());
+        for run in 1..=self.args.runs {
+            (self.ground.talk)(&format!("disk: run {run} of {}", self.args.runs));
+            for (kind, runs) in [("memory", &mut memory), ("disk", &mut disk)] {
+                let server = Server::start(&self.ground.stand, Daemon::Staunch, &|ports| {
+                    with_queue(kind, &statsd_config(Daemon::Staunch, self.sink.address(), ports))
+                })?;
+                runs.push(self.run(Contestant::Server(server), &ring, packets)?);
+            }
+        }
+        self.ground.warn_of_others("disk", memory.iter().chain(&disk));
+        let mut rows = cpu_rows(IN_MEMORY, &memory, None, 1);
+        rows.extend(cpu_rows(ON_DISK, &disk, None, 1));
+        let ratios =
+            disk.iter().zip(&memory).map(|(disk, memory)| disk.ns_per_packet() / memory.ns_per_packet());
+        let ratio = Row { who: ON_DISK, what: "times in memory", unit: "", runs: ratios.collect() };
+        let check =
+            Check::at_most("CPU per packet, times that in memory:", ratio.median(), CPU_TIMES_MEMORY_MAX);
+        rows.push(ratio);
+        let what = self.sentence(1, self.args.names, packets, self.args.rate) + ", a flush every second";
+        Ok(ScenarioReport { name: "disk", what, rows, checks: vec![check] })
+    }
+
     /// `series`: memory of very many counters, and whether their flush costs a packet.
     pub(super) fn series(&mut self) -> Result<ScenarioReport, BenchError> {
         let (series, rate) = (self.args.series, self.args.series_rate);
@@ -230,6 +258,17 @@ impl Bench<'_, '_> {
     }
 }
 
+const IN_MEMORY: &str = "in memory";
+const ON_DISK: &str = "on disk";
+
+/// The published config with a queue of `kind`, and windows so short that it has something to do.
+fn with_queue(kind: &str, config: &str) -> String {
+    let output = "type = \"graphite\"\n";
+    config
+        .replace("window = \"10s\"", "window = \"1s\"")
+        .replace(output, &format!("{output}queue = {{ kind = \"{kind}\" }}\n"))
+}
+
 const NS_PER_PACKET: &str = "CPU per packet";
 const NS_PER_SAMPLE: &str = "CPU per sample";
 pub(super) const TIMES_BARE: &str = "times the bare loop";
@@ -271,6 +310,20 @@ mod tests {
     use super::super::ask::Counts;
     use super::super::generator::Sent;
     use super::*;
+
+    #[test]
+    fn a_queue_is_put_into_the_published_config() {
+        let ports = super::super::server::Ports { statsd: 1, control: 2 };
+        let published = statsd_config(Daemon::Staunch, ([127, 0, 0, 1], 3).into(), ports);
+        for kind in ["memory", "disk"] {
+            let text = with_queue(kind, &published);
+            let source = config::diagnostic::Source { name: "staunch.toml", text: &text };
+            let (plan, mistakes) = config::check(source, config::Format::Toml);
+            assert!(mistakes.is_empty() && text.contains("\"1s\""), "{mistakes:?}");
+            let outputs = plan.expect("no mistakes").outputs;
+            assert_eq!(outputs[0].queue_kind.is_disk(), kind == "disk");
+        }
+    }
 
     #[test]
     fn ratios_are_of_run_to_run() {

@@ -23,35 +23,38 @@ pub enum Scenario {
     Flood,
     /// Very many distinct counters: memory of each, and a flush of them under load.
     Series,
+    /// CPU per packet with the output's queue on disk, beside one in memory.
+    Disk,
 }
 
 impl Scenario {
     /// All, in the order of the report.
-    pub const ALL: [Scenario; 4] = [Scenario::One, Scenario::Packed, Scenario::Flood, Scenario::Series];
+    pub const ALL: [Scenario; 5] =
+        [Scenario::One, Scenario::Packed, Scenario::Flood, Scenario::Series, Scenario::Disk];
 }
 
 /// Arguments of `staunch bench statsd`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// What to measure; repeatable. All four without it.
+    /// What to measure; repeatable. All five without it.
     #[arg(long, value_enum)]
     pub scenario: Vec<Scenario>,
-    /// Runs of `one` and `packed`, in turn with the bare loop's (`flood`: at most 3 of them, `series`: 1)
+    /// Runs of `one`, `packed` and `disk`, in turn with what they are beside (`flood`: at most 3 of them, `series`: 1)
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     pub runs: u64,
-    /// Packets of a run [default: 1,000,000; `packed` 200,000; `flood` 5,000,000]
+    /// Packets of a run [default: 1,000,000; `packed` 200,000; `flood` and `disk` 5,000,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Distinct names of `one`, `packed` and `flood`
+    /// Distinct names of `one`, `packed`, `flood` and `disk`
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     pub names: u64,
     /// Samples in a packet of `packed`
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=Ring::pack_max()), hide_short_help = true)]
     pub pack: u64,
-    /// Type of the samples of `one`, `packed` and `flood`
+    /// Type of the samples of `one`, `packed`, `flood` and `disk`
     #[arg(long = "type", value_enum, default_value_t = SampleType::C)]
     pub kind: SampleType,
-    /// Packets per second of `one` and `packed`; 0 for full speed
+    /// Packets per second of `one`, `packed` and `disk`; 0 for full speed
     #[arg(long, default_value_t = 0, hide_short_help = true)]
     pub rate: u64,
     /// Distinct counters of `series`
@@ -88,6 +91,7 @@ fn run_scenarios(args: &Args, ground: &mut Ground<'_>) -> Result<Vec<ScenarioRep
             Scenario::Packed => bench.cpu("packed", args.pack, args.count.unwrap_or(200_000)),
             Scenario::Flood => bench.flood(args.count.unwrap_or(5_000_000)),
             Scenario::Series => bench.series(),
+            Scenario::Disk => bench.disk(args.count.unwrap_or(5_000_000)),
         })
         .collect()
 }

@@ -524,6 +524,8 @@ pub(crate) enum BenchKind {
     Statsd(crate::bench::statsd::Args),
     /// Copying packets to several endpoints, beside a bare loop and node's repeater.
     Fanout(crate::bench::fanout::Args),
+    /// Appending to queues on disk, beside a bare loop that appends and syncs.
+    Queue(crate::bench::queue::Args),
 }
 
 #[test]

@@ -14,7 +14,9 @@ fn page(verb: Option<&str>) -> anyhow::Result<clap_mangen::Man> {
     // So that the verbs know the program's name and its global options.
     command.build();
     let Some(verb) = verb else { return Ok(clap_mangen::Man::new(command)) };
-    let known = command.find_subcommand(verb);
+    let of_a_verb =
+        || command.find_subcommand(verb.split_once('-')?.0)?.find_subcommand(verb.split_once('-')?.1);
+    let known = command.find_subcommand(verb).or_else(of_a_verb);
     let known = known.with_context(|| format!("there is no verb `{verb}`: `staunch -h` lists them"))?;
     Ok(clap_mangen::Man::new(known.clone()).title(format!("staunch-{verb}")))
 }
@@ -52,5 +54,6 @@ fn every_verb_that_the_page_names_has_a_page() {
         let page = text(Some(verb));
         assert!(page.contains(&format!(".TH staunch-{verb} 1")) && page.contains("SYNOPSIS"), "{page}");
     }
-    assert!(page(Some("nothing")).is_err());
+    assert!(text(Some("queue-export")).contains("--quarantine"));
+    assert!(page(Some("nothing")).is_err() && page(Some("queue-nothing")).is_err());
 }

@@ -5,6 +5,7 @@
 //! Not here: what a record becomes (`pipeline`), what a socket does (`sources`, `outputs`).
 //! Invariant: a plan is whole and its listeners are open before anything of the plan before is touched.
 
+pub mod acks;
 pub mod banner;
 pub mod change;
 pub mod checkpoint;
@@ -41,6 +42,7 @@ use tokio::task::JoinSet;
 use crate::admin::accounts::AccountsPage;
 use crate::admin::{Ports, ServedPorts};
 use crate::clock::Clock;
+use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
@@ -58,6 +60,8 @@ use crate::{admin, outputs, sources};
 /// flush and the outputs. Only a machine that is very busy needs it.
 const SOURCES_STOP_PERCENT: u64 = 50;
 
+/// How long clients may take to read their last acknowledgement.
+const LAST_WORD_MAX: Duration = Duration::from_millis(250);
 /// Least time that the last checkpoint may take, however long the outputs took.
 const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
 
@@ -216,7 +220,7 @@ fn assemble(
     let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir, handed, now)?;
     let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues))?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
-    let room = Arc::new(Notify::new());
+    let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckDesk::default()));
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
@@ -230,17 +234,18 @@ fn assemble(
         complaints: complain,
         exchange: Arc::clone(&exchange),
         room: Arc::clone(&room),
+        acks: Arc::clone(&acks),
         handle: handle.clone(),
         key_flushes,
         saver,
         handover: Arc::clone(&handover),
     })
     .context("cannot make room for packets")?;
-    let healthy = plan.management.iter().all(|management| management.healthy);
+    let plan = Arc::new(plan);
     let directory = Directory::of_system();
     directory.own.set(Listeners::default().really_at(opened));
     let listening = Listeners::default().listening(&plan, opened);
-    let wiring = Wiring { plan: Arc::new(plan), accounts, outlets, generation: 0, listening };
+    let wiring = Wiring { plan: Arc::clone(&plan), accounts, outlets, generation: 0, listening };
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         exchange,
@@ -248,13 +253,14 @@ fn assemble(
         http: ports.http_at,
         management: ports.management_at.clone(),
         started: now,
-        healthy: AtomicBool::new(healthy),
+        healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         handing_over: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
         directory: Arc::new(directory),
         room,
+        acks,
         kernel: kernel_view,
         handover,
         checkpoints,
@@ -357,6 +363,7 @@ fn spawn_watches(
     before: Option<&Arc<AccountsPage>>,
 ) {
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
+    tokio::spawn(acks::resolve_as_told(Arc::clone(shared), stopped.clone()));
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));
@@ -418,6 +425,7 @@ async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     if drained.is_err() {
         tracing::warn!("an output did not end in time");
     }
+    shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
     if let Some(written) = last_checkpoints
         && tokio::time::timeout(left.max(CHECKPOINT_STOP_MIN), written).await.is_err()
@@ -477,6 +485,8 @@ async fn wait_until_taken(shared: &Shared, until_ns: u64) {
 /// Ends after another process has taken over: what that one does not have is delivered, as at a stop.
 async fn leave(running: Running) -> anyhow::Result<ExitCode> {
     let Running { shared, mut outputs, mut syncs, mut checks, mut ports, worker, .. } = running;
+    // Nothing is settled here any more: who waits for that asks the other process.
+    shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let timeout =
         Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
     let drained = tokio::time::timeout(timeout, async {

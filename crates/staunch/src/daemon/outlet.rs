@@ -1,15 +1,20 @@
 //! An output's queue with what its task, the shard and, for a queue on disk, the thread that syncs it share.
 //!
+//! A queue on disk belongs to a name. When a reload gives the name to another endpoint the outlet has a successor, which
+//! shares the queue and the account, and whose task starts when that of the first has ended.
+//!
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, Position, Promise, SyncDone};
+use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, Left, MemoryQueue, OutputQueue, Queue};
+use deliver::stream::{Action, StreamSender};
 use deliver::{EndpointState, Status};
 use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
@@ -57,21 +62,19 @@ pub struct Outlet {
     pub account: Arc<OutputAccount>,
     /// Errors that its endpoint or file gave, by the system's word.
     pub errors: ErrorCounts,
-    queue: Mutex<OutputQueue<Folder>>,
+    queue: Arc<Mutex<OutputQueue<Folder>>>,
     /// Of a queue on disk only.
-    disk: OnceLock<OnDisk>,
+    disk: OnceLock<Arc<OnDisk>>,
     /// Told after each sync of a queue on disk: promises may have changed.
-    pub synced: Notify,
-    /// Wakes an output that is a task.
-    more: Notify,
+    pub synced: Arc<Notify>,
+    /// Between the senders of an output of several connections; locked after the queue.
+    lanes: Option<Mutex<Lanes>>,
+    /// One for each connection.
+    senders: Box<[Seat]>,
     /// Wakes an output that is a thread.
     more_for_thread: Condvar,
     /// A thread has waited: only then is there one to wake, which is a system call.
     is_thread: AtomicBool,
-    /// What the sender holds outside the queue.
-    sender_copies: AtomicU64,
-    sender_bytes: AtomicU64,
-    state: Mutex<Option<EndpointState>>,
     /// What its check has found, and since when; none without a check.
     checked: Mutex<Option<(CheckState, u64)>>,
     /// A task checks it.
@@ -82,16 +85,29 @@ pub struct Outlet {
     stopping: AtomicBool,
     /// Monotonic nanosecond at which draining ends.
     deadline_ns: AtomicU64,
-    /// The task has ended.
+    /// Told when all tasks have ended.
+    at_end: Notify,
+    /// The orders that it had when it was parked; none while it is not.
+    parked: Mutex<Option<Orders>>,
+    /// Told when it is no more.
+    unparked: Notify,
+    /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
+    progress: OnceLock<Arc<Notify>>,
+}
+
+/// What one sender of an output tells of itself.
+#[derive(Debug, Default)]
+struct Seat {
+    /// Wakes its task.
+    more: Notify,
+    /// What it holds outside the queue.
+    copies: AtomicU64,
+    bytes: AtomicU64,
+    state: Mutex<Option<EndpointState>>,
+    /// Its task has ended.
     ended: AtomicBool,
-    /// What follows a stop that may not be the last.
-    parking: Mutex<Parking>,
-    /// Told when that is decided.
-    decided: Notify,
-    /// The daemon ends: a queue on disk is synced a last time when the task has ended.
-    closing: AtomicBool,
-    /// Nobody syncs the queue on disk any more.
-    released: AtomicBool,
+    /// When its task ends, that was for nothing: it begins anew.
+    goes_on: AtomicBool,
 }
 
 /// Whether an output is to end, and when at the latest.
@@ -101,15 +117,10 @@ struct Orders {
     deadline_ns: u64,
 }
 
-/// What follows the end of an output's task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Parking {
-    /// Nothing: it has been stopped for good.
-    None,
-    /// What waits is kept, until it is known whether another process goes on with it. Beside it the orders that it had.
-    Parked(Orders),
-    /// It goes on here, by these orders.
-    GoesOn(Orders),
+impl Seat {
+    fn state(&self) -> Option<EndpointState> {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What the thread that syncs a queue on disk needs beside the queue.
@@ -118,6 +129,12 @@ pub struct OnDisk {
     folder: Folder,
     /// Monotonic nanosecond at which the thread wakes by itself; 0 while it is awake.
     sleeps_until_ns: AtomicU64,
+    /// Outlets of the queue whose tasks have not ended.
+    open: AtomicU32,
+    /// The daemon ends: the queue is synced a last time when all tasks have ended.
+    closing: AtomicBool,
+    /// Nobody syncs it any more.
+    released: AtomicBool,
     work: Condvar,
 }
 
@@ -125,6 +142,22 @@ impl OnDisk {
     /// Where the queue is.
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    fn new(folder: Folder) -> OnDisk {
+        OnDisk {
+            folder,
+            sleeps_until_ns: AtomicU64::new(0),
+            open: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+            released: AtomicBool::new(false),
+            work: Condvar::new(),
+        }
+    }
+
+    /// True when the daemon ends and nothing is settled or appended any more: only the last sync is left.
+    pub fn is_done(&self) -> bool {
+        self.closing.load(Relaxed) && self.open.load(Relaxed) == 0
     }
 
     /// Told by the thread, with the queue locked, before it looks for something to do.
@@ -171,20 +204,27 @@ impl Outlet {
     /// A queue on disk, open in `folder`.
     pub fn on_disk(name: &str, queue: DiskQueue<Folder>, folder: Folder) -> Outlet {
         let account = Arc::clone(queue.account());
-        let disk = OnDisk { folder, sleeps_until_ns: AtomicU64::new(0), work: Condvar::new() };
-        Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(disk), &account)
+        Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(OnDisk::new(folder)), &account)
     }
 
     /// Puts a queue on disk in the place of one in memory that nothing has come into. Once.
     pub fn put_on_disk(&self, queue: DiskQueue<Folder>, folder: Folder) {
-        let disk = OnDisk { folder, sleeps_until_ns: AtomicU64::new(0), work: Condvar::new() };
         let mut place = self.queue();
         debug_assert!(place.copies() == 0, "what was in memory would be shed");
-        if self.disk.set(disk).is_ok() {
+        let disk = OnDisk::new(folder);
+        disk.open.store(u32::from(!self.has_ended()), Relaxed);
+        if self.disk.set(Arc::new(disk)).is_ok() {
             *place = OutputQueue::Disk(Box::new(queue));
         }
         drop(place);
         self.wake();
+    }
+
+    /// Another outlet of the same queue on disk, for another endpoint. Its task may begin when this one's has ended.
+    pub fn successor(&self) -> Outlet {
+        let queue = Arc::clone(&self.queue);
+        let (disk, synced) = (self.disk.get().cloned(), Arc::clone(&self.synced));
+        Outlet::sharing(&self.name, queue, disk, synced, &self.account)
     }
 
     fn with_queue(
@@ -193,29 +233,39 @@ impl Outlet {
         disk: Option<OnDisk>,
         account: &Arc<OutputAccount>,
     ) -> Outlet {
+        Outlet::sharing(name, Arc::new(Mutex::new(queue)), disk.map(Arc::new), Arc::default(), account)
+    }
+
+    fn sharing(
+        name: &str,
+        queue: Arc<Mutex<OutputQueue<Folder>>>,
+        disk: Option<Arc<OnDisk>>,
+        synced: Arc<Notify>,
+        account: &Arc<OutputAccount>,
+    ) -> Outlet {
+        if let Some(disk) = &disk {
+            disk.open.fetch_add(1, Relaxed);
+        }
         Outlet {
             name: name.to_owned(),
             account: Arc::clone(account),
             errors: ErrorCounts::default(),
-            queue: Mutex::new(queue),
+            queue,
             disk: disk.map(OnceLock::from).unwrap_or_default(),
-            synced: Notify::new(),
-            more: Notify::new(),
+            synced,
+            lanes: None,
+            senders: Box::new([Seat::default()]),
             more_for_thread: Condvar::new(),
             is_thread: AtomicBool::new(false),
-            sender_copies: AtomicU64::new(0),
-            sender_bytes: AtomicU64::new(0),
-            state: Mutex::new(None),
             checked: Mutex::new(None),
             has_checks: AtomicBool::new(false),
             degraded_since_ns: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
-            ended: AtomicBool::new(false),
-            parking: Mutex::new(Parking::None),
-            decided: Notify::new(),
-            closing: AtomicBool::new(false),
-            released: AtomicBool::new(false),
+            at_end: Notify::new(),
+            parked: Mutex::new(None),
+            unparked: Notify::new(),
+            progress: OnceLock::new(),
         }
     }
 
@@ -224,9 +274,67 @@ impl Outlet {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// With so many connections that share the queue.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Outlet {
+        if connections > 1 {
+            self.lanes = Some(Mutex::new(Lanes::new(connections)));
+            self.senders = (0..connections).map(|_| Seat::default()).collect();
+        }
+        self
+    }
+
+    /// How many connections share the queue.
+    pub fn connections(&self) -> usize {
+        self.senders.len()
+    }
+
+    fn lanes(&self) -> Option<MutexGuard<'_, Lanes>> {
+        self.lanes.as_ref().map(|lanes| lanes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks the sender of connection `number` what to do next.
+    pub fn poll<'s>(&self, number: usize, sender: &'s mut StreamSender, now: Now) -> Action<'s> {
+        let mut queue = self.queue();
+        match self.lanes() {
+            None => sender.poll(&mut *queue, now),
+            Some(mut lanes) => sender.poll(&mut lanes.of(&mut *queue, number), now),
+        }
+    }
+
+    /// The sender of connection `number` ends: what it holds goes back.
+    pub fn finish_stop(&self, number: usize, sender: &mut StreamSender, now: Now) {
+        let mut queue = self.queue();
+        match self.lanes() {
+            None => sender.finish_stop(&mut *queue, now),
+            Some(mut lanes) => sender.finish_stop(&mut lanes.of(&mut *queue, number), now),
+        }
+    }
+
+    /// Puts back what waits for one of several connections: the queue then has all that no sender holds.
+    pub fn recall(&self) {
+        let mut queue = self.queue();
+        if let Some(mut lanes) = self.lanes() {
+            lanes.recall(&mut *queue);
+        }
+    }
+
+    /// Wakes the senders that may take something now and could not before.
+    fn wake_others(&self) {
+        if self.lanes.is_none() {
+            return;
+        }
+        let ready = {
+            let mut queue = self.queue();
+            self.lanes().map_or(0, |mut lanes| lanes.take_ready(&mut *queue))
+        };
+        let seats = self.senders.iter().enumerate().filter(|(number, _)| ready & (1 << number) != 0);
+        seats.for_each(|(_, seat)| seat.more.notify_one());
+    }
+
     /// What the thread that syncs needs; none for a queue in memory.
     pub fn disk(&self) -> Option<&OnDisk> {
-        self.disk.get()
+        self.disk.get().map(|disk| &**disk)
     }
 
     /// Place of the next block.
@@ -247,6 +355,7 @@ impl Outlet {
     /// Appends a block. What cannot wait at a full queue is shed there and counted. Gives the block's place, if it was
     /// kept.
     pub fn append(&self, block: Block, now: Now) -> Option<Position> {
+        let partition = block.partition;
         let (place, appended) = self.append_to(&mut self.queue(), block, now);
         let kept = appended == Appended::Kept;
         if let Appended::Full(block) = appended {
@@ -254,7 +363,12 @@ impl Outlet {
             let shed = CopyOutcome::Shed(Shed::QueueFull);
             self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
-        self.wake();
+        // Older blocks may have been shed to make room.
+        self.progressed();
+        match self.lanes().map(|lanes| lanes.lane_of(partition)) {
+            None => self.wake(),
+            Some(number) => self.senders[number].more.notify_one(),
+        }
         kept.then_some(place)
     }
 
@@ -292,6 +406,7 @@ impl Outlet {
 
     /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
     pub fn changed(&self) {
+        self.progressed();
         self.wake();
         self.wake_sync();
     }
@@ -324,15 +439,27 @@ impl Outlet {
 
     /// Wakes the output, to look at its queue or at its orders.
     pub fn wake(&self) {
-        self.more.notify_one();
+        self.senders.iter().for_each(|seat| seat.more.notify_one());
         if self.is_thread.load(Relaxed) {
             self.more_for_thread.notify_one();
         }
     }
 
-    /// Resolves when there may be something to do.
-    pub async fn woken(&self) {
-        self.more.notified().await;
+    /// From now on `whom` is told when something of the queue may have been settled or synced.
+    pub fn tell_progress_to(&self, whom: &Arc<Notify>) {
+        self.progress.get_or_init(|| Arc::clone(whom));
+    }
+
+    /// Something of the queue may have been settled or synced.
+    pub fn progressed(&self) {
+        if let Some(whom) = self.progress.get() {
+            whom.notify_one();
+        }
+    }
+
+    /// Resolves when there may be something to do for connection `number`.
+    pub async fn woken(&self, number: usize) {
+        self.senders[number].more.notified().await;
     }
 
     /// Waits on a thread until there may be something to do, or so long.
@@ -346,12 +473,15 @@ impl Outlet {
         }
     }
 
-    /// Tells what the sender holds, for the account.
-    pub fn publish(&self, copies: u64, bytes: u64, state: EndpointState) {
-        self.sender_copies.store(copies, Relaxed);
-        self.sender_bytes.store(bytes, Relaxed);
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    /// Tells what the sender of connection `number` holds, for the account.
+    pub fn publish(&self, number: usize, copies: u64, bytes: u64, state: EndpointState) {
+        let seat = &self.senders[number];
+        seat.copies.store(copies, Relaxed);
+        seat.bytes.store(bytes, Relaxed);
+        *seat.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        self.progressed();
         self.wake_sync();
+        self.wake_others();
         if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
             self.degraded_since_ns.store(0, Relaxed);
         }
@@ -372,6 +502,7 @@ impl Outlet {
             let _synced = queue.on_synced(done);
         }
         self.synced.notify_waiters();
+        self.progressed();
     }
 
     /// True for the one caller that may begin to check the endpoint; false while somebody does.
@@ -413,20 +544,26 @@ impl Outlet {
         shown(state.status.word(), last_error, state.since_ns)
     }
 
-    /// State of the endpoint; none before the first attempt.
+    /// State of the endpoint; none before the first attempt. Of several connections that of one that is down, if there
+    /// is one: what is of its series waits.
     pub fn state(&self) -> Option<EndpointState> {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let states = self.senders.iter().filter_map(Seat::state);
+        states.max_by_key(|state| (state.status == Status::Down, state.status == Status::Up))
     }
 
-    /// Bytes that wait, in the queue and in the sender.
+    /// Bytes that wait, in the queue and in the senders.
     pub fn bytes(&self) -> u64 {
-        self.queue().bytes() + self.sender_bytes.load(Relaxed)
+        let mut queue = self.queue();
+        let ahead = self.lanes().map_or(0, |lanes| lanes.bytes());
+        queue.bytes() + ahead + self.senders.iter().map(|seat| seat.bytes.load(Relaxed)).sum::<u64>()
     }
 
     /// The account's sum now.
     pub fn sum(&self) -> OutputSum {
         let queue = self.queue();
-        self.account.sum(queue.copies() + self.sender_copies.load(Relaxed))
+        let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
+        let held: u64 = self.senders.iter().map(|seat| seat.copies.load(Relaxed)).sum();
+        self.account.sum(queue.copies() + ahead + held)
     }
 
     /// Orders the output to drain until `deadline_ns` and end.
@@ -436,33 +573,62 @@ impl Outlet {
         self.wake();
     }
 
+    /// The daemon ends: as [`Outlet::stop`], and what is on disk is synced a last time. Part of the time until
+    /// `deadline_ns` is left for that.
+    pub fn close(&self, deadline_ns: u64, now: Now) {
+        let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
+        if let Some(disk) = self.disk() {
+            disk.closing.store(true, Relaxed);
+        }
+        self.stop(if self.disk().is_some() { now.mono_ns + drains_ns } else { deadline_ns });
+        self.wake_to_end();
+    }
+
+    fn wake_to_end(&self) {
+        if let Some(disk) = self.disk() {
+            disk.wake_before(0, &self.queue());
+        }
+    }
+
+    /// Orders the output to leave at once, for its successor.
+    pub fn hand_over(&self) {
+        self.stop(0);
+    }
+
     /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
     /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
     pub fn park(&self, deadline_ns: u64) {
         let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
-        *self.parking() = Parking::Parked(orders);
+        *self.parked() = Some(orders);
         // Whoever has the queue locked and has not seen that it is parked ends before this.
         if let Some(queue) = self.queue().in_memory() {
             queue.keep(true);
         }
-        // What is on disk is synced, and then nobody touches it.
-        self.closing.store(true, Relaxed);
+        if let Some(disk) = self.disk() {
+            // It is synced, and then nobody touches it.
+            disk.closing.store(true, Relaxed);
+        }
         self.stop(deadline_ns);
         self.wake_to_end();
     }
 
-    /// True when a parked output does nothing any more, neither to its endpoint nor on disk.
-    pub fn is_at_rest(&self) -> bool {
-        self.has_ended() && (self.disk().is_none() || self.released.load(Relaxed))
+    fn parked(&self) -> MutexGuard<'_, Option<Orders>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Told by the thread that syncs as its last act.
-    pub fn set_released(&self) {
-        self.released.store(true, Relaxed);
+    /// True while it waits to be told what becomes of it.
+    pub fn is_parked(&self) -> bool {
+        self.parked().is_some()
+    }
+
+    /// True when a parked output does nothing any more, neither to its endpoint nor on disk.
+    pub fn is_at_rest(&self) -> bool {
+        self.has_ended() && self.disk().is_none_or(|disk| disk.released.load(Relaxed))
     }
 
     /// What waits in memory, oldest first. It goes on waiting.
     pub fn left(&self) -> Vec<Left> {
+        self.recall();
         self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
     }
 
@@ -474,75 +640,65 @@ impl Outlet {
         }
     }
 
-    /// The output goes on as if it had never been parked. Whoever calls this starts the thread that syncs.
-    pub fn go_on(&self) {
-        self.closing.store(false, Relaxed);
-        self.released.store(false, Relaxed);
-        self.decide(Parking::GoesOn);
+    /// Asked by the thread that syncs when it has synced a last time: true when it may end. Not so when the output goes on
+    /// after all.
+    pub fn release(&self) -> bool {
+        let _both_or_none = self.queue();
+        let Some(disk) = self.disk() else { return true };
+        let closing = disk.closing.load(Relaxed);
+        disk.released.store(closing, Relaxed);
+        closing
+    }
+
+    /// The output goes on as if it had never been parked. True when its queue on disk needs a thread that syncs it: the one
+    /// that there was has ended.
+    #[must_use]
+    pub fn go_on(&self) -> bool {
+        let Some(orders) = self.parked().take() else { return false };
+        let mut queue = self.queue();
+        if let Some(queue) = queue.in_memory() {
+            queue.keep(false);
+        }
+        let unsynced = self.disk().is_some_and(|disk| {
+            disk.closing.store(false, Relaxed);
+            disk.released.swap(false, Relaxed)
+        });
+        drop(queue);
+        self.deadline_ns.store(orders.deadline_ns, Relaxed);
+        self.stopping.store(orders.stopping, Relaxed);
+        self.senders.iter().for_each(|seat| seat.goes_on.store(true, Relaxed));
+        self.unparked.notify_waiters();
+        unsynced
     }
 
     /// Another process has what waits here: the output ends.
     pub fn let_go(&self) {
-        self.decide(|_| Parking::None);
+        *self.parked() = None;
+        self.unparked.notify_waiters();
     }
 
-    /// True while it waits to be told what becomes of it.
-    pub fn is_parked(&self) -> bool {
-        matches!(*self.parking(), Parking::Parked(_))
-    }
-
-    fn decide(&self, decision: impl FnOnce(Orders) -> Parking) {
-        let mut parking = self.parking();
-        if let Parking::Parked(orders) = *parking {
-            *parking = decision(orders);
-            self.decided.notify_one();
-        }
-    }
-
-    fn parking(&self) -> MutexGuard<'_, Parking> {
-        self.parking.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Asked by the output's task after its end: true when it is to begin anew. Waits while it is parked.
-    pub async fn goes_on(&self) -> bool {
-        let orders = loop {
-            // Cancel-safe: a decision that was told before anybody waited leaves its permit.
-            let decided = self.decided.notified();
-            let parking = *self.parking();
-            match parking {
-                Parking::None => return false,
-                Parking::Parked(_) => decided.await,
-                Parking::GoesOn(orders) => break orders,
+    /// Asked by the task of connection `number` after its end: true when it is to begin anew. Waits while the output is
+    /// parked.
+    pub async fn goes_on(&self, number: usize) -> bool {
+        loop {
+            let mut unparked = std::pin::pin!(self.unparked.notified());
+            // Before the look, so that what is told between the two is not missed.
+            unparked.as_mut().enable();
+            if !self.is_parked() {
+                break;
             }
-        };
-        if let Some(queue) = self.queue().in_memory() {
-            queue.keep(false);
+            unparked.await;
         }
-        self.deadline_ns.store(orders.deadline_ns, Relaxed);
-        self.stopping.store(orders.stopping, Relaxed);
-        self.ended.store(false, Relaxed);
-        *self.parking() = Parking::None;
+        let seat = &self.senders[number];
+        if !seat.goes_on.swap(false, Relaxed) {
+            return false;
+        }
+        let all_had_ended = self.has_ended();
+        seat.ended.store(false, Relaxed);
+        if let (Some(disk), true) = (self.disk(), all_had_ended) {
+            disk.open.fetch_add(1, Relaxed);
+        }
         true
-    }
-
-    /// The daemon ends: as [`Outlet::stop`], and what is on disk is synced a last time. Part of the time until
-    /// `deadline_ns` is left for that.
-    pub fn close(&self, deadline_ns: u64, now: Now) {
-        let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
-        self.closing.store(true, Relaxed);
-        self.stop(if self.disk().is_some() { now.mono_ns + drains_ns } else { deadline_ns });
-        self.wake_to_end();
-    }
-
-    fn wake_to_end(&self) {
-        if let Some(disk) = self.disk() {
-            disk.wake_before(0, &self.queue());
-        }
-    }
-
-    /// True when the daemon ends and the task has ended: only the last sync is left.
-    pub fn is_done(&self) -> bool {
-        self.closing.load(Relaxed) && self.has_ended()
     }
 
     /// True once the output is to drain and end.
@@ -550,25 +706,60 @@ impl Outlet {
         self.stopping.load(Relaxed)
     }
 
-    /// When draining ends. When the daemon ends, a queue on disk whose endpoint is down is left at once: nothing of it is
-    /// lost, and the next start may be waited for.
-    pub fn deadline_ns(&self) -> u64 {
-        let is_down = || self.state().is_some_and(|state| state.status == Status::Down);
-        if self.disk().is_some() && self.closing.load(Relaxed) && is_down() {
+    /// When draining ends for connection `number`. When the daemon ends, a queue on disk whose endpoint is down is left at
+    /// once: nothing of it is lost, and the next start may be waited for.
+    pub fn deadline_ns(&self, number: usize) -> u64 {
+        let is_down = || self.senders[number].state().is_some_and(|state| state.status == Status::Down);
+        let leaves = self.disk().is_some_and(|disk| disk.closing.load(Relaxed));
+        if leaves && is_down() {
             return 0;
         }
         self.deadline_ns.load(Relaxed)
     }
 
-    /// Told by the task as its last act.
-    pub fn set_ended(&self) {
-        self.ended.store(true, Relaxed);
+    /// Told by the task of connection `number` as its last act.
+    pub fn set_ended(&self, number: usize) {
+        let ended_before = self.senders[number].ended.swap(true, Relaxed);
+        if let (Some(disk), false, true) = (self.disk(), ended_before, self.has_ended()) {
+            disk.open.fetch_sub(1, Relaxed);
+        }
         self.wake_to_end();
+        self.at_end.notify_waiters();
     }
 
-    /// True when the task has ended.
+    /// What stays on disk of an output that a reload has removed and whose time is over; none while the daemon ends, or
+    /// when a successor goes on.
+    pub fn left_on_disk(&self) -> Option<(&OnDisk, u64)> {
+        let copies = self.queue().copies();
+        let disk = self.disk().filter(|disk| !disk.closing.load(Relaxed))?;
+        (copies > 0 && self.deadline_ns.load(Relaxed) != 0).then_some((disk, copies))
+    }
+
+    /// Resolves when all tasks have ended.
+    pub async fn ended(&self) {
+        // Before the look, so that an end that comes between the two is not missed.
+        let end = self.at_end.notified();
+        if !self.has_ended() {
+            end.await;
+        }
+    }
+
+    /// True when all tasks but that of connection `number` have ended.
+    pub fn ends_with(&self, number: usize) -> bool {
+        let others = self.senders.iter().enumerate().filter(|(other, _)| *other != number);
+        others.into_iter().all(|(_, seat)| seat.ended.load(Relaxed))
+    }
+
+    /// True when all tasks have ended.
     pub fn has_ended(&self) -> bool {
-        self.ended.load(Relaxed)
+        self.senders.iter().all(|seat| seat.ended.load(Relaxed))
+    }
+}
+
+/// An outlet that never had a task, after a reload that failed, is not waited for.
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        (0..self.connections()).for_each(|number| self.set_ended(number));
     }
 }
 
@@ -597,9 +788,9 @@ mod tests {
     fn a_check_that_says_down_is_believed_before_what_sending_has_shown() {
         let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
         assert_eq!(shown(&outlet, 5), ("new", "", 0));
-        outlet.publish(0, 0, endpoint(Status::Starting, 0));
+        outlet.publish(0, 0, 0, endpoint(Status::Starting, 0));
         assert_eq!(shown(&outlet, 5), ("starting", "", 0), "not since the machine was started");
-        outlet.publish(0, 0, endpoint(Status::Up, 2));
+        outlet.publish(0, 0, 0, endpoint(Status::Up, 2));
         assert_eq!(shown(&outlet, 5), ("up", "", 3));
         outlet.set_checked(CheckState { up: true, failure: Some("check_timeout") }, at(6));
         assert_eq!(shown(&outlet, 7), ("up", "", 5));
@@ -607,7 +798,7 @@ mod tests {
             outlet.set_checked(CheckState { up: false, failure: Some("check_answer") }, at(s));
         }
         assert_eq!(shown(&outlet, 10), ("down", "check_answer", 2));
-        outlet.publish(0, 0, endpoint(Status::Down, 3));
+        outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
         outlet.set_checked(CheckState { up: true, failure: None }, at(11));
         assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
     }
@@ -619,7 +810,7 @@ mod tests {
             let account = Arc::new(OutputAccount::default());
             let limits = QueueLimits { bytes_max, records_max, ..QueueLimits::default() };
             let outlet = Outlet::new("o", limits, &account);
-            outlet.publish(0, 0, endpoint(Status::Up, 1));
+            outlet.publish(0, 0, 0, endpoint(Status::Up, 1));
             for _ in 0..8 {
                 let _place = outlet.append(one(), at(2));
             }
@@ -627,13 +818,13 @@ mod tests {
             assert!(outlet.append(one(), at(3)).is_some());
             assert!(outlet.append(one(), at(4)).is_some());
             assert_eq!(shown(&outlet, 5), ("degraded", "", 2));
-            outlet.publish(0, 0, endpoint(Status::Down, 5));
+            outlet.publish(0, 0, 0, endpoint(Status::Down, 5));
             assert_eq!(shown(&outlet, 6), ("down", "refused", 1));
             for _ in 0..2 {
                 let entry = outlet.queue().pop(at(6)).expect("it was appended");
                 entry.settle(CopyOutcome::Delivered);
             }
-            outlet.publish(0, 0, endpoint(Status::Up, 6));
+            outlet.publish(0, 0, 0, endpoint(Status::Up, 6));
             assert_eq!(shown(&outlet, 7), ("up", "", 1));
         }
     }

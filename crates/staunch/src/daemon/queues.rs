@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use config::plan::{OutputPlan, Plan};
+use config::plan::{OutputKind, OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery};
 use deliver::plan::{QueueKind, QueueLimits};
 use model::OutputAccount;
@@ -32,10 +32,12 @@ pub fn open(
     data_dir: Option<&DataDir>,
 ) -> anyhow::Result<Arc<Outlet>> {
     let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else {
-        return Ok(Arc::new(Outlet::new(&output.name, output.queue, account)));
+        let outlet = Outlet::new(&output.name, output.queue, account);
+        return Ok(Arc::new(outlet.with_connections(connections(output))));
     };
     let (queue, folder) = open_on_disk(output, account, data_dir)?;
-    Ok(Arc::new(Outlet::on_disk(&output.name, queue, folder)))
+    let outlet = Outlet::on_disk(&output.name, queue, folder);
+    Ok(Arc::new(outlet.with_connections(connections(output))))
 }
 
 /// The same for an outlet that was made while another process still had the folder.
@@ -72,6 +74,13 @@ fn open_on_disk(
     let (queue, found) = opened.with_context(failed)?;
     tell(&output.name, &path, &found);
     Ok((queue, folder))
+}
+
+fn connections(output: &OutputPlan) -> usize {
+    match &output.kind {
+        OutputKind::Graphite { connections, .. } => usize::from(*connections),
+        _ => 1,
+    }
 }
 
 /// What a queue on disk is told to do.

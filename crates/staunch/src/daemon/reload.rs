@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputPlan, Plan};
+use config::plan::{OutputKind, OutputPlan, Plan};
 use model::{OutputId, SECOND_NS};
-use pipeline::laid_over;
+use pipeline::{Accounts, earlier_self, laid_over};
 
 use crate::clock::Clock;
+use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
 use crate::daemon::{Reread, Running, data_dir, listeners, queues, supervisor, syncs};
@@ -69,18 +70,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
             super::take_data_dir(&plan, shared.http, None).map_err(|error| format!("{error:#}"))?;
     }
     let accounts = before.accounts.carried_to(&plan);
-    let outlets: Vec<Arc<Outlet>> = plan
-        .outputs
-        .iter()
-        .enumerate()
-        .map(|(at, output)| match before.outlets.get(at) {
-            Some(kept) => Ok(Arc::clone(kept)),
-            None => {
-                let account = accounts.output(OutputId(at as u16));
-                queues::open(output, account, running.data_dir.as_ref())
-            }
-        })
-        .collect::<anyhow::Result<_>>()
+    let outlets = outlets(&before, &plan, &accounts, running.data_dir.as_ref())
         .map_err(|error| format!("{error:#}"))?;
     for (outlet, output) in outlets.iter().zip(&plan.outputs) {
         outlet.set_plan(output);
@@ -98,9 +88,13 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     let wiring = Arc::new(wiring);
     shared.wiring.store(Arc::clone(&wiring));
     for (at, outlet) in outlets.iter().enumerate().skip(before.outlets.len()) {
+        let id = OutputId(at as u16);
+        if let Some(earlier) = earlier_self(&plan, at) {
+            outputs::spawn_after(&mut running.outputs, &shared, id, &outlets[earlier.index()]);
+            continue;
+        }
         syncs::spawn(&mut running.syncs, outlet).map_err(|error| error.to_string())?;
-        outputs::spawn(&mut running.outputs, &shared, OutputId(at as u16))
-            .map_err(|error| error.to_string())?;
+        outputs::spawn(&mut running.outputs, &shared, id).map_err(|error| error.to_string())?;
     }
     if let Some(data_dir) = &running.data_dir {
         shared.checkpoints.keep_in(data_dir.state_dir());
@@ -122,10 +116,28 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     Ok(())
 }
 
+/// Those that stay, and one for each output that is new: with a queue of its own, or with that on disk of an output that
+/// had the name before. A folder is never opened twice.
+fn outlets(
+    before: &Wiring,
+    plan: &Plan,
+    accounts: &Accounts,
+    data_dir: Option<&DataDir>,
+) -> anyhow::Result<Vec<Arc<Outlet>>> {
+    let mut outlets = before.outlets.clone();
+    for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
+        outlets.push(match earlier_self(plan, at) {
+            Some(earlier) => Arc::new(outlets[earlier.index()].successor()),
+            None => queues::open(output, accounts.output(OutputId(at as u16)), data_dir)?,
+        });
+    }
+    Ok(outlets)
+}
+
 async fn rewire_worker(
     shared: &crate::daemon::shared::Shared,
     plan: &Arc<Plan>,
-    accounts: pipeline::Accounts,
+    accounts: Accounts,
     outlets: Vec<Arc<Outlet>>,
     opened: &[listeners::Opened],
 ) -> Result<Vec<pipeline::IntakeMaker>, String> {
@@ -163,6 +175,15 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
         let stays = after.listen.iter().any(|place| before.listen.contains(place));
         if stays && before.receive_buffer_bytes != after.receive_buffer_bytes {
             notes.push(format!("the new `receive_buffer` of source `{}`", after.name));
+        }
+    }
+    let connections = |output: &OutputPlan| match &output.kind {
+        OutputKind::Graphite { connections, .. } => *connections,
+        _ => 1,
+    };
+    for (before, after) in old.outputs.iter().zip(&new.outputs) {
+        if connections(before) != connections(after) {
+            notes.push(format!("the new `connections` of output `{}`", after.name));
         }
     }
     notes

@@ -12,6 +12,7 @@ use pipeline::{Accounts, Exchange};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
+use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::Board;
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
@@ -73,6 +74,8 @@ pub struct Shared {
     pub directory: Arc<Directory>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
+    /// Who is told what need not be kept.
+    pub acks: Arc<AckDesk>,
     /// What the kernel holds and drops of our datagram sockets.
     pub kernel: Kernel,
     /// What this instance leaves for the next.

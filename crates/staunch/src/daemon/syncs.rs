@@ -31,8 +31,12 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
     let outlet = Arc::clone(outlet);
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
     std::thread::Builder::new().name(format!("sync {}", outlet.name)).spawn(move || {
-        run(&outlet);
-        outlet.set_released();
+        loop {
+            run(&outlet);
+            if outlet.release() {
+                break;
+            }
+        }
         drop(ended);
     })?;
     tasks.spawn(async move {
@@ -43,19 +47,19 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
 }
 
 /// Syncs until the outlet is closed and its output has ended, and then a last time.
-fn run(outlet: &Outlet) {
+pub fn run(outlet: &Outlet) {
     let Some(disk) = outlet.disk() else { return };
     let mut complaints = Complaints::default();
-    while !outlet.is_done() {
+    while !disk.is_done() {
         turn(outlet, disk);
-        complaints.look(outlet);
+        complaints.look(outlet, disk);
     }
     let last = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
     if let Some(job) = last {
         let done = job.perform(disk.folder());
         outlet.on_synced(done);
     }
-    complaints.look(outlet);
+    complaints.look(outlet, disk);
 }
 
 /// One sync, or one sleep.
@@ -78,7 +82,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk) {
         _ if is_due => Some(PAUSE),
         due_ns => due_ns.map(|due_ns| Duration::from_nanos(due_ns - now.mono_ns)),
     };
-    if !outlet.is_done() {
+    if !disk.is_done() {
         disk.sleep(guard, now.mono_ns, pause);
     }
 }
@@ -92,15 +96,15 @@ struct Complaints {
 
 impl Complaints {
     /// Tells what has gone wrong since it told last, if that is long enough ago.
-    fn look(&mut self, outlet: &Outlet) {
+    fn look(&mut self, outlet: &Outlet, disk: &OnDisk) {
         let Some(counts) = outlet.queue().on_disk().map(|queue| queue.counts()) else { return };
         let now_ns = Clock::mono_ns();
         let soon = self.told_ns != 0 && now_ns < self.told_ns + TELL_EVERY_NS;
-        if counts == self.told || soon && !outlet.is_done() {
+        if counts == self.told || soon && !disk.is_done() {
             return;
         }
         let text = new_damage(&self.told, &counts);
-        if let (false, Some(disk)) = (text.is_empty(), outlet.disk()) {
+        if !text.is_empty() {
             let path = disk.folder().path().display();
             tracing::warn!("output `{}`: its queue on disk in {path}: {text}", outlet.name);
         }

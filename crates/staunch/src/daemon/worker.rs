@@ -17,6 +17,7 @@ use pipeline::{Complaint, Exchange, Intake, Routed, SavedState, Shard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
+use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
@@ -174,6 +175,7 @@ pub struct Worker {
     pub complaints: Complaints,
     exchange: Arc<Exchange>,
     room: Arc<Notify>,
+    acks: Arc<AckDesk>,
     handle: ShardHandle,
     reader: PacketReader,
     gather: Gather,
@@ -252,6 +254,8 @@ pub struct WorkerParts {
     pub exchange: Arc<Exchange>,
     /// Told when the exchange has room.
     pub room: Arc<Notify>,
+    /// Who is told what need not be kept.
+    pub acks: Arc<AckDesk>,
     /// Calls.
     pub handle: ShardHandle,
     /// Reports of busy names.
@@ -275,7 +279,7 @@ impl Worker {
     /// # Errors
     /// When there is no memory for the packets' arena.
     pub fn new(parts: WorkerParts) -> io::Result<Worker> {
-        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, handle, .. } = parts;
+        let WorkerParts { shard, sockets, outlets, complaints, exchange, room, acks, handle, .. } = parts;
         let WorkerParts { key_flushes, saver, handover, .. } = parts;
         Ok(Worker {
             shard,
@@ -284,6 +288,7 @@ impl Worker {
             complaints,
             exchange,
             room,
+            acks,
             handle,
             reader: PacketReader::new(BATCH_PACKETS)?,
             gather: Gather::default(),
@@ -418,7 +423,7 @@ impl Worker {
             let Some(batch) = next else { break };
             taken = true;
             waited |= !self.shard.blocking(batch.source).is_empty();
-            self.shard.push_owned(batch, now, &mut self.routed);
+            self.take_batch(batch, now);
             self.deliver(now);
         }
         self.blocked = !self.exchange.is_empty();
@@ -441,8 +446,25 @@ impl Worker {
             return;
         }
         self.room.notify_waiters();
-        for batch in self.taken.drain(..) {
-            self.shard.push_owned(batch, now, &mut self.routed);
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.drain(..).for_each(|batch| self.take_batch(batch, now));
+        self.taken = taken;
+    }
+
+    /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards.
+    fn take_batch(&mut self, batch: SampleBatch, now: Now) {
+        if batch.ack.is_none() {
+            return self.shard.push_owned(batch, now, &mut self.routed);
+        }
+        // What came before it has its place in the queues, and its losses are counted.
+        self.deliver(now);
+        let source = batch.source;
+        let taking = AckDesk::begin(&batch, &self.shard, &self.outlets);
+        self.shard.push_owned(batch, now, &mut self.routed);
+        self.shard.close_reached(source, now, &mut self.routed);
+        self.deliver(now);
+        if let Some(taking) = taking {
+            self.acks.taken(taking, &self.outlets);
         }
     }
 

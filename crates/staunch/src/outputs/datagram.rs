@@ -23,7 +23,7 @@ use crate::daemon::outlet::Outlet;
 use crate::outputs::lanes::Lanes;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
-use crate::outputs::{publish, tell};
+use crate::outputs::{end, publish, tell};
 use crate::sys::errno;
 
 /// System calls before other endpoints have their turn, however long this queue is.
@@ -37,7 +37,7 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
     let mut driver = Driver::new(locator, plan, addresses, outlet, seed);
     while !driver.sender.stopped() {
         if driver.outlet.is_stopping() {
-            driver.sender.begin_stop(driver.outlet.deadline_ns());
+            driver.sender.begin_stop(driver.outlet.deadline_ns(0));
         }
         let next = driver.turn(Clock::now());
         driver.tell();
@@ -47,8 +47,7 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
         }
     }
     driver.sender.finish_stop(&mut *driver.outlet.queue(), Clock::now());
-    publish(&driver.outlet, 0, 0, driver.sender.state());
-    driver.outlet.set_ended();
+    end(&driver.outlet, 0, driver.sender.state());
 }
 
 /// What follows a turn.
@@ -240,7 +239,7 @@ impl Driver {
             tell(&self.outlet, &self.place, news, self.words.take().as_deref());
         }
         let sender = &self.sender;
-        publish(&self.outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(&self.outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
     }
 
     async fn rest(&mut self) {
@@ -258,7 +257,7 @@ impl Driver {
         };
         // All branches are cancel-safe: they only ask.
         tokio::select! {
-            () = self.outlet.woken() => {}
+            () = self.outlet.woken(0) => {}
             () = self.alarm.ring(wake_ns) => {}
             _room = writable => {
                 self.full = false;

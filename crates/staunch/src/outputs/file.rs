@@ -13,7 +13,7 @@ use deliver::plan::FilePlan;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
-use crate::outputs::{publish, tell};
+use crate::outputs::{end, publish, tell};
 
 /// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
 const NAP: Duration = Duration::from_secs(1);
@@ -47,20 +47,19 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
     let mut open = None;
     while !sender.stopped() {
         if outlet.is_stopping() {
-            sender.begin_stop(outlet.deadline_ns());
+            sender.begin_stop(outlet.deadline_ns(0));
         }
         let (pause, error) = step(&mut sender, outlet, place, plan, &mut open);
         while let Some(news) = sender.take_news() {
             tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());
         }
-        publish(outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
         if let Some(pause) = pause {
             outlet.wait(pause.min(NAP));
         }
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());
-    publish(outlet, 0, 0, sender.state());
-    outlet.set_ended();
+    end(outlet, 0, sender.state());
 }
 
 fn step(

@@ -33,26 +33,23 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let plan = &wiring.plan.outputs[id.index()];
     let outlet = Arc::clone(&wiring.outlets[id.index()]);
     let seed = Clock::mono_ns() ^ u64::from(id.0);
+    let directory = || Arc::clone(&shared.directory);
     let limited = |file_bytes_max: u64| FilePlan { file_bytes_max, ..FilePlan::default() };
     match &plan.kind {
         OutputKind::Graphite { to, sender, .. } => {
-            let to = Destination::Tcp(to.clone());
-            tasks.spawn(stream_output(
-                to,
-                *sender,
-                Addresses::First,
-                outlet,
-                Arc::clone(&shared.directory),
-                seed,
-            ));
+            for number in 0..outlet.connections() {
+                let to = Destination::Tcp(to.clone());
+                let seed = seed.wrapping_add((number as u64) << 32);
+                let seat = (Arc::clone(&outlet), number);
+                tasks.spawn(stream_output(to, *sender, Addresses::First, seat, directory(), seed));
+            }
         }
         OutputKind::Packets(packets) => {
             let (to, sender, addresses) = (packets.to.clone(), packets.sender, packets.addresses);
-            let directory = Arc::clone(&shared.directory);
             if to.is_datagram() {
-                tasks.spawn(datagram_output(to, sender, addresses, outlet, directory, seed));
+                tasks.spawn(datagram_output(to, sender, addresses, outlet, directory(), seed));
             } else {
-                tasks.spawn(stream_output(to, sender, addresses, outlet, directory, seed));
+                tasks.spawn(stream_output(to, sender, addresses, (outlet, 0), directory(), seed));
             }
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
@@ -80,14 +77,14 @@ async fn stream_output(
     to: Destination,
     sender: SenderPlan,
     addresses: Addresses,
-    outlet: Arc<Outlet>,
+    (outlet, number): (Arc<Outlet>, usize),
     directory: Arc<Directory>,
     seed: u64,
 ) {
     loop {
         let locator = Locator::new(to.clone(), Arc::clone(&directory));
-        stream::run(locator, sender, addresses, Arc::clone(&outlet), seed).await;
-        if !outlet.goes_on().await {
+        stream::run(locator, sender, addresses, (Arc::clone(&outlet), number), seed).await;
+        if !outlet.goes_on(number).await {
             return;
         }
     }
@@ -105,10 +102,26 @@ async fn datagram_output(
     loop {
         let locator = Locator::new(to.clone(), Arc::clone(&directory));
         datagram::run(locator, sender, addresses, Arc::clone(&outlet), seed).await;
-        if !outlet.goes_on().await {
+        if !outlet.goes_on(0).await {
             return;
         }
     }
+}
+
+/// The same for an output that goes on with the queue on disk of an earlier one of its name: that one is told to leave,
+/// and when it has, this one begins.
+pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, earlier: &Arc<Outlet>) {
+    let (shared, earlier) = (Arc::clone(shared), Arc::clone(earlier));
+    earlier.hand_over();
+    tasks.spawn(async move {
+        earlier.ended().await;
+        let mut own = JoinSet::new();
+        if let Err(error) = spawn(&mut own, &shared, id) {
+            let name = &earlier.name;
+            tracing::error!("output `{name}`: no thread for it ({error}); records wait in its queue on disk");
+        }
+        while own.join_next().await.is_some() {}
+    });
 }
 
 /// Files are written by a thread: a disk may make it wait. The task only waits for the thread.
@@ -136,7 +149,7 @@ fn spawn_file(
         loop {
             // The sender is dropped, not used: that is the news.
             let _ended = end.await;
-            if !outlet.goes_on().await {
+            if !outlet.goes_on(0).await {
                 return;
             }
             match begin() {
@@ -174,9 +187,25 @@ fn tell(outlet: &Outlet, place: &str, news: News, error: Option<&str>) {
     }
 }
 
-fn publish(outlet: &Outlet, copies: u64, bytes: u64, state: EndpointState) {
+/// The last act of the task of connection `number`.
+fn end(outlet: &Outlet, number: usize, state: EndpointState) {
+    publish(outlet, number, 0, 0, state);
+    if outlet.ends_with(number)
+        && let Some((disk, copies)) = outlet.left_on_disk()
+    {
+        tracing::warn!(
+            "output `{}` has gone with its time for draining; {copies} records stay in {} until an output of that \
+             name has its queue on disk again",
+            outlet.name,
+            disk.folder().path().display()
+        );
+    }
+    outlet.set_ended(number);
+}
+
+fn publish(outlet: &Outlet, number: usize, copies: u64, bytes: u64, state: EndpointState) {
     if let Some((_, at)) = state.last_failure {
         outlet.account.last_error_s.store(at.wall_seconds(), std::sync::atomic::Ordering::Relaxed);
     }
-    outlet.publish(copies, bytes, state);
+    outlet.publish(number, copies, bytes, state);
 }

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
-use crate::outputs::{publish, tell};
+use crate::outputs::{end, publish, tell};
 use crate::sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
@@ -57,12 +57,12 @@ impl Turns {
     }
 }
 
-/// Drives the sender of one endpoint until its outlet stops.
+/// Drives the sender of one connection to an endpoint until its outlet stops: of several, the one of that number.
 pub async fn run(
     mut locator: Locator,
     plan: SenderPlan,
     addresses: Addresses,
-    outlet: Arc<Outlet>,
+    (outlet, number): (Arc<Outlet>, usize),
     seed: u64,
 ) {
     let mut sender = StreamSender::new(plan, Arc::clone(&outlet.account), seed);
@@ -76,10 +76,10 @@ pub async fn run(
     let mut error = None;
     while !sender.stopped() {
         if outlet.is_stopping() {
-            sender.begin_stop(outlet.deadline_ns());
+            sender.begin_stop(outlet.deadline_ns(number));
         }
         report_acks(&mut sender, &link);
-        let step = step(&mut sender, &outlet, &mut link);
+        let step = step(&mut sender, (&outlet, number), &mut link);
         if matches!(link, Link::Wanted) {
             let (next, words) = open(&mut sender, &mut locator, &turns, connect_within);
             link = next;
@@ -88,19 +88,19 @@ pub async fn run(
         while let Some(news) = sender.take_news() {
             tell(&outlet, &place, news, error.take().as_deref());
         }
-        publish(&outlet, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(&outlet, number, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
         // A sender that has just come to its end says `Idle`, for good.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
-            error = wait(&mut sender, &outlet, &mut link, &mut locator, waits_for_room).await.or(error);
+            error =
+                wait(&mut sender, (&outlet, number), &mut link, &mut locator, waits_for_room).await.or(error);
             turns.remember(&link);
         } else {
             // An endpoint that takes bytes as fast as they are written would keep the thread from everything else.
             tokio::task::yield_now().await;
         }
     }
-    sender.finish_stop(&mut *outlet.queue(), Clock::now());
-    publish(&outlet, 0, 0, sender.state());
-    outlet.set_ended();
+    outlet.finish_stop(number, &mut sender, Clock::now());
+    end(&outlet, number, sender.state());
 }
 
 fn report_acks(sender: &mut StreamSender, link: &Link) {
@@ -114,9 +114,9 @@ fn report_acks(sender: &mut StreamSender, link: &Link) {
 }
 
 /// Does what the sender says. `None`: go on at once; `Some(true)`: wait, also for room in the socket.
-fn step(sender: &mut StreamSender, outlet: &Outlet, link: &mut Link) -> Option<bool> {
+fn step(sender: &mut StreamSender, (outlet, number): (&Outlet, usize), link: &mut Link) -> Option<bool> {
     let now = Clock::now();
-    let action = sender.poll(&mut *outlet.queue(), now);
+    let action = outlet.poll(number, sender, now);
     match action {
         Action::Connect => {
             if let Link::Opening(attempt) = std::mem::replace(link, Link::Closed) {
@@ -185,7 +185,7 @@ fn close(sender: &mut StreamSender, link: &mut Link, why: CloseReason) {
 /// Waits until something happens. Gives the system's words when a connection could not be made.
 async fn wait(
     sender: &mut StreamSender,
-    outlet: &Outlet,
+    (outlet, number): (&Outlet, usize),
     link: &mut Link,
     locator: &mut Locator,
     for_room: bool,
@@ -197,7 +197,7 @@ async fn wait(
     // All branches are cancel-safe: a connection attempt is a task of its own and stays in `link`, readiness is a
     // question, and a wake-up that is missed leaves its permit behind.
     tokio::select! {
-        () = outlet.woken() => None,
+        () = outlet.woken(number) => None,
         () = tokio::time::sleep(pause) => None,
         event = event(link, locator, for_room) => on_event(event, sender, outlet, link),
     }
@@ -309,7 +309,7 @@ mod tests {
         let to = Destination::Tcp(Endpoint { host: "carbon.test.".into(), port });
         let locator = Locator::new(to, Arc::new(directory));
         let running =
-            tokio::spawn(run(locator, SenderPlan::default(), Addresses::First, Arc::clone(&outlet), 1));
+            tokio::spawn(run(locator, SenderPlan::default(), Addresses::First, (Arc::clone(&outlet), 0), 1));
         // Nobody knows the name yet: it waits.
         append(b"early 1 2\n");
         dns.set("carbon.test.", &[[127, 0, 0, 1]]);
@@ -343,7 +343,7 @@ mod tests {
         let to = Destination::Tcp(Endpoint { host: "carbon.test.".into(), port });
         let locator = Locator::new(to, Arc::new(directory));
         let plan = SenderPlan { retry_min_ms: 1, retry_max_ms: 50, ..SenderPlan::default() };
-        let running = tokio::spawn(run(locator, plan, Addresses::RoundRobin, Arc::clone(&outlet), 1));
+        let running = tokio::spawn(run(locator, plan, Addresses::RoundRobin, (Arc::clone(&outlet), 0), 1));
         let mut places = Vec::new();
         for number in 0..4 {
             let text = format!("n{number} 1 2\n");
@@ -381,7 +381,7 @@ mod tests {
         let port = closed.expect("a free port").port();
         let to = Destination::Tcp(Endpoint { host: "127.0.0.1".into(), port });
         let locator = Locator::new(to, Arc::new(Directory::of_system()));
-        let ended = run(locator, SenderPlan::default(), Addresses::First, Arc::clone(&outlet), 1);
+        let ended = run(locator, SenderPlan::default(), Addresses::First, (Arc::clone(&outlet), 0), 1);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
         assert_eq!(account.shed(model::Shed::Stopped), 1);
         assert!(outlet.errors.table().contains_key("ECONNREFUSED"));

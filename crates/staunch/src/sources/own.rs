@@ -80,7 +80,7 @@ async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     // Without a shard nobody takes reports.
     let Ok(maker) = maker.await else { return };
     let batch = maker.make().datagrams(&report.bytes, &report.packets, Clock::now()).into_owned();
-    hand_on(batch, shared).await;
+    let _taken = hand_on(batch, shared).await;
 }
 
 /// What one source has told so far.

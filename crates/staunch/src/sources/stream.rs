@@ -1,7 +1,7 @@
 //! Connections of a source: accept, read, hand whole lines to the shard, wait when it is full.
 //!
 //! Path of a line: [`accept`] -> [`serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
-//! Not here: framing and parsing (`pipeline`), datagrams (`daemon::worker`).
+//! Not here: framing and parsing (`pipeline`), datagrams (`daemon::worker`), clients that are answered (`answered`).
 //! Invariant: a connection never holds more than one unfinished line and one batch; a full exchange makes it stop
 //! reading, which makes its peer wait.
 
@@ -14,7 +14,6 @@ use std::time::Duration;
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
 use pipeline::{Intake, IntakeMaker};
-use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,8 +21,9 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
+use crate::sources::answered;
 use crate::sources::bind::Bound;
-use crate::sys::{AsFd, UnixListener, UnixStream};
+use crate::sys::{UnixListener, UnixStream};
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;
@@ -80,7 +80,7 @@ enum Listener {
     Unix(UnixListener),
 }
 
-enum Stream {
+pub(super) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -103,26 +103,47 @@ impl Listener {
 }
 
 impl Stream {
-    async fn readable(&self) -> io::Result<()> {
+    pub(super) async fn readable(&self) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.readable().await,
             Stream::Unix(stream) => stream.readable().await,
         }
     }
 
-    /// Tells the peer that nothing more comes from us; it may go on sending.
-    fn shut(&self) -> io::Result<()> {
-        let socket = match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        };
-        SockRef::from(&socket).shutdown(std::net::Shutdown::Write)
-    }
-
-    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_read(buffer),
             Stream::Unix(stream) => stream.try_read(buffer),
+        }
+    }
+
+    pub(super) async fn writable(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.writable().await,
+            Stream::Unix(stream) => stream.writable().await,
+        }
+    }
+
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_write(bytes),
+            Stream::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+
+    /// Replies do not wait for more to come.
+    pub(super) fn send_at_once(&self) {
+        if let Stream::Tcp(stream) = self {
+            // Without it they come a little later.
+            let _refused = stream.set_nodelay(true);
+        }
+    }
+
+    /// The client reads the end behind the last reply. A unix socket needs no such thing: what was written is there.
+    pub(super) fn end_writing(&self) {
+        if let Stream::Tcp(stream) = self {
+            // It fails when the client is gone, who reads nothing anyway.
+            let _gone = socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write);
         }
     }
 }
@@ -141,7 +162,6 @@ pub async fn accept(
     let listener = Listener::new(bound)?;
     let mut connections = JoinSet::new();
     let order = loop {
-        let source = updates.borrow().clone();
         // All branches are cancel-safe: nothing is accepted when another one wins.
         let stream = tokio::select! {
             biased;
@@ -149,6 +169,8 @@ pub async fn accept(
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = listener.accept() => accepted,
         };
+        // Asked for now: it may have changed while nobody came.
+        let source = updates.borrow().clone();
         let stream = match stream {
             Ok(stream) => stream,
             Err(error) => {
@@ -201,35 +223,55 @@ async fn serve(
         Listen::UnixFrames { .. } => source.intake.make_framed(),
         _ => source.intake.make(),
     };
+    if let Some(when) = source.plan.ack_when {
+        return answered::serve(stream, intake, when, source, shared, orders).await;
+    }
     let end = read_to_end(&stream, &mut intake, &source, &shared, &mut orders).await;
-    if let End::Broken(why) = &end {
+    let why = match &end {
+        End::Broken(why) => Some(&**why),
+        End::BadFrame => Some("a frame longer than the limit"),
+        End::Orderly | End::Failed => None,
+    };
+    if let Some(why) = why {
         source.account.connections_broken.fetch_add(1, Relaxed);
         tracing::debug!("connection to {}: {why}", shown(&source.listen));
     }
     let last = intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
     complain(&mut intake, &source);
-    hand_on(last, &shared).await;
+    let _taken = hand_on(last, &shared).await;
     source.account.connections_open.fetch_sub(1, Relaxed);
 }
 
 /// Resolves when the daemon stops. Cancel-safe.
-pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A channel whose sender is gone means the same.
     let _stopped = stop.wait_for(|stop| *stop).await;
 }
 
 /// Resolves when there is another order than to serve. Cancel-safe.
-async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
+pub(super) async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
     // A channel whose sender is gone means the end as well.
     orders.wait_for(|order| *order != Order::Serve).await.map_or(Order::Stop, |order| *order)
 }
 
 /// How a connection ended.
-enum End {
+pub(super) enum End {
     /// The peer closed it, or we stop: what was sent before its end counts.
     Orderly,
-    /// Reset, time-out, or a frame that could not be followed.
+    /// Reset, or time-out.
     Broken(String),
+    /// A frame that could not be followed.
+    BadFrame,
+    /// The client was told that something cannot be acknowledged.
+    Failed,
+}
+
+/// How long a connection may be silent.
+pub(super) fn idle_timeout(plan: &SourcePlan) -> Duration {
+    match plan.idle_timeout_ms {
+        0 => Duration::from_secs(u64::from(u32::MAX)),
+        ms => Duration::from_millis(ms),
+    }
 }
 
 async fn read_to_end(
@@ -239,10 +281,7 @@ async fn read_to_end(
     shared: &Shared,
     orders: &mut watch::Receiver<Order>,
 ) -> End {
-    let idle = match source.plan.idle_timeout_ms {
-        0 => Duration::from_secs(u64::from(u32::MAX)),
-        ms => Duration::from_millis(ms),
-    };
+    let idle = idle_timeout(&source.plan);
     loop {
         // Both branches are cancel-safe: nothing has been read when the other one wins.
         let ready = tokio::select! {
@@ -268,9 +307,9 @@ async fn read_to_end(
             Err(end) => return end,
         };
         complain(intake, source);
-        hand_on(batch, shared).await;
+        let _taken = hand_on(batch, shared).await;
         if intake.is_broken() {
-            return End::Broken("a frame longer than the limit".into());
+            return End::BadFrame;
         }
         // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
         // would keep the thread from every other connection, from the outputs and from signals.
@@ -278,13 +317,17 @@ async fn read_to_end(
     }
 }
 
+/// Reads that a connection may still give while stopping.
+pub(super) fn last_reads() -> u64 {
+    LAST_READ_BYTES_MAX / READ_BYTES as u64
+}
+
 /// When we stop: what the peer has already sent still counts.
 async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
-    let mut left = LAST_READ_BYTES_MAX / READ_BYTES as u64;
-    while let Ok(Some(batch)) = read_once(stream, intake) {
-        hand_on(batch, shared).await;
-        left -= 1;
-        if left == 0 || shared.exchange.is_closed() {
+    for _read in 0..last_reads() {
+        let Ok(Some(batch)) = read_once(stream, intake) else { break };
+        let _taken = hand_on(batch, shared).await;
+        if shared.exchange.is_closed() {
             break;
         }
         // Others have their turn, the timer of the stop among them.
@@ -296,12 +339,13 @@ async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End
 /// When another process takes the next connections: the peer is told that nothing more is expected (a FIN), and what it
 /// sends until it has closed its end counts. One that does not look is not waited for; its unfinished line is lost.
 async fn say_goodbye(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
-    // A connection that is gone already needs no goodbye.
-    let _gone = stream.shut();
+    stream.end_writing();
     let mut time_is_up = std::pin::pin!(tokio::time::sleep(GOODBYE_MAX));
     loop {
         match read_once(stream, intake) {
-            Ok(Some(batch)) => hand_on(batch, shared).await,
+            Ok(Some(batch)) => {
+                let _taken = hand_on(batch, shared).await;
+            }
             Ok(None) => {}
             Err(end) => return end,
         }
@@ -317,7 +361,7 @@ async fn say_goodbye(stream: &Stream, intake: &mut Intake, shared: &Shared) -> E
 }
 
 /// One read. `None` when there was nothing to read after all.
-fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>, End> {
+pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>, End> {
     SCRATCH.with_borrow_mut(|scratch| {
         let len = match stream.try_read(scratch) {
             Ok(0) => return Err(End::Orderly),
@@ -325,21 +369,25 @@ fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(End::Broken(error.to_string())),
         };
-        let batch = intake.stream(&scratch[..len], Clock::now()).into_owned();
+        let mut batch = intake.stream(&scratch[..len], Clock::now()).into_owned();
         intake.settle_too_long();
+        batch.ack = intake.mark();
         Ok(Some(batch))
     })
 }
 
-/// Hands a batch to the shard; waits while it is full.
-pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) {
+/// Hands a batch to the shard; waits while it is full. False when nobody takes it any more: it was shed.
+pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) -> bool {
     let mut batch = batch;
-    if batch.receipt.records() == 0 && batch.tally == model::Tally::default() {
+    if batch.receipt.records() == 0 && batch.tally == model::Tally::default() && batch.ack.is_none() {
         settle_nothing(batch.receipt);
-        return;
+        return true;
     }
     match shared.exchange.try_send(batch) {
-        Ok(()) => return shared.shard.wake(),
+        Ok(()) => {
+            shared.shard.wake();
+            return true;
+        }
         Err(back) => batch = back,
     }
     // It may be long until there is room, and the source's sum holds all the time.
@@ -354,12 +402,13 @@ pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) {
         }
         if shared.exchange.is_closed() {
             batch.receipt.settle(Outcome::Shed(Shed::Stopped));
-            return;
+            return false;
         }
         // Cancel-safe: the batch is ours until it is taken. A stop tells of no room when nothing was inside.
         let _room = tokio::time::timeout(ROOM_PAUSE, room).await;
     }
     shared.shard.wake();
+    true
 }
 
 /// A receipt for no record has nothing to settle.
@@ -367,7 +416,7 @@ fn settle_nothing(receipt: Receipt) {
     receipt.settle(Outcome::Routed);
 }
 
-fn complain(intake: &mut Intake, source: &StreamSource) {
+pub(super) fn complain(intake: &mut Intake, source: &StreamSource) {
     while let Some(complaint) = intake.take_complaint() {
         (source.complaints)(&complaint);
     }

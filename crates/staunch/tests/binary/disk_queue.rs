@@ -176,3 +176,48 @@ fn a_damaged_segment_gives_back_what_is_whole_and_is_reported() {
     wait_for("a word about it", || daemon.stderr().contains("quarantine").then_some(()));
     daemon.stop();
 }
+
+#[test]
+fn a_reload_keeps_the_queue_also_when_the_name_leads_elsewhere() {
+    let first = away();
+    let mut daemon = Builder::native(&config(&[("copy", &first)], DISK)).start();
+    send(&daemon, 0..100, &["copy"]);
+    // Bounds change at once, the kind does not.
+    daemon.reload(&config(&[("copy", &first)], "kind = \"disk\", bytes_max = \"1GiB\""), "done");
+    assert_eq!(Daemon::number(&daemon.output("copy"), "bytes_max"), 1 << 30);
+    daemon.reload(&config(&[("copy", &first)], "kind = \"memory\""), "done");
+    let note = "the new `queue.kind` of output `copy` takes effect at the next start only";
+    wait_for("a note", || daemon.stderr().contains(note).then_some(()));
+    send(&daemon, 100..200, &["copy"]);
+    // Removed, and back under the same name with another endpoint: the one queue goes on.
+    let (second, other) = (away(), FakeGraphite::new());
+    daemon.reload(&config(&[("other", &other)], ""), "done");
+    daemon.wait_output("copy", "waiting", 200);
+    daemon.reload(&config(&[("copy", &second)], DISK), "done");
+    send(&daemon, 200..300, &["copy"]);
+    daemon.wait_output("copy", "waiting", 300);
+    let third = FakeGraphite::new();
+    daemon.reload(&config(&[("copy", &third)], DISK), "done");
+    assert_all_came(&daemon, "copy", &third, 0..300);
+    let rows = daemon.json("/api/v1/accounts")["outputs"].to_string();
+    assert_eq!(rows.matches("\"name\":\"copy\"").count(), 1, "{rows}");
+    daemon.stop();
+    assert_eq!((came(&first).len(), came(&second).len()), (0, 0));
+}
+
+#[test]
+fn a_queue_that_no_output_owns_any_more_is_told_and_comes_back_with_its_output() {
+    let mut endpoint = away();
+    let toml = config(&[("copy", &endpoint)], DISK);
+    let other = config(&[("other", &endpoint)], DISK);
+    let mut daemon = Builder::native(&toml).start();
+    send(&daemon, 0..10, &["copy"]);
+    kill(&mut daemon);
+    daemon.rewrite(&other);
+    daemon.start_again();
+    assert!(daemon.stderr().contains("queues/copy is the queue of an output `copy`"), "{}", daemon.stderr());
+    endpoint.come_back();
+    daemon.reload(&toml, "done");
+    assert_all_came(&daemon, "copy", &endpoint, 0..10);
+    daemon.stop();
+}

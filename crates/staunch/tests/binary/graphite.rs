@@ -1,5 +1,6 @@
 //! Graphite that refuses, hangs, resets and comes back: every flush arrives once and in order, the others never wait.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::support::{Builder, Daemon, FakeGraphite, Manner, Point, udp, wait_for};
@@ -202,4 +203,51 @@ fn a_full_queue_sheds_the_oldest_and_counts_each() {
     assert_eq!(told.matches("lost as `queue_full` (").count(), 1, "told once, then counted:\n{told}");
     let last_words = format!("output `sick`: {shed} records lost as `queue_full` since the start");
     assert!(told.contains(&last_words), "{last_words}:\n{told}");
+}
+
+/// A flush of many series over several connections, with an outage in the middle: all of it once for each label, and the
+/// points of each series in order whatever connection they took.
+#[test]
+fn several_connections_share_a_queue_and_keep_the_order_of_each_series() {
+    for kind in ["memory", "disk"] {
+        let (mut sick, healthy) = (FakeGraphite::new(), FakeGraphite::new());
+        let more = format!("connections = 4\nqueue = {{ kind = \"{kind}\" }}\n");
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = format!("data_dir = {:?}\n{}", folder.path(), config(&sick, &healthy, &more));
+        let mut daemon = Builder::native(&config).start();
+        let socket = udp(daemon.at("app", "udp"));
+        let send = |value: u32| {
+            for packet in 0..20 {
+                let lines: Vec<String> =
+                    (0..10).map(|line| format!("of.{}:{value}|c", packet * 10 + line)).collect();
+                socket.send(lines.join("\n").as_bytes()).expect("it is there");
+            }
+        };
+        send(1);
+        wait_flushes(&sick, 1);
+        assert_eq!(sick.connections(), 4, "{kind}");
+        sick.refuse();
+        send(10);
+        wait_flushes(&healthy, 2);
+        sick.come_back();
+        send(100);
+        daemon.wait_source("app", "aggregated", 600);
+        // What waits on disk for an endpoint that has just come back would stay there at a stop.
+        wait_for("all connections to be back", || {
+            let points = sick.points();
+            let counts = points.iter().filter(|point| point.name.starts_with("stats_counts.of."));
+            (counts.map(|point| point.value).sum::<f64>() == 200.0 * 111.0).then_some(())
+        });
+        daemon.assert_sums_hold();
+        daemon.stop();
+        let by_series = |fake: &FakeGraphite| {
+            let mut series: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+            for point in fake.points().into_iter().filter(|point| point.name.starts_with("stats_counts.of."))
+            {
+                series.entry(point.name).or_default().push((point.time_s, point.value as u64));
+            }
+            series
+        };
+        assert_eq!(by_series(&sick), by_series(&healthy), "{kind}");
+    }
 }

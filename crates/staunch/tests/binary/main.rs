@@ -12,6 +12,7 @@
     reason = "tests wait on the machine's own clock, and tell what they skipped or what a daemon said"
 )]
 
+mod acks;
 mod alerts;
 mod bad_input;
 mod check;
@@ -24,6 +25,7 @@ mod kernel_drops;
 mod management;
 mod outputs;
 mod packaging;
+mod queue;
 mod reload;
 mod restart;
 mod sources;

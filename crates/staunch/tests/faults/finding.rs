@@ -132,7 +132,13 @@ impl Finding {
 }
 
 /// The middle one, or 0 of none.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(values: Vec<f64>) -> f64 {
+    percentile(values, 50.0)
+}
+
+/// The value that `percent` of them do not exceed, or 0 of none.
+pub(crate) fn percentile(mut values: Vec<f64>, percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    let place = (values.len() as f64 * percent / 100.0) as usize;
+    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }

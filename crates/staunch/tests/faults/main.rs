@@ -20,6 +20,7 @@ mod f11;
 mod f12;
 mod f5;
 mod f6;
+mod f7;
 mod f9;
 mod finding;
 mod load;
@@ -43,6 +44,7 @@ type Case = (&'static str, fn(&Bench) -> End);
 const CASES: &[Case] = &[
     ("F5", f5::run),
     ("F6", f6::run),
+    ("F7", f7::run),
     ("F9", f9::run),
     ("F10", f10::run),
     ("F11", f11::run),

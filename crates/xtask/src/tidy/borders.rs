@@ -240,8 +240,56 @@ pub(super) fn lints_inherited(tree: &Tree) -> Vec<Breach> {
     bare.map(|manifest| Breach::new(&manifest.path, 1, "lints", reason)).collect()
 }
 
+/// Known bugs are let in by `--features canary` on a command line and by nothing in a manifest: cargo unites features, so
+/// one crate that asked for them would have them in all that is built beside it.
+pub(super) fn canaries(tree: &Tree) -> Vec<Breach> {
+    let canary =
+        |word: &toml::Value| word.as_str().is_some_and(|word| word.rsplit('/').next() == Some("canary"));
+    let mut breaches = Vec::new();
+    for manifest in tree.manifests() {
+        let features = manifest.table.get("features").and_then(|features| features.as_table());
+        let forwards = features.into_iter().flatten().filter(|(name, _)| *name != "canary");
+        let asks = forwards.map(|(_, list)| list.clone()).chain(feature_lists(&manifest.table));
+        if asks.filter_map(|list| list.as_array().cloned()).flatten().any(|word| canary(&word)) {
+            let reason =
+                "`canary` is a feature with known bugs: only `cargo xtask sim --canary` builds with it";
+            breaches.push(Breach::new(&manifest.path, 1, "canaries", reason));
+        }
+    }
+    breaches
+}
+
+/// What the manifest asks of its dependencies: every `features = […]` at any depth.
+fn feature_lists(table: &toml::Table) -> Vec<toml::Value> {
+    let mut lists = Vec::new();
+    for (key, value) in table {
+        match value {
+            toml::Value::Array(_) if key == "features" => lists.push(value.clone()),
+            toml::Value::Table(inner) if key != "features" => lists.extend(feature_lists(inner)),
+            _ => {}
+        }
+    }
+    lists
+}
+
 #[cfg(test)]
 use super::places;
+
+#[test]
+fn no_manifest_asks_for_canaries() {
+    let table = [
+        ("[features]\ncanary = [\"deliver/canary\"]\n[[example]]\nrequired-features = [\"canary\"]\n", 0),
+        ("[features]\ndefault = [\"canary\"]\ncanary = []\n", 1),
+        ("[features]\nbench = [\"sim/canary\"]\n", 1),
+        ("[dependencies]\nsim = { workspace = true, features = [\"canary\"] }\n", 1),
+        ("[target.'cfg(unix)'.dev-dependencies]\nsim = { path = \"../sim\", features = [\"canary\"] }\n", 1),
+        ("[workspace.dependencies]\nsim = { path = \"crates/sim\", features = [\"canary\"] }\n", 1),
+    ];
+    for (text, want) in table {
+        let tree = Tree::of(&[("crates/staunch/Cargo.toml", text)]);
+        assert_eq!(canaries(&tree).len(), want, "{text}");
+    }
+}
 
 #[test]
 fn arrows_point_down_and_never_sideways() {

@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
     borders::clocks_place,
     borders::crate_names,
     borders::lints_inherited,
+    borders::canaries,
     dependencies::lock_budget,
     dependencies::reasons,
     dependencies::unused,

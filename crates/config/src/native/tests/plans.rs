@@ -543,16 +543,24 @@ fn packets_output() -> BoxedStrategy<Draft> {
         .boxed()
 }
 
-fn output() -> BoxedStrategy<Draft> {
+fn queue() -> impl Strategy<Value = (QueueLimits, QueueKind)> {
     let when_full = select(vec![WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest]);
-    let queue = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..1 << 34);
-    let queue = queue.prop_map(|(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
+    let limits = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..1 << 34);
+    let limits = limits.prop_map(|(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
         bytes_max,
         records_max,
         when_full,
         age_max_ms,
     });
-    let queue = prop_oneof![Just(QueueLimits::default()), queue];
+    let kind = option::of(5u64..=20).prop_map(|window| match window {
+        Some(sync_window_ms) => QueueKind::Disk { sync_window_ms },
+        None => QueueKind::Memory,
+    });
+    (option::of(limits), kind)
+        .prop_map(|(limits, kind)| (limits.unwrap_or_else(|| QueueLimits::default_of(kind)), kind))
+}
+
+fn output() -> BoxedStrategy<Draft> {
     let host = select(vec!["h", "10.0.0.5", "fe80::1", "carbon-1.example.org"]);
     let to = host.prop_map(|host| Endpoint { host: host.into(), port: 1 });
     let file = ("[a-zé\" ]{1,5}", 4096u64..1 << 40, 0u32..=10_000);
@@ -592,12 +600,8 @@ fn output() -> BoxedStrategy<Draft> {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
     ];
-    let queue_kind = option::of(5u64..=20).prop_map(|window| match window {
-        Some(sync_window_ms) => QueueKind::Disk { sync_window_ms },
-        None => QueueKind::Memory,
-    });
-    (kind, queue, queue_kind, 1usize..4)
-        .prop_map(|(kind, queue, queue_kind, endpoints)| {
+    (kind, queue(), 1usize..4)
+        .prop_map(|(kind, (queue, queue_kind), endpoints)| {
             let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
             let endpoints = if several { endpoints } else { 1 };
             (

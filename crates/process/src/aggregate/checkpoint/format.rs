@@ -10,7 +10,7 @@ use crate::aggregate::plan::FlushAlign;
 
 const MAGIC: [u8; 8] = *b"STNAGG\r\n";
 const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 96;
+pub(super) const HEADER_BYTES: usize = 96;
 /// Begins a block. The first byte never occurs in UTF-8 text.
 const MARKER: [u8; 4] = [0xf1, b'S', b'a', 0x1a];
 pub(super) const BLOCK_HEADER_BYTES: usize = 32;

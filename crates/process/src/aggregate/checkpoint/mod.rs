@@ -59,6 +59,8 @@
 
 mod bytes;
 mod format;
+#[cfg(any(test, feature = "promises"))]
+pub mod promises;
 mod restore;
 mod save;
 

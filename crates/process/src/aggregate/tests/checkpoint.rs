@@ -103,7 +103,7 @@ fn policies() -> impl Strategy<Value = Idle> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_restored_aggregation_goes_on_as_the_one_that_was_saved(

@@ -6,10 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use serde::Deserialize;
 
 use super::place::{Owner, Place};
-use crate::admin::queues::{Dropped, Replayed};
+use crate::admin::queues::{Dropped, QueueRow, QueuesPage, Replayed};
 use crate::ask::{Question, ask};
 
 /// Longest wait for a list.
@@ -18,25 +17,14 @@ const LIST_WAIT: Duration = Duration::from_secs(3);
 /// Longest wait for a change: a large queue is dropped in many steps.
 const CHANGE_WAIT: Duration = Duration::from_secs(600);
 
-#[derive(Deserialize)]
-struct Listed {
-    queues: Vec<ListedQueue>,
-}
-
-#[derive(Deserialize)]
-struct ListedQueue {
-    name: String,
-    kind: String,
-}
-
-/// Outputs whose queue on disk the daemon has. None without a daemon, or when it does not say.
-pub(super) fn names(place: &Place) -> Option<Vec<String>> {
+/// The queues on disk that the daemon has. None without a daemon, or when it does not say.
+/// It knows more than the files do: what is settled is written there a moment later.
+pub(super) fn listed(place: &Place) -> Option<Vec<QueueRow>> {
     let api = place.owner?.http?;
     let question = Question { path: "/api/v1/queues".into(), body: None, wait: LIST_WAIT };
     let (status, body) = asked(api, question).ok()?;
-    let listed: Listed = serde_json::from_slice(&body).ok().filter(|_| status == StatusCode::OK)?;
-    let on_disk = listed.queues.into_iter().filter(|queue| queue.kind == "disk");
-    Some(on_disk.map(|queue| queue.name).collect())
+    let page: QueuesPage = serde_json::from_slice(&body).ok().filter(|_| status == StatusCode::OK)?;
+    Some(page.queues.into_iter().filter(|queue| queue.disk.is_some()).collect())
 }
 
 /// The HTTP API of the daemon that has the queues.

@@ -29,10 +29,9 @@ const PROGRESS_NS: u64 = 2 * SECOND_NS;
 struct Segment {
     sequence: u64,
     bytes: u64,
-    records: u64,
+    blocks: u64,
     copies: u64,
-    record_bytes: u64,
-    /// Unix nanoseconds of its oldest and youngest record.
+    /// Unix nanoseconds at which its oldest and youngest block were made.
     made_ns: Option<(u64, u64)>,
 }
 
@@ -46,7 +45,7 @@ struct Report {
     /// Segments that the disk does not open, and that are not the queue's.
     unreadable: u64,
     foreign: Vec<(u64, u64)>,
-    waiting_records: u64,
+    waiting_blocks: u64,
     waiting_copies: u64,
     stretches: Vec<Stretch>,
     ranges: u64,
@@ -63,13 +62,12 @@ impl Report {
 
     fn record(&mut self, record: &FoundRecord<'_>) {
         if record.waits {
-            self.waiting_records += 1;
+            self.waiting_blocks += 1;
             self.waiting_copies += u64::from(record.block.copies);
         }
         if let Some(segment) = self.segments.iter_mut().rfind(|segment| segment.sequence == record.segment) {
-            segment.records += 1;
+            segment.blocks += 1;
             segment.copies += u64::from(record.block.copies);
-            segment.record_bytes += record.disk_bytes;
             let made = record.made_wall_ns;
             let (first, last) = segment.made_ns.unwrap_or((made, made));
             segment.made_ns = Some((first.min(made), last.max(made)));
@@ -179,12 +177,12 @@ fn text(report: &Report) -> String {
     let verdict = if report.is_sound() { "sound" } else { "damaged" };
     let bytes: u64 = report.segments.iter().map(|segment| segment.bytes).sum();
     let mut text = format!(
-        "{}: {verdict}\n  {} in {}; {} in {} wait\n",
+        "{}: {verdict}\n  {} in {}; {} wait, in {}\n",
         report.name,
         talk::bytes(bytes),
         plural(report.segments.len() as u64, "segment"),
         copies(report.waiting_copies),
-        plural(report.waiting_records, "whole record"),
+        plural(report.waiting_blocks, "whole block"),
     );
     for stretch in &report.stretches {
         text.push_str(&stretch_text(stretch));
@@ -229,7 +227,7 @@ fn stretch_text(stretch: &Stretch) -> String {
     }
     let cost = match stretch.lost.copies {
         0 => "    nothing that waits was in it\n".to_owned(),
-        lost => format!("    {} of {} were in it\n", copies(lost), talk::bytes(stretch.lost.copy_bytes)),
+        lost => format!("    lost: {}, {}\n", copies(lost), talk::bytes(stretch.lost.copy_bytes)),
     };
     text + &cost
 }
@@ -248,7 +246,7 @@ fn aside_text(report: &Report) -> String {
 }
 
 fn totals(totals: Totals) -> Value {
-    json!({ "records": totals.records, "copies": totals.copies, "bytes": totals.copy_bytes })
+    json!({ "blocks": totals.records, "copies": totals.copies, "bytes": totals.copy_bytes })
 }
 
 fn document(report: &Report) -> Value {
@@ -257,9 +255,8 @@ fn document(report: &Report) -> Value {
         json!({
             "segment": segment.sequence,
             "bytes": segment.bytes,
-            "records": segment.records,
+            "blocks": segment.blocks,
             "copies": segment.copies,
-            "record_bytes": segment.record_bytes,
             "made_ms": segment.made_ns.map(|(first, last)| [ms(first), ms(last)]),
         })
     };
@@ -275,7 +272,7 @@ fn document(report: &Report) -> Value {
     json!({
         "name": report.name,
         "sound": report.is_sound(),
-        "records_waiting": report.waiting_records,
+        "blocks_waiting": report.waiting_blocks,
         "copies_waiting": report.waiting_copies,
         "copies_lost": report.lost_copies,
         "damaged_ranges": report.ranges,
@@ -288,4 +285,141 @@ fn document(report: &Report) -> Value {
         "damage": report.stretches.iter().map(stretch).collect::<Vec<Value>>(),
         "quarantine": report.quarantine.iter().map(file).collect::<Vec<Value>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use deliver::disk_queue::{DamageKind, DiskQueue, DiskQueuePlan};
+    use deliver::queue::{Appended, Block, Queue as _};
+    use model::CopyOutcome;
+
+    use super::*;
+    use crate::disk::Folder;
+
+    /// Appends, settles and syncs, so that segments come and go.
+    fn use_queue(folder: &Folder, blocks: u64) {
+        let plan = DiskQueuePlan { segment_bytes: 8192, cursor_window_ms: 0, ..DiskQueuePlan::default() };
+        let opened = DiskQueue::open(folder.clone(), plan, Arc::default(), 7, Clock::now());
+        let (mut queue, _) = opened.expect("an empty folder");
+        for number in 0..blocks {
+            let text = format!("series.{number} 1 {}\n", "7".repeat((number % 1500) as usize));
+            let block = Block::lines(text.into_bytes(), 1, Clock::mono_ns());
+            assert_eq!(queue.append(block, Clock::now()), Appended::Kept);
+            if number > 50 {
+                queue.pop(Clock::now()).expect("fifty wait").settle(CopyOutcome::Delivered);
+            }
+            if number % 8 == 0
+                && let Some(job) = queue.begin_last_sync()
+            {
+                assert_eq!(queue.on_synced(job.perform(folder)).error, None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_in_use_is_sound_whenever_one_looks() {
+        let held = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(held.path().join("q")).expect("made");
+        let queue = Queue { name: "q".into(), path: folder.path().to_owned() };
+        let ended = Arc::new(AtomicBool::new(false));
+        let writer = std::thread::spawn({
+            let ended = Arc::clone(&ended);
+            move || {
+                use_queue(&folder, 500);
+                ended.store(true, Relaxed);
+            }
+        });
+        let mut walks = 0;
+        while walks < 5 || !ended.load(Relaxed) {
+            let report = walk_once(&queue, true).expect("it can be read");
+            assert!(report.is_sound() && !report.cursor_lost, "walk {walks}: {}", text(&report));
+            walks += 1;
+        }
+        writer.join().expect("the queue is well");
+        let report = walk_once(&queue, false).expect("it can be read");
+        assert!(report.is_sound() && report.waiting_copies >= 51, "{}", text(&report));
+    }
+
+    fn range(segment: u64, from: u64, to: u64, kind: DamageKind) -> DamagedRange {
+        DamagedRange { segment, from, to, kind }
+    }
+
+    fn report() -> Report {
+        let segment = |sequence, bytes| Segment { sequence, bytes, ..Segment::default() };
+        Report {
+            name: "carbon".into(),
+            segments: vec![segment(3, 64 << 20), segment(4, 1 << 20)],
+            waiting_blocks: 18_432,
+            waiting_copies: 1_234_567,
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn a_sound_queue_is_two_lines() {
+        let want = "\
+carbon: sound
+  65 MiB in 2 segments; 1234567 copies wait, in 18432 whole blocks
+";
+        assert_eq!(text(&report()), want);
+        let young = Report { written_from: Some(99), ..report() };
+        assert_eq!(text(&young), format!("{want}  its end is being written\n"));
+    }
+
+    #[test]
+    fn damage_is_told_with_its_place_its_reason_and_its_cost_in_eighty_columns() {
+        let lost = |copies, copy_bytes| Totals { copies, copy_bytes, ..Totals::default() };
+        let mut report = Report {
+            cursor_lost: true,
+            foreign: vec![(9, 4096)],
+            unreadable: 1,
+            quarantine: Vec::new(),
+            ..report()
+        };
+        for stretch in [
+            Stretch { ranges: vec![range(3, 80, 4_000_000_000, DamageKind::Body)], lost: lost(1478, 65_571) },
+            Stretch {
+                ranges: vec![
+                    range(3, 67_000_000, 67_108_864, DamageKind::NotARecord),
+                    range(4, 80, 4096, DamageKind::Unreadable),
+                ],
+                lost: lost(1, 44),
+            },
+            Stretch { ranges: vec![range(4, 5000, 5099, DamageKind::NotARecord)], lost: lost(0, 0) },
+            Stretch { ranges: Vec::new(), lost: lost(5, 200) },
+        ] {
+            report.damage(&stretch);
+        }
+        let want = "\
+carbon: damaged
+  65 MiB in 2 segments; 1234567 copies wait, in 18432 whole blocks
+  0000000000000003.segment, bytes 80 to 4000000000:
+    the record's header is whole, but its block does not match its checksum
+    lost: 1478 copies, 64 KiB
+  0000000000000003.segment, bytes 67000000 to 67108864:
+    these bytes are no record: a header was damaged or never written
+  0000000000000004.segment, bytes 80 to 4096:
+    the disk could not read here
+    lost: 1 copy, 44 B
+  0000000000000004.segment, bytes 5000 to 5099:
+    these bytes are no record: a header was damaged or never written
+    nothing that waits was in it
+  a segment is missing
+    lost: 5 copies, 200 B
+  0000000000000009.segment, 4 KiB: not of this queue
+  1 segment cannot be opened
+  in all 4 damaged ranges, 3.7 GiB; 1484 copies that waited cannot be read
+  no cursor: all of it waits, and some of that may have been delivered before
+";
+        let found = text(&report);
+        assert_eq!(found, want, "\n{found}");
+        assert!(found.lines().all(|line| line.chars().count() <= 80));
+        let document = document(&report);
+        assert_eq!((&document["sound"], &document["copies_lost"]), (&json!(false), &json!(1484)));
+        let first = json!([{ "segment": 3, "from": 80, "to": 4_000_000_000_u64, "kind": "body" }]);
+        assert_eq!(document["damage"][0]["ranges"], first);
+    }
 }

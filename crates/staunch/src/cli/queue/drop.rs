@@ -55,7 +55,7 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
         let files = quarantined(&inspection, &disk);
         let bytes = files.iter().map(|file| file.bytes).sum();
         return Ok(format!(
-            "removes {} files, {}, that are kept aside for `{name}`",
+            "removes what is kept aside of `{name}`\n  {} files, {}",
             files.len(),
             talk::bytes(bytes)
         ));
@@ -68,10 +68,10 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
     let waits = format!("{} copies, {}{oldest}", waiting.copies, talk::bytes(waiting.disk_bytes));
     Ok(match args.older_than {
         Some(ms) => format!(
-            "drops what has waited {} or longer in `{name}`, where there are {waits}",
+            "drops what has waited {} or longer in `{name}`\n  there wait {waits}",
             config::text::duration(ms)
         ),
-        None => format!("drops all that waits in `{name}`: {waits}"),
+        None => format!("drops all that waits in `{name}`\n  there wait {waits}"),
     })
 }
 
@@ -80,7 +80,7 @@ fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("nobody can be asked here\n  hint: add --yes");
     }
-    talk::say("staunch: it cannot be undone; `staunch queue export` keeps a copy. Go on? [y/N] ");
+    talk::say("  it cannot be undone; `staunch queue export` keeps a copy\nGo on? [y/N] ");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

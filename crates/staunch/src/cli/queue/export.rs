@@ -27,7 +27,7 @@ struct Out<'a> {
     queue: &'a str,
     as_json: bool,
     open: Vec<u8>,
-    records: u64,
+    blocks: u64,
     copies: u64,
     damaged: u64,
 }
@@ -48,7 +48,7 @@ impl Out<'_> {
             }
             self.open.extend_from_slice(&block.bytes);
         }
-        self.records += 1;
+        self.blocks += 1;
         self.copies += u64::from(block.copies);
         if self.open.len() >= WRITE_BYTES { self.write() } else { Ok(()) }
     }
@@ -66,7 +66,7 @@ impl Out<'_> {
 /// `staunch queue export`
 pub(super) fn export(place: &Place, args: &QueueExportArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let queue = place.one(&args.name)?;
-    let out = &mut Out { queue: &queue.name, as_json, open: Vec::new(), records: 0, copies: 0, damaged: 0 };
+    let out = &mut Out { queue: &queue.name, as_json, open: Vec::new(), blocks: 0, copies: 0, damaged: 0 };
     let done = if args.quarantine {
         aside(&queue, args.damaged, out)
     } else {
@@ -98,7 +98,7 @@ fn waiting(place: &Place, queue: &Queue, all: bool, out: &mut Out<'_>) -> Result
     inspection.walk(&disk, begin, &mut |step: Step<'_>| match step {
         Step::Record(record) => {
             let about = About {
-                record: Some(record.number),
+                block: Some(record.number),
                 made_ms: Some(record.made_wall_ns / 1_000_000),
                 waits: Some(record.waits),
                 ..About::default()
@@ -123,7 +123,7 @@ fn aside(queue: &Queue, damaged: bool, out: &mut Out<'_>) -> Result<(), Stop> {
             return Ok(());
         }
         let about = About {
-            record: found.record.map(|record| record.0),
+            block: found.record.map(|record| record.0),
             made_ms: found.record.map(|record| record.1 / 1_000_000),
             file: Some(found.file),
             whole: Some(found.whole),
@@ -138,10 +138,10 @@ fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
         |count: u64, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
     let copies = |count| plural(count, "copy", "copies");
     let mut text = format!(
-        "staunch: {} of {} of `{}` exported\n",
+        "staunch: {} exported from `{}`, in {}\n",
         copies(out.copies),
-        plural(out.records, "record", "records"),
-        out.queue
+        out.queue,
+        plural(out.blocks, "block", "blocks")
     );
     if out.damaged > 0 && args.quarantine {
         text.push_str(&format!(

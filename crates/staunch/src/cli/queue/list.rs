@@ -8,6 +8,7 @@ use model::SECOND_NS;
 use serde_json::{Value, json};
 
 use super::place::{Owner, Place, Queue};
+use crate::admin::queues::QueueRow;
 use crate::cli::FAILED;
 use crate::clock::Clock;
 use crate::talk;
@@ -64,7 +65,7 @@ struct Row {
 }
 
 /// `staunch queue ls`
-pub(super) fn list(place: &Place, in_use: Option<&[String]>, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn list(place: &Place, in_use: Option<&[QueueRow]>, as_json: bool) -> anyhow::Result<ExitCode> {
     let (mut rows, mut failed) = (Vec::new(), false);
     for queue in place.queues()? {
         match row_of(place, &queue, in_use) {
@@ -87,7 +88,7 @@ pub(super) fn list(place: &Place, in_use: Option<&[String]>, as_json: bool) -> a
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn row_of(place: &Place, queue: &Queue, in_use: Option<&[String]>) -> anyhow::Result<Row> {
+fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::Result<Row> {
     let disk = queue.folder()?;
     let inspection = Inspection::of(&disk, place.owner.is_some())
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", queue.path.display()))?;
@@ -95,13 +96,18 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[String]>) -> anyhow::Re
     let waiting = inspection.waiting();
     let oldest = inspection.oldest_wall_ns(&disk);
     let age_s = |made_ns: u64| Clock::now().wall_ns.saturating_sub(made_ns) as f64 / SECOND_NS as f64;
+    let listed = in_use.and_then(|queues| queues.iter().find(|listed| listed.name == queue.name));
+    let (copies_waiting, bytes_waiting, oldest_s) = match listed {
+        Some(listed) => (listed.copies, listed.bytes, listed.oldest_s),
+        None => (waiting.copies, waiting.disk_bytes, oldest.map(age_s)),
+    };
     Ok(Row {
         name: queue.name.clone(),
         path: queue.path.display().to_string(),
-        state: state(place, &queue.name, in_use),
-        copies_waiting: waiting.copies,
-        bytes_waiting: waiting.disk_bytes,
-        oldest_s: oldest.map(age_s),
+        state: state(place, &queue.name, in_use.map(|_| listed.is_some())),
+        copies_waiting,
+        bytes_waiting,
+        oldest_s,
         segments: inspection.segments().count(),
         bytes: inspection.segments().map(|segment| segment.1).sum(),
         quarantined: aside.len(),
@@ -109,12 +115,12 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[String]>) -> anyhow::Re
     })
 }
 
-/// `in_use`: the queues that the daemon says it has.
-fn state(place: &Place, name: &str, in_use: Option<&[String]>) -> State {
+/// `in_use`: whether the daemon says that it has the queue.
+fn state(place: &Place, name: &str, in_use: Option<bool>) -> State {
     let unknown = place.plan.is_some() && place.output(name).is_none();
     match (place.owner, in_use) {
-        (Some(owner), Some(names)) if names.iter().any(|used| used == name) => State::InUse(owner),
-        (Some(_), Some(_)) => State::Orphan,
+        (Some(owner), Some(true)) => State::InUse(owner),
+        (Some(_), Some(false)) => State::Orphan,
         _ if unknown => State::Orphan,
         (Some(owner), None) => State::InUse(owner),
         (None, _) => State::Stopped,

@@ -25,7 +25,7 @@ pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
         QueueVerb::Ls { file } => {
             let whose = Whose { config: file.or(whose.config), ..whose };
             let place = Place::find(&whose)?;
-            list::list(&place, api::names(&place).as_deref(), json)
+            list::list(&place, api::listed(&place).as_deref(), json)
         }
         QueueVerb::Check { names } => check::check(&mut Place::find(&whose)?, &names, json),
         QueueVerb::Export(args) => export::export(&Place::find(&whose)?, &args, json),

@@ -138,6 +138,16 @@ impl Place {
         queues.pop().context("one name is one queue")
     }
 
+    /// The queue of that name, also one that an output of the config will have: there is nothing in it yet.
+    pub(super) fn one_to_fill(&self, name: &str) -> anyhow::Result<Queue> {
+        let found = self.one(name);
+        if found.is_err() && self.output(name).is_some() {
+            let path = data_dir::queues_dir(&self.data_dir).join(data_dir::queue_folder(name));
+            return Ok(Queue { name: name.to_owned(), path });
+        }
+        found
+    }
+
     /// The output whose queue this is, by the config.
     pub(super) fn output(&self, name: &str) -> Option<&OutputPlan> {
         let outputs = &self.plan.as_ref()?.outputs;

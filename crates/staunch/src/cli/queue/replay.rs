@@ -47,7 +47,7 @@ struct Full;
 
 /// `staunch queue replay`
 pub(super) fn replay(place: &Place, args: &QueueReplayArgs, as_json: bool) -> anyhow::Result<ExitCode> {
-    let queue = place.one(&args.name)?;
+    let queue = place.one_to_fill(&args.name)?;
     let target = match place.owner {
         Some(owner) => Target::Daemon { owner, name: queue.name.clone(), open: Vec::new() },
         None => Target::Alone(Box::new(Opened::open(place, &queue)?)),

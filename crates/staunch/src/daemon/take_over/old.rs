@@ -397,11 +397,10 @@ async fn resume(running: &mut Running) {
     let wiring = shared.wiring.load_full();
     for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
         outlet.set_plan(output);
-        if outlet.is_parked() {
-            outlet.go_on();
-            if let Err(error) = syncs::spawn(&mut running.syncs, outlet) {
-                tracing::error!("output `{}`: nothing syncs its queue on disk: {error}", output.name);
-            }
+        if outlet.go_on()
+            && let Err(error) = syncs::spawn(&mut running.syncs, outlet)
+        {
+            tracing::error!("output `{}`: nothing syncs its queue on disk: {error}", output.name);
         }
     }
     let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
@@ -430,7 +429,7 @@ fn leave(running: &mut Running, passed: &Passed) {
         if outlet.is_parked() {
             outlet.let_go();
         } else {
-            outlet.close(deadline_ns.min(outlet.deadline_ns()), Clock::now());
+            outlet.close(deadline_ns.min(outlet.deadline_ns(0)), Clock::now());
         }
     }
     let has = |source: &str, listen: &Listen| passed.has(source, listen);

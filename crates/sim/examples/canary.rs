@@ -1,0 +1,39 @@
+//! Lets each known bug into storms until one finds it, within a minute for all of them.
+//!
+//! `cargo xtask sim --canary` runs it, built with the feature that has the bugs of the queue on disk. Fails when a bug
+//! is not found, or by another check than the one that is there for it.
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a command: it prints, and times itself")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use sim::{Canary, storm_with};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    let begin = Instant::now();
+    let mut missed = 0;
+    for canary in Canary::ALL.iter().copied() {
+        let own = Instant::now();
+        let found = (0..u64::MAX)
+            .take_while(|_| begin.elapsed() < LIMIT)
+            .find_map(|seed| storm_with(seed, Some(canary)).err());
+        let ms = own.elapsed().as_millis();
+        match found {
+            Some(found) if found.message.contains(canary.finding()) => {
+                println!("{canary:?}: found after {ms} ms by {found}");
+            }
+            Some(found) => {
+                missed += 1;
+                println!("{canary:?}: found by the wrong check after {ms} ms: {found}");
+            }
+            None => {
+                missed += 1;
+                println!("{canary:?}: NOT FOUND after {ms} ms");
+            }
+        }
+    }
+    println!("canaries: {} passed, {missed} failed", Canary::ALL.len() - missed);
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,32 @@
+//! What clients were told of their lines, and what outputs could not be sure of.
+
+use super::family;
+use crate::admin::accounts::AccountsPage;
+
+/// Acknowledgements, of sources that give any.
+pub(super) fn sources(out: &mut String, page: &AccountsPage) {
+    let rows = || page.sources.iter().filter_map(|row| Some((row.name.as_str(), row.acks.as_ref()?)));
+    let mut acked =
+        family(out, "staunch_source_lines_acked_total", "counter", "Lines acknowledged to their clients.");
+    rows().for_each(|(name, acks)| acked.row(&[("source", name)], acks.lines_acked as f64));
+    let mut unacked =
+        family(out, "staunch_source_lines_unacked", "gauge", "Lines of open connections not acknowledged.");
+    rows().for_each(|(name, acks)| unacked.row(&[("source", name)], acks.lines_unacked as f64));
+    let help = "Connections ended with `err`, by reason.";
+    let mut failed = family(out, "staunch_source_acks_failed_total", "counter", help);
+    for (name, acks) in rows() {
+        for (reason, count) in &acks.failed {
+            failed.row(&[("source", name), ("reason", reason)], *count as f64);
+        }
+    }
+}
+
+/// What was on the way when a connection broke.
+pub(super) fn outputs(out: &mut String, page: &AccountsPage) {
+    let help = "Copies on the way when a connection broke.";
+    let mut copies = family(out, "staunch_output_in_doubt_total", "counter", help);
+    page.outputs.iter().for_each(|row| copies.row(&[("output", &row.name)], row.in_doubt as f64));
+    let help = "Bytes on the way when a connection broke.";
+    let mut bytes = family(out, "staunch_output_in_doubt_bytes_total", "counter", help);
+    page.outputs.iter().for_each(|row| bytes.row(&[("output", &row.name)], row.in_doubt_bytes as f64));
+}

@@ -1,0 +1,47 @@
+//! Self-metrics of queues on disk: a row for each output that has one.
+
+use super::family;
+use crate::admin::accounts::{AccountsPage, DiskRow};
+
+pub(super) fn queues(out: &mut String, page: &AccountsPage) {
+    type Read = fn(&DiskRow) -> u64;
+    let rows: [(&'static str, &str, &str, Read); 10] = [
+        ("staunch_queue_segments", "gauge", "Files of a queue on disk that hold records.", |row| {
+            row.segments
+        }),
+        ("staunch_queue_blocks_unsynced", "gauge", "Blocks taken and not synced yet.", |row| {
+            row.blocks_unsynced
+        }),
+        ("staunch_queue_blocks_in_doubt_total", "counter", "Blocks whose sync failed.", |row| {
+            row.blocks_in_doubt
+        }),
+        ("staunch_queue_damaged_ranges_total", "counter", "Ranges that could not be read.", |row| {
+            row.damaged_ranges
+        }),
+        ("staunch_queue_blocks_damaged_total", "counter", "Blocks that lay in them.", |row| {
+            row.blocks_damaged
+        }),
+        ("staunch_queue_quarantined_bytes_total", "counter", "Bytes of them that were kept aside.", |row| {
+            row.quarantined_bytes
+        }),
+        (
+            "staunch_queue_quarantine_full_total",
+            "counter",
+            "Ranges that were not, for want of room.",
+            |row| row.quarantine_full,
+        ),
+        ("staunch_queue_write_errors_total", "counter", "Writes that failed.", |row| row.write_errors),
+        ("staunch_queue_sync_errors_total", "counter", "Syncs that failed.", |row| row.sync_errors),
+        ("staunch_queue_remove_errors_total", "counter", "Files that could not be removed.", |row| {
+            row.remove_errors
+        }),
+    ];
+    for (name, kind, help, read) in rows {
+        let mut rows = family(out, name, kind, help);
+        for row in &page.outputs {
+            if let Some(disk) = &row.disk {
+                rows.row(&[("output", &row.name)], read(disk) as f64);
+            }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! `staunch bench queue`: how fast a queue on disk takes records and makes them safe, beside a bare loop.
+//!
+//! Path of a packet: a block made here -> `Outlet::append`, as the shard calls it -> a segment -> the thread of
+//! `daemon::syncs`. The bare loop appends the same bytes to one file and syncs it in the same rhythm, with no queue
+//! around it. Not here: sockets and senders; nothing is read back but by the count at the end.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use deliver::disk_queue::DiskQueue;
+use deliver::plan::{QueueLimits, WhenFull};
+use deliver::queue::{Block, Queue};
+use model::{OutputAccount, SECOND_NS};
+
+use super::ground::{RUNS_MAX, Talk, command_line, warning_of_load};
+use super::machine::Machine;
+use super::report::{Check, Report, Row, ScenarioReport, figure};
+use super::{BenchError, failed};
+use crate::clock::Clock;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::{queues, random_seed, syncs};
+use crate::disk::Folder;
+
+/// Bytes of a record, and of a block of them.
+const RECORD_BYTES: usize = 100;
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// What the project promises on a disk that writes 1,000 MB/s one after the other; less in proportion on a slower one.
+const ACCEPTED_MIN: f64 = 400.0;
+const SAFE_MIN: f64 = 150.0;
+const DISK_OF_THE_PROMISE: f64 = 1000.0;
+
+/// The same as a share of the bare loop's speed.
+const TIMES_BARE_MIN: f64 = 0.4;
+
+/// Two outputs are no slower than one, for each byte that is written. What is below 1 is for noise.
+const TWO_TIMES_ONE_MIN: f64 = 0.95;
+
+/// Pause between two looks whether all is safe.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Arguments of `staunch bench queue`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// A folder on the disk to measure: where `data_dir` will be
+    #[arg(long, default_value = ".", value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Runs of each
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
+    pub runs: u64,
+    /// Megabytes that each output takes in a run
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub megabytes: u64,
+    /// Commit window in milliseconds, of the queue's `sync_window` and of the bare loop
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(5..=20))]
+    pub window: u64,
+}
+
+/// One run, in megabytes (of 1,000,000 bytes) a second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Speeds {
+    /// Until the last block was taken.
+    accepted: f64,
+    /// Until all were safe.
+    safe: f64,
+}
+
+/// Runs the benchmark. `talk` gets a line at a time for people who wait.
+///
+/// # Errors
+/// When the folder cannot be written, or a queue does not hold what it took.
+pub fn run(args: &Args, talk: Talk<'_>) -> Result<Report, BenchError> {
+    let machine = Machine::look();
+    let folder = args.folder.join(format!("staunch-bench-queue-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(failed("make a folder on the disk to measure"))?;
+    let scenario = measure(args, &folder, talk);
+    // The first error counts; what is left behind is as large as a run.
+    let removed = fs::remove_dir_all(&folder).map_err(failed("remove its folder"));
+    let scenario = scenario?;
+    removed?;
+    let warnings = warning_of_load(&machine).into_iter().collect();
+    let mut report = Report {
+        bench: "queue",
+        version: env!("CARGO_PKG_VERSION").into(),
+        machine,
+        command: command_line(),
+        method: format!(
+            "one thread appends, another syncs; megabytes are 1,000,000 bytes of records; the bare loop appends the \
+             same blocks to one file and calls fdatasync after each {} ms of appending; {} runs of each, in turn",
+            args.window, args.runs
+        ),
+        rival: String::new(),
+        scenarios: vec![scenario],
+        warnings,
+    };
+    report.warn_of_noise();
+    Ok(report)
+}
+
+fn measure(args: &Args, folder: &Path, talk: Talk<'_>) -> Result<ScenarioReport, BenchError> {
+    let blocks = (args.megabytes * 1_000_000).div_ceil(BLOCK_BYTES as u64);
+    let block = block();
+    let (mut disk, mut bare, mut one, mut two) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for run in 1..=args.runs {
+        talk(&format!("queue: run {run} of {}", args.runs));
+        let path = folder.join("file");
+        disk.push(bare_loop(&path, &block, blocks, u64::MAX).map_err(failed("write to the disk"))?);
+        let window_ns = args.window * (SECOND_NS / 1000);
+        bare.push(bare_loop(&path, &block, blocks, window_ns).map_err(failed("write to the disk"))?);
+        one.push(queue_run(folder, &block, blocks, args.window, 1)?);
+        two.push(queue_run(folder, &block, blocks, args.window, 2)?);
+    }
+    let speed = |who, what, runs: Vec<f64>| Row { who, what, unit: "MB/s", runs };
+    let ratio = |who, what, runs: &[f64], by: &[f64]| {
+        let runs = runs.iter().zip(by).map(|(run, by)| run / by).collect();
+        Row { who, what, unit: "", runs }
+    };
+    let of = |runs: &[Speeds], which: fn(&Speeds) -> f64| runs.iter().map(which).collect::<Vec<f64>>();
+    let (accepted, safe) = (of(&one, |run| run.accepted), of(&one, |run| run.safe));
+    let (accepted_two, safe_two) = (of(&two, |run| run.accepted), of(&two, |run| run.safe));
+    let rows = vec![
+        speed("disk", "written, one sync", disk),
+        speed("bare loop", "written and synced", bare.clone()),
+        speed(ONE, "accepted", accepted),
+        speed(ONE, "safe", safe.clone()),
+        ratio(ONE, TIMES_BARE, &safe, &bare),
+        speed(TWO, "accepted, both", accepted_two),
+        speed(TWO, "safe, both", safe_two.clone()),
+        ratio(TWO, TIMES_ONE, &safe_two, &safe),
+    ];
+    let what = format!(
+        "records of {RECORD_BYTES} bytes in blocks of 64 KiB, {} MB for each output in a run",
+        figure(args.megabytes as f64)
+    );
+    Ok(ScenarioReport { name: "append", what, checks: checks(&rows), rows })
+}
+
+const ONE: &str = "one output";
+const TWO: &str = "two outputs";
+const TIMES_BARE: &str = "times the bare loop";
+const TIMES_ONE: &str = "times one output";
+
+fn checks(rows: &[Row]) -> Vec<Check> {
+    let median = |who: &str, what: &str| {
+        let row = rows.iter().find(|row| row.who == who && row.what == what);
+        row.map_or(f64::NAN, Row::median)
+    };
+    let share = (median("disk", "written, one sync") / DISK_OF_THE_PROMISE).min(1.0);
+    vec![
+        Check::at_least("MB/s accepted on this disk:", median(ONE, "accepted"), ACCEPTED_MIN * share),
+        Check::at_least("MB/s safe on this disk:", median(ONE, "safe"), SAFE_MIN * share),
+        Check::at_least("safe, times the bare loop:", median(ONE, TIMES_BARE), TIMES_BARE_MIN),
+        Check::at_least("safe with two outputs, times one:", median(TWO, TIMES_ONE), TWO_TIMES_ONE_MIN),
+    ]
+}
+
+/// A block of records that differ, as lines.
+fn block() -> Block {
+    let mut bytes = Vec::with_capacity(BLOCK_BYTES);
+    let mut copies = 0;
+    while bytes.len() + RECORD_BYTES <= BLOCK_BYTES {
+        let head = format!("some.series.of.a.service.{copies:08} 3.14159265 1700000000 ");
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.resize((copies as usize + 1) * RECORD_BYTES - 1, b'x');
+        bytes.push(b'\n');
+        copies += 1;
+    }
+    Block::lines(bytes, copies, 0)
+}
+
+fn megabytes_a_second(bytes: u64, ns: u64) -> f64 {
+    bytes as f64 / 1e6 / (ns.max(1) as f64 / SECOND_NS as f64)
+}
+
+/// Appends all blocks to one file, with a sync after each `window_ns` and at the end.
+fn bare_loop(path: &Path, block: &Block, blocks: u64, window_ns: u64) -> io::Result<f64> {
+    let mut file = File::create(path)?;
+    let start_ns = Clock::mono_ns();
+    let mut synced_ns = start_ns;
+    for _block in 0..blocks {
+        file.write_all(&block.bytes)?;
+        if Clock::mono_ns() - synced_ns >= window_ns {
+            file.sync_data()?;
+            synced_ns = Clock::mono_ns();
+        }
+    }
+    file.sync_data()?;
+    let passed_ns = Clock::mono_ns() - start_ns;
+    drop(file);
+    fs::remove_file(path)?;
+    Ok(megabytes_a_second(blocks * block.bytes.len() as u64, passed_ns))
+}
+
+/// Appends all blocks to each of `outputs` queues, and waits until all are safe.
+fn queue_run(
+    folder: &Path,
+    block: &Block,
+    blocks: u64,
+    window_ms: u64,
+    outputs: usize,
+) -> Result<Speeds, BenchError> {
+    let places: Vec<PathBuf> = (0..outputs).map(|at| folder.join(format!("queue-{at}"))).collect();
+    let outlets = places.iter().map(|place| open(place, window_ms)).collect::<Result<Vec<_>, _>>()?;
+    let speeds = thread::scope(|threads| {
+        for outlet in &outlets {
+            threads.spawn(|| syncs::run(outlet));
+        }
+        let bytes = blocks * block.bytes.len() as u64 * outputs as u64;
+        let start_ns = Clock::mono_ns();
+        let mut shed = 0;
+        for _block in 0..blocks {
+            let now = Clock::now();
+            for outlet in &outlets {
+                shed += u64::from(outlet.append(block.clone(), now).is_none());
+            }
+        }
+        let accepted_ns = Clock::mono_ns() - start_ns;
+        while shed == 0 && outlets.iter().any(|outlet| !is_safe(outlet)) {
+            thread::sleep(LOOK_EVERY);
+        }
+        let safe_ns = Clock::mono_ns() - start_ns;
+        for outlet in &outlets {
+            outlet.close(0, Clock::now());
+            outlet.set_ended(0);
+        }
+        let (accepted, safe) = (megabytes_a_second(bytes, accepted_ns), megabytes_a_second(bytes, safe_ns));
+        (shed == 0).then_some(Speeds { accepted, safe })
+    });
+    drop(outlets);
+    let speeds = speeds.ok_or_else(|| broken("a block was not taken: look at the room on the disk"))?;
+    for place in &places {
+        let outlet = open(place, window_ms)?;
+        let found = outlet.account.copies_waiting();
+        drop(outlet);
+        fs::remove_dir_all(place).map_err(failed("remove a queue"))?;
+        if found != blocks * u64::from(block.copies) {
+            return Err(broken(&format!("{found} records came back, which is not what was taken")));
+        }
+    }
+    Ok(speeds)
+}
+
+fn broken(why: &str) -> BenchError {
+    BenchError::Counts { server: "the queue on disk", why: why.to_owned() }
+}
+
+/// True when no block waits for a sync. One whose sync failed is not waited for, either; the count tells.
+fn is_safe(outlet: &Outlet) -> bool {
+    outlet.queue().on_disk().is_none_or(|queue| queue.safe_up_to() == queue.accepted_up_to())
+}
+
+fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
+    let opened = Folder::open(place.to_owned()).map_err(failed("make a queue's folder"))?;
+    let limits =
+        QueueLimits { bytes_max: u64::MAX / 2, when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
+    let plan = queues::disk_plan(limits, window_ms);
+    let account = Arc::<OutputAccount>::default();
+    let queue = DiskQueue::open(opened.clone(), plan, account, random_seed(), Clock::now());
+    let (queue, _found) = queue.map_err(|error| broken(&error.to_string()))?;
+    Ok(Outlet::on_disk("bench", queue, opened))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(words: &str) -> Result<Args, clap::Error> {
+        Cli::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|cli| cli.args)
+    }
+
+    #[test]
+    fn arguments_have_defaults_and_bounds() {
+        let args = parse("").expect("all have defaults");
+        assert_eq!((args.runs, args.megabytes, args.window), (5, 1000, 10));
+        for bad in ["--runs 0", "--megabytes 0", "--window 4", "--window 21"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_small_run_measures_everything_and_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let args = Args { folder: folder.path().into(), runs: 2, megabytes: 1, window: 5 };
+        let report = run(&args, &mut |_line| {}).expect("it runs");
+        let rows = &report.scenarios[0].rows;
+        assert_eq!(rows.len(), 8);
+        assert!(rows.iter().all(|row| row.runs.len() == 2 && row.runs.iter().all(|run| *run > 0.0)));
+        assert_eq!(report.scenarios[0].checks.len(), 4);
+        assert!(report.to_string().lines().all(|line| line.chars().count() <= 80));
+        assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 0);
+    }
+
+    #[test]
+    fn the_promise_is_for_a_disk_of_a_gigabyte_a_second() {
+        let row = |who, what, run| Row { who, what, unit: "", runs: vec![run] };
+        let rows = |disk| {
+            [
+                row("disk", "written, one sync", disk),
+                row(ONE, "accepted", 300.0),
+                row(ONE, "safe", 100.0),
+                row(ONE, TIMES_BARE, 0.5),
+                row(TWO, TIMES_ONE, 1.0),
+            ]
+        };
+        let met = |disk| checks(&rows(disk)).iter().map(|check| check.met).collect::<Vec<_>>();
+        assert_eq!(met(500.0), [true; 4]);
+        assert_eq!(met(2000.0), [false, false, true, true]);
+    }
+}

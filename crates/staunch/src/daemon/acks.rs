@@ -1,0 +1,209 @@
+//! Acknowledgements between the threads: the shard says what it took, outputs that they got on, connections are told.
+//!
+//! Path: `Worker::take_batch` -> [`AckDesk::taken`] -> [`Outlet::progressed`] wakes [`resolve_as_told`] ->
+//! [`AckDesk::resolve`] -> [`Seat::told`] -> the connection writes what `Intake::replies` gives.
+//! Not here: what is met (`pipeline::Acks`), sockets (`sources::answered`).
+//! Locks: the desk, then at most one queue at a time; nobody who holds a queue asks for the desk.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use deliver::disk_queue::{Position, Promise};
+use deliver::queue::Queue;
+use model::{ConnectionId, OutputAccount, OutputId, SampleBatch, Unacked};
+use pipeline::{Acks, Answer, Queues, Shard, Taking};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::Shared;
+use crate::sources::stream::stopped;
+
+/// What all connections that are answered share.
+#[derive(Debug, Default)]
+pub struct AckDesk {
+    inner: Mutex<Inner>,
+    /// Told by every output that somebody waits for.
+    progress: Arc<Notify>,
+    /// Connections that we have ended, at a stop or because their listener is gone, and that still wait for answers.
+    last: Mutex<JoinSet<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    acks: Acks,
+    seats: HashMap<ConnectionId, Arc<Notify>>,
+    /// Nothing will be settled or synced any more.
+    over: bool,
+}
+
+impl Inner {
+    fn tell_changed(&mut self) {
+        for id in self.acks.take_changed() {
+            if let Some(seat) = self.seats.get(&id) {
+                seat.notify_one();
+            }
+        }
+    }
+}
+
+/// The queues of all outlets, one locked at a time.
+struct Outlets<'a>(&'a [Arc<Outlet>]);
+
+impl Queues for Outlets<'_> {
+    fn accepted_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue().accepted_up_to()
+    }
+
+    fn settled_up_to(&mut self, output: OutputId) -> Position {
+        self.0[output.index()].queue().settled_up_to()
+    }
+
+    fn promise(&mut self, output: OutputId, of: Position) -> Promise {
+        self.0[output.index()].queue().promise(of)
+    }
+
+    fn account(&self, output: OutputId) -> &OutputAccount {
+        &self.0[output.index()].account
+    }
+}
+
+impl AckDesk {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a connection; it is given back when it is dropped.
+    pub fn open(self: &Arc<Self>) -> Seat {
+        let mut inner = self.inner();
+        let id = inner.acks.open();
+        let told = Arc::new(Notify::new());
+        inner.seats.insert(id, Arc::clone(&told));
+        Seat { desk: Arc::clone(self), id, told }
+    }
+
+    /// What to remember before the shard pushes `batch`; none if nobody asks for an acknowledgement of it.
+    pub fn begin(batch: &SampleBatch, shard: &Shard, outlets: &[Arc<Outlet>]) -> Option<Taking> {
+        Taking::begin(batch, shard, &mut Outlets(outlets))
+    }
+
+    /// The batch was pushed and its blocks are in the queues, or were shed.
+    pub fn taken(&self, taking: Taking, outlets: &[Arc<Outlet>]) {
+        let mut inner = self.inner();
+        let waits_for = inner.acks.taken(taking, &mut Outlets(outlets));
+        inner.tell_changed();
+        drop(inner);
+        for output in &waits_for {
+            outlets[output.index()].tell_progress_to(&self.progress);
+        }
+        if !waits_for.is_empty() {
+            // What an output did before it knew that somebody waits.
+            self.progress.notify_one();
+        }
+    }
+
+    /// Looks how far the outputs have got.
+    pub fn resolve(&self, outlets: &[Arc<Outlet>]) {
+        let mut inner = self.inner();
+        inner.acks.resolve(&mut Outlets(outlets));
+        inner.tell_changed();
+    }
+
+    /// Lets a connection that we have ended wait for its answers beside everything else.
+    pub fn wait_on(&self, answers: impl Future<Output = ()> + Send + 'static) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // A reload that takes a listener away comes here as well: those that are done are forgotten.
+        while last.try_join_next().is_some() {}
+        last.spawn(answers);
+    }
+
+    /// The outputs have ended: says what can be said, and waits at most so long until it is written.
+    pub async fn finish(&self, outlets: &[Arc<Outlet>], at_most: Duration) {
+        self.resolve(outlets);
+        {
+            let mut inner = self.inner();
+            inner.over = true;
+            inner.seats.values().for_each(|seat| seat.notify_one());
+        }
+        let mut last = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = async { while last.join_next().await.is_some() {} };
+        if tokio::time::timeout(at_most, ended).await.is_err() {
+            tracing::debug!("a client did not read its last acknowledgement");
+        }
+    }
+}
+
+/// Resolves acknowledgements as outputs get on, until the daemon has stopped.
+pub async fn resolve_as_told(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    loop {
+        // Both branches are cancel-safe: a notice that is not taken leaves its permit behind.
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return,
+            () = shared.acks.progress.notified() => shared.acks.resolve(&shared.wiring.load().outlets),
+        }
+    }
+}
+
+/// A connection's place at the desk.
+#[derive(Debug)]
+pub struct Seat {
+    desk: Arc<AckDesk>,
+    id: ConnectionId,
+    told: Arc<Notify>,
+}
+
+impl Seat {
+    /// Who it is.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Resolves when the answer may have changed. Cancel-safe.
+    pub async fn told(&self) {
+        self.told.notified().await;
+    }
+
+    /// What may be told now.
+    pub fn answer(&self) -> Answer {
+        self.desk.inner().acks.answer(self.id)
+    }
+
+    /// True when no more will be met than is.
+    pub fn is_over(&self) -> bool {
+        self.desk.inner().over
+    }
+
+    /// Nothing after the last answer can be acknowledged any more.
+    pub fn fail(&self, why: Unacked) {
+        let mut inner = self.desk.inner();
+        inner.acks.fail(self.id, why);
+        inner.tell_changed();
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut inner = self.desk.inner();
+        inner.acks.close(self.id);
+        inner.seats.remove(&self.id);
+    }
+}
+
+#[test]
+fn the_reasons_of_err_stand_in_the_docs() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/acks.md");
+    let mut stored = std::fs::read_to_string(path).expect("the page is there");
+    let (begin, end) = ("<!-- unacked:begin -->\n", "<!-- unacked:end -->");
+    let (head, rest) = stored.split_once(begin).expect("the table has a begin");
+    let (_, tail) = rest.split_once(end).expect("the table has an end");
+    let row = |why: &Unacked| format!("| `{}` | {} |\n", why.word(), why.why());
+    let rows: String = Unacked::ALL.iter().map(row).collect();
+    let text = format!("{head}{begin}| reason | meaning |\n|---|---|\n{rows}{end}{tail}");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, &text).expect("the docs can be written");
+        stored.clone_from(&text);
+    }
+    assert!(stored == text, "docs/acks.md is out of step: UPDATE=1 cargo test -p staunch reasons_of_err");
+}

@@ -1,0 +1,262 @@
+//! Connections whose clients are told what they need not keep (docs/acks.md).
+//!
+//! Path of a line: as in `stream`; and back: `daemon::acks` -> `Intake::replies` -> [`Answered::answer`] writes it.
+//! Not here: what may be told (`pipeline::Acks`), the words (`pipeline`).
+//! Invariant: at most one reply waits for a client, and while it does the client is not read; nor is it while
+//! [`MARKS_MAX`] of its reads wait for their condition.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use model::{AckWhen, SampleBatch, Unacked};
+use pipeline::{Intake, MARKS_MAX};
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::daemon::acks::Seat;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::shown;
+use crate::sources::stream::{
+    End, Order, Stream, StreamSource, complain, hand_on, idle_timeout, last_reads, ordered, read_once,
+};
+
+/// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Bytes that one read throws away after `err`.
+const THROWN_BYTES: usize = 16 * 1024;
+
+/// One connection.
+struct Answered {
+    stream: Stream,
+    intake: Intake,
+    seat: Seat,
+    source: StreamSource,
+    idle: Duration,
+    /// The reply that is due, and how much of it is written.
+    reply: Vec<u8>,
+    written: usize,
+    /// Its lines in the source's count of those that are not acknowledged.
+    unacked: u64,
+    /// Told, or about to be.
+    failed: bool,
+}
+
+/// Serves a connection until everything is answered that can be.
+pub(super) async fn serve(
+    stream: Stream,
+    intake: Intake,
+    when: AckWhen,
+    source: StreamSource,
+    shared: Arc<Shared>,
+    mut orders: watch::Receiver<Order>,
+) {
+    // A reply is short, and a client may wait for it.
+    stream.send_at_once();
+    let seat = shared.acks.open();
+    let mut connection = Answered {
+        intake: intake.answering(seat.id(), when),
+        idle: idle_timeout(&source.plan),
+        stream,
+        seat,
+        source,
+        reply: Vec::new(),
+        written: 0,
+        unacked: 0,
+        failed: false,
+    };
+    let end = connection.read_to_end(&shared, &mut orders).await;
+    if let End::Broken(why) = &end {
+        connection.source.account.connections_broken.fetch_add(1, Relaxed);
+        tracing::debug!("connection to {}: {why}", shown(&connection.source.listen));
+    }
+    let mut last = connection.intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
+    last.ack = connection.intake.mark();
+    connection.hand_on(last, &shared).await;
+    if *orders.borrow() != Order::Serve {
+        let acks = Arc::clone(&shared.acks);
+        return acks.wait_on(async move { connection.answer_rest(end).await });
+    }
+    connection.answer_rest(end).await;
+}
+
+impl Answered {
+    async fn read_to_end(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> End {
+        loop {
+            if let Err(gone) = self.answer() {
+                return End::Broken(gone.to_string());
+            }
+            if self.failed {
+                return End::Failed;
+            }
+            let waits = self.intake.marks_unanswered(&self.seat.answer());
+            let blocked = !self.reply.is_empty();
+            let reads = !blocked && waits < MARKS_MAX;
+            // All branches are cancel-safe: nothing has been read or written when another one wins.
+            tokio::select! {
+                biased;
+                _order = ordered(orders) => return self.last_read(shared).await,
+                () = self.seat.told() => continue,
+                room = self.stream.writable(), if blocked => match room {
+                    Ok(()) => continue,
+                    Err(error) => return End::Broken(error.to_string()),
+                },
+                ready = self.stream.readable(), if reads => if let Err(error) = ready {
+                    return End::Broken(error.to_string());
+                },
+                // A client that waits for an answer is not idle; one that does not take it is.
+                () = tokio::time::sleep(self.idle), if blocked || waits == 0 => {
+                    let why = if blocked { Unacked::Unread } else { Unacked::IdleTimeout };
+                    self.seat.fail(why);
+                    return End::Broken(why.why().to_owned());
+                }
+            }
+            let batch = match read_once(&self.stream, &mut self.intake) {
+                Ok(Some(batch)) => batch,
+                Ok(None) => continue,
+                Err(end) => return end,
+            };
+            self.hand_on(batch, shared).await;
+            if self.intake.is_broken() {
+                return End::BadFrame;
+            }
+            // As in `stream`: a client that always has more leaves the others their turns.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// When we stop: what the peer has already sent still counts.
+    async fn last_read(&mut self, shared: &Shared) -> End {
+        for _read in 0..last_reads() {
+            let Ok(Some(batch)) = read_once(&self.stream, &mut self.intake) else { break };
+            self.hand_on(batch, shared).await;
+            if shared.exchange.is_closed() {
+                break;
+            }
+            // Others have their turn, the timer of the stop among them.
+            tokio::task::yield_now().await;
+        }
+        End::Orderly
+    }
+
+    /// Hands a batch to the shard; answers go on meanwhile.
+    async fn hand_on(&mut self, batch: SampleBatch, shared: &Shared) {
+        complain(&mut self.intake, &self.source);
+        self.count_unacked();
+        let mut handing = std::pin::pin!(hand_on(batch, shared));
+        let taken = loop {
+            // The first branch is only ever left when it is done; the other is cancel-safe.
+            tokio::select! {
+                biased;
+                taken = &mut handing => break taken,
+                () = self.seat.told() => {
+                    // A client that is gone shows when it is read.
+                    let _gone = self.answer();
+                }
+            }
+        };
+        if !taken {
+            self.seat.fail(Unacked::Stopped);
+        }
+    }
+
+    /// Writes what is due, as far as the client takes it.
+    fn answer(&mut self) -> io::Result<()> {
+        loop {
+            if self.reply.is_empty() {
+                let answer = self.seat.answer();
+                let acked = self.intake.replies(&answer, &mut self.reply);
+                self.source.account.lines_acked.fetch_add(acked, Relaxed);
+                self.count_unacked();
+                if let Some(why) = answer.failed.filter(|_| !self.failed) {
+                    self.source.account.fail_acks(why);
+                    self.failed = true;
+                }
+            }
+            if self.reply.is_empty() {
+                return Ok(());
+            }
+            match self.stream.try_write(&self.reply[self.written..]) {
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if self.written == self.reply.len() {
+                self.reply.clear();
+                self.written = 0;
+            }
+        }
+    }
+
+    /// Nothing more is read: waits for the answers that are due, and tells them.
+    async fn answer_rest(mut self, end: End) {
+        let is_there = !matches!(end, End::Broken(_)) || self.seat.answer().failed.is_some();
+        while is_there && self.answer().is_ok() {
+            let waits = self.intake.marks_unanswered(&self.seat.answer()) > 0 && !self.failed;
+            if !waits && self.reply.is_empty() {
+                if matches!(end, End::BadFrame) && !self.failed {
+                    self.seat.fail(Unacked::BadFrame);
+                    continue;
+                }
+                if self.failed {
+                    self.linger().await;
+                }
+                break;
+            }
+            if waits && self.seat.is_over() {
+                self.seat.fail(Unacked::Stopped);
+                continue;
+            }
+            let blocked = !self.reply.is_empty();
+            // All branches are cancel-safe: they only ask.
+            tokio::select! {
+                () = self.seat.told() => {}
+                room = self.stream.writable(), if blocked => if room.is_err() {
+                    break;
+                },
+                // Perhaps nobody is there any more: a closed side tells nothing of the other one.
+                () = tokio::time::sleep(self.idle) => {
+                    if blocked {
+                        self.source.account.fail_acks(Unacked::Unread);
+                        break;
+                    }
+                    self.seat.fail(Unacked::IdleTimeout);
+                }
+            }
+        }
+    }
+
+    /// Lets the client read `err` before the connection goes.
+    async fn linger(&mut self) {
+        self.stream.end_writing();
+        let gone = async {
+            let mut thrown = vec![0; THROWN_BYTES];
+            while self.stream.readable().await.is_ok() {
+                match self.stream.try_read(&mut thrown) {
+                    Ok(0) => return,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_gone) => return,
+                }
+            }
+        };
+        // Cancel-safe: what is read is thrown away. A client that goes on sending is cut off.
+        let _elapsed = tokio::time::timeout(LINGER, gone).await;
+    }
+
+    fn count_unacked(&mut self) {
+        let now = self.intake.lines_unanswered();
+        // Adding the difference modulo 2^64 is subtracting where it has become less.
+        self.source.account.lines_unacked.fetch_add(now.wrapping_sub(self.unacked), Relaxed);
+        self.unacked = now;
+    }
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        self.source.account.lines_unacked.fetch_sub(self.unacked, Relaxed);
+        self.source.account.connections_open.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,363 @@
+//! `staunch queue` on a stopped and on a running daemon: ids are counted on both sides of every change.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::daemon::STAUNCH;
+use crate::support::pty::Terminal;
+use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+
+/// An endpoint that refuses.
+fn away() -> FakeGraphite {
+    let mut endpoint = FakeGraphite::new();
+    endpoint.refuse();
+    endpoint
+}
+
+/// Graphite lines, of aggregates that none come to while a test runs; and packets of a connection.
+fn config(endpoint: &FakeGraphite) -> String {
+    let to = endpoint.to();
+    format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"10m\"\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\nretry_max = \"100ms\"\n\
+         queue = {{ kind = \"disk\" }}\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\nretry_max = \"100ms\"\n\
+         queue = {{ kind = \"disk\" }}\n"
+    )
+}
+
+/// `staunch queue …` in the daemon's folder.
+fn queue(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(STAUNCH);
+    command.arg("queue").args(args).args(["--config", "staunch.toml"]).current_dir(folder);
+    command.env_remove("STAUNCH_LOG").stdin(Stdio::null()).output().expect("the binary starts")
+}
+
+#[track_caller]
+fn good(output: &Output) -> String {
+    assert!(output.status.success(), "{}: {}", output.status, stderr(output));
+    String::from_utf8(output.stdout.clone()).expect("a text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Lines of Graphite with these ids.
+fn lines(ids: std::ops::Range<u64>) -> String {
+    ids.map(|id| format!("id.{id} 1 1500000000\n")).collect()
+}
+
+/// The ids in lines, in order; other lines are of the daemon itself.
+fn ids(text: &str) -> Vec<u64> {
+    let id = |line: &str| line.strip_prefix("id.")?.split([' ', ':']).next()?.parse().ok();
+    text.lines().filter_map(id).collect()
+}
+
+fn row(folder: &Path, name: &str) -> Value {
+    let document: Value = serde_json::from_str(&good(&queue(folder, &["ls", "--json"]))).expect("JSON");
+    let rows = document["queues"].as_array().expect("a list");
+    rows.iter().find(|row| row["name"] == name).expect("a row of that name").clone()
+}
+
+fn segment(folder: &Path, name: &str) -> PathBuf {
+    let entries = fs::read_dir(folder.join("staunch-data/queues").join(name)).expect("a folder");
+    let files = entries.map(|entry| entry.expect("readable").path());
+    files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "segment"))
+        .min()
+        .expect("one segment")
+}
+
+#[track_caller]
+fn send(daemon: &Daemon, ids: std::ops::Range<u64>) {
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    let had = Daemon::number(&daemon.output("copy"), "copies");
+    let count = ids.end - ids.start;
+    let lines: String = ids.map(|id| format!("id.{id}:1|c\n")).collect();
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    daemon.wait_output("copy", "copies", had + count);
+}
+
+#[test]
+fn what_is_exported_and_put_back_is_delivered_once() {
+    let mut endpoint = away();
+    let mut daemon = Builder::native(&config(&endpoint)).start();
+    let folder = daemon.folder.path().to_owned();
+    fs::write(folder.join("some.txt"), lines(0..3000)).expect("written");
+    // To a daemon that runs: accounted like everything else, and safe.
+    let told = stderr(&queue(&folder, &["replay", "carbon", "--from", "some.txt"]));
+    assert!(told.contains("3000 copies put back"), "{told}");
+    daemon.wait_output("carbon", "copies", 3000);
+    daemon.assert_sums_hold();
+    let carbon = row(&folder, "carbon");
+    assert_eq!((&carbon["state"], &carbon["copies_waiting"]), (&"in_use".into(), &3000.into()));
+    assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..3000).collect::<Vec<_>>());
+    daemon.stop();
+    // Without one: exported, dropped, put back, and more behind it.
+    let exported = good(&queue(&folder, &["export", "carbon"]));
+    assert_eq!(ids(&exported), (0..3000).collect::<Vec<_>>());
+    fs::write(folder.join("all.txt"), &exported).expect("written");
+    assert!(queue(&folder, &["drop", "carbon", "--yes"]).status.success());
+    assert_eq!(row(&folder, "carbon")["copies_waiting"], 0);
+    assert_eq!(row(&folder, "carbon")["state"], "stopped");
+    assert!(queue(&folder, &["replay", "carbon", "--from", "all.txt"]).status.success());
+    fs::write(folder.join("more.txt"), lines(3000..3100)).expect("written");
+    assert!(queue(&folder, &["replay", "carbon", "--from", "more.txt"]).status.success());
+    daemon.start_again();
+    assert!(!daemon.stderr().contains("is lost"), "{}", daemon.stderr());
+    endpoint.come_back();
+    daemon.wait_output("carbon", "waiting", 0);
+    daemon.assert_sums_hold();
+    assert_eq!(ids(&String::from_utf8_lossy(&endpoint.bytes())), (0..3100).collect::<Vec<_>>());
+}
+
+#[test]
+fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
+    let mut endpoint = away();
+    let mut daemon = Builder::native(&config(&endpoint)).start();
+    let folder = daemon.folder.path().to_owned();
+    send(&daemon, 0..500);
+    let refused = queue(&folder, &["export", "copy"]);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0));
+    assert!(stderr(&refused).contains("--json"), "{}", stderr(&refused));
+    wait_for("the disk to have all", || (row(&folder, "copy")["copies_waiting"] == 500).then_some(()));
+    let exported = good(&queue(&folder, &["export", "copy", "--json"]));
+    fs::write(folder.join("copy.json"), &exported).expect("written");
+    fs::write(folder.join("lines.txt"), lines(0..1)).expect("written");
+    // Lines are none that this output could send, with a daemon and without.
+    let wrong = queue(&folder, &["replay", "copy", "--from", "lines.txt"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("the output takes packets"), "{}", stderr(&wrong));
+    let dropped = good(&queue(&folder, &["drop", "copy", "--yes", "--json"]));
+    let dropped: Value = serde_json::from_str(&dropped).expect("JSON");
+    assert_eq!(dropped["dropped"]["copies"], 500, "{dropped}");
+    daemon.wait_output("copy", "losses/shed/dropped", 500);
+    daemon.wait_output("copy", "waiting", 0);
+    daemon.assert_sums_hold();
+    assert!(queue(&folder, &["replay", "copy", "--from", "copy.json", "--json"]).status.success());
+    daemon.stop();
+    assert!(queue(&folder, &["replay", "copy", "--from", "lines.txt"]).status.code() == Some(2));
+    let again = good(&queue(&folder, &["export", "copy", "--json"]));
+    let bytes = |text: &str| -> String {
+        let row = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["bytes"].clone();
+        text.lines().map(|line| row(line).as_str().expect("a text").to_owned()).collect()
+    };
+    assert_eq!(bytes(&again), bytes(&exported));
+    daemon.start_again();
+    endpoint.come_back();
+    daemon.wait_output("copy", "waiting", 0);
+    assert_eq!(ids(&String::from_utf8_lossy(&endpoint.bytes())), (0..500).collect::<Vec<_>>());
+}
+
+#[test]
+fn only_what_is_old_enough_is_dropped() {
+    let endpoint = away();
+    let mut daemon = Builder::native(&config(&endpoint)).start();
+    let folder = daemon.folder.path().to_owned();
+    send(&daemon, 0..50);
+    let told = |output: &Output| stderr(output);
+    let young = queue(&folder, &["drop", "copy", "--older-than", "1h", "--yes"]);
+    assert!(told(&young).contains("0 copies of `copy` dropped"), "{}", told(&young));
+    // Nobody is there to be asked.
+    let unasked = queue(&folder, &["drop", "copy"]);
+    assert_eq!(unasked.status.code(), Some(2));
+    assert!(told(&unasked).contains("50 copies") && told(&unasked).contains("--yes"), "{}", told(&unasked));
+    daemon.stop();
+    // On a terminal somebody is.
+    for (answer, code) in [("n\r", 1), ("\r", 1), ("y\r", 0)] {
+        let data = folder.join("staunch-data").display().to_string();
+        let mut terminal =
+            Terminal::start(&["queue", "drop", "copy", "--older-than", "1h", "--data-dir", &data], &[]);
+        terminal.wait_rows("the question", |rows| rows.iter().any(|row| row.contains("[y/N]")));
+        terminal.press(answer);
+        assert_eq!(terminal.wait_restored().0.code(), Some(code), "{answer:?}");
+    }
+    let young = queue(&folder, &["drop", "copy", "--older-than", "1h", "--yes"]);
+    assert!(told(&young).contains("0 copies of `copy` dropped") && told(&young).contains("50 wait"));
+    let all = queue(&folder, &["drop", "copy", "--older-than", "0s", "--yes"]);
+    assert!(told(&all).contains("50 copies of `copy` dropped"), "{}", told(&all));
+    daemon.start_again();
+    assert_eq!(Daemon::number(&daemon.output("copy"), "waiting"), 0);
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_what_it_cost_comes_back_from_the_quarantine() {
+    let mut endpoint = away();
+    let mut daemon = Builder::native(&config(&endpoint)).start();
+    let folder = daemon.folder.path().to_owned();
+    fs::write(folder.join("some.txt"), lines(0..10_000)).expect("written");
+    assert!(queue(&folder, &["replay", "carbon", "--from", "some.txt"]).status.success());
+    daemon.stop();
+    let sound = queue(&folder, &["check"]);
+    assert!(good(&sound).contains("carbon: sound"), "{}", good(&sound));
+    // The last byte but one of the first block's header: only its own checksum is wrong then.
+    let path = segment(&folder, "carbon");
+    let mut bytes = fs::read(&path).expect("readable");
+    bytes[80 + 94] ^= 4;
+    fs::write(&path, &bytes).expect("writable");
+    let damaged = queue(&folder, &["check", "carbon"]);
+    assert_eq!(damaged.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&damaged.stdout);
+    assert!(text.starts_with("carbon: damaged\n") && text.contains("in all 1 damaged range"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let document: Value =
+        serde_json::from_slice(&queue(&folder, &["check", "carbon", "--json"]).stdout).expect("JSON");
+    let report = &document["queues"][0];
+    assert_eq!(
+        (&report["sound"], &report["damage"][0]["ranges"][0]["kind"]),
+        (&false.into(), &"not_a_record".into())
+    );
+    let lost = report["copies_lost"].as_u64().expect("a number");
+    assert!((1..10_000).contains(&lost), "{report}");
+    let left = ids(&good(&queue(&folder, &["export", "carbon"])));
+    assert_eq!(left, (lost..10_000).collect::<Vec<_>>());
+    // The daemon passes it, counts it, and keeps it aside.
+    daemon.start_again();
+    endpoint.come_back();
+    daemon.wait_output("carbon", "waiting", 0);
+    daemon.wait_output("carbon", "losses/shed/damaged", lost);
+    let aside = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
+    assert_eq!(ids(&aside), (0..lost).collect::<Vec<_>>());
+    let told = stderr(&queue(&folder, &["replay", "carbon", "--quarantine"]));
+    assert!(told.contains(&format!("{lost} copies put back")), "{told}");
+    daemon.wait_output("carbon", "waiting", 0);
+    let mut came = ids(&String::from_utf8_lossy(&endpoint.bytes()));
+    came.sort_unstable();
+    assert_eq!(came, (0..10_000).collect::<Vec<_>>());
+    assert_eq!(row(&folder, "carbon")["quarantined"], 1);
+    assert!(queue(&folder, &["drop", "carbon", "--quarantine", "--yes"]).status.success());
+    assert_eq!(row(&folder, "carbon")["quarantined"], 0);
+    daemon.assert_sums_hold();
+}
+
+#[test]
+fn an_export_into_a_pipe_that_closes_is_no_error() {
+    let endpoint = away();
+    let mut daemon = Builder::native(&config(&endpoint)).start();
+    let folder = daemon.folder.path().to_owned();
+    fs::write(folder.join("some.txt"), lines(0..100_000)).expect("written");
+    assert!(queue(&folder, &["replay", "carbon", "--from", "some.txt"]).status.success());
+    let mut export = Command::new(STAUNCH)
+        .args(["queue", "export", "carbon", "--data-dir", "staunch-data"])
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut first = String::new();
+    let mut reader = BufReader::new(export.stdout.take().expect("it is piped"));
+    reader.read_line(&mut first).expect("a line");
+    assert_eq!(first, "id.0 1 1500000000\n");
+    drop(reader);
+    let ended = export.wait_with_output().expect("it ends");
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{}", stderr(&ended));
+    daemon.stop();
+}
+
+#[test]
+fn mistakes_are_told_with_a_hint() {
+    let endpoint = away();
+    let builder = Builder::native(&config(&endpoint));
+    let folder = builder.folder().to_owned();
+    let check = |args: &[&str], words: &[&str]| {
+        let output = queue(&folder, args);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        assert!(words.iter().all(|word| told.contains(word)), "{args:?}: {told}");
+    };
+    check(&["ls"], &["there is no data directory", "--data-dir"]);
+    let mut daemon = builder.start();
+    check(&["check", "carbn"], &["did you mean `carbon`?"]);
+    check(&["drop", "nothing", "--yes"], &["there are: carbon, copy"]);
+    check(&["replay", "carbon", "--from", "missing.txt"], &["cannot read missing.txt"]);
+    fs::write(folder.join("bad.json"), "{\"form\":\"lines\"}\n").expect("written");
+    check(&["replay", "carbon", "--from", "bad.json", "--json"], &["bad.json, line 1", "copies"]);
+    daemon.stop();
+    // A queue that an output will have can be filled before its first start.
+    fs::remove_dir_all(folder.join("staunch-data/queues/carbon")).expect("it is there");
+    fs::write(folder.join("some.txt"), lines(0..5)).expect("written");
+    check(&["export", "carbon"], &["there are: copy"]);
+    assert!(queue(&folder, &["replay", "carbon", "--from", "some.txt"]).status.success());
+    assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), [0, 1, 2, 3, 4]);
+    // An output that is gone leaves an orphan.
+    let toml = config(&endpoint);
+    let rest = &toml[..toml.find("[outputs.copy]").expect("it is there")];
+    daemon.rewrite(rest);
+    assert_eq!(
+        (&row(&folder, "copy")["state"], &row(&folder, "carbon")["state"]),
+        (&"orphan".into(), &"stopped".into())
+    );
+}
+
+#[test]
+fn a_daemon_without_http_is_not_written_beside() {
+    let endpoint = away();
+    let toml = format!("{}\n[http]\nenabled = false\n", config(&endpoint));
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("staunch.toml"), toml).expect("written");
+    let mut child = Command::new(STAUNCH)
+        .args(["run", "staunch.toml"])
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let lock = folder.path().join("staunch-data/lock");
+    wait_for("its lock", || fs::read_to_string(&lock).ok().filter(|text| text.contains("process")));
+    wait_for("its queue", || folder.path().join("staunch-data/queues/copy").is_dir().then_some(()));
+    let output = queue(folder.path(), &["drop", "copy", "--yes"]);
+    let told = stderr(&output);
+    // Killed before anything is asserted, so that nothing is left behind.
+    child.kill().expect("it runs");
+    child.wait().expect("it is our child");
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("no HTTP API") && told.contains(&format!("pid {}", child.id())), "{told}");
+}
+
+/// The status of a POST with these headers.
+fn post(daemon: &Daemon, path: &str, headers: &str, body: &str) -> u16 {
+    let mut stream = TcpStream::connect(daemon.http()).expect("it listens");
+    let len = body.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\nConnection: close\r\n\r\n{body}"
+    )
+    .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("a whole answer");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+}
+
+#[test]
+fn no_web_page_can_change_a_queue() {
+    let endpoint = away();
+    let daemon = Builder::native(&config(&endpoint)).start();
+    send(&daemon, 0..10);
+    let host = format!("Host: {}\r\n", daemon.http());
+    let json = "Content-Type: application/json\r\n";
+    let drop = "/api/v1/queues/copy/drop";
+    for (headers, status) in [
+        (format!("{host}Content-Type: text/plain\r\n"), 403),
+        (host.clone(), 403),
+        (format!("{host}{json}Origin: http://evil.example\r\n"), 403),
+        (format!("Host: evil.example\r\n{json}"), 403),
+        (format!("{host}Content-Type: application/octet-stream\r\n"), 415),
+    ] {
+        assert_eq!(post(&daemon, drop, &headers, "{}"), status, "{headers}");
+    }
+    let good = format!("{host}{json}");
+    assert_eq!(post(&daemon, "/api/v1/queues/nothing/drop", &good, "{}"), 404);
+    assert_eq!(post(&daemon, drop, &good, "{\"everything\":true}"), 400);
+    assert_eq!(Daemon::number(&daemon.output("copy"), "waiting"), 10);
+    assert_eq!(post(&daemon, drop, &good, "{}"), 200);
+    daemon.wait_output("copy", "waiting", 0);
+    let queues = daemon.json("/api/v1/queues");
+    let row = queues["queues"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == "copy"));
+    assert_eq!(row.expect("a row")["kind"], "disk");
+}
