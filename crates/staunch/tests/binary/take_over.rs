@@ -1,7 +1,7 @@
 //! Hot restarts: nothing is lost between two processes, nothing counted twice, and one of them is always there.
 
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
@@ -110,13 +110,100 @@ fn what_is_sent_over_three_restarts_is_counted_once() {
     }
 }
 
+/// Reads numbered lines from `read` until it has nothing more to give.
+fn numbers(mut read: impl FnMut(&mut [u8]) -> usize) -> Vec<u64> {
+    let (mut text, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    loop {
+        let len = read(&mut buffer);
+        if len == 0 {
+            break;
+        }
+        text.extend_from_slice(&buffer[..len]);
+        if text.last() != Some(&b'\n') && len < 64 {
+            text.push(b'\n');
+        }
+    }
+    let text = String::from_utf8(text).expect("it is text");
+    let number = |line: &str| line.strip_prefix('n')?.split(':').next()?.parse().ok();
+    text.lines().filter_map(number).collect()
+}
+
+#[test]
+fn copies_arrive_once_and_in_order_over_restarts() {
+    let copy = |to: &str, kind: &str| {
+        format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+             [outputs.copy]\ntype = \"{kind}\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n"
+        )
+    };
+    for kind in ["udp", "tcp"] {
+        let packets = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let to = match kind {
+            "udp" => packets.local_addr().expect("it is bound"),
+            _ => listener.local_addr().expect("it is bound"),
+        };
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let receiver = std::thread::spawn(move || {
+            packets.set_read_timeout(Some(Duration::from_millis(5))).expect("a time-out can be set");
+            listener.set_nonblocking(true).expect("a socket can be asked not to block");
+            let mut got = Vec::new();
+            // Two more looks after the end: what had come by then has been seen.
+            let mut looks = 2;
+            while looks > 0 {
+                looks -= u32::from(until.load(SeqCst));
+                got.extend(numbers(|buffer| packets.recv(buffer).unwrap_or(0)));
+                if let Ok((mut stream, _)) = listener.accept() {
+                    stream.set_nonblocking(false).expect("a socket can be asked to block");
+                    got.extend(numbers(|buffer| stream.read(buffer).unwrap_or(0)));
+                }
+            }
+            got
+        });
+        let mut daemon = Builder::native(&copy(&format!("{kind}://{to}"), kind)).start();
+        let at = daemon.at("app", "udp");
+        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (until, count) = (Arc::clone(&stop), Arc::clone(&sent));
+        let sender = std::thread::spawn(move || {
+            let socket = udp(at);
+            for number in 0.. {
+                if until.load(SeqCst) {
+                    return;
+                }
+                socket.send(format!("n{number}:1|c\n").as_bytes()).expect("somebody has the port");
+                count.store(number + 1, SeqCst);
+                if number % BURST == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        });
+        for _ in 0..3 {
+            let before = sent.load(SeqCst);
+            wait_for("packets", || (sent.load(SeqCst) > before + 200).then_some(()));
+            daemon = replace(&mut daemon);
+        }
+        stop.store(true, SeqCst);
+        sender.join().expect("the sender does not panic");
+        let sent = sent.load(SeqCst);
+        daemon.wait_source("app", "received", sent);
+        daemon.wait_output("copy", "delivered", sent);
+        let row = daemon.output("copy");
+        assert_eq!((Daemon::number(&row, "copies"), Daemon::number(&row, "resent")), (sent, 0), "{row}");
+        daemon.stop();
+        ended.store(true, SeqCst);
+        let got = receiver.join().expect("the receiver does not panic");
+        assert!(got.iter().copied().eq(0..sent), "{kind}: {} of {sent}, {}", got.len(), daemon.stderr());
+    }
+}
+
 #[test]
 fn a_successor_that_cannot_start_changes_nothing() {
     let graphite = FakeGraphite::new();
     let good = config(&graphite.to(), "1h");
     let mut daemon = Builder::native(&good).start();
     let socket = udp(daemon.at("app", "udp"));
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = format!("tcp://{}", listener.local_addr().expect("it is bound"));
     let table = [
         ("nonsense".to_owned(), "mistake"),
