@@ -74,6 +74,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         bench.say(|| format!("{kill} of {kills} kills, {next} records"));
     }
     daemon.stop();
+    endpoint.read_to_the_end(bench);
     finding.sent = next;
     finding.add(&endpoint.oracle.count());
     let missing = endpoint.oracle.missing(0..next);
