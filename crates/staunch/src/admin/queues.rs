@@ -205,7 +205,11 @@ pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Re
 fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
     let mut dropped = Dropped { queue: outlet.name.clone(), ..Dropped::default() };
     if order.quarantine {
-        if let Some(queue) = outlet.queue().on_disk() {
+        let mut queue = outlet.queue();
+        if outlet.is_parked() {
+            return Err(parked());
+        }
+        if let Some(queue) = queue.on_disk() {
             let failed =
                 |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot remove all files: {error}"));
             let (copies, bytes) = queue.remove_quarantine().map_err(failed)?;
@@ -218,7 +222,7 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
         // Of two requests at the same time each tells of both.
         let shed = |reason| Amount::shed(&outlet.account, reason);
         let before = (shed(Shed::Dropped), shed(Shed::Damaged));
-        while outlet.shed_older(age_ns, Shed::Dropped, DROP_STEP, now) {}
+        while outlet.shed_older(age_ns, Shed::Dropped, DROP_STEP, now).ok_or_else(parked)? {}
         outlet.changed();
         let after = (shed(Shed::Dropped), shed(Shed::Damaged));
         dropped.dropped.copies = after.0.copies - before.0.copies;
@@ -227,6 +231,10 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
     }
     dropped.left = waiting(outlet);
     Ok(dropped)
+}
+
+fn parked() -> Refusal {
+    (StatusCode::SERVICE_UNAVAILABLE, "another process is taking over: ask again".into())
 }
 
 /// `POST /api/v1/queues/NAME/replay`: lines, or blocks as JSON lines.

@@ -81,7 +81,7 @@ impl DataDir {
         fs::create_dir_all(path).map_err(unusable)?;
         let file = path.join(LOCK_FILE);
         let mut options = OpenOptions::new();
-        let mut lock =
+        let lock =
             options.read(true).write(true).create(true).truncate(false).open(file).map_err(unusable)?;
         match try_lock(&lock) {
             Ok(()) => {}
@@ -90,8 +90,21 @@ impl DataDir {
             }
             Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
-        write_holder(&mut lock, http).map_err(unusable)?;
+        write_holder(&mut &lock, http).map_err(unusable)?;
         Ok(DataDir { path: path.to_owned(), lock })
+    }
+
+    /// The directory, with the lock of the process that had it before.
+    pub fn inherit(path: &Path, lock: File) -> DataDir {
+        DataDir { path: path.to_owned(), lock }
+    }
+
+    /// Writes into the lock who has it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn sign(&self, http: Option<SocketAddr>) -> io::Result<()> {
+        write_holder(&mut &self.lock, http)
     }
 
     /// The directory.
@@ -158,7 +171,7 @@ fn holder(mut lock: &File) -> String {
     if words.is_empty() { "it does not say which".to_owned() } else { words }
 }
 
-fn write_holder(lock: &mut File, http: Option<SocketAddr>) -> io::Result<()> {
+fn write_holder(lock: &mut &File, http: Option<SocketAddr>) -> io::Result<()> {
     let mut text = format!("process {}\n", std::process::id());
     if let Some(http) = http {
         // A text takes everything.
