@@ -88,7 +88,7 @@ pub struct Outlet {
     /// Told when all tasks have ended.
     at_end: Notify,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
-    progress: OnceLock<Arc<Notify>>,
+    progress: Arc<OnceLock<Arc<Notify>>>,
 }
 
 /// What one sender of an output tells of itself.
@@ -192,7 +192,10 @@ impl Outlet {
     pub fn successor(&self) -> Outlet {
         let queue = Arc::clone(&self.queue);
         let (disk, synced) = (self.disk.clone(), Arc::clone(&self.synced));
-        Outlet::sharing(&self.name, queue, disk, synced, &self.account)
+        let mut successor = Outlet::sharing(&self.name, queue, disk, synced, &self.account);
+        // The thread that syncs goes on with the first outlet, and tells who waits for either.
+        successor.progress = Arc::clone(&self.progress);
+        successor
     }
 
     fn with_queue(
@@ -231,7 +234,7 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             at_end: Notify::new(),
-            progress: OnceLock::new(),
+            progress: Arc::default(),
         }
     }
 
