@@ -376,9 +376,34 @@ fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
     // The cursor has a window of its own.
     let _ = sync(&mut queue, &disk);
     queue.pop(at_ms(20)).expect("two wait").settle(CopyOutcome::Delivered);
-    assert_eq!(queue.sync_due_ns(at_ms(20)), Some(at_ms(270).mono_ns));
+    assert_eq!(queue.sync_due_ns(at_ms(20)), Some(at_ms(30).mono_ns), "to be written");
+    assert!(queue.begin_sync(at_ms(30)).is_none());
+    assert_eq!(queue.sync_due_ns(at_ms(30)), Some(at_ms(270).mono_ns));
     assert!(queue.begin_sync(at_ms(269)).is_none());
     assert!(queue.begin_sync(at_ms(270)).is_some());
+}
+
+#[test]
+fn what_is_settled_is_written_within_the_window_of_syncs_and_not_delivered_again_after_a_kill() {
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    assert!(sync(&mut queue, &disk).is_some(), "what was found is synced");
+    assert_eq!(drain(&mut queue).len(), 6);
+    // Well before the cursor is synced.
+    assert_eq!(queue.sync_due_ns(at_ms(0)), Some(at_ms(10).mono_ns));
+    assert_eq!(queue.begin_sync(at_ms(10)).map(|job| job.segments.len()), None, "a write needs no sync");
+    assert_eq!(queue.sync_due_ns(at_ms(10)), Some(at_ms(250).mono_ns));
+    drop(queue);
+    assert_eq!(open(&disk, plan(300)).1.copies_waiting, 0);
+    // A write that fails is tried again with the next sync, not every window.
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    assert!(sync(&mut queue, &disk).is_some());
+    assert_eq!(drain(&mut queue).len(), 6);
+    disk.set_faults(Faults { write_error_in: Some(0), ..Faults::default() });
+    assert_eq!(queue.sync_due_ns(at_ms(0)), Some(at_ms(10).mono_ns));
+    assert!(queue.begin_sync(at_ms(10)).is_none());
+    assert_eq!((queue.counts().write_errors, queue.sync_due_ns(at_ms(10))), (1, Some(at_ms(260).mono_ns)));
 }
 
 #[test]

@@ -209,7 +209,7 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// What the cursor file should say.
-    fn settled(&self) -> Settled {
+    pub(super) fn settled(&self) -> Settled {
         #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::CursorPastUnsettled) {
             return (self.read, self.place);

@@ -31,7 +31,12 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
     let outlet = Arc::clone(outlet);
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
     std::thread::Builder::new().name(format!("sync {}", outlet.name)).spawn(move || {
-        run(&outlet);
+        loop {
+            run(&outlet);
+            if outlet.release() {
+                break;
+            }
+        }
         drop(ended);
     })?;
     tasks.spawn(async move {

@@ -10,6 +10,8 @@ mod gather;
 mod handle;
 #[cfg(target_os = "linux")]
 mod packets;
+#[cfg(target_os = "linux")]
+pub mod pass;
 mod place;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", allow(dead_code, unreachable_pub, reason = "built here only to be tested"))]
