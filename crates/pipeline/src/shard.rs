@@ -416,7 +416,7 @@ impl Aggregation {
         }
     }
 
-    fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+    pub(crate) fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         let fed = &self.outputs;
         let end = self.aggregator.flush_all(now, |info, flushed| {
             fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));

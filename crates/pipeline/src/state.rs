@@ -48,6 +48,13 @@ impl Shard {
         states
     }
 
+    /// The last flush of every aggregation that is not one of `kept`: nobody goes on with it.
+    pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) {
+        let Shard { transforms, outputs, .. } = self;
+        let others = transforms.iter_mut().filter(|state| !kept.contains(&state.name));
+        others.for_each(|state| state.flush_all(outputs, now, out));
+    }
+
     /// Takes over what was saved of the aggregation `name`, before the first batch. `told_s` is the label of the last
     /// window that has left whole, see `Aggregator::restore`. None when there is no such aggregation.
     pub fn import(

@@ -107,6 +107,14 @@ macro_rules! either {
 }
 
 impl<D: Disk> OutputQueue<D> {
+    /// The queue in memory, if it is one.
+    pub fn in_memory(&mut self) -> Option<&mut MemoryQueue> {
+        match self {
+            OutputQueue::Memory(queue) => Some(queue),
+            OutputQueue::Disk(_) => None,
+        }
+    }
+
     /// The queue on disk, if it is one.
     pub fn on_disk(&mut self) -> Option<&mut DiskQueue<D>> {
         match self {

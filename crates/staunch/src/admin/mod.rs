@@ -9,13 +9,16 @@ pub mod metrics;
 pub mod queues;
 pub mod series;
 
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use config::plan::{ManagementPlan, Plan};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::daemon::shared::Shared;
+use crate::daemon::take_over::Inheritance;
 
 /// The ports of a plan, open and not yet served.
 #[derive(Debug, Default)]
@@ -28,17 +31,40 @@ pub struct Ports {
     pub management_at: Vec<SocketAddr>,
 }
 
+/// The ports of a plan that are served.
+#[derive(Debug, Default)]
+pub struct ServedPorts {
+    /// Each with its place in the plan, for another process.
+    pub listeners: Vec<(PortKind, SocketAddr, TcpListener)>,
+    /// They end when they are told to, and no request is open any more.
+    pub tasks: JoinSet<()>,
+}
+
+/// What a port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// HTTP.
+    Http,
+    /// A management port.
+    Management,
+}
+
 /// Opens the ports of `plan`. Also gives one sentence for each that could not be opened; with the built-in plan, and
-/// for HTTP whose address nobody asked for, it is a warning instead, given here.
-pub fn open(plan: &Plan, http_optional: bool) -> (Ports, Vec<String>) {
+/// for HTTP whose address nobody asked for, it is a warning instead, given here. What another process passes on is not
+/// opened but taken.
+pub fn open(plan: &Plan, http_optional: bool, mut from: Option<&mut Inheritance>) -> (Ports, Vec<String>) {
+    let mut taken = |kind, address| from.as_deref_mut().and_then(|from| from.take_port(kind, address));
     let mut ports = Ports::default();
     let mut failures = Vec::new();
     if let Some(address) = plan.http {
-        ports.http = open_one("http", address, http_optional, &mut failures);
+        ports.http = taken(PortKind::Http, address)
+            .or_else(|| open_one("http", address, http_optional, &mut failures));
         ports.http_at = ports.http.as_ref().map(|listener| really_at(listener, address));
     }
     for management in &plan.management {
-        if let Some(listener) = open_one("management", management.listen, plan.built_in, &mut failures) {
+        let listener = taken(PortKind::Management, management.listen)
+            .or_else(|| open_one("management", management.listen, plan.built_in, &mut failures));
+        if let Some(listener) = listener {
             ports.management_at.push(really_at(&listener, management.listen));
             ports.management.push((listener, management.clone()));
         }
@@ -51,21 +77,29 @@ impl Ports {
     ///
     /// # Errors
     /// When the runtime cannot take a socket.
-    pub fn serve(self, shared: &Arc<Shared>, stop: &watch::Receiver<bool>) -> std::io::Result<()> {
-        if let Some(listener) = self.http {
+    pub fn serve(
+        self,
+        plan: &Plan,
+        shared: &Arc<Shared>,
+        stop: &watch::Receiver<bool>,
+    ) -> io::Result<ServedPorts> {
+        let mut served = ServedPorts::default();
+        if let (Some(listener), Some(told)) = (self.http, plan.http) {
+            served.listeners.push((PortKind::Http, told, listener.try_clone()?));
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let serve = http::serve(listener, Arc::clone(shared), stop.clone());
-            tokio::spawn(async move {
+            served.tasks.spawn(async move {
                 if let Err(error) = serve.await {
                     tracing::error!("cannot serve http: {error}");
                 }
             });
         }
         for (listener, plan) in self.management {
+            served.listeners.push((PortKind::Management, plan.listen, listener.try_clone()?));
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            tokio::spawn(management::serve(listener, plan, Arc::clone(shared), stop.clone()));
+            served.tasks.spawn(management::serve(listener, plan, Arc::clone(shared), stop.clone()));
         }
-        Ok(())
+        Ok(served)
     }
 }
 

@@ -213,6 +213,10 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
         // What comes in meanwhile is younger than `now`.
         while more {
             let mut queue = outlet.queue();
+            if outlet.is_parked() {
+                let why = "another process is taking over: ask again";
+                return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
+            }
             let shed = |reason| Amount::shed(&outlet.account, reason);
             let before = (shed(Shed::Dropped), shed(Shed::Damaged));
             more = queue.shed_older(age_ns, Shed::Dropped, DROP_STEP, now);

@@ -117,6 +117,18 @@ impl std::str::FromStr for Port {
     }
 }
 
+/// Hot restart.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct TakeOver {
+    /// Take over from the process that runs.
+    ///
+    /// Found by its data directory. It hands on its sockets, its state and what waits in its queues, and ends; no packet
+    /// is lost between the two. Until this one has everything, that one goes on whatever happens here. Without one that
+    /// runs this is a start as usual. Linux only.
+    #[arg(long)]
+    pub(crate) take_over: bool,
+}
+
 /// `staunch run`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
@@ -128,6 +140,9 @@ pub(crate) struct RunArgs {
     /// Addresses.
     #[command(flatten)]
     pub(crate) ports: Ports,
+    /// Hot restart.
+    #[command(flatten)]
+    pub(crate) restart: TakeOver,
 }
 
 /// Whose config it is.
@@ -161,6 +176,9 @@ pub(crate) struct StatsdArgs {
     /// Addresses.
     #[command(flatten)]
     pub(crate) ports: Ports,
+    /// Hot restart.
+    #[command(flatten)]
+    pub(crate) restart: TakeOver,
 }
 
 /// `staunch statsd-proxy`
@@ -171,6 +189,9 @@ pub(crate) struct StatsdProxyArgs {
     /// Addresses.
     #[command(flatten)]
     pub(crate) ports: Ports,
+    /// Hot restart.
+    #[command(flatten)]
+    pub(crate) restart: TakeOver,
 }
 
 /// What becomes of packets.
@@ -246,6 +267,9 @@ pub(crate) struct FanoutArgs {
     /// Print the config that does the same.
     #[arg(long)]
     pub(crate) print: bool,
+    /// Hot restart.
+    #[command(flatten)]
+    pub(crate) restart: TakeOver,
 }
 
 /// A number of bytes, or a size with its unit.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use config::plan::Plan;
 
 use super::MISTAKES;
-use super::args::{FanoutArgs, RunArgs, StatsdArgs, StatsdProxyArgs};
+use super::args::{FanoutArgs, RunArgs, StatsdArgs, StatsdProxyArgs, TakeOver};
 use super::load::{self, Loaded, set_ports};
 use crate::daemon::{self, Reread, Start};
 
@@ -16,14 +16,20 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let Some(file) = args.file.clone() else {
         let mut plan = config::defaults(&args.data_dir);
         set_ports(&mut plan, &ports);
-        return daemon::run(Start { plan, reread: None, file: None, http_optional: true });
+        return daemon::run(Start {
+            plan,
+            reread: None,
+            file: None,
+            http_optional: true,
+            take_over: args.restart.take_over,
+        });
     };
     let load = move || {
         let mut loaded = load::native(&file)?;
         loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
         Ok(loaded)
     };
-    start(load, false)
+    start(load, false, args.restart)
 }
 
 /// `staunch statsd`
@@ -35,7 +41,7 @@ pub(crate) fn statsd(args: &StatsdArgs) -> anyhow::Result<ExitCode> {
         loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
         Ok(loaded)
     };
-    start(load, http_optional)
+    start(load, http_optional, args.restart)
 }
 
 /// `staunch statsd-proxy`
@@ -47,7 +53,7 @@ pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
         loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
         Ok(loaded)
     };
-    start(load, http_optional)
+    start(load, http_optional, args.restart)
 }
 
 /// `staunch fanout`
@@ -63,13 +69,20 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
     if args.buffer.is_some() {
         tracing::info!("--buffer changes nothing: datagrams of every size up to 65535 bytes are taken whole");
     }
-    daemon::run(Start { plan, reread: None, file: None, http_optional: args.health.is_none() })
+    daemon::run(Start {
+        plan,
+        reread: None,
+        file: None,
+        http_optional: args.health.is_none(),
+        take_over: args.restart.take_over,
+    })
 }
 
 /// Loads, says what there is to say, and runs; the same loader serves reloads.
 fn start(
     load: impl Fn() -> anyhow::Result<Loaded> + 'static,
     http_optional: bool,
+    restart: TakeOver,
 ) -> anyhow::Result<ExitCode> {
     let loaded = load()?;
     crate::talk::say(&loaded.rendered());
@@ -82,7 +95,13 @@ fn start(
         crate::talk::say(&rendered);
         Ok(plan)
     });
-    daemon::run(Start { plan, reread: Some(reread), file: Some(file), http_optional })
+    daemon::run(Start {
+        plan,
+        reread: Some(reread),
+        file: Some(file),
+        http_optional,
+        take_over: restart.take_over,
+    })
 }
 
 /// What a refused reload says: the mistakes, without the remark on a start.

@@ -15,6 +15,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use config::plan::{Plan, TransformKind};
 
@@ -26,6 +27,10 @@ const QUEUES: &str = "queues";
 
 /// Name of the folder of states.
 const STATE: &str = "state";
+
+/// How often the lock is tried, and the pause between.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest text of a lock that is believed.
 const HOLDER_BYTES_MAX: u64 = 256;
@@ -76,17 +81,30 @@ impl DataDir {
         fs::create_dir_all(path).map_err(unusable)?;
         let file = path.join(LOCK_FILE);
         let mut options = OpenOptions::new();
-        let mut lock =
+        let lock =
             options.read(true).write(true).create(true).truncate(false).open(file).map_err(unusable)?;
-        match lock.try_lock() {
+        match try_lock(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(DataDirError::Held { path: path.to_owned(), holder: holder(&lock) });
             }
             Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
-        write_holder(&mut lock, http).map_err(unusable)?;
+        write_holder(&mut &lock, http).map_err(unusable)?;
         Ok(DataDir { path: path.to_owned(), lock })
+    }
+
+    /// The directory, with the lock of the process that had it before.
+    pub fn inherit(path: &Path, lock: File) -> DataDir {
+        DataDir { path: path.to_owned(), lock }
+    }
+
+    /// Writes into the lock who has it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn sign(&self, http: Option<SocketAddr>) -> io::Result<()> {
+        write_holder(&mut &self.lock, http)
     }
 
     /// The directory.
@@ -108,6 +126,17 @@ impl DataDir {
     pub fn state_dir(&self) -> PathBuf {
         self.path.join(STATE)
     }
+}
+
+/// Who only looks (`staunch queue`) holds the lock for an instant to see whether it is free: that is waited for.
+fn try_lock(lock: &File) -> Result<(), TryLockError> {
+    for _ in 1..LOCK_TRIES {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            tried => return tried,
+        }
+    }
+    lock.try_lock()
 }
 
 /// True when something of the plan is kept in the data directory, so that no other process may have it.
@@ -142,7 +171,7 @@ fn holder(mut lock: &File) -> String {
     if words.is_empty() { "it does not say which".to_owned() } else { words }
 }
 
-fn write_holder(lock: &mut File, http: Option<SocketAddr>) -> io::Result<()> {
+fn write_holder(lock: &mut &File, http: Option<SocketAddr>) -> io::Result<()> {
     let mut text = format!("process {}\n", std::process::id());
     if let Some(http) = http {
         // A text takes everything.

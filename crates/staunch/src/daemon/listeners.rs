@@ -12,10 +12,12 @@ use tokio::task::JoinHandle;
 
 use crate::daemon::complain;
 use crate::daemon::shared::Shared;
+use crate::daemon::take_over::Inheritance;
 use crate::daemon::worker::{DatagramSocket, shown};
-use crate::kernel::{Kernel, SocketOpened};
+use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::bind::{self, Bound, ShortBuffer, bind};
-use crate::sources::stream::{StreamSource, accept};
+use crate::sources::stream::{Order, StreamSource, accept};
+use crate::sys::OwnedFd;
 
 /// A listener that is open and not yet served.
 #[derive(Debug)]
@@ -28,11 +30,18 @@ pub struct Opened {
     pub at: Listen,
     /// The socket; taken when it is put to use.
     pub bound: Option<Bound>,
+    /// Its number among the sockets of the process that we take over from, when it is from there.
+    pub inherited: Option<usize>,
 }
 
 /// Opens every listener of `plan` that is not among `already` (source name and place). Also gives one sentence for
 /// each that could not be opened; with the built-in plan these are warnings, given here, and none is left to tell.
-pub fn open(plan: &Plan, already: &[(String, Listen)]) -> (Vec<Opened>, Vec<String>) {
+/// What another process passes on is not opened but taken.
+pub fn open(
+    plan: &Plan,
+    already: &[(String, Listen)],
+    mut from: Option<&mut Inheritance>,
+) -> (Vec<Opened>, Vec<String>) {
     let mut opened = Vec::new();
     let mut failures = Vec::new();
     for (at, source) in plan.sources.iter().enumerate() {
@@ -40,8 +49,16 @@ pub fn open(plan: &Plan, already: &[(String, Listen)]) -> (Vec<Opened>, Vec<Stri
             if already.iter().any(|(name, place)| *name == source.name && place == listen) {
                 continue;
             }
-            match bind(listen, source.receive_buffer_bytes) {
-                Ok((bound, short)) => {
+            let taken = from.as_deref_mut().and_then(|from| from.take_listener(&source.name, listen));
+            let bound = match taken {
+                Some((number, fd)) => inherited(fd, listen, source.receive_buffer_bytes)
+                    .map(|(bound, short)| (bound, short, Some(number))),
+                None => bind(listen, source.receive_buffer_bytes)
+                    .map(|(bound, short)| (bound, short, None))
+                    .map_err(|error| error.to_string()),
+            };
+            match bound {
+                Ok((bound, short, inherited)) => {
                     if let Some(short) = short {
                         warn_short_buffer(listen, short);
                     }
@@ -50,6 +67,7 @@ pub fn open(plan: &Plan, already: &[(String, Listen)]) -> (Vec<Opened>, Vec<Stri
                         listen: listen.clone(),
                         at: bound.place(listen),
                         bound: Some(bound),
+                        inherited,
                     });
                 }
                 Err(error) if plan.built_in => tracing::warn!(
@@ -57,11 +75,26 @@ pub fn open(plan: &Plan, already: &[(String, Listen)]) -> (Vec<Opened>, Vec<Stri
                      `[sources.{}]`, `type = \"statsd\"`, `listen = [\"udp://127.0.0.1:9125\"]`)",
                     source.name
                 ),
-                Err(error) => failures.push(error.to_string()),
+                Err(error) => failures.push(error),
             }
         }
     }
     (opened, failures)
+}
+
+#[cfg(target_os = "linux")]
+fn inherited(
+    fd: OwnedFd,
+    listen: &Listen,
+    receive_buffer_bytes: u64,
+) -> Result<(Bound, Option<ShortBuffer>), String> {
+    bind::inherit(fd, listen, receive_buffer_bytes)
+        .map_err(|error| format!("cannot take over {}: {error}", shown(listen)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn inherited(_: OwnedFd, listen: &Listen, _: u64) -> Result<(Bound, Option<ShortBuffer>), String> {
+    Err(format!("cannot take over {} on this system", shown(listen)))
 }
 
 fn warn_short_buffer(listen: &Listen, short: ShortBuffer) {
@@ -88,6 +121,7 @@ pub fn datagram_sockets(
     makers: &[IntakeMaker],
     accounts: &Accounts,
     kernel: &Kernel,
+    drops: &dyn Fn(usize) -> Drops,
 ) -> io::Result<Vec<DatagramSocket>> {
     let mut sockets = Vec::new();
     for listener in opened {
@@ -99,6 +133,7 @@ pub fn datagram_sockets(
             account: Arc::clone(account),
             buffer_wanted_bytes: plan.sources[listener.source.index()].receive_buffer_bytes,
             measured: matches!(listener.at, Listen::Udp(_)),
+            before: listener.inherited.map(drops).unwrap_or_default(),
         };
         sockets.push(DatagramSocket {
             source: listener.source,
@@ -119,10 +154,15 @@ struct Served {
     source: String,
     listen: Listen,
     at: Listen,
-    stop: watch::Sender<bool>,
+    /// The socket itself, for another process or for another task.
+    bound: Bound,
+    stop: watch::Sender<Order>,
     /// None for datagram sockets: the worker has them.
-    task: Option<(watch::Sender<StreamSource>, JoinHandle<()>)>,
+    task: Option<Accepting>,
 }
+
+/// A task that accepts connections, and how it is told of another plan.
+type Accepting = (watch::Sender<StreamSource>, JoinHandle<()>);
 
 /// All listeners that are served.
 #[derive(Debug, Default)]
@@ -159,26 +199,70 @@ impl Listeners {
     ) -> io::Result<()> {
         for listener in opened {
             let Some(bound) = listener.bound else { continue };
-            let (stop, stopped) = watch::channel(false);
             let source = stream_source(plan, listener.source, &listener.listen, makers, shared);
-            let task = match bound {
-                Bound::Datagram(_) => None,
-                bound => {
-                    let (update, updates) = watch::channel(source);
-                    let serve = accept(bound, updates, Arc::clone(shared), stopped);
-                    let shown = shown(&listener.listen);
-                    let task = tokio::spawn(async move {
-                        if let Err(error) = serve.await {
-                            tracing::error!("cannot serve {shown}: {error}");
-                        }
-                    });
-                    Some((update, task))
-                }
-            };
+            let (stop, task) = task(bound.try_clone()?, source, shared);
             let source = plan.sources[listener.source.index()].name.clone();
-            self.served.push(Served { source, listen: listener.listen, at: listener.at, stop, task });
+            self.served.push(Served { source, listen: listener.listen, at: listener.at, bound, stop, task });
         }
         Ok(())
+    }
+
+    /// What another process may go on with: each socket with its source, its place in the plan and its real one.
+    pub fn passable(&self) -> impl Iterator<Item = (&str, &Listen, &Listen, &Bound)> {
+        self.served.iter().map(|served| (served.source.as_str(), &served.listen, &served.at, &served.bound))
+    }
+
+    /// Ends all connections, for another process that takes the next ones at the places that are `passed` on. False when
+    /// one of them was not done in time.
+    pub async fn end_connections(
+        &mut self,
+        passed: &dyn Fn(&str, &Listen) -> bool,
+        at_most: Duration,
+    ) -> bool {
+        for served in &self.served {
+            let order = if passed(&served.source, &served.listen) { Order::HandOver } else { Order::Stop };
+            served.stop.send_replace(order);
+        }
+        let ended = async {
+            for served in &mut self.served {
+                if let Some((_, task)) = &mut served.task {
+                    // A task that panicked has told so itself. Cancel-safe: a handle can be waited for again.
+                    let _ended = task.await;
+                }
+                served.task = None;
+            }
+        };
+        tokio::time::timeout(at_most, ended).await.is_ok()
+    }
+
+    /// Accepts connections again after [`Self::end_connections`].
+    ///
+    /// # Errors
+    /// When the runtime cannot take a socket.
+    pub fn serve_again(
+        &mut self,
+        plan: &Plan,
+        makers: &[IntakeMaker],
+        shared: &Arc<Shared>,
+    ) -> io::Result<()> {
+        for served in &mut self.served {
+            let Some(at) = plan.sources.iter().position(|source| source.name == served.source) else {
+                continue;
+            };
+            if let Some((_, busy)) = served.task.take() {
+                // It ends by itself, and tells nobody.
+                drop(busy);
+            }
+            let source = stream_source(plan, SourceId(at as u16), &served.listen, makers, shared);
+            (served.stop, served.task) = task(served.bound.try_clone()?, source, shared);
+        }
+        Ok(())
+    }
+
+    /// Lets go of everything: another process has the sockets. Those that are not `passed` on end here.
+    pub fn leave(self, passed: &dyn Fn(&str, &Listen) -> bool) {
+        let ended = self.served.iter().filter(|served| !passed(&served.source, &served.listen));
+        ended.for_each(|served| bind::unlink(&served.listen));
     }
 
     /// Source name and place of every listener.
@@ -228,7 +312,7 @@ impl Listeners {
                 }
                 (Some(_), None) => {}
                 (None, task) => {
-                    served.stop.send_replace(true);
+                    served.stop.send_replace(Order::Stop);
                     bind::unlink(&served.listen);
                     if let (None, Some(at)) = (task, source) {
                         gone.push((SourceId(at as u16), served.listen.clone()));
@@ -245,7 +329,7 @@ impl Listeners {
     /// May be called again for those that were not done in time.
     pub async fn stop(&mut self, at_most: Duration) {
         for served in &self.served {
-            served.stop.send_replace(true);
+            served.stop.send_replace(Order::Stop);
         }
         let ended = async {
             while let Some(served) = self.served.last_mut() {
@@ -261,6 +345,27 @@ impl Listeners {
             tracing::warn!("connections are still busy while the daemon stops");
         }
     }
+}
+
+/// The task that accepts connections at `bound`; none for datagrams, which the worker reads.
+fn task(
+    bound: Bound,
+    source: StreamSource,
+    shared: &Arc<Shared>,
+) -> (watch::Sender<Order>, Option<Accepting>) {
+    let (stop, ordered) = watch::channel(Order::Serve);
+    if matches!(bound, Bound::Datagram(_)) {
+        return (stop, None);
+    }
+    let shown = shown(&source.listen);
+    let (update, updates) = watch::channel(source);
+    let serve = accept(bound, updates, Arc::clone(shared), ordered);
+    let task = tokio::spawn(async move {
+        if let Err(error) = serve.await {
+            tracing::error!("cannot serve {shown}: {error}");
+        }
+    });
+    (stop, Some((update, task)))
 }
 
 fn stream_source(

@@ -19,6 +19,7 @@ pub mod shared;
 pub mod signals;
 pub mod supervisor;
 pub mod syncs;
+pub mod take_over;
 pub mod watch;
 pub mod worker;
 
@@ -34,19 +35,22 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::{Now, SECOND_NS};
-use pipeline::{Accounts, Complaint, Exchange, Shard};
+use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
+use crate::admin::accounts::AccountsPage;
+use crate::admin::{Ports, ServedPorts};
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
-use crate::daemon::listeners::Listeners;
+use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::signals::{Request, Signals};
+use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
@@ -60,6 +64,10 @@ const SOURCES_STOP_PERCENT: u64 = 50;
 const LAST_WORD_MAX: Duration = Duration::from_millis(250);
 /// Least time that the last checkpoint may take, however long the outputs took.
 const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
+
+/// Longest wait for requests that are being answered when another process has taken over.
+const ANSWERS_MAX: Duration = Duration::from_secs(1);
+
 /// Pause between two looks whether what waits for room was taken.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
 
@@ -76,6 +84,8 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// Nobody asked for the HTTP address: when it is taken the daemon goes on without it.
     pub http_optional: bool,
+    /// Take over from the process that runs with the same data directory, if there is one.
+    pub take_over: bool,
 }
 
 /// A running daemon's parts that reload and stop work on.
@@ -90,29 +100,39 @@ pub(crate) struct Running {
     /// Checks of endpoints.
     pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
+    pub(crate) ports: ServedPorts,
+    /// Where another process asks to take over.
+    pub(crate) control: Option<Control>,
     worker: std::thread::JoinHandle<()>,
 }
 
 /// Runs until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory.
+/// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory; when a
+/// process that runs does not let us take over.
 pub fn run(start: Start) -> anyhow::Result<ExitCode> {
+    let inherited = if start.take_over { take_over::ask(&start.plan.data_dir)? } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for connections")?;
-    runtime.block_on(run_inside(start))
+    runtime.block_on(run_inside(start, inherited))
 }
 
-async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
-    let Start { plan, reread, file, http_optional } = start;
+async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
+    let Start { plan, reread, file, http_optional, .. } = start;
     // Before anything that takes time: a signal that comes early is not lost.
     let mut signals = Signals::take()?;
-    let mut running = launch(plan, http_optional)?;
+    let main = inherited.as_ref().map(|_| std::process::id());
+    let mut running = launch(plan, http_optional, inherited)?;
     banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
-    supervisor::ready(&running.shared);
+    supervisor::ready(&running.shared, main);
+    let (asks, mut asked) = tokio::sync::mpsc::channel(1);
+    if let Some(control) = &running.control {
+        control.serve(asks.clone()).context("cannot serve the control socket")?;
+    }
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
     // Kept so that the channel stays open without a file to watch.
     let _unused = changes.clone();
@@ -127,6 +147,11 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
                 Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
             },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            Some(asked) = asked.recv() => {
+                if take_over::hand_over(&mut running, asked).await {
+                    return leave(running).await;
+                }
+            }
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
         }
@@ -135,24 +160,73 @@ async fn run_inside(start: Start) -> anyhow::Result<ExitCode> {
 }
 
 /// Opens the plan's listeners and starts everything.
-fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
-    let (opened, mut failures) = listeners::open(&plan, &[]);
-    let (ports, closed_ports) = admin::open(&plan, http_optional);
+fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -> anyhow::Result<Running> {
+    let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut());
+    let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
     failures.extend(closed_ports);
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
-    let data_dir = take_data_dir(&plan, ports.http_at)?;
+    let control = Control::open(&plan.data_dir, inherited.as_mut());
+    let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
+    let handed = match &mut inherited {
+        Some(inherited) => inherited.hand_over(&plan)?,
+        None => Handed::nothing(),
+    };
+    let Assembled { shared, makers, mut worker, key_flush_reports } =
+        assemble(plan, &opened, &ports, data_dir.as_ref(), &handed)?;
+    // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
+    if inherited.is_some() {
+        worker.freeze();
+    }
+    let worker = start(worker).context("cannot start the shard's thread")?;
+    let (stop, stopped) = watch_channel::channel(false);
+    let (outputs, mut syncs) = spawn_outputs(&shared)?;
+    let plan = Arc::clone(&shared.wiring.load().plan);
+    let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
+    let ports = ports.serve(&plan, &shared, &stopped)?;
+    let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
+    let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));
+    spawn_watches(&shared, &stopped, key_flush_reports, watchdog, before.as_ref());
+    let mut checks = JoinSet::new();
+    outputs::check::spawn(&mut checks, &shared);
+    if let Some(inherited) = inherited {
+        inherited.taken()?;
+        handed.go_on(&shared, data_dir.as_ref(), &mut syncs);
+        // It answers nobody: the thread goes on by itself.
+        let _answer = shared.shard.call(Worker::thaw);
+    }
+    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
+}
+
+/// What a plan has become, before any thread or task of it runs.
+struct Assembled {
+    shared: Arc<Shared>,
+    makers: Vec<IntakeMaker>,
+    worker: Worker,
+    key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+}
+
+/// Puts a plan's parts together, with what another process has handed over.
+fn assemble(
+    plan: Plan,
+    opened: &[Opened],
+    ports: &Ports,
+    data_dir: Option<&DataDir>,
+    handed: &Handed,
+) -> anyhow::Result<Assembled> {
     let now = Clock::now();
     let accounts = Accounts::default().carried_to(&plan);
+    handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
-    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir.as_ref(), now)?;
-    let outlets = outlets(&plan, &accounts, data_dir.as_ref())?;
+    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir, handed, now)?;
+    let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues))?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckDesk::default()));
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
     let kernel_view = Kernel::default();
-    let sockets = listeners::datagram_sockets(&plan, &opened, &makers, &accounts, &kernel_view)?;
+    let drops = |number| handed.drops_of(number);
+    let sockets = listeners::datagram_sockets(&plan, opened, &makers, &accounts, &kernel_view, &drops)?;
     let worker = Worker::new(WorkerParts {
         shard,
         sockets,
@@ -169,14 +243,9 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
     .context("cannot make room for packets")?;
     let plan = Arc::new(plan);
     let directory = Directory::of_system();
-    directory.own.set(Listeners::default().really_at(&opened));
-    let wiring = Wiring {
-        plan: Arc::clone(&plan),
-        accounts,
-        outlets,
-        generation: 0,
-        listening: Listeners::default().listening(&plan, &opened),
-    };
+    directory.own.set(Listeners::default().really_at(opened));
+    let listening = Listeners::default().listening(&plan, opened);
+    let wiring = Wiring { plan: Arc::clone(&plan), accounts, outlets, generation: 0, listening };
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         exchange,
@@ -187,6 +256,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
+        handing_over: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
         directory: Arc::new(directory),
         room,
@@ -196,15 +266,7 @@ fn launch(plan: Plan, http_optional: bool) -> anyhow::Result<Running> {
         checkpoints,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
     });
-    let worker = start(worker).context("cannot start the shard's thread")?;
-    let (stop, stopped) = watch_channel::channel(false);
-    let (outputs, syncs) = spawn_outputs(&shared)?;
-    let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
-    ports.serve(&shared, &stopped)?;
-    spawn_watches(&shared, &stopped, key_flush_reports);
-    let mut checks = JoinSet::new();
-    outputs::check::spawn(&mut checks, &shared);
-    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, worker })
+    Ok(Assembled { shared, makers, worker, key_flush_reports })
 }
 
 fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
@@ -225,6 +287,7 @@ impl State {
         plan: &Plan,
         shard: &mut Shard,
         data_dir: Option<&DataDir>,
+        handed: &Handed,
         now: Now,
     ) -> anyhow::Result<State> {
         let checkpoints = Arc::new(checkpoint::Board::default());
@@ -236,7 +299,8 @@ impl State {
             checkpoints.keep_in(data_dir.state_dir());
             handover.keep(plan).context("cannot start the thread that keeps labels")?;
         }
-        checkpoint::restore(plan, shard, &handover, &checkpoints, now);
+        handed.take_up_states(shard, &handover, now)?;
+        checkpoint::restore(plan, shard, &handover, &checkpoints, &|name| handed.has_state(name), now);
         let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints));
         saver.follow(plan, now);
         Ok(State { handover, checkpoints, saver })
@@ -253,11 +317,19 @@ fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<(
     Ok((outputs, syncs))
 }
 
-/// Takes the data directory, if anything is to be kept there.
-fn take_data_dir(plan: &Plan, http: Option<SocketAddr>) -> anyhow::Result<Option<DataDir>> {
+/// Takes the data directory, if anything is to be kept there. Its lock may come from another process, which so never lets
+/// go of it.
+fn take_data_dir(
+    plan: &Plan,
+    http: Option<SocketAddr>,
+    from: Option<&mut Inheritance>,
+) -> anyhow::Result<Option<DataDir>> {
     let (needed, wanted) = (data_dir::is_needed(plan), data_dir::is_wanted(plan));
     if !needed && !wanted && !data_dir::has_state(&plan.data_dir) {
         return Ok(None);
+    }
+    if let Some(lock) = from.and_then(Inheritance::take_lock) {
+        return Ok(Some(DataDir::inherit(&plan.data_dir, lock)));
     }
     match DataDir::lock(&plan.data_dir, http) {
         Ok(data_dir) => Ok(Some(data_dir)),
@@ -287,19 +359,34 @@ fn spawn_watches(
     shared: &Arc<Shared>,
     stopped: &watch_channel::Receiver<bool>,
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+    watchdog: Option<Duration>,
+    before: Option<&Arc<AccountsPage>>,
 ) {
-    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
     tokio::spawn(acks::resolve_as_told(Arc::clone(shared), stopped.clone()));
-    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
-    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 
 /// Stops: sources, last flush, outputs, and a word on what could not be delivered.
 async fn stop(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { shared, mut listeners, mut outputs, mut syncs, data_dir, mut checks, stop, worker } =
-        running;
+    let Running {
+        shared,
+        mut listeners,
+        mut outputs,
+        mut syncs,
+        data_dir,
+        mut checks,
+        stop,
+        control,
+        worker,
+        ..
+    } = running;
+    if let Some(control) = &control {
+        control.remove();
+    }
     shared.stopping.store(true, Relaxed);
     supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
@@ -393,6 +480,33 @@ async fn wait_until_taken(shared: &Shared, until_ns: u64) {
     // Out of time: the rest is shed, and counted.
     let _late =
         tokio::time::timeout(Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns())), taken).await;
+}
+
+/// Ends after another process has taken over: what that one does not have is delivered, as at a stop.
+async fn leave(running: Running) -> anyhow::Result<ExitCode> {
+    let Running { shared, mut outputs, mut syncs, mut checks, mut ports, worker, .. } = running;
+    // Nothing is settled here any more: who waits for that asks the other process.
+    shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
+    let timeout =
+        Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
+    let drained = tokio::time::timeout(timeout, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    if drained.await.is_err() {
+        tracing::warn!("an output did not end in time");
+    }
+    let answered = async { while ports.tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(ANSWERS_MAX, answered).await.is_err() {
+        tracing::debug!("requests were still open");
+    }
+    checks.shutdown().await;
+    let _gone = shared.shard.call(Worker::end).await;
+    if worker.join().is_err() {
+        tracing::error!("the shard's thread panicked");
+    }
+    tracing::info!("ended: another process goes on");
+    Ok(ExitCode::SUCCESS)
 }
 
 fn seconds(ns: u64) -> String {

@@ -13,12 +13,13 @@ use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, Position, Promise, SyncDone};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
-use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
+use deliver::queue::{Appended, Block, Left, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, StreamSender};
 use deliver::{EndpointState, Status};
-use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
+use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
+use crate::clock::Clock;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
@@ -32,6 +33,9 @@ const DRAIN_PERCENT: u64 = 80;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
+
+/// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
+const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;
 
 /// What an output's check has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,7 @@ pub struct Outlet {
     pub errors: ErrorCounts,
     queue: Arc<Mutex<OutputQueue<Folder>>>,
     /// Of a queue on disk only.
-    disk: Option<Arc<OnDisk>>,
+    disk: OnceLock<Arc<OnDisk>>,
     /// Told after each sync of a queue on disk: promises may have changed.
     pub synced: Arc<Notify>,
     /// Between the senders of an output of several connections; locked after the queue.
@@ -87,9 +91,16 @@ pub struct Outlet {
     deadline_ns: AtomicU64,
     /// Told when all tasks have ended.
     at_end: Notify,
+    /// The orders that it had when it was parked; none while it is not.
+    parked: Mutex<Option<Orders>>,
+    /// Told when it is no more.
+    unparked: Notify,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
-    progress: OnceLock<Arc<Notify>>,
+    progress: Progress,
 }
+
+/// Who is told that a queue gets on. Shared by all outlets of the queue.
+type Progress = Arc<OnceLock<Arc<Notify>>>;
 
 /// What one sender of an output tells of itself.
 #[derive(Debug, Default)]
@@ -102,6 +113,15 @@ struct Seat {
     state: Mutex<Option<EndpointState>>,
     /// Its task has ended.
     ended: AtomicBool,
+    /// When its task ends, that was for nothing: it begins anew.
+    goes_on: AtomicBool,
+}
+
+/// Whether an output is to end, and when at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Orders {
+    stopping: bool,
+    deadline_ns: u64,
 }
 
 impl Seat {
@@ -120,6 +140,8 @@ pub struct OnDisk {
     open: AtomicU32,
     /// The daemon ends: the queue is synced a last time when all tasks have ended.
     closing: AtomicBool,
+    /// Nobody syncs it any more.
+    released: AtomicBool,
     work: Condvar,
 }
 
@@ -127,6 +149,17 @@ impl OnDisk {
     /// Where the queue is.
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    fn new(folder: Folder) -> OnDisk {
+        OnDisk {
+            folder,
+            sleeps_until_ns: AtomicU64::new(0),
+            open: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+            released: AtomicBool::new(false),
+            work: Condvar::new(),
+        }
     }
 
     /// True when the daemon ends and nothing is settled or appended any more: only the last sync is left.
@@ -178,21 +211,29 @@ impl Outlet {
     /// A queue on disk, open in `folder`.
     pub fn on_disk(name: &str, queue: DiskQueue<Folder>, folder: Folder) -> Outlet {
         let account = Arc::clone(queue.account());
-        let disk = OnDisk {
-            folder,
-            sleeps_until_ns: AtomicU64::new(0),
-            open: AtomicU32::new(0),
-            closing: AtomicBool::new(false),
-            work: Condvar::new(),
-        };
-        Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(disk), &account)
+        Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(OnDisk::new(folder)), &account)
+    }
+
+    /// Puts a queue on disk in the place of one in memory that nothing has come into. Once.
+    pub fn put_on_disk(&self, queue: DiskQueue<Folder>, folder: Folder) {
+        let mut place = self.queue();
+        debug_assert!(place.copies() == 0, "what was in memory would be shed");
+        let disk = OnDisk::new(folder);
+        disk.open.store(u32::from(!self.has_ended()), Relaxed);
+        if self.disk.set(Arc::new(disk)).is_ok() {
+            *place = OutputQueue::Disk(Box::new(queue));
+        }
+        drop(place);
+        self.wake();
     }
 
     /// Another outlet of the same queue on disk, for another endpoint. Its task may begin when this one's has ended.
     pub fn successor(&self) -> Outlet {
         let queue = Arc::clone(&self.queue);
-        let (disk, synced) = (self.disk.clone(), Arc::clone(&self.synced));
-        Outlet::sharing(&self.name, queue, disk, synced, &self.account)
+        let (disk, synced) = (self.disk.get().cloned(), Arc::clone(&self.synced));
+        let mut outlet = Outlet::sharing(&self.name, queue, disk, synced, &self.account);
+        outlet.progress = Arc::clone(&self.progress);
+        outlet
     }
 
     fn with_queue(
@@ -219,7 +260,7 @@ impl Outlet {
             account: Arc::clone(account),
             errors: ErrorCounts::default(),
             queue,
-            disk,
+            disk: disk.map(OnceLock::from).unwrap_or_default(),
             synced,
             lanes: None,
             senders: Box::new([Seat::default()]),
@@ -231,7 +272,9 @@ impl Outlet {
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             at_end: Notify::new(),
-            progress: OnceLock::new(),
+            parked: Mutex::new(None),
+            unparked: Notify::new(),
+            progress: Progress::default(),
         }
     }
 
@@ -300,7 +343,7 @@ impl Outlet {
 
     /// What the thread that syncs needs; none for a queue in memory.
     pub fn disk(&self) -> Option<&OnDisk> {
-        self.disk.as_deref()
+        self.disk.get().map(|disk| &**disk)
     }
 
     /// Place of the next block.
@@ -326,7 +369,9 @@ impl Outlet {
         let kept = appended == Appended::Kept;
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
-            let shed = CopyOutcome::Shed(Shed::QueueFull);
+            let disk_failed = self.queue().on_disk().and_then(|queue| queue.write_error());
+            let is_full = disk_failed.is_none_or(|error| error == DiskError::Full);
+            let shed = CopyOutcome::Shed(if is_full { Shed::QueueFull } else { Shed::DiskFailed });
             self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
         // Older blocks may have been shed to make room.
@@ -343,6 +388,9 @@ impl Outlet {
     pub fn offer(&self, block: Block, now: Now) -> Option<Position> {
         let (place, appended) = {
             let mut queue = self.queue();
+            if self.is_parked() {
+                return None;
+            }
             let limits = queue.limits();
             queue.set_limits(QueueLimits { when_full: WhenFull::Block, ..limits });
             let appended = self.append_to(&mut queue, block, now);
@@ -356,7 +404,7 @@ impl Outlet {
     fn append_to(&self, queue: &mut OutputQueue<Folder>, block: Block, now: Now) -> (Position, Appended) {
         let place = queue.accepted_up_to();
         let appended = queue.append(block, now);
-        if let (Some(disk), OutputQueue::Disk(on_disk)) = (&self.disk, &*queue) {
+        if let (Some(disk), OutputQueue::Disk(on_disk)) = (self.disk(), &*queue) {
             let window_ns = on_disk.plan().sync_window_ms * MS_NS;
             disk.wake_before(now.mono_ns + window_ns, queue);
         }
@@ -374,10 +422,13 @@ impl Outlet {
         self.wake_sync();
     }
 
-    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
-    pub fn takes(&self, bytes: u64, records: u64) -> bool {
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
+    /// far as the disk has room for it.
+    pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
+        let mut queue = self.queue();
         // By the account: what the sender took out of the queue a moment ago it has not published yet.
-        self.account.copies_waiting() == 0 || self.queue().has_room(bytes, records)
+        let fits = self.account.copies_waiting() == 0 || queue.has_room(bytes, records);
+        fits && queue.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
     }
 
     fn is_nearly_full(&self, queue: &impl Queue) -> bool {
@@ -450,12 +501,12 @@ impl Outlet {
         }
     }
 
-    /// Something may have been settled, which the disk is to know: wakes a thread that sleeps for good.
+    /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
     fn wake_sync(&self) {
-        if let Some(disk) = &self.disk
-            && disk.sleeps_until_ns.load(Relaxed) == u64::MAX
-        {
-            disk.wake_before(u64::MAX - 1, &self.queue());
+        let Some(disk) = self.disk() else { return };
+        let soon_ns = Clock::mono_ns() + SETTLED_WITHIN_NS;
+        if disk.sleeps_until_ns.load(Relaxed) > soon_ns {
+            disk.wake_before(soon_ns, &self.queue());
         }
     }
 
@@ -540,15 +591,15 @@ impl Outlet {
     /// `deadline_ns` is left for that.
     pub fn close(&self, deadline_ns: u64, now: Now) {
         let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
-        if let Some(disk) = &self.disk {
+        if let Some(disk) = self.disk() {
             disk.closing.store(true, Relaxed);
         }
-        self.stop(if self.disk.is_some() { now.mono_ns + drains_ns } else { deadline_ns });
+        self.stop(if self.disk().is_some() { now.mono_ns + drains_ns } else { deadline_ns });
         self.wake_to_end();
     }
 
     fn wake_to_end(&self) {
-        if let Some(disk) = &self.disk {
+        if let Some(disk) = self.disk() {
             disk.wake_before(0, &self.queue());
         }
     }
@@ -556,6 +607,112 @@ impl Outlet {
     /// Orders the output to leave at once, for its successor.
     pub fn hand_over(&self) {
         self.stop(0);
+    }
+
+    /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
+    /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
+    pub fn park(&self, deadline_ns: u64) {
+        let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
+        *self.parked() = Some(orders);
+        // Whoever has the queue locked and has not seen that it is parked ends before this.
+        if let Some(queue) = self.queue().in_memory() {
+            queue.keep(true);
+        }
+        if let Some(disk) = self.disk() {
+            // It is synced, and then nobody touches it.
+            disk.closing.store(true, Relaxed);
+        }
+        self.stop(deadline_ns);
+        self.wake_to_end();
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Option<Orders>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True while it waits to be told what becomes of it.
+    pub fn is_parked(&self) -> bool {
+        self.parked().is_some()
+    }
+
+    /// True when a parked output does nothing any more, neither to its endpoint nor on disk.
+    pub fn is_at_rest(&self) -> bool {
+        self.has_ended() && self.disk().is_none_or(|disk| disk.released.load(Relaxed))
+    }
+
+    /// What waits in memory, oldest first. It goes on waiting.
+    pub fn left(&self) -> Vec<Left> {
+        self.recall();
+        self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
+    }
+
+    /// Takes what waited in another process's memory.
+    pub fn go_on_with(&self, left: Left) {
+        // Queues of one kind are one output's only with queues of that kind.
+        if let Some(queue) = self.queue().in_memory() {
+            queue.go_on_with(left);
+        }
+    }
+
+    /// Asked by the thread that syncs when it has synced a last time: true when it may end. Not so when the output goes on
+    /// after all.
+    pub fn release(&self) -> bool {
+        let _both_or_none = self.queue();
+        let Some(disk) = self.disk() else { return true };
+        let closing = disk.closing.load(Relaxed);
+        disk.released.store(closing, Relaxed);
+        closing
+    }
+
+    /// The output goes on as if it had never been parked. True when its queue on disk needs a thread that syncs it: the one
+    /// that there was has ended.
+    #[must_use]
+    pub fn go_on(&self) -> bool {
+        let Some(orders) = self.parked().take() else { return false };
+        let mut queue = self.queue();
+        if let Some(queue) = queue.in_memory() {
+            queue.keep(false);
+        }
+        let unsynced = self.disk().is_some_and(|disk| {
+            disk.closing.store(false, Relaxed);
+            disk.released.swap(false, Relaxed)
+        });
+        drop(queue);
+        self.deadline_ns.store(orders.deadline_ns, Relaxed);
+        self.stopping.store(orders.stopping, Relaxed);
+        self.senders.iter().for_each(|seat| seat.goes_on.store(true, Relaxed));
+        self.unparked.notify_waiters();
+        unsynced
+    }
+
+    /// Another process has what waits here: the output ends.
+    pub fn let_go(&self) {
+        *self.parked() = None;
+        self.unparked.notify_waiters();
+    }
+
+    /// Asked by the task of connection `number` after its end: true when it is to begin anew. Waits while the output is
+    /// parked.
+    pub async fn goes_on(&self, number: usize) -> bool {
+        loop {
+            let mut unparked = std::pin::pin!(self.unparked.notified());
+            // Before the look, so that what is told between the two is not missed.
+            unparked.as_mut().enable();
+            if !self.is_parked() {
+                break;
+            }
+            unparked.await;
+        }
+        let seat = &self.senders[number];
+        if !seat.goes_on.swap(false, Relaxed) {
+            return false;
+        }
+        let all_had_ended = self.has_ended();
+        seat.ended.store(false, Relaxed);
+        if let (Some(disk), true) = (self.disk(), all_had_ended) {
+            disk.open.fetch_add(1, Relaxed);
+        }
+        true
     }
 
     /// True once the output is to drain and end.
@@ -577,7 +734,7 @@ impl Outlet {
     /// Told by the task of connection `number` as its last act.
     pub fn set_ended(&self, number: usize) {
         let ended_before = self.senders[number].ended.swap(true, Relaxed);
-        if let (Some(disk), false, true) = (&self.disk, ended_before, self.has_ended()) {
+        if let (Some(disk), false, true) = (self.disk(), ended_before, self.has_ended()) {
             disk.open.fetch_sub(1, Relaxed);
         }
         self.wake_to_end();
@@ -658,6 +815,20 @@ mod tests {
         outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
         outlet.set_checked(CheckState { up: true, failure: None }, at(11));
         assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
+    }
+
+    #[test]
+    fn what_is_offered_makes_no_room_for_itself() {
+        for when_full in [WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest] {
+            let limits = QueueLimits { records_max: 3, when_full, ..QueueLimits::default() };
+            let outlet = Outlet::new("o", limits, &Arc::new(OutputAccount::default()));
+            let two = || Block::lines(b"a 1 2\nb 1 2\n".to_vec(), 2, 0);
+            assert!(outlet.offer(two(), at(1)).is_some());
+            assert_eq!(outlet.offer(two(), at(1)), None);
+            let sum = outlet.account.sum(outlet.queue().copies());
+            assert_eq!((sum.copies, sum.shed, sum.waiting), (2, 0, 2), "{when_full:?}");
+            assert_eq!(outlet.queue().limits(), limits);
+        }
     }
 
     #[test]

@@ -31,9 +31,33 @@ pub fn open(
     account: &Arc<OutputAccount>,
     data_dir: Option<&DataDir>,
 ) -> anyhow::Result<Arc<Outlet>> {
-    let (QueueKind::Disk { sync_window_ms }, Some(data_dir)) = (output.queue_kind, data_dir) else {
+    let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else {
         let outlet = Outlet::new(&output.name, output.queue, account);
         return Ok(Arc::new(outlet.with_connections(connections(output))));
+    };
+    let (queue, folder) = open_on_disk(output, account, data_dir)?;
+    let outlet = Outlet::on_disk(&output.name, queue, folder);
+    Ok(Arc::new(outlet.with_connections(connections(output))))
+}
+
+/// The same for an outlet that was made while another process still had the folder.
+///
+/// # Errors
+/// The same.
+pub fn open_late(output: &OutputPlan, outlet: &Outlet, data_dir: Option<&DataDir>) -> anyhow::Result<()> {
+    let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else { return Ok(()) };
+    let (queue, folder) = open_on_disk(output, &outlet.account, data_dir)?;
+    outlet.put_on_disk(queue, folder);
+    Ok(())
+}
+
+fn open_on_disk(
+    output: &OutputPlan,
+    account: &Arc<OutputAccount>,
+    data_dir: &DataDir,
+) -> anyhow::Result<(DiskQueue<Folder>, Folder)> {
+    let QueueKind::Disk { sync_window_ms } = output.queue_kind else {
+        anyhow::bail!("output `{}` has its queue in memory", output.name)
     };
     let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
     let failed = || {
@@ -49,8 +73,7 @@ pub fn open(
     let opened = DiskQueue::open(folder.clone(), plan, Arc::clone(account), random_seed(), Clock::now());
     let (queue, found) = opened.with_context(failed)?;
     tell(&output.name, &path, &found);
-    let outlet = Outlet::on_disk(&output.name, queue, folder);
-    Ok(Arc::new(outlet.with_connections(connections(output))))
+    Ok((queue, folder))
 }
 
 fn connections(output: &OutputPlan) -> usize {

@@ -15,6 +15,7 @@ use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
 use crate::daemon::{Reread, Running, data_dir, listeners, queues, supervisor, syncs};
+use crate::kernel::Drops;
 use crate::outputs;
 
 /// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
@@ -43,7 +44,7 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
             reloads.refused.fetch_add(1, Relaxed);
         }
     }
-    supervisor::ready(&running.shared);
+    supervisor::ready(&running.shared, None);
 }
 
 async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
@@ -60,12 +61,13 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
         tracing::warn!("{note} takes effect at the next start only");
     }
     // Everything that can fail comes before anything of the old plan is touched.
-    let (opened, failures) = listeners::open(&plan, &running.listeners.places());
+    let (opened, failures) = listeners::open(&plan, &running.listeners.places(), None);
     if !failures.is_empty() {
         return Err(failures.join("\n"));
     }
     if running.data_dir.is_none() {
-        running.data_dir = super::take_data_dir(&plan, shared.http).map_err(|error| format!("{error:#}"))?;
+        running.data_dir =
+            super::take_data_dir(&plan, shared.http, None).map_err(|error| format!("{error:#}"))?;
     }
     let accounts = before.accounts.carried_to(&plan);
     let outlets = outlets(&before, &plan, &accounts, running.data_dir.as_ref())
@@ -150,8 +152,9 @@ async fn rewire_worker(
         makers
     });
     let makers = makers.await.map_err(|_gone| "the shard has ended".to_owned())?;
-    let sockets = listeners::datagram_sockets(plan, opened, &makers, &accounts, &shared.kernel)
-        .map_err(|error| error.to_string())?;
+    let sockets =
+        listeners::datagram_sockets(plan, opened, &makers, &accounts, &shared.kernel, &|_| Drops::default())
+            .map_err(|error| error.to_string())?;
     let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
     added.await.map_err(|_gone| "the shard has ended".to_owned())?;
     Ok(makers)

@@ -66,6 +66,8 @@ pub struct Shared {
     pub ready: AtomicBool,
     /// SIGTERM was taken.
     pub stopping: AtomicBool,
+    /// Another process is taking over, and has not said yet that it goes on.
+    pub handing_over: AtomicBool,
     /// Asks the shard's thread whether it still turns.
     pub heartbeat: Heartbeat,
     /// How outputs find their endpoints.

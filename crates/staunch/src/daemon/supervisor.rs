@@ -25,6 +25,10 @@ const BEAT_EVERY_MIN: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word<'a> {
     Ready,
+    /// The process that the manager watches from now on.
+    Main {
+        pid: u32,
+    },
     /// With the monotonic clock's microseconds, which tell this reload from the one before.
     Reloading {
         mono_us: u64,
@@ -35,9 +39,25 @@ enum Word<'a> {
     Watchdog,
 }
 
-/// All listeners are open and the shard runs; also said after a reload, however it ended.
-pub fn ready(shared: &Shared) {
-    tell(&[Word::Ready, Word::Status(&status(&accounts::page(shared, Clock::now())))]);
+/// All listeners are open and the shard runs; also said after a reload, however it ended. A process that has taken over
+/// from another says that it is the service's main one now.
+pub fn ready(shared: &Shared, main: Option<u32>) {
+    let status = status(&accounts::page(shared, Clock::now()));
+    let words = [Word::Ready, Word::Status(&status)];
+    match main {
+        Some(pid) => tell(&[&[Word::Main { pid }], &words[..]].concat()),
+        None => tell(&words),
+    }
+}
+
+/// Process `pid` has taken over: it is the main one. Said before this one ends, so that its end is none of the service.
+pub fn succeeded_by(pid: u32) {
+    tell(&[Word::Main { pid }]);
+}
+
+/// Another process takes over. That it is ready, it says itself.
+pub fn handing_over() {
+    tell(&[Word::Status("handing over to a new process")]);
 }
 
 /// A reload begins.
@@ -50,12 +70,13 @@ pub fn stopping() {
     tell(&[Word::Stopping, Word::Status("stopping: last flush, then the outputs' queues")]);
 }
 
-/// Tells counts and signs of life until `stop` turns true or the shard's thread ends.
-pub async fn tend(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+/// Tells counts and signs of life until `stop` turns true or the shard's thread ends. `inherited` is what the manager
+/// told the process that we took over from.
+pub async fn tend(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, inherited: Option<Duration>) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
     }
-    let watchdog = watchdog();
+    let watchdog = watchdog().or(inherited);
     let every = beat_every(watchdog);
     let beats = beat(&shared.shard, every, || {
         let page = accounts::page(&shared, Clock::now());
@@ -118,7 +139,7 @@ fn status(page: &AccountsPage) -> String {
 }
 
 /// How soon after a sign of life the service manager wants the next; none when it does not watch.
-fn watchdog() -> Option<Duration> {
+pub fn watchdog() -> Option<Duration> {
     #[cfg(unix)]
     return sd_notify::watchdog_enabled().filter(|within| !within.is_zero());
     #[cfg(not(unix))]
@@ -135,6 +156,7 @@ fn tell(words: &[Word<'_>]) {
         for word in words {
             match *word {
                 Word::Ready => state.push(NotifyState::Ready),
+                Word::Main { pid } => state.push(NotifyState::MainPid(pid)),
                 Word::Reloading { mono_us } => {
                     state.extend([NotifyState::Reloading, NotifyState::MonotonicUsec(i128::from(mono_us))])
                 }
@@ -153,7 +175,7 @@ fn tell(words: &[Word<'_>]) {
         match word {
             Word::Ready => crate::sys::service::running(),
             Word::Stopping => crate::sys::service::stopping(),
-            Word::Reloading { .. } | Word::Status(_) | Word::Watchdog => {}
+            Word::Main { .. } | Word::Reloading { .. } | Word::Status(_) | Word::Watchdog => {}
         }
     }
 }

@@ -31,7 +31,12 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
     let outlet = Arc::clone(outlet);
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
     std::thread::Builder::new().name(format!("sync {}", outlet.name)).spawn(move || {
-        run(&outlet);
+        loop {
+            run(&outlet);
+            if outlet.release() {
+                break;
+            }
+        }
         drop(ended);
     })?;
     tasks.spawn(async move {
@@ -98,7 +103,10 @@ impl Complaints {
         if counts == self.told || soon && !disk.is_done() {
             return;
         }
-        let text = new_damage(&self.told, &counts);
+        let mut text = new_damage(&self.told, &counts);
+        if let Some(error) = outlet.queue().on_disk().and_then(|queue| queue.write_error()) {
+            text.push_str(&format!(" (the last: {error})"));
+        }
         if !text.is_empty() {
             let path = disk.folder().path().display();
             tracing::warn!("output `{}`: its queue on disk in {path}: {text}", outlet.name);

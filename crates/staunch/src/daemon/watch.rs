@@ -27,9 +27,11 @@ struct Told {
     looks_ago: u32,
 }
 
-/// Logs losses until `stop` turns true.
-pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    let mut told: HashMap<Loss, Told, FixedState> = HashMap::default();
+/// Logs losses until `stop` turns true. Those of `before` were told by the process that this one has taken over from.
+pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: Option<Arc<AccountsPage>>) {
+    let before = before.iter().flat_map(|page| counted(page));
+    let mut told: HashMap<Loss, Told, FixedState> =
+        before.map(|(loss, count)| (loss, Told { count, looks_ago: 0 })).collect();
     loop {
         // Both branches are cancel-safe.
         tokio::select! {

@@ -21,7 +21,7 @@ use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
-use crate::kernel::{BATCH_BOUNDS, SocketGauge};
+use crate::kernel::{BATCH_BOUNDS, Drops, SocketGauge};
 use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
 
 /// Datagrams that one system call takes at most.
@@ -196,6 +196,8 @@ pub struct Worker {
     /// Flushes whose labels have been handed over.
     flushes_told: u64,
     ended: bool,
+    /// Another process may be going on with everything: nothing is read, ticked or appended.
+    frozen: bool,
     /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
     progress: Vec<(u64, u64)>,
 }
@@ -215,6 +217,26 @@ pub struct KeyFlushReport {
     pub names: pipeline::BusyNames,
     /// When.
     pub at: Now,
+}
+
+/// What another process goes on with.
+#[derive(Debug)]
+pub struct PassedOn {
+    /// Datagram sockets, by source and place.
+    pub sockets: Vec<(SourceId, Listen)>,
+    /// Names of aggregations.
+    pub transforms: Vec<String>,
+    /// A number that nobody outside knows, for their state.
+    pub state_id: u64,
+}
+
+/// What another process needs of the shard's thread to go on.
+#[derive(Debug)]
+pub struct HandedOver {
+    /// The state of each aggregation.
+    pub states: Vec<SavedState>,
+    /// What was counted of the kernel's drops, by socket.
+    pub drops: Vec<(SourceId, Listen, Drops)>,
 }
 
 /// What a worker is made of.
@@ -284,6 +306,7 @@ impl Worker {
             handover,
             flushes_told: 0,
             ended: false,
+            frozen: false,
             progress: Vec::new(),
         })
     }
@@ -293,6 +316,12 @@ impl Worker {
         let _told_at_the_end = TellEnd(self.handle.clone());
         while !self.ended {
             self.run_jobs();
+            if self.frozen {
+                if !self.ended {
+                    self.rest_until_called();
+                }
+                continue;
+            }
             let got = self.receive();
             let now = Clock::now();
             self.take_exchange(now);
@@ -309,6 +338,27 @@ impl Worker {
     /// Ends the loop after this turn.
     pub fn end(&mut self) {
         self.ended = true;
+    }
+
+    /// Does nothing but answer calls until [`Self::thaw`].
+    pub fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Begins, or goes on where it was.
+    pub fn thaw(&mut self) {
+        self.frozen = false;
+        self.due_ns = 0;
+    }
+
+    /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
+    pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
+        self.saver.end()
+    }
+
+    /// Makes checkpoints again.
+    pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
+        self.saver.follow(plan, Clock::now());
     }
 
     fn run_jobs(&mut self) {
@@ -366,7 +416,7 @@ impl Worker {
                 let blocking = shard.blocking(batch.source);
                 let has_room = |id: &model::OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records)
+                    outlets[id.index()].takes(bytes, records, now)
                 };
                 blocking.is_empty() || (looks && blocking.iter().all(has_room))
             });
@@ -515,19 +565,35 @@ impl Worker {
         Stopped { checkpoints: self.saver.last(&mut self.shard, now) }
     }
 
-    /// All state for a process that takes over, see [`Shard::export`]: what waits in the exchange is still taken, no window
-    /// is closed, and the loop ends. What waits in the sockets stays there for whoever reads them next.
-    pub fn export(&mut self, id: u64) -> Vec<SavedState> {
+    /// Looks at queues that had no room at once.
+    pub fn look_for_room(&mut self) {
+        self.blocked_until_ns = 0;
+    }
+
+    /// Brings everything into a state that another process can go on with, and freezes. Sockets and aggregations that are
+    /// not `passed` on are emptied; what waits at the other sockets is left to whoever reads them next.
+    pub fn hand_over(&mut self, passed: &PassedOn) -> HandedOver {
+        let is_passed = |socket: &DatagramSocket| {
+            passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
+        };
+        let (kept, left): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
+        self.sockets = left;
+        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
+        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        self.sockets.extend(kept);
         let now = Clock::now();
-        self.exchange.close();
         self.take_all(now);
         self.count_drops();
-        self.saver.end();
-        let states = self.shard.export(id, now, &mut self.routed);
+        self.shard.flush_others(&passed.transforms, now, &mut self.routed);
+        let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
+        states.retain(|state| passed.transforms.contains(&state.name));
         self.deliver(now);
         self.tell_flushes();
-        self.end();
-        states
+        self.freeze();
+        let drops =
+            self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
+        HandedOver { drops: drops.collect(), states }
     }
 
     /// Takes a new plan: aggregations keep their state.
@@ -544,6 +610,16 @@ impl Worker {
         self.deliver(now);
         self.saver.follow(plan, now);
         self.due_ns = 0;
+    }
+
+    fn rest_until_called(&mut self) {
+        // Every call wakes, so there is nothing to be missed; the time-out is for what nobody thought of.
+        if let Err(error) = sys::wait_readable(&mut [Watch::new(&*self.handle.waker)], Some(model::SECOND_NS))
+        {
+            tracing::error!("cannot wait for calls: {error}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.handle.waker.drain();
     }
 
     /// Nothing to do: lets packets gather after some came, otherwise sleeps until something comes or is due.

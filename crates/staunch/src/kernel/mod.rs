@@ -12,7 +12,7 @@ mod table;
 
 pub use batches::{BATCH_BOUNDS, BatchCounts, BatchSizes};
 pub use counters::{Protocol, UdpCounters, parse_snmp, parse_snmp6};
-pub use sockets::{Kernel, SocketFigures, SocketGauge, SocketOpened};
+pub use sockets::{Drops, Kernel, SocketFigures, SocketGauge, SocketOpened};
 pub use table::{SocketRow, parse_table};
 
 use std::sync::Arc;

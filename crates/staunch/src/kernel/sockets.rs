@@ -26,6 +26,17 @@ pub struct SocketOpened {
     /// Whether the kernel holds what waits against the socket's buffer and drops beyond it. Unix datagrams are held
     /// against their sender, who waits.
     pub measured: bool,
+    /// What another process has counted already of a socket that came from it.
+    pub before: Drops,
+}
+
+/// Packets that the kernel dropped at a socket, as far as somebody has counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// The kernel's own count when last read. It wraps around, and begins with the socket.
+    pub seen: u32,
+    /// Packets that were added to an account.
+    pub counted: u64,
 }
 
 /// What is known about one socket. Written by the thread that has the socket, read by any.
@@ -86,6 +97,11 @@ impl SocketGauge {
         }
     }
 
+    /// What has been counted, for another process that goes on with the socket.
+    pub fn drops(&self) -> Drops {
+        Drops { seen: self.dropped_raw.load(Relaxed), counted: self.dropped.load(Relaxed) }
+    }
+
     fn take(&self, rx_queue_bytes: u64, drops: u32) {
         self.rx_queue_bytes.store(rx_queue_bytes, Relaxed);
         let new = sys::new_drops(self.dropped_raw.swap(drops, Relaxed), drops);
@@ -132,12 +148,12 @@ impl Kernel {
         let batches = Arc::clone(state.batches[at].get_or_insert_default());
         let gauge = Arc::new(SocketGauge {
             inode: sys::socket_inode(socket.as_fd()).unwrap_or(0),
+            dropped: AtomicU64::new(opened.before.counted),
+            dropped_raw: AtomicU32::new(opened.before.seen),
             opened,
             batches,
             rx_queue_bytes: AtomicU64::new(0),
             buffer_bytes: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-            dropped_raw: AtomicU32::new(0),
             blind: AtomicBool::new(false),
         });
         gauge.read(socket);
@@ -196,6 +212,7 @@ mod tests {
             account: Arc::clone(account),
             buffer_wanted_bytes: 1 << 20,
             measured: true,
+            before: Drops::default(),
         }
     }
 
@@ -249,6 +266,19 @@ mod tests {
         assert_eq!(asked.kernel_dropped.load(Relaxed), first.kernel_dropped);
         assert_eq!(looked_up.kernel_dropped.load(Relaxed), first.kernel_dropped, "counted once");
         assert_eq!(waiting(&socket) + first.kernel_dropped, sent);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_socket_that_came_from_another_process_counts_on() {
+        let (socket, _) = overflowed();
+        let kernel = Kernel::default();
+        let (first, second) = (Arc::default(), Arc::default());
+        let before = kernel.open(opened(0, &first), &socket);
+        assert!(before.drops().counted > 0 && u64::from(before.drops().seen) == before.drops().counted);
+        let after = SocketOpened { before: before.drops(), ..opened(0, &second) };
+        let after = kernel.open(after, &socket);
+        assert_eq!((after.drops(), second.kernel_dropped.load(Relaxed)), (before.drops(), 0));
     }
 
     #[test]

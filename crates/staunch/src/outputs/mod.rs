@@ -14,7 +14,7 @@ pub mod stream;
 use std::sync::Arc;
 
 use config::plan::{Addresses, ConsoleForm, Destination, OutputKind, OutputPlan};
-use deliver::plan::FilePlan;
+use deliver::plan::{FilePlan, SenderPlan};
 use deliver::{EndpointState, News};
 use model::{OutputId, SECOND_NS};
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
-use crate::outputs::locator::Locator;
+use crate::outputs::locator::{Directory, Locator};
 
 /// Starts the task or thread of the output `id`.
 ///
@@ -33,35 +33,32 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let plan = &wiring.plan.outputs[id.index()];
     let outlet = Arc::clone(&wiring.outlets[id.index()]);
     let seed = Clock::mono_ns() ^ u64::from(id.0);
-    let locator = |to: &Destination| Locator::new(to.clone(), Arc::clone(&shared.directory));
+    let directory = || Arc::clone(&shared.directory);
+    let limited = |file_bytes_max: u64| FilePlan { file_bytes_max, ..FilePlan::default() };
     match &plan.kind {
         OutputKind::Graphite { to, sender, .. } => {
             for number in 0..outlet.connections() {
-                let to = locator(&Destination::Tcp(to.clone()));
+                let to = Destination::Tcp(to.clone());
                 let seed = seed.wrapping_add((number as u64) << 32);
-                tasks.spawn(stream::run(to, *sender, Addresses::First, (Arc::clone(&outlet), number), seed));
+                let seat = (Arc::clone(&outlet), number);
+                tasks.spawn(stream_output(to, *sender, Addresses::First, seat, directory(), seed));
             }
         }
-        OutputKind::Packets(packets) if packets.to.is_datagram() => {
-            tasks.spawn(datagram::run(locator(&packets.to), packets.sender, packets.addresses, outlet, seed));
-        }
         OutputKind::Packets(packets) => {
-            tasks.spawn(stream::run(
-                locator(&packets.to),
-                packets.sender,
-                packets.addresses,
-                (outlet, 0),
-                seed,
-            ));
+            let (to, sender, addresses) = (packets.to.clone(), packets.sender, packets.addresses);
+            if to.is_datagram() {
+                tasks.spawn(datagram_output(to, sender, addresses, outlet, directory(), seed));
+            } else {
+                tasks.spawn(stream_output(to, sender, addresses, (outlet, 0), directory(), seed));
+            }
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
-            let limits =
-                FilePlan { file_bytes_max: *file_bytes_max, files_max: *files_max, ..FilePlan::default() };
+            let limits = FilePlan { files_max: *files_max, ..limited(*file_bytes_max) };
             spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
         }
         OutputKind::PerlFile { path, .. } => {
-            let limits = FilePlan { file_bytes_max: 0, close_when_idle: true, ..FilePlan::default() };
+            let limits = FilePlan { close_when_idle: true, ..limited(0) };
             spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
         }
         OutputKind::Console { form, .. } => {
@@ -69,11 +66,46 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
                 ConsoleForm::Node => file::Place::Stdout,
                 ConsoleForm::Perl => file::Place::Stderr,
             };
-            let limits = FilePlan { file_bytes_max: 0, ..FilePlan::default() };
-            spawn_file(tasks, place, limits, outlet, seed)?;
+            spawn_file(tasks, place, limited(0), outlet, seed)?;
         }
     }
     Ok(())
+}
+
+/// Runs the sender of a stream, anew when it was parked and goes on.
+async fn stream_output(
+    to: Destination,
+    sender: SenderPlan,
+    addresses: Addresses,
+    (outlet, number): (Arc<Outlet>, usize),
+    directory: Arc<Directory>,
+    seed: u64,
+) {
+    loop {
+        let locator = Locator::new(to.clone(), Arc::clone(&directory));
+        stream::run(locator, sender, addresses, (Arc::clone(&outlet), number), seed).await;
+        if !outlet.goes_on(number).await {
+            return;
+        }
+    }
+}
+
+/// Runs the sender of datagrams, anew when it was parked and goes on.
+async fn datagram_output(
+    to: Destination,
+    sender: SenderPlan,
+    addresses: Addresses,
+    outlet: Arc<Outlet>,
+    directory: Arc<Directory>,
+    seed: u64,
+) {
+    loop {
+        let locator = Locator::new(to.clone(), Arc::clone(&directory));
+        datagram::run(locator, sender, addresses, Arc::clone(&outlet), seed).await;
+        if !outlet.goes_on(0).await {
+            return;
+        }
+    }
 }
 
 /// The same for an output that goes on with the queue on disk of an earlier one of its name: that one is told to leave,
@@ -100,14 +132,33 @@ fn spawn_file(
     outlet: Arc<Outlet>,
     seed: u64,
 ) -> std::io::Result<()> {
-    let (ended, end) = tokio::sync::oneshot::channel::<()>();
-    std::thread::Builder::new().name(format!("file {}", outlet.name)).spawn(move || {
-        file::run(&place, plan, &outlet, seed);
-        drop(ended);
-    })?;
+    let begin = {
+        let outlet = Arc::clone(&outlet);
+        move || {
+            let (ended, end) = tokio::sync::oneshot::channel::<()>();
+            let (place, outlet) = (place.clone(), Arc::clone(&outlet));
+            std::thread::Builder::new().name(format!("file {}", outlet.name)).spawn(move || {
+                file::run(&place, plan, &outlet, seed);
+                drop(ended);
+            })?;
+            std::io::Result::Ok(end)
+        }
+    };
+    let mut end = begin()?;
     tasks.spawn(async move {
-        // The sender is dropped, not used: that is the news.
-        let _ended = end.await;
+        loop {
+            // The sender is dropped, not used: that is the news.
+            let _ended = end.await;
+            if !outlet.goes_on(0).await {
+                return;
+            }
+            match begin() {
+                Ok(again) => end = again,
+                Err(error) => {
+                    return tracing::error!("output `{}` has no thread any more: {error}", outlet.name);
+                }
+            }
+        }
     });
     Ok(())
 }

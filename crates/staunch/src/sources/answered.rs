@@ -19,7 +19,7 @@ use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::stream::{
-    End, Stream, StreamSource, complain, hand_on, idle_timeout, last_reads, read_once, stopped,
+    End, Order, Stream, StreamSource, complain, hand_on, idle_timeout, last_reads, ordered, read_once,
 };
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
@@ -51,7 +51,7 @@ pub(super) async fn serve(
     when: AckWhen,
     source: StreamSource,
     shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
+    mut orders: watch::Receiver<Order>,
 ) {
     // A reply is short, and a client may wait for it.
     stream.send_at_once();
@@ -67,7 +67,7 @@ pub(super) async fn serve(
         unacked: 0,
         failed: false,
     };
-    let end = connection.read_to_end(&shared, &mut stop).await;
+    let end = connection.read_to_end(&shared, &mut orders).await;
     if let End::Broken(why) = &end {
         connection.source.account.connections_broken.fetch_add(1, Relaxed);
         tracing::debug!("connection to {}: {why}", shown(&connection.source.listen));
@@ -75,7 +75,7 @@ pub(super) async fn serve(
     let mut last = connection.intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
     last.ack = connection.intake.mark();
     connection.hand_on(last, &shared).await;
-    if *stop.borrow() {
+    if *orders.borrow() != Order::Serve {
         let acks = Arc::clone(&shared.acks);
         return acks.wait_on(async move { connection.answer_rest(end).await });
     }
@@ -83,7 +83,7 @@ pub(super) async fn serve(
 }
 
 impl Answered {
-    async fn read_to_end(&mut self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> End {
+    async fn read_to_end(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> End {
         loop {
             if let Err(gone) = self.answer() {
                 return End::Broken(gone.to_string());
@@ -97,7 +97,7 @@ impl Answered {
             // All branches are cancel-safe: nothing has been read or written when another one wins.
             tokio::select! {
                 biased;
-                () = stopped(stop) => return self.last_read(shared).await,
+                _order = ordered(orders) => return self.last_read(shared).await,
                 () = self.seat.told() => continue,
                 room = self.stream.writable(), if blocked => match room {
                     Ok(()) => continue,

@@ -42,6 +42,33 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// A bare descriptor of the same socket, for another process.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    #[cfg(target_os = "linux")]
+    pub fn try_clone_to_owned(&self) -> io::Result<OwnedFd> {
+        match self {
+            Bound::Datagram(fd) => fd.try_clone(),
+            Bound::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
+            Bound::Unix(listener) => listener.as_fd().try_clone_to_owned(),
+        }
+    }
+
+    /// The same, to be served here.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<Bound> {
+        Ok(match self {
+            Bound::Datagram(fd) => Bound::Datagram(fd.try_clone()?),
+            Bound::Tcp(listener) => Bound::Tcp(listener.try_clone()?),
+            Bound::Unix(listener) => Bound::Unix(listener.try_clone()?),
+        })
+    }
+}
+
 /// What a socket did not get of what it was to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortBuffer {
@@ -90,6 +117,43 @@ pub fn bind(listen: &Listen, receive_buffer_bytes: u64) -> Result<(Bound, Option
         // A machine without IPv6: all of its addresses are the IPv4 ones.
         (Err(error), Some(listen)) if error.has_no_v6() => bind_as_told(&listen, receive_buffer_bytes),
         _ => bound,
+    }
+}
+
+/// Takes a socket that another process has opened for `listen`, with what the plan here says of it.
+///
+/// # Errors
+/// When it is another kind of socket.
+#[cfg(unix)]
+pub fn inherit(
+    fd: OwnedFd,
+    listen: &Listen,
+    receive_buffer_bytes: u64,
+) -> io::Result<(Bound, Option<ShortBuffer>)> {
+    let socket = Socket::from(fd);
+    let (domain, kind) = (socket.local_addr()?.domain(), socket.r#type()?);
+    let unix = !matches!(listen, Listen::Udp(_) | Listen::Tcp(_));
+    let datagrams = matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
+    let wanted = if datagrams { Type::DGRAM } else { Type::STREAM };
+    if (domain == Domain::UNIX) != unix || kind != wanted || (!datagrams && !socket.is_listener()?) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the socket is of another kind"));
+    }
+    if let Listen::UnixStream { path, mode }
+    | Listen::UnixFrames { path, mode }
+    | Listen::UnixDatagram { path, mode } = listen
+    {
+        set_mode(path, *mode)?;
+    }
+    match listen {
+        Listen::Udp(_) | Listen::UnixDatagram { .. } => datagram(socket, receive_buffer_bytes),
+        Listen::Tcp(_) => {
+            socket.set_nonblocking(true)?;
+            Ok((Bound::Tcp(socket.into()), None))
+        }
+        Listen::UnixStream { .. } | Listen::UnixFrames { .. } => {
+            socket.set_nonblocking(true)?;
+            Ok((Bound::Unix(sys::unix_listener(socket)?), None))
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::{Feed, OwnPlan, Plan, SourceKind};
@@ -26,16 +27,23 @@ const PACKET_BYTES_MAX: usize = 1432;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Makes the reports of all sources of this kind until the daemon stops.
-pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+/// What `before` says was told by the process that this one has taken over from.
+pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: Option<Arc<AccountsPage>>) {
     let mut reporters: BTreeMap<u16, (Reporter, u64)> = BTreeMap::new();
     loop {
         let plan = Arc::clone(&shared.wiring.load().plan);
         let now_ns = Clock::mono_ns();
         for (id, own) in own_sources(&plan) {
             let every_ns = own.every_ms * 1_000_000;
-            let (reporter, due_ns) =
-                reporters.entry(id.0).or_insert_with(|| (Reporter::default(), now_ns + every_ns));
-            if now_ns < *due_ns {
+            let (reporter, due_ns) = reporters.entry(id.0).or_insert_with(|| {
+                let mut reporter = Reporter::default();
+                if let Some(before) = &before {
+                    let _told = reporter.report(own, before);
+                }
+                (reporter, now_ns + every_ns)
+            });
+            // While another process takes over, nothing new comes into what it is told.
+            if now_ns < *due_ns || shared.handing_over.load(Relaxed) {
                 continue;
             }
             *due_ns = (*due_ns + every_ns).max(now_ns);

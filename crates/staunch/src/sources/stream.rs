@@ -35,6 +35,9 @@ const BACKLOG_MAX: usize = 1024;
 /// sending does not keep us from ending.
 const LAST_READ_BYTES_MAX: u64 = 8 << 20;
 
+/// Longest wait for a peer to close its end after we have closed ours, when another process goes on here.
+const GOODBYE_MAX: Duration = Duration::from_millis(250);
+
 /// Pause before another attempt to accept when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -59,6 +62,17 @@ pub struct StreamSource {
     pub intake: IntakeMaker,
     /// Where complaints go.
     pub complaints: Complaints,
+}
+
+/// What a listener and its connections are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Take connections and read them.
+    Serve,
+    /// End: what has come already still counts.
+    Stop,
+    /// End what is connected. Who comes from now on waits for the process that accepts here next.
+    HandOver,
 }
 
 enum Listener {
@@ -134,7 +148,7 @@ impl Stream {
     }
 }
 
-/// Accepts connections until `stop` turns true, then lets the open ones end. What `updates` says holds for the
+/// Accepts connections until `orders` say otherwise, then lets the open ones end. What `updates` says holds for the
 /// connections that come after it.
 ///
 /// # Errors
@@ -143,15 +157,15 @@ pub async fn accept(
     bound: Bound,
     updates: watch::Receiver<StreamSource>,
     shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
+    mut orders: watch::Receiver<Order>,
 ) -> io::Result<()> {
     let listener = Listener::new(bound)?;
     let mut connections = JoinSet::new();
-    loop {
+    let order = loop {
         // All branches are cancel-safe: nothing is accepted when another one wins.
         let stream = tokio::select! {
             biased;
-            () = stopped(&mut stop) => break,
+            order = ordered(&mut orders) => break order,
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = listener.accept() => accepted,
         };
@@ -178,10 +192,11 @@ pub async fn accept(
         }
         source.account.connections_accepted.fetch_add(1, Relaxed);
         source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, source, Arc::clone(&shared), stop.clone()));
-    }
+        connections.spawn(serve(stream, source, Arc::clone(&shared), orders.clone()));
+    };
     // Connections that the kernel made for us already: what their peers sent counts as well.
-    for _waiting in 0..BACKLOG_MAX {
+    let waiting_max = if order == Order::HandOver { 0 } else { BACKLOG_MAX };
+    for _waiting in 0..waiting_max {
         // Cancel-safe; a listener that has nobody waiting does not make us wait.
         let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
         let Ok(Ok(stream)) = accepted.await else { break };
@@ -192,21 +207,26 @@ pub async fn accept(
         }
         source.account.connections_accepted.fetch_add(1, Relaxed);
         source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, source, Arc::clone(&shared), stop.clone()));
+        connections.spawn(serve(stream, source, Arc::clone(&shared), orders.clone()));
     }
     while connections.join_next().await.is_some() {}
     Ok(())
 }
 
-async fn serve(stream: Stream, source: StreamSource, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+async fn serve(
+    stream: Stream,
+    source: StreamSource,
+    shared: Arc<Shared>,
+    mut orders: watch::Receiver<Order>,
+) {
     let mut intake = match source.listen {
         Listen::UnixFrames { .. } => source.intake.make_framed(),
         _ => source.intake.make(),
     };
     if let Some(when) = source.plan.ack_when {
-        return answered::serve(stream, intake, when, source, shared, stop).await;
+        return answered::serve(stream, intake, when, source, shared, orders).await;
     }
-    let end = read_to_end(&stream, &mut intake, &source, &shared, &mut stop).await;
+    let end = read_to_end(&stream, &mut intake, &source, &shared, &mut orders).await;
     let why = match &end {
         End::Broken(why) => Some(&**why),
         End::BadFrame => Some("a frame longer than the limit"),
@@ -226,6 +246,12 @@ async fn serve(stream: Stream, source: StreamSource, shared: Arc<Shared>, mut st
 pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A channel whose sender is gone means the same.
     let _stopped = stop.wait_for(|stop| *stop).await;
+}
+
+/// Resolves when there is another order than to serve. Cancel-safe.
+pub(super) async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
+    // A channel whose sender is gone means the end as well.
+    orders.wait_for(|order| *order != Order::Serve).await.map_or(Order::Stop, |order| *order)
 }
 
 /// How a connection ended.
@@ -253,17 +279,21 @@ async fn read_to_end(
     intake: &mut Intake,
     source: &StreamSource,
     shared: &Shared,
-    stop: &mut watch::Receiver<bool>,
+    orders: &mut watch::Receiver<Order>,
 ) -> End {
     let idle = idle_timeout(&source.plan);
     loop {
         // Both branches are cancel-safe: nothing has been read when the other one wins.
         let ready = tokio::select! {
             biased;
-            () = stopped(stop) => None,
-            ready = tokio::time::timeout(idle, stream.readable()) => Some(ready),
+            order = ordered(orders) => Err(order),
+            ready = tokio::time::timeout(idle, stream.readable()) => Ok(ready),
         };
-        let Some(ready) = ready else { return last_read(stream, intake, shared).await };
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(Order::HandOver) => return say_goodbye(stream, intake, shared).await,
+            Err(_stop) => return last_read(stream, intake, shared).await,
+        };
         match ready {
             Err(_elapsed) => {
                 return End::Broken(format!("nothing came for {} ms", source.plan.idle_timeout_ms));
@@ -304,6 +334,30 @@ async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End
         tokio::task::yield_now().await;
     }
     End::Orderly
+}
+
+/// When another process takes the next connections: the peer is told that nothing more is expected (a FIN), and what it
+/// sends until it has closed its end counts. One that does not look is not waited for; its unfinished line is lost.
+async fn say_goodbye(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
+    stream.end_writing();
+    let mut time_is_up = std::pin::pin!(tokio::time::sleep(GOODBYE_MAX));
+    loop {
+        match read_once(stream, intake) {
+            Ok(Some(batch)) => {
+                let _taken = hand_on(batch, shared).await;
+            }
+            Ok(None) => {}
+            Err(end) => return end,
+        }
+        // Both branches are cancel-safe: they only wait.
+        tokio::select! {
+            biased;
+            () = &mut time_is_up => break,
+            _ready = stream.readable() => {}
+        }
+    }
+    last_read(stream, intake, shared).await;
+    End::Broken("its peer went on sending to a process that is being replaced".into())
 }
 
 /// One read. `None` when there was nothing to read after all.

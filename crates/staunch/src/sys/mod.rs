@@ -10,6 +10,8 @@ mod gather;
 mod handle;
 #[cfg(target_os = "linux")]
 mod packets;
+#[cfg(target_os = "linux")]
+pub mod pass;
 mod place;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", allow(dead_code, unreachable_pub, reason = "built here only to be tested"))]
@@ -32,7 +34,7 @@ pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno};
 #[cfg(target_os = "linux")]
 pub use packets::{PacketReader, PacketWriter};
-pub use place::{read_exact_at, write_parts_at};
+pub use place::{read_exact_at, reserve, write_parts_at};
 #[cfg(not(target_os = "linux"))]
 pub use portable::{PacketReader, PacketWriter};
 #[cfg(target_os = "linux")]

@@ -96,7 +96,7 @@ pub fn is_suspended(pid: u32) -> io::Result<bool> {
         .any(|line| line.strip_prefix("State:").is_some_and(|state| state.trim().starts_with('T'))))
 }
 
-fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
+pub(super) fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
     // SAFETY: plain integers; a number above 1 names one process, never a group.
     super::checked(unsafe { libc::kill(pid, signal) })?;

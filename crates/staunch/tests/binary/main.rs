@@ -32,4 +32,6 @@ mod sources;
 mod stop;
 mod supervisor;
 mod support;
+#[cfg(target_os = "linux")]
+mod take_over;
 mod top;

@@ -71,6 +71,23 @@ fn units_start_what_the_program_understands() {
 }
 
 #[test]
+fn a_hot_restart_by_the_service_manager_is_one_that_the_program_understands() {
+    let text = unit("hot-restart.conf");
+    let unit = unit(UNITS[0]);
+    let config = setting(&unit, "ExecStart").split_whitespace().last().expect("a config");
+    let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ExecReload=")).collect();
+    let [reset, check, run] = commands.as_slice() else { panic!("three lines: {commands:?}") };
+    assert_eq!(*reset, "", "what the unit says is replaced");
+    for command in [check, run] {
+        let (_, words) = command.split_once(INSTALLED).expect("it starts the program");
+        let words: Vec<&str> = words.trim_end_matches(" &'").split_whitespace().collect();
+        assert_understood(&words);
+        assert_eq!(words.last(), Some(&config), "{command}");
+    }
+    assert!(run.contains("--take-over"));
+}
+
+#[test]
 fn the_template_is_the_unit_but_for_its_names() {
     let settings = |name| -> Vec<String> {
         let text = unit(name);

@@ -108,6 +108,32 @@ fn a_reload_is_told_when_it_begins_and_when_it_has_ended() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_takes_over_says_that_it_is_the_main_one_and_gives_signs_of_life() {
+    let manager = Manager::new();
+    // The watchdog's time is told to the main process only: the next one has it from there.
+    let mut old = Builder::native(CONFIG)
+        .variable("NOTIFY_SOCKET", &manager.path)
+        .variable("WATCHDOG_USEC", "100000")
+        .start();
+    manager.hear_until("WATCHDOG=1");
+    let mut new = old.successor_without("WATCHDOG_USEC");
+    // Both say so: the one that ends, before it does, and the one that goes on.
+    let main = format!("MAINPID={}", new.pid());
+    assert_eq!(manager.hear_until("MAINPID=")[0], main);
+    let words = manager.hear_until("READY=1");
+    assert!(words[0] == main || words.len() == 2, "{words:?}");
+    assert!(old.wait_exit().success());
+    for _ in 0..3 {
+        let words = manager.hear_until("WATCHDOG=1");
+        assert!(!words.iter().any(|line| line == "STOPPING=1"), "{words:?}");
+    }
+    new.wait_ready();
+    new.stop();
+    manager.hear_until("STOPPING=1");
+}
+
+#[test]
 fn a_manager_that_is_not_there_stops_nothing() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let nobody = folder.path().join("notify").display().to_string();

@@ -22,5 +22,5 @@ mod saver;
 
 pub use board::{Board, CheckpointFigures};
 pub use keeper::LastCheckpoints;
-pub use restore::restore;
+pub use restore::{remove_unwanted, restore};
 pub use saver::Saver;

@@ -12,11 +12,21 @@ use super::files;
 use crate::daemon::handover::Handover;
 
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
-/// the last label only, and leave no files.
-pub fn restore(plan: &Plan, shard: &mut Shard, handover: &Handover, board: &Board, now: Now) {
+/// the last label only, and leave no files. Those that are `handed` have their state from another process, which may still
+/// need its files.
+pub fn restore(
+    plan: &Plan,
+    shard: &mut Shard,
+    handover: &Handover,
+    board: &Board,
+    handed: &dyn Fn(&str) -> bool,
+    now: Now,
+) {
     let mut orphans = board.folder().map(files::names).unwrap_or_default();
-    for transform in &plan.transforms {
+    plan.transforms.iter().for_each(|transform| {
         orphans.remove(&transform.name);
+    });
+    for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
         let TransformKind::Aggregate(aggregate) = &transform.kind;
         let (name, label_s) = (transform.name.as_str(), handover.label_of(&transform.name));
         let restored = match board.folder() {
@@ -37,6 +47,17 @@ pub fn restore(plan: &Plan, shard: &mut Shard, handover: &Handover, board: &Boar
         tracing::warn!(
             "there is a checkpoint of `{name}`, which this configuration does not have: it is left alone"
         );
+    }
+}
+
+/// Removes the files of aggregations that want no checkpoints, for a process that has just taken over.
+pub fn remove_unwanted(plan: &Plan, board: &Board) {
+    let Some(folder) = board.folder() else { return };
+    for transform in &plan.transforms {
+        let TransformKind::Aggregate(aggregate) = &transform.kind;
+        if aggregate.checkpoint_ms == 0 {
+            let _any = files::remove(folder, &transform.name);
+        }
     }
 }
 

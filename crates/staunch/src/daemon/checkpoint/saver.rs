@@ -211,15 +211,13 @@ impl Saver {
         Some(LastCheckpoints { keeper: self.keeper.take()?, pieces })
     }
 
-    /// Saves no more, and leaves the files to a process that takes over.
-    pub fn end(&mut self) {
+    /// Saves no more, and leaves the files to a process that takes over, once what this gives is written: the keeper may
+    /// be in the middle of one. [`Saver::follow`] begins anew.
+    pub fn end(&mut self) -> Option<LastCheckpoints> {
         self.jobs.clear();
         self.waiting.clear();
         self.under_way = None;
-        if let Some(keeper) = self.keeper.take() {
-            // It may be in the middle of one: that one is finished or void before anybody else writes there.
-            LastCheckpoints { keeper, pieces: vec![Piece::Void] }.write();
-        }
+        Some(LastCheckpoints { keeper: self.keeper.take()?, pieces: vec![Piece::Void] })
     }
 }
 

@@ -36,8 +36,8 @@ pub(crate) struct Builder {
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
-    /// Its working directory, with its config and data.
-    pub(crate) folder: TempDir,
+    /// Its working directory, with its config and data. Shared with those that take over from it.
+    pub(crate) folder: Arc<TempDir>,
     /// The config that it was started with.
     pub(crate) file: Option<PathBuf>,
     stdout: Heard,
@@ -115,6 +115,7 @@ impl Builder {
         let Builder { folder, args, file, stdout_closed, environment } = self;
         let Process { child, stdout, stderr, readers } =
             Process::start(folder.path(), &args, &environment, stdout_closed);
+        let folder = Arc::new(folder);
         Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
 
@@ -368,6 +369,25 @@ impl Daemon {
         let status = self.wait_exit();
         assert!(status.success(), "{status}:\n{}", self.stderr());
         assert!(!self.stderr().contains("panicked"), "{}", self.stderr());
+    }
+
+    /// Starts another one beside it, in the same folder and with the same command line, to take over. Does not wait.
+    pub(crate) fn successor(&self) -> Daemon {
+        self.successor_without("")
+    }
+
+    /// The same, without a variable of its environment.
+    pub(crate) fn successor_without(&self, variable: &str) -> Daemon {
+        let mut args = self.args.clone();
+        if !args.iter().any(|arg| arg == "--take-over") {
+            args.push("--take-over".to_owned());
+        }
+        let kept = self.environment.iter().filter(|(name, _)| name != variable);
+        let environment: Vec<_> = kept.cloned().collect();
+        let Process { child, stdout, stderr, readers } =
+            Process::start(self.folder.path(), &args, &environment, false);
+        let (folder, file) = (Arc::clone(&self.folder), self.file.clone());
+        Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
 
     /// Starts it once more after its end: same folder, same command line.

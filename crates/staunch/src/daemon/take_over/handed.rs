@@ -1,0 +1,128 @@
+//! What another process has handed over, and where it goes here.
+//!
+//! Accounts and states go in before that process is told that it may end, since they may be refused; queues after it,
+//! since a queue on disk has one owner at a time.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use config::plan::OutputPlan;
+use deliver::queue::Left;
+use model::{Figure, Now, OutputId};
+use pipeline::{Accounts, Shard};
+use process::aggregate::checkpoint::Restored;
+use tokio::task::JoinSet;
+
+use super::message::Owner;
+use crate::daemon::data_dir::DataDir;
+use crate::daemon::handover::Handover;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::Shared;
+use crate::daemon::{checkpoint, queues, syncs};
+use crate::kernel::Drops;
+
+/// Everything that was told.
+#[derive(Debug)]
+pub struct Handed {
+    /// Accounts.
+    pub accounts: Vec<(Owner, String, Vec<Figure>)>,
+    /// The kernel's drops that were counted, by number of the socket.
+    pub drops: Vec<(usize, Drops)>,
+    /// The state of each aggregation, by its name.
+    pub states: Vec<(String, Vec<u8>)>,
+    /// What its queues in memory held.
+    pub left: Vec<(OutputId, Left)>,
+    /// Nobody else has the queues on disk: they may be opened before another process has been told that it may end.
+    pub owns_queues: bool,
+}
+
+impl Handed {
+    /// Of a process that has not been asked, or has died: nothing, and nothing is its any more.
+    pub fn nothing() -> Handed {
+        let (accounts, drops, states, left) = Default::default();
+        Handed { accounts, drops, states, left, owns_queues: true }
+    }
+
+    /// What was counted of the kernel's drops at a socket, by its number.
+    pub fn drops_of(&self, number: usize) -> Drops {
+        let counted = self.drops.iter().find(|(of, _)| *of == number);
+        counted.map(|(_, drops)| *drops).unwrap_or_default()
+    }
+
+    /// Goes on with the accounts, by the names that both have.
+    pub fn take_up_accounts(&self, accounts: &Accounts) {
+        for (owner, name, figures) in &self.accounts {
+            match owner {
+                Owner::Source => {
+                    let known = accounts.sources().find(|(_, known, _)| known == name);
+                    known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
+                }
+                Owner::Output => {
+                    let known = accounts.outputs().find(|(_, known, _)| known == name);
+                    known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
+                }
+            }
+        }
+    }
+
+    /// Goes on with the aggregations.
+    ///
+    /// # Errors
+    /// When one of them cannot be read: the other process still has it.
+    pub fn take_up_states(&self, shard: &mut Shard, handover: &Handover, now: Now) -> anyhow::Result<()> {
+        for (name, bytes) in &self.states {
+            // Only those were asked for that there are.
+            let Some(restored) = shard.import(name, bytes, None, now) else { continue };
+            if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
+                handover.told(name, *label_s);
+            }
+            let left_out = restored.as_ref().map_or(0, |restored| restored.shed_series_max);
+            if left_out > 0 {
+                tracing::warn!(
+                    "aggregation `{name}`: {left_out} series are past `series_max` now and left out"
+                );
+            }
+            let whole = restored.as_ref().is_ok_and(|restored| restored.damaged == 0 && !restored.cut_short);
+            let why = restored.err().map_or("it came damaged", |why| why.why());
+            anyhow::ensure!(
+                whole,
+                "cannot take over aggregation `{name}`: {why}; the running process goes on; stop it, then start \
+                 without `--take-over`"
+            );
+        }
+        Ok(())
+    }
+
+    /// True when the state of the aggregation `name` has been handed over.
+    pub fn has_state(&self, name: &str) -> bool {
+        self.states.iter().any(|(known, _)| known == name)
+    }
+
+    /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
+    pub fn go_on(self, shared: &Shared, data_dir: Option<&DataDir>, syncs: &mut JoinSet<()>) {
+        let wiring = shared.wiring.load();
+        let late = |_: &(&OutputPlan, &Arc<Outlet>)| !self.owns_queues;
+        for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets).filter(late) {
+            let opened = queues::open_late(output, outlet, data_dir).and_then(|()| {
+                syncs::spawn(syncs, outlet).context("cannot start a thread for a queue on disk")
+            });
+            if let Err(error) = opened {
+                // The other process is gone: going on with less is all that is left.
+                let name = &output.name;
+                tracing::error!("{error:#}; output `{name}` has its queue in memory until the next start");
+            }
+        }
+        for (output, left) in self.left {
+            let outlet = &wiring.outlets[output.index()];
+            outlet.go_on_with(left);
+            outlet.wake();
+        }
+        checkpoint::remove_unwanted(&wiring.plan, &shared.checkpoints);
+        if let Some(data_dir) = data_dir {
+            queues::tell_orphans(&wiring.plan, data_dir);
+            if let Err(error) = data_dir.sign(shared.http) {
+                tracing::warn!("cannot write who has the data directory: {error}");
+            }
+        }
+    }
+}

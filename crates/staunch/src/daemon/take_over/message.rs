@@ -1,0 +1,495 @@
+//! What two processes say to each other in a hot restart, as bytes and back.
+//!
+//! A frame is a kind, a length and that many bytes; numbers are little-endian, texts and lists stand behind their
+//! length. The layout of [`Message::Hello`] and [`Message::Refused`] never changes, so that two versions can at least
+//! tell each other why not. Pure. Not here: who says what when (`old`, `new`), sockets (`link`).
+//! Invariant: any byte string gives one message that encodes to the same bytes, or a word on what is wrong with it.
+
+use model::Figure;
+
+/// What we speak. A peer that speaks something else is refused.
+pub const VERSION: u16 = 1;
+
+/// Kind and length.
+pub const HEADER_BYTES: usize = 5;
+
+/// Longest body of a frame. What is longer comes in parts.
+pub const BODY_BYTES_MAX: usize = 2 << 20;
+
+/// Bytes of one part.
+pub const PART_BYTES: usize = 1 << 20;
+const _: () = assert!(PART_BYTES + 8 <= BODY_BYTES_MAX, "a part fits a frame");
+
+/// Kind of the one message whose body is bytes and nothing else.
+const PART: u8 = 10;
+
+/// What a socket that is passed on is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A source listens there.
+    Source,
+    /// HTTP.
+    Http,
+    /// A management port.
+    Management,
+    /// The control socket that this conversation began at.
+    Control,
+    /// No socket: the lock of the data directory.
+    Lock,
+}
+
+/// Where a socket belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What it is for.
+    pub role: Role,
+    /// Its source; empty for the other roles.
+    pub source: String,
+    /// Where the plan says that it listens.
+    pub listen: String,
+    /// Where it really listens.
+    pub at: String,
+}
+
+/// An output, by what must be the same for its queue to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputName {
+    /// As the plan names it.
+    pub name: String,
+    /// Type, endpoint and form.
+    pub what: String,
+}
+
+/// Whose account it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A source's.
+    Source,
+    /// An output's.
+    Output,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// New: who asks, in which version of this.
+    Hello {
+        /// Version of these messages.
+        version: u16,
+        /// Version of the program, for people.
+        program: String,
+    },
+    /// Old: no, or not any more. The old process goes on.
+    Refused {
+        /// Why, for people.
+        why: String,
+    },
+    /// Old: the next sockets. As many descriptors come with it.
+    Sockets(Vec<Place>),
+    /// Old: that was all there is.
+    Offered {
+        /// Version of the program, for people.
+        program: String,
+        /// Its process id: the control socket tells that of whoever has opened it first.
+        pid: u32,
+        /// Its outputs.
+        outputs: Vec<OutputName>,
+        /// How soon the service manager wants signs of life, in microseconds; 0 when it does not.
+        watchdog_us: u64,
+    },
+    /// New: its listeners are open and its plan is whole. It goes on with these, by their numbers.
+    Ready {
+        /// Sockets.
+        sockets: Vec<u32>,
+        /// Outputs.
+        outputs: Vec<u32>,
+        /// Aggregations, by their names.
+        transforms: Vec<String>,
+    },
+    /// Old: an account.
+    Account {
+        /// Of what.
+        owner: Owner,
+        /// Its name.
+        name: String,
+        /// Its figures.
+        figures: Vec<Figure>,
+    },
+    /// Old: what the kernel has dropped at a socket.
+    Drops {
+        /// Number of the socket.
+        socket: u32,
+        /// The kernel's own count when last read.
+        seen: u32,
+        /// Packets counted as dropped there.
+        dropped: u64,
+    },
+    /// Old: the state of an aggregation follows, in parts.
+    State {
+        /// Its name.
+        transform: String,
+        /// Bytes of all parts.
+        len: u64,
+    },
+    /// Old: a block of an output's queue follows, in parts.
+    Left {
+        /// Number of the output.
+        output: u32,
+        /// Bytes of all parts.
+        len: u64,
+    },
+    /// Old: a part of what was announced.
+    Part(Vec<u8>),
+    /// Old: everything has been told, and nothing is touched any more.
+    Yours,
+    /// New: it goes on from here. Whoever has said this reads the sockets.
+    Taken,
+}
+
+/// What is wrong with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Bad {
+    /// Longer than any.
+    #[error("a frame is longer than any of ours")]
+    TooLong,
+    /// Of a kind that does not exist.
+    #[error("a message is of no known kind")]
+    Kind,
+    /// Ends too early, or too late, or holds a value that cannot be.
+    #[error("a message cannot be read")]
+    Body,
+}
+
+impl Message {
+    fn kind(&self) -> u8 {
+        match self {
+            Message::Hello { .. } => 1,
+            Message::Refused { .. } => 2,
+            Message::Sockets(_) => 3,
+            Message::Offered { .. } => 4,
+            Message::Ready { .. } => 5,
+            Message::Account { .. } => 6,
+            Message::Drops { .. } => 7,
+            Message::State { .. } => 8,
+            Message::Left { .. } => 9,
+            Message::Part(_) => PART,
+            Message::Yours => 11,
+            Message::Taken => 12,
+        }
+    }
+
+    /// The whole frame.
+    ///
+    /// # Errors
+    /// `TooLong` when it would be longer than a reader takes.
+    pub fn encode(&self) -> Result<Vec<u8>, Bad> {
+        let mut out = vec![self.kind(), 0, 0, 0, 0];
+        match self {
+            Message::Hello { version, program } => {
+                out.extend_from_slice(&version.to_le_bytes());
+                put_text(&mut out, program);
+            }
+            Message::Refused { why } => put_text(&mut out, why),
+            Message::Sockets(places) => put_list(&mut out, places, |out, place| {
+                out.push(place.role as u8);
+                for text in [&place.source, &place.listen, &place.at] {
+                    put_text(out, text);
+                }
+            }),
+            Message::Offered { program, pid, outputs, watchdog_us } => {
+                put_text(&mut out, program);
+                out.extend_from_slice(&pid.to_le_bytes());
+                put_list(&mut out, outputs, |out, output| {
+                    put_text(out, &output.name);
+                    put_text(out, &output.what);
+                });
+                out.extend_from_slice(&watchdog_us.to_le_bytes());
+            }
+            Message::Ready { sockets, outputs, transforms } => {
+                for numbers in [sockets, outputs] {
+                    put_list(&mut out, numbers, |out, number| out.extend_from_slice(&number.to_le_bytes()));
+                }
+                put_list(&mut out, transforms, |out, name| put_text(out, name));
+            }
+            Message::Account { owner, name, figures } => {
+                out.push(*owner as u8);
+                put_text(&mut out, name);
+                put_list(&mut out, figures, |out, figure| {
+                    put_text(out, &figure.family);
+                    put_text(out, &figure.reason);
+                    out.extend_from_slice(&figure.count.to_le_bytes());
+                    out.extend_from_slice(&figure.bytes.to_le_bytes());
+                });
+            }
+            Message::Drops { socket, seen, dropped } => {
+                out.extend_from_slice(&socket.to_le_bytes());
+                out.extend_from_slice(&seen.to_le_bytes());
+                out.extend_from_slice(&dropped.to_le_bytes());
+            }
+            Message::State { transform, len } => {
+                put_text(&mut out, transform);
+                out.extend_from_slice(&len.to_le_bytes());
+            }
+            Message::Left { output, len } => {
+                out.extend_from_slice(&output.to_le_bytes());
+                out.extend_from_slice(&len.to_le_bytes());
+            }
+            Message::Part(bytes) => out.extend_from_slice(bytes),
+            Message::Yours | Message::Taken => {}
+        }
+        let body = out.len() - HEADER_BYTES;
+        if body > BODY_BYTES_MAX {
+            return Err(Bad::TooLong);
+        }
+        out[1..HEADER_BYTES].copy_from_slice(&(body as u32).to_le_bytes());
+        Ok(out)
+    }
+
+    /// Length of the body behind a header.
+    ///
+    /// # Errors
+    /// `TooLong`: nothing of ours.
+    pub fn body_len(header: [u8; HEADER_BYTES]) -> Result<usize, Bad> {
+        let [_, len @ ..] = header;
+        let len = u32::from_le_bytes(len) as usize;
+        if len > BODY_BYTES_MAX { Err(Bad::TooLong) } else { Ok(len) }
+    }
+
+    /// The message of a frame of this kind with this body.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn decode(kind: u8, body: &[u8]) -> Result<Message, Bad> {
+        if kind == PART {
+            return Ok(Message::Part(body.to_vec()));
+        }
+        let mut body = Body(body);
+        let message = body.message(kind)?.ok_or(Bad::Body)?;
+        // What stands behind it means something that we do not know.
+        if body.0.is_empty() { Ok(message) } else { Err(Bad::Body) }
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_list<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+    out.extend_from_slice(&(items.len() as u32).to_le_bytes());
+    items.iter().for_each(|item| put(out, item));
+}
+
+/// What is left of a body. Every reading gives nothing when it ends too early.
+struct Body<'a>(&'a [u8]);
+
+impl Body<'_> {
+    /// None when the body is not what the kind wants.
+    fn message(&mut self, kind: u8) -> Result<Option<Message>, Bad> {
+        Ok(match kind {
+            1 => self.hello(),
+            2 => self.text().map(|why| Message::Refused { why }),
+            3 => self.list(Body::place).map(Message::Sockets),
+            4 => self.offered(),
+            5 => self.ready(),
+            6 => self.account(),
+            7 => self.drops(),
+            8 => self.state(),
+            9 => self.left(),
+            11 => Some(Message::Yours),
+            12 => Some(Message::Taken),
+            _ => return Err(Bad::Kind),
+        })
+    }
+
+    fn hello(&mut self) -> Option<Message> {
+        Some(Message::Hello { version: u16::from_le_bytes(self.array()?), program: self.text()? })
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        let role = match self.array()? {
+            [0] => Role::Source,
+            [1] => Role::Http,
+            [2] => Role::Management,
+            [3] => Role::Control,
+            [4] => Role::Lock,
+            _ => return None,
+        };
+        Some(Place { role, source: self.text()?, listen: self.text()?, at: self.text()? })
+    }
+
+    fn offered(&mut self) -> Option<Message> {
+        let output = |body: &mut Self| Some(OutputName { name: body.text()?, what: body.text()? });
+        let (program, pid, outputs) = (self.text()?, self.u32()?, self.list(output)?);
+        Some(Message::Offered { program, pid, outputs, watchdog_us: self.u64()? })
+    }
+
+    fn ready(&mut self) -> Option<Message> {
+        let (sockets, outputs) = (self.list(Body::u32)?, self.list(Body::u32)?);
+        Some(Message::Ready { sockets, outputs, transforms: self.list(Body::text)? })
+    }
+
+    fn account(&mut self) -> Option<Message> {
+        let owner = match self.array()? {
+            [0] => Owner::Source,
+            [1] => Owner::Output,
+            _ => return None,
+        };
+        let figure = |body: &mut Self| {
+            let (family, reason) = (body.text()?, body.text()?);
+            Some(Figure { family, reason, count: body.u64()?, bytes: body.u64()? })
+        };
+        Some(Message::Account { owner, name: self.text()?, figures: self.list(figure)? })
+    }
+
+    fn drops(&mut self) -> Option<Message> {
+        Some(Message::Drops { socket: self.u32()?, seen: self.u32()?, dropped: self.u64()? })
+    }
+
+    fn state(&mut self) -> Option<Message> {
+        Some(Message::State { transform: self.text()?, len: self.u64()? })
+    }
+
+    fn left(&mut self) -> Option<Message> {
+        Some(Message::Left { output: self.u32()?, len: self.u64()? })
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let len = self.u32()? as usize;
+        let (text, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    /// A list. Its length is believed item by item, so that a wrong one costs nothing.
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let len = self.u32()?;
+        let mut items = Vec::new();
+        for _ in 0..len {
+            if self.0.is_empty() {
+                return None;
+            }
+            items.push(item(self)?);
+        }
+        Some(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one_of_each() -> Vec<Message> {
+        let text = |text: &str| text.to_owned();
+        let place =
+            |role| Place { role, source: text("app"), listen: text("udp://[::]:0"), at: text("udp://é") };
+        let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock];
+        let figure = Figure { family: text("shed"), reason: text(""), count: u64::MAX, bytes: 1 };
+        let output = OutputName { name: text("carbon"), what: text("graphite tcp://x:1 lines") };
+        vec![
+            Message::Hello { version: VERSION, program: text("0.1.0") },
+            Message::Refused { why: text("") },
+            Message::Sockets(roles.map(place).to_vec()),
+            Message::Sockets(Vec::new()),
+            Message::Offered { program: text("x"), pid: 9, outputs: vec![output], watchdog_us: 7 },
+            Message::Ready { sockets: vec![0, u32::MAX], outputs: Vec::new(), transforms: vec![text("a b")] },
+            Message::Account { owner: Owner::Source, name: text("app"), figures: vec![figure; 2] },
+            Message::Account { owner: Owner::Output, name: text(""), figures: Vec::new() },
+            Message::Drops { socket: 1, seen: 2, dropped: 3 },
+            Message::State { transform: text("stats"), len: 5 },
+            Message::Left { output: 3, len: 1 << 40 },
+            Message::Part(vec![0, 255]),
+            Message::Part(Vec::new()),
+            Message::Yours,
+            Message::Taken,
+        ]
+    }
+
+    fn decode(frame: &[u8]) -> Result<Message, Bad> {
+        let (header, body) = frame.split_first_chunk::<HEADER_BYTES>().expect("a whole header");
+        assert_eq!(Message::body_len(*header).expect("not too long"), body.len());
+        Message::decode(header[0], body)
+    }
+
+    #[test]
+    fn what_is_said_is_heard() {
+        for message in one_of_each() {
+            let frame = message.encode().expect("not too long");
+            assert_eq!(decode(&frame), Ok(message));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_one_message_or_none() {
+        for message in one_of_each() {
+            let frame = message.encode().expect("not too long");
+            let (kind, body) = (frame[0], &frame[HEADER_BYTES..]);
+            let heard = |kind: u8, body: &[u8]| match Message::decode(kind, body) {
+                Ok(other) => {
+                    let again = other.encode().expect("not too long");
+                    assert_eq!((again[0], &again[HEADER_BYTES..]), (kind, body), "{other:?}");
+                    true
+                }
+                Err(_) => false,
+            };
+            for len in 0..body.len() {
+                assert!(!heard(kind, &body[..len]) || kind == PART, "{message:?} cut to {len} bytes");
+            }
+            assert!(
+                !heard(kind, &[body, &[0]].concat()) || kind == PART,
+                "{message:?} with a byte behind it"
+            );
+            for other in 0..=u8::MAX {
+                heard(other, body);
+            }
+            for bit in 0..body.len() * 8 {
+                let mut flipped = body.to_vec();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                heard(kind, &flipped);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_word() {
+        let text_without_end = [&9u32.to_le_bytes()[..], b"12345678"].concat();
+        let no_utf8 = [&1u32.to_le_bytes()[..], &[0xff]].concat();
+        let endless_list = u32::MAX.to_le_bytes();
+        let table: [(u8, &[u8], Bad); 8] = [
+            (0, b"", Bad::Kind),
+            (13, b"", Bad::Kind),
+            (2, &text_without_end, Bad::Body),
+            (2, &no_utf8, Bad::Body),
+            (3, &endless_list, Bad::Body),
+            (5, &endless_list, Bad::Body),
+            (11, b"x", Bad::Body),
+            (7, b"123", Bad::Body),
+        ];
+        for (kind, body, want) in table {
+            assert_eq!(Message::decode(kind, body), Err(want), "kind {kind}: {body:?}");
+        }
+        let len = |len: u32| {
+            let mut header = [PART, 0, 0, 0, 0];
+            header[1..].copy_from_slice(&len.to_le_bytes());
+            Message::body_len(header)
+        };
+        assert_eq!(len(BODY_BYTES_MAX as u32), Ok(BODY_BYTES_MAX));
+        assert_eq!(len(BODY_BYTES_MAX as u32 + 1), Err(Bad::TooLong));
+        assert!(Message::Part(vec![0; BODY_BYTES_MAX]).encode().is_ok());
+        assert_eq!(Message::Part(vec![0; BODY_BYTES_MAX + 1]).encode(), Err(Bad::TooLong));
+    }
+}

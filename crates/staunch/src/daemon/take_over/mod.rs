@@ -1,0 +1,66 @@
+//! Hot restart: a new process goes on where this one is, with its sockets, its state and its queues.
+//!
+//! | new process (`staunch run --take-over`) | old process |
+//! |---|---|
+//! | checks its config whole, then asks at `<data_dir>/control.sock` | |
+//! | | gives its sockets, each with its place (`Sockets`, `Offered`) |
+//! | takes those of its plan, opens what is missing, says so (`Ready`) | |
+//! | | ends connections in order; stops reading datagrams, which wait in the kernel from here on |
+//! | | brings aggregations to rest; its outputs deliver what they can within [`old::DRAIN_MAX`] and stop |
+//! | | tells accounts, state, what is left in queues, and that it touches nothing any more (`Yours`) |
+//! | builds everything from that, says `Taken`, and only then reads | |
+//! | | ends |
+//!
+//! Until `Taken` the old process has everything and goes on with it whatever happens: an error, a time-out on either
+//! side, the end of the new process. From `Taken` on the new one has. `Taken` either reaches the old process or fails
+//! for the new one, since the old one first makes sure that nothing can reach it any more and then looks once more.
+//! An end of the conversation without a word (`Refused`) means that the old process has died: the new one goes on.
+//! A series' records keep their order, because the new outputs start after the old ones have ended.
+//!
+//! Not here: what the state looks like (`pipeline`), what a block looks like (`deliver`).
+
+#[cfg(target_os = "linux")]
+pub mod control;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+pub mod handed;
+#[cfg(target_os = "linux")]
+pub mod link;
+pub mod message;
+#[cfg(target_os = "linux")]
+pub mod new;
+#[cfg(target_os = "linux")]
+pub mod old;
+
+use config::plan::{Destination, OutputKind, OutputPlan};
+
+use crate::admin::accounts::output_word;
+use message::OutputName;
+
+#[cfg(target_os = "linux")]
+pub use control::{Asked, Control};
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Asked, Control, Inheritance, ask, hand_over};
+pub use handed::Handed;
+#[cfg(target_os = "linux")]
+pub use new::{Inheritance, ask};
+#[cfg(target_os = "linux")]
+pub(crate) use old::hand_over;
+
+/// What an output must have in common with one of another process for its queue to go on there. A queue on disk goes with
+/// the output's name.
+pub fn name_of(output: &OutputPlan) -> OutputName {
+    let word = output_word(&output.kind);
+    let what = match &output.kind {
+        _ if output.queue_kind.is_disk() => "queue on disk".to_owned(),
+        OutputKind::Graphite { to, form, .. } => {
+            format!("{word} {} {form:?}", Destination::Tcp(to.clone()))
+        }
+        OutputKind::GraphiteFile { path, .. }
+        | OutputKind::PerlFile { path, .. }
+        | OutputKind::EventFile { path, .. } => format!("{word} {}", path.display()),
+        OutputKind::Console { form, .. } => format!("{word} {form:?}"),
+        OutputKind::Packets(packets) => format!("{word} {} {:?}", packets.to, packets.framing),
+    };
+    OutputName { name: output.name.clone(), what }
+}

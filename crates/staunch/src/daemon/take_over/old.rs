@@ -1,0 +1,468 @@
+//! The old process's side: gives what it has, keeps it until it hears `Taken`, and goes on when it does not.
+//!
+//! The daemon's main task does this, so neither a reload nor a stop comes in between; each step has a bound in time.
+//! Not here: the control socket (`control`), what ends a connection (`sources::stream`), a sender (`deliver`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use config::plan::Listen;
+use deliver::Status;
+use deliver::plan::{QueueLimits, WhenFull};
+use deliver::queue::{Left, Queue};
+use model::{OutputId, SECOND_NS, SourceId};
+use pipeline::SavedState;
+
+use super::control::Asked;
+use super::link::{Link, LinkError};
+use super::message::{Message, OutputName, Owner, Place, Role};
+use super::name_of;
+use crate::admin::PortKind;
+use crate::clock::Clock;
+use crate::daemon::worker::{PassedOn, shown};
+use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
+use crate::kernel::Drops;
+use crate::outputs::is_retired;
+use crate::sys::pass::{self, DESCRIPTORS_MAX};
+use crate::sys::{AsFd, BorrowedFd, OwnedFd};
+
+/// Longest wait for the new process to have opened what it wants besides.
+const READY_WITHIN_NS: u64 = 30 * SECOND_NS;
+
+/// Longest wait for connections to end, after the time that their peers have.
+const CONNECTIONS_END_MAX: Duration = Duration::from_secs(2);
+
+/// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
+pub const DRAIN_MAX: Duration = Duration::from_millis(250);
+
+/// Longest wait for a checkpoint that is being written.
+const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
+
+/// How much longer an output may take to stop: a write to a disk that hangs.
+const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
+
+/// Longest time that telling everything takes, and then its being taken.
+const TAKEN_WITHIN_NS: u64 = 60 * SECOND_NS;
+
+/// How long a process that has been refused may still hold on to what it was given.
+const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
+
+/// A socket on offer, and what it is here.
+#[derive(Debug)]
+struct Offered {
+    place: Place,
+    fd: OwnedFd,
+    /// The source and its place, of a socket of a source.
+    listens: Option<(SourceId, Listen)>,
+}
+
+/// Outputs on offer.
+type Outputs = Vec<(OutputId, OutputName)>;
+
+/// What the new process goes on with, by name.
+#[derive(Debug)]
+struct Passed {
+    /// Listeners, with the number that each was offered under.
+    listens: Vec<(u32, String, SourceId, Listen)>,
+    /// Outputs, with the number that each was offered under.
+    outputs: Vec<(u32, OutputId)>,
+    /// Aggregations, by their names.
+    transforms: Vec<String>,
+}
+
+impl Passed {
+    fn has(&self, source: &str, listen: &Listen) -> bool {
+        self.listens.iter().any(|(_, name, _, place)| name == source && place == listen)
+    }
+}
+
+/// What the new process has said that it goes on with.
+#[derive(Debug)]
+struct Chosen {
+    sockets: Vec<u32>,
+    outputs: Vec<u32>,
+    transforms: Vec<String>,
+}
+
+/// Everything that the new process is told.
+#[derive(Debug)]
+struct Told {
+    messages: Vec<Message>,
+    states: Vec<SavedState>,
+    left: Vec<(u32, Vec<Left>)>,
+}
+
+/// Hands everything over to the process that asks. True when it has taken it, and this one is to end; false when this
+/// one goes on.
+pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
+    let Asked { link, program } = asked;
+    let peer = link.peer();
+    tracing::info!("process {} (staunch {program}) asks to take over", peer.pid);
+    let (offered, outputs) = match on_offer(running) {
+        Ok(offer) => offer,
+        Err(error) => {
+            tracing::error!("cannot offer the sockets: {error}; going on");
+            return false;
+        }
+    };
+    let names = outputs.iter().map(|(_, name)| name.clone()).collect();
+    let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
+    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names)).await;
+    let passed = match answer.and_then(|chosen| chosen_of(running, &places, &outputs, chosen)) {
+        Ok(passed) => passed,
+        Err(error) => {
+            tracing::info!("process {} does not take over: {error}; going on", peer.pid);
+            return false;
+        }
+    };
+    let begun_ns = Clock::mono_ns();
+    let (told, paused_ns) = prepare(running, &passed).await;
+    let (link, result) = match told {
+        Ok(told) => on_thread(link, move |link| tell(link, &told)).await,
+        Err(why) => (link, Err(Failure::Own(why))),
+    };
+    let result = match result {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let why = error.to_string();
+            // Its word may have been on the way already.
+            let (_link, late) = on_thread(link, move |link| refuse(link, why)).await;
+            if late { Ok(()) } else { Err(error) }
+        }
+    };
+    let ms = |since_ns: u64| (Clock::mono_ns() - since_ns) / 1_000_000;
+    let paused_ms = paused_ns.map_or(0, ms);
+    match result {
+        Ok(()) => {
+            supervisor::succeeded_by(peer.pid);
+            let all_ms = ms(begun_ns);
+            tracing::info!(
+                "process {} has taken over: nothing was read for {paused_ms} ms, {all_ms} ms in all",
+                peer.pid
+            );
+            leave(running, &passed);
+            true
+        }
+        Err(why) => {
+            resume(running).await;
+            tracing::warn!(
+                "process {} did not take over: {why}; going on, nothing was read for {paused_ms} ms",
+                peer.pid
+            );
+            false
+        }
+    }
+}
+
+/// Why the new process does not take over.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Own(&'static str),
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// The conversation waits; the runtime's thread does not.
+async fn on_thread<R: Send + 'static>(
+    mut link: Link,
+    say: impl FnOnce(&mut Link) -> R + Send + 'static,
+) -> (Link, R) {
+    let spoken = tokio::task::spawn_blocking(move || {
+        let result = say(&mut link);
+        (link, result)
+    });
+    spoken.await.expect("the conversation does not panic")
+}
+
+/// Every socket that another process could go on with, and every output.
+fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
+    let plan = Arc::clone(&running.shared.wiring.load().plan);
+    let mut offered = Vec::new();
+    for (name, listen, at, bound) in running.listeners.passable() {
+        let Some(id) = plan.sources.iter().position(|source| source.name == name) else { continue };
+        let (source, at) = (name.to_owned(), shown(at));
+        offered.push(Offered {
+            place: Place { role: Role::Source, source, listen: shown(listen), at },
+            fd: bound.try_clone_to_owned()?,
+            listens: Some((SourceId(id as u16), listen.clone())),
+        });
+    }
+    for (kind, told, listener) in &running.ports.listeners {
+        let role = match kind {
+            PortKind::Http => Role::Http,
+            PortKind::Management => Role::Management,
+        };
+        let at = listener.local_addr()?.to_string();
+        let place = Place { role, source: String::new(), listen: told.to_string(), at };
+        offered.push(Offered { place, fd: listener.as_fd().try_clone_to_owned()?, listens: None });
+    }
+    if let Some(control) = &running.control {
+        let nowhere = String::new;
+        let place = Place { role: Role::Control, source: nowhere(), listen: nowhere(), at: nowhere() };
+        offered.push(Offered { place, fd: control.listener.as_fd().try_clone_to_owned()?, listens: None });
+    }
+    if let Some(data_dir) = &running.data_dir {
+        let nowhere = String::new;
+        let place = Place { role: Role::Lock, source: nowhere(), listen: nowhere(), at: nowhere() };
+        offered.push(Offered {
+            place,
+            fd: data_dir.lock_file().as_fd().try_clone_to_owned()?,
+            listens: None,
+        });
+    }
+    let outputs = plan.outputs.iter().enumerate().filter(|(_, output)| !is_retired(output));
+    Ok((offered, outputs.map(|(at, output)| (OutputId(at as u16), name_of(output))).collect()))
+}
+
+/// Gives the offer, and hears what is taken of it.
+fn offer(link: &mut Link, offered: &[Offered], outputs: Vec<OutputName>) -> Result<Chosen, LinkError> {
+    let deadline_ns = Clock::mono_ns() + READY_WITHIN_NS;
+    for some in offered.chunks(DESCRIPTORS_MAX) {
+        let places = some.iter().map(|offered| offered.place.clone()).collect();
+        let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(|offered| offered.fd.as_fd()).collect();
+        link.send_with(&Message::Sockets(places), &descriptors, deadline_ns)?;
+    }
+    let watchdog_us = supervisor::watchdog().map_or(0, |within| within.as_micros() as u64);
+    let program = env!("CARGO_PKG_VERSION").to_owned();
+    let pid = std::process::id();
+    link.send(&Message::Offered { program, pid, outputs, watchdog_us }, deadline_ns)?;
+    match link.receive(deadline_ns)? {
+        Message::Ready { sockets, outputs, transforms } => Ok(Chosen { sockets, outputs, transforms }),
+        _ => Err(LinkError::OutOfTurn),
+    }
+}
+
+/// What stands behind the numbers that the new process gave.
+fn chosen_of(
+    running: &Running,
+    places: &[Option<(SourceId, Listen)>],
+    outputs: &[(OutputId, OutputName)],
+    chosen: Chosen,
+) -> Result<Passed, LinkError> {
+    let plan = Arc::clone(&running.shared.wiring.load().plan);
+    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), transforms: chosen.transforms };
+    for number in chosen.sockets {
+        let place = places.get(number as usize).ok_or(LinkError::OutOfTurn)?;
+        if let Some((id, listen)) = place {
+            let name = plan.sources[id.index()].name.clone();
+            passed.listens.push((number, name, *id, listen.clone()));
+        }
+    }
+    for number in chosen.outputs {
+        let (id, _) = outputs.get(number as usize).ok_or(LinkError::OutOfTurn)?;
+        passed.outputs.push((number, *id));
+    }
+    Ok(passed)
+}
+
+/// Comes to rest, and gathers what the new process needs. Also says since when nothing is read. Whatever it says,
+/// [`resume`] can go on from there.
+async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'static str>, Option<u64>) {
+    let shared = Arc::clone(&running.shared);
+    shared.handing_over.store(true, Relaxed);
+    supervisor::handing_over();
+    let wiring = shared.wiring.load_full();
+    // What waits for room in a queue must be in it before anybody can go on with it.
+    for outlet in &wiring.outlets {
+        let mut queue = outlet.queue();
+        let limits = queue.limits();
+        if limits.when_full == WhenFull::Block {
+            queue.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
+        }
+    }
+    let ended = shared.shard.call(|worker| {
+        worker.look_for_room();
+        worker.end_checkpoints()
+    });
+    if let Ok(Some(under_way)) = ended.await
+        && tokio::time::timeout(CHECKPOINT_END_MAX, under_way.write_aside()).await.is_err()
+    {
+        return (Err("the disk is too busy to end a checkpoint"), None);
+    }
+    let has = |source: &str, listen: &Listen| passed.has(source, listen);
+    if !running.listeners.end_connections(&has, CONNECTIONS_END_MAX).await {
+        return (Err("a connection did not end"), None);
+    }
+    let paused_ns = Clock::mono_ns();
+    let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
+    let passed_on = PassedOn { sockets, transforms: passed.transforms.clone(), state_id: random_seed() };
+    let Ok(handed) = shared.shard.call(move |worker| worker.hand_over(&passed_on)).await else {
+        return (Err("the shard's thread has ended"), Some(paused_ns));
+    };
+    // Those on disk too that the new process does not want: what is there may be its by name.
+    let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
+    let outlets = wiring.outlets.iter().enumerate();
+    let outlets = outlets.filter(|(at, outlet)| is_passed(*at) || outlet.disk().is_some());
+    let outlets: Vec<_> = outlets.map(|(_, outlet)| outlet).collect();
+    for outlet in &outlets {
+        // One that is down has nobody to deliver to.
+        let down = outlet.state().is_some_and(|state| state.status == Status::Down);
+        let drain_ns = if down { 0 } else { DRAIN_MAX.as_nanos() as u64 };
+        outlet.park(Clock::mono_ns() + drain_ns);
+    }
+    let parked = async {
+        while !outlets.iter().all(|outlet| outlet.is_at_rest()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    if tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await.is_err() {
+        return (Err("an output did not stop in time"), Some(paused_ns));
+    }
+    let handover = Arc::clone(&shared.handover);
+    // Nobody writes it any more after this; an older one at worst lets a window be told twice.
+    let noted = tokio::task::spawn_blocking(move || handover.leave()).await;
+    if let Ok(Err(error)) = noted {
+        tracing::warn!("cannot leave a note for the next start: {error}");
+    }
+    let left =
+        passed.outputs.iter().map(|(number, id)| (*number, wiring.outlets[id.index()].left())).collect();
+    let messages = messages(running, passed, &handed.drops);
+    (Ok(Told { messages, states: handed.states, left }), Some(paused_ns))
+}
+
+/// Accounts and drops.
+fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drops)]) -> Vec<Message> {
+    let wiring = running.shared.wiring.load();
+    let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
+    let sources = wiring.accounts.sources();
+    let sources = sources.map(|(_, name, of)| account(Owner::Source, name, of.figures()));
+    let outputs = wiring.accounts.outputs();
+    let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
+    let mut messages: Vec<Message> = sources.chain(outputs).collect();
+    for (number, _, id, listen) in &passed.listens {
+        let found = drops.iter().find(|(source, place, _)| source == id && place == listen);
+        if let Some((_, _, drops)) = found {
+            let message = Message::Drops { socket: *number, seen: drops.seen, dropped: drops.counted };
+            messages.push(message);
+        }
+    }
+    messages
+}
+
+/// Tells everything, and waits for the word that it is taken.
+fn tell(link: &mut Link, told: &Told) -> Result<(), Failure> {
+    let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
+    for message in &told.messages {
+        link.send(message, deadline_ns)?;
+    }
+    for SavedState { name, bytes } in &told.states {
+        let state = Message::State { transform: name.clone(), len: bytes.len() as u64 };
+        link.send(&state, deadline_ns)?;
+        link.send_parts(bytes, deadline_ns)?;
+    }
+    for (output, left) in &told.left {
+        for left in left {
+            let bytes = left.encode(Clock::mono_ns());
+            link.send(&Message::Left { output: *output, len: bytes.len() as u64 }, deadline_ns)?;
+            link.send_parts(&bytes, deadline_ns)?;
+        }
+    }
+    link.send(&Message::Yours, deadline_ns)?;
+    match link.receive(deadline_ns)? {
+        Message::Taken => Ok(()),
+        _ => Err(LinkError::OutOfTurn.into()),
+    }
+}
+
+/// Takes the offer back. True when the new process had said before that it goes on: then it does.
+///
+/// After this it can say so no more. It is waited for, since it may hold what must not be used twice; if it does not
+/// let go of it, it hangs, and is ended.
+fn refuse(link: &mut Link, why: String) -> bool {
+    link.stop_listening();
+    let heard_until_ns = Clock::mono_ns() + GONE_WITHIN_NS;
+    while let Ok(message) = link.receive(heard_until_ns) {
+        if message == Message::Taken {
+            return true;
+        }
+    }
+    let deadline_ns = Clock::mono_ns() + GONE_WITHIN_NS;
+    // It may have ended, which is what is wanted.
+    let _gone = link.send(&Message::Refused { why }, deadline_ns);
+    if !link.closed_before(deadline_ns) {
+        let pid = link.peer().pid;
+        tracing::warn!("process {pid} hangs in taking over, and is ended");
+        if let Err(error) = pass::kill(pid) {
+            tracing::error!("cannot end process {pid}: {error}");
+        }
+    }
+    false
+}
+
+/// Goes on as if nothing had been.
+async fn resume(running: &mut Running) {
+    let shared = Arc::clone(&running.shared);
+    let wiring = shared.wiring.load_full();
+    for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
+        outlet.set_plan(output);
+        if outlet.go_on()
+            && let Err(error) = syncs::spawn(&mut running.syncs, outlet)
+        {
+            tracing::error!("output `{}`: nothing syncs its queue on disk: {error}", output.name);
+        }
+    }
+    let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
+    let makers = shared.shard.call(move |worker| {
+        worker.resume_checkpoints(&plan);
+        worker.thaw();
+        listeners::makers(&plan, &worker.shard, &accounts)
+    });
+    if let Ok(makers) = makers.await
+        && let Err(error) = running.listeners.serve_again(&wiring.plan, &makers, &shared)
+    {
+        tracing::error!("cannot accept connections again: {error}");
+    }
+    shared.handing_over.store(false, Relaxed);
+    supervisor::ready(&shared, None);
+}
+
+/// Ends what does not go on elsewhere.
+fn leave(running: &mut Running, passed: &Passed) {
+    let shared = Arc::clone(&running.shared);
+    shared.stopping.store(true, Relaxed);
+    let wiring = shared.wiring.load_full();
+    let deadline_ns = Clock::mono_ns() + wiring.plan.stop_timeout_ms * 1_000_000;
+    // Outputs that the new process does not have deliver what they can.
+    for outlet in &wiring.outlets {
+        if outlet.is_parked() {
+            outlet.let_go();
+        } else {
+            outlet.close(deadline_ns.min(outlet.deadline_ns(0)), Clock::now());
+        }
+    }
+    let has = |source: &str, listen: &Listen| passed.has(source, listen);
+    std::mem::take(&mut running.listeners).leave(&has);
+    running.stop.send_replace(true);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_word_that_was_on_the_way_is_heard_and_none_can_come_behind_it() {
+        for said in [true, false] {
+            let (here, mut there) = UnixStream::pair().expect("a pair of our own");
+            let mut link = Link::new(here).expect("it is connected");
+            if said {
+                there.write_all(&Message::Taken.encode().expect("it is short")).expect("it has room");
+            }
+            let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned()));
+            if !said {
+                // The other end hears why, finds that it can say nothing any more, and ends.
+                let mut there = Link::new(there).expect("it is connected");
+                let deadline_ns = Clock::mono_ns() + 30 * SECOND_NS;
+                let heard = there.receive(deadline_ns).expect("a word");
+                assert_eq!(heard, Message::Refused { why: "too late".to_owned() });
+                let said = there.send(&Message::Taken, deadline_ns);
+                assert!(matches!(said, Err(LinkError::Closed)), "{said:?}");
+            }
+            assert_eq!(late.join().expect("no panic"), said);
+        }
+    }
+}

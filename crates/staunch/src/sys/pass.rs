@@ -1,0 +1,197 @@
+//! Descriptors handed from one process to another over a unix socket, and who is at its other end. Linux only.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::ptr;
+
+/// Most descriptors of one message: the kernel takes 253.
+pub const DESCRIPTORS_MAX: usize = 250;
+
+/// Room for the control data of so many, in words that align it.
+const CONTROL_WORDS: usize = 160;
+// SAFETY: the macro only computes.
+const _: () = assert!(
+    unsafe { libc::CMSG_SPACE(((DESCRIPTORS_MAX + 3) * size_of::<libc::c_int>()) as libc::c_uint) } as usize
+        <= CONTROL_WORDS * size_of::<u64>()
+);
+
+/// The process at the other end of a unix socket, as it was when the connection was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process id.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+}
+
+/// Who is at the other end.
+///
+/// # Errors
+/// When the socket is none of two connected processes.
+pub fn peer(socket: &UnixStream) -> io::Result<Peer> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of_val(&found) as libc::socklen_t;
+    // SAFETY: the structure is borrowed mutably for the call, which writes no more than the `len` it is told.
+    super::checked(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            ptr::from_mut(&mut found).cast(),
+            &mut len,
+        )
+    })?;
+    let pid = u32::try_from(found.pid).map_err(|_none| io::Error::from(io::ErrorKind::NotConnected))?;
+    Ok(Peer { pid, uid: found.uid })
+}
+
+/// True once the other end has closed the connection, whatever was shut down or is left to be read on ours.
+pub fn hung_up(socket: &UnixStream) -> bool {
+    let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one entry, borrowed mutably for the call, which does not wait.
+    let ready = unsafe { libc::poll(&mut poll, 1, 0) };
+    ready > 0 && poll.revents & (libc::POLLHUP | libc::POLLERR) != 0
+}
+
+/// The user that this process acts as.
+pub fn own_uid() -> u32 {
+    // SAFETY: no argument; it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Ends a process at once (SIGKILL). It may have ended already, which is no error.
+///
+/// # Errors
+/// When the process is not ours to end.
+pub fn kill(pid: u32) -> io::Result<()> {
+    match super::process::signal(pid, libc::SIGKILL) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
+/// Sends bytes, and with the first of them `passed` (at most [`DESCRIPTORS_MAX`]), which stay ours as well. Says how
+/// many bytes were taken.
+///
+/// # Errors
+/// What sendmsg says; `InvalidInput` for too many descriptors, or none to send them with.
+pub fn send_with(socket: &UnixStream, bytes: &[u8], passed: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    if passed.len() > DESCRIPTORS_MAX || bytes.is_empty() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut message = header(&mut vector);
+    if !passed.is_empty() {
+        let numbers: Vec<libc::c_int> = passed.iter().map(AsRawFd::as_raw_fd).collect();
+        let len = size_of_val(numbers.as_slice()) as libc::c_uint;
+        message.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: the macros only compute; the space is within `control`, as asserted above.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(len) } as _;
+        // SAFETY: control data is set and has room for one header with `len` bytes behind it, so the first header and
+        // its data are inside `control`, which is zeroed and aligned for it.
+        unsafe {
+            let first = libc::CMSG_FIRSTHDR(&message);
+            (*first).cmsg_level = libc::SOL_SOCKET;
+            (*first).cmsg_type = libc::SCM_RIGHTS;
+            (*first).cmsg_len = libc::CMSG_LEN(len) as _;
+            ptr::copy_nonoverlapping(
+                numbers.as_ptr().cast::<u8>(),
+                libc::CMSG_DATA(first),
+                size_of_val(numbers.as_slice()),
+            );
+        }
+    }
+    // SAFETY: the header points to a vector over borrowed bytes, which sendmsg only reads, and to control data that
+    // lives until the call is over.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) };
+    usize::try_from(sent).map_err(|_negative| io::Error::last_os_error())
+}
+
+/// Reads bytes, and appends the descriptors that came with them to `passed`: they are ours, and closed on exec. Says
+/// how many bytes came; 0 at the end of the stream.
+///
+/// # Errors
+/// What recvmsg says; `Other` when this process had no room for all descriptors that came.
+pub fn receive_with(socket: &UnixStream, into: &mut [u8], passed: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let mut message = header(&mut vector);
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: the header points to a vector over bytes that are borrowed mutably and to control data of ours, both for
+    // the whole call and as long as it is told.
+    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
+    let got = usize::try_from(got).map_err(|_negative| io::Error::last_os_error())?;
+    // SAFETY: the kernel has laid out whole headers within the length that it left in `message`; the macros walk them.
+    // Each number of an SCM_RIGHTS header is a new descriptor that nobody else owns.
+    unsafe {
+        let mut next = libc::CMSG_FIRSTHDR(&message);
+        while !next.is_null() {
+            if (*next).cmsg_level == libc::SOL_SOCKET && (*next).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = (*next).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+                let data = libc::CMSG_DATA(next).cast::<libc::c_int>();
+                for at in 0..bytes / size_of::<libc::c_int>() {
+                    passed.push(OwnedFd::from_raw_fd(data.add(at).read_unaligned()));
+                }
+            }
+            next = libc::CMSG_NXTHDR(&message, next);
+        }
+    }
+    if message.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(io::Error::other(
+            "this process has no room for the descriptors that it is given (`ulimit -n`)",
+        ));
+    }
+    Ok(got)
+}
+
+/// A header without name and control data, for the one vector that it points to.
+fn header(vector: &mut libc::iovec) -> libc::msghdr {
+    // SAFETY: the structure is integers and pointers (and padding on some platforms): all zeros is a valid value.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = vector;
+    header.msg_iovlen = 1;
+    header
+}
+
+#[test]
+fn descriptors_arrive_with_their_bytes_and_in_order() {
+    use std::io::{Read, Seek, Write};
+    use std::os::fd::AsFd;
+
+    let (here, there) = UnixStream::pair().expect("a pair of our own");
+    assert_eq!(peer(&here).expect("it is connected"), Peer { pid: std::process::id(), uid: own_uid() });
+    let files: Vec<std::fs::File> = (0..DESCRIPTORS_MAX)
+        .map(|at| {
+            let mut file = tempfile::tempfile().expect("a file of our own");
+            write!(file, "file {at}").expect("it can be written");
+            file.rewind().expect("it can be read again");
+            file
+        })
+        .collect();
+    let passed: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+    assert_eq!(send_with(&here, b"with all", &passed).expect("they leave"), 8);
+    assert_eq!(send_with(&here, b"none", &[]).expect("it leaves"), 4);
+    let (mut bytes, mut got) = ([0; 64], Vec::new());
+    assert_eq!(
+        receive_with(&there, &mut bytes, &mut got).expect("they come"),
+        8,
+        "a border between bytes, too"
+    );
+    assert_eq!(got.len(), DESCRIPTORS_MAX);
+    for (at, fd) in got.drain(..).enumerate() {
+        let mut text = String::new();
+        std::fs::File::from(fd).read_to_string(&mut text).expect("it is open");
+        assert_eq!(text, format!("file {at}"));
+    }
+    assert_eq!(receive_with(&there, &mut bytes, &mut got).expect("it comes"), 4);
+    let too_many = vec![here.as_fd(); DESCRIPTORS_MAX + 1];
+    assert!(send_with(&here, b"x", &too_many).is_err() && send_with(&here, b"", &[]).is_err());
+    there.shutdown(std::net::Shutdown::Read).expect("it is connected");
+    assert!(!hung_up(&there), "the other end is open");
+    drop(here);
+    assert_eq!(receive_with(&there, &mut bytes, &mut got).expect("an end"), 0);
+    assert!(got.is_empty() && hung_up(&there));
+}

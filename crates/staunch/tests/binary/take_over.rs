@@ -1,0 +1,409 @@
+//! Hot restarts: nothing is lost between two processes, nothing counted twice, and one of them is always there.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::support::{Builder, Daemon, FakeGraphite, Random, udp, wait_for};
+
+/// Packets between two pauses of a millisecond.
+const BURST: u64 = 20;
+
+fn config(to: &str, window: &str) -> String {
+    format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"{window}\"\ncheckpoint = \"100ms\"\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\n\
+         retry_min = \"50ms\"\nretry_max = \"200ms\"\n"
+    )
+}
+
+/// Sends one packet after the other until it is told to stop.
+struct Flood {
+    stop: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+impl Flood {
+    fn begin(to: SocketAddr) -> Flood {
+        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (until, count) = (Arc::clone(&stop), Arc::clone(&sent));
+        let thread = std::thread::spawn(move || {
+            let socket = udp(to);
+            while !until.load(SeqCst) {
+                for _ in 0..BURST {
+                    socket.send(b"hits:1|c").expect("somebody has the port");
+                }
+                count.fetch_add(BURST, SeqCst);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Flood { stop, sent, thread }
+    }
+
+    /// Waits until so many more packets have been sent.
+    fn wait_for_more(&self, packets: u64) {
+        let until = self.sent.load(SeqCst) + packets;
+        wait_for("packets to be sent", || (self.sent.load(SeqCst) >= until).then_some(()));
+    }
+
+    /// Ends, whatever became of the packets.
+    fn end_unheard(self) {
+        self.stop.store(true, SeqCst);
+        // It panics when nobody has the port any more.
+        let _nobody = self.thread.join();
+    }
+
+    fn end(self) -> u64 {
+        self.stop.store(true, SeqCst);
+        self.thread.join().expect("the sender does not panic");
+        self.sent.load(SeqCst)
+    }
+}
+
+/// Starts a successor and waits until it is alone.
+#[track_caller]
+fn replace(old: &mut Daemon) -> Daemon {
+    let mut new = old.successor();
+    new.wait_ready();
+    let status = old.wait_exit();
+    assert!(status.success(), "{status}:\n{}\n--- the new one:\n{}", old.stderr(), new.stderr());
+    assert!(!old.stderr().contains("panicked") && !new.stderr().contains("panicked"), "{}", old.stderr());
+    new
+}
+
+#[test]
+fn what_is_sent_over_three_restarts_is_counted_once() {
+    // Windows that end all the time, and one that is open over all of it.
+    for window in ["1s", "1h"] {
+        let graphite = FakeGraphite::new();
+        let mut daemon = Builder::native(&config(&graphite.to(), window)).start();
+        let (udp_at, tcp_at) = (daemon.at("app", "udp"), daemon.at("app", "tcp"));
+        udp(udp_at).send(b"level:42|g").expect("somebody has the port");
+        let flood = Flood::begin(udp_at);
+        let mut sent_by_tcp = 0;
+        for _ in 0..3 {
+            let mut stream = TcpStream::connect(tcp_at).expect("somebody listens at any time");
+            stream.write_all(b"hits:1|c\nhits:1|c\n").expect("it reads");
+            sent_by_tcp += 2;
+            flood.wait_for_more(100);
+            daemon = replace(&mut daemon);
+            flood.wait_for_more(100);
+            assert_eq!((daemon.at("app", "udp"), daemon.at("app", "tcp")), (udp_at, tcp_at));
+        }
+        let hits = flood.end() + sent_by_tcp;
+        daemon.wait_source("app", "aggregated", hits + 1);
+        daemon.assert_sums_hold();
+        let row = daemon.source("app");
+        assert_eq!((Daemon::number(&row, "received"), Daemon::number(&row, "kernel_dropped")), (hits + 1, 0));
+        daemon.stop();
+        assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", daemon.stderr());
+        let levels = graphite.of("stats.gauges.level");
+        assert!(levels.iter().all(|point| point.value == 42.0) && !levels.is_empty(), "{levels:?}");
+        if window == "1h" {
+            assert_eq!(graphite.of("stats_counts.hits").len(), 1, "no window was closed for a restart");
+        }
+    }
+}
+
+/// Reads numbered lines from `read` until it has nothing more to give.
+fn numbers(mut read: impl FnMut(&mut [u8]) -> usize) -> Vec<u64> {
+    let (mut text, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    loop {
+        let len = read(&mut buffer);
+        if len == 0 {
+            break;
+        }
+        text.extend_from_slice(&buffer[..len]);
+        if text.last() != Some(&b'\n') && len < 64 {
+            text.push(b'\n');
+        }
+    }
+    let text = String::from_utf8(text).expect("it is text");
+    let number = |line: &str| line.strip_prefix('n')?.split(':').next()?.parse().ok();
+    text.lines().filter_map(number).collect()
+}
+
+#[test]
+fn copies_arrive_once_and_in_order_over_restarts() {
+    let copy = |to: &str, kind: &str| {
+        format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+             [outputs.copy]\ntype = \"{kind}\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n"
+        )
+    };
+    for kind in ["udp", "tcp"] {
+        let packets = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let to = match kind {
+            "udp" => packets.local_addr().expect("it is bound"),
+            _ => listener.local_addr().expect("it is bound"),
+        };
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let receiver = std::thread::spawn(move || {
+            packets.set_read_timeout(Some(Duration::from_millis(5))).expect("a time-out can be set");
+            listener.set_nonblocking(true).expect("a socket can be asked not to block");
+            let mut got = Vec::new();
+            // Two more looks after the end: what had come by then has been seen.
+            let mut looks = 2;
+            while looks > 0 {
+                looks -= u32::from(until.load(SeqCst));
+                got.extend(numbers(|buffer| packets.recv(buffer).unwrap_or(0)));
+                if let Ok((mut stream, _)) = listener.accept() {
+                    stream.set_nonblocking(false).expect("a socket can be asked to block");
+                    got.extend(numbers(|buffer| stream.read(buffer).unwrap_or(0)));
+                }
+            }
+            got
+        });
+        let mut daemon = Builder::native(&copy(&format!("{kind}://{to}"), kind)).start();
+        let at = daemon.at("app", "udp");
+        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (until, count) = (Arc::clone(&stop), Arc::clone(&sent));
+        let sender = std::thread::spawn(move || {
+            let socket = udp(at);
+            for number in 0.. {
+                if until.load(SeqCst) {
+                    return;
+                }
+                socket.send(format!("n{number}:1|c\n").as_bytes()).expect("somebody has the port");
+                count.store(number + 1, SeqCst);
+                if number % BURST == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        });
+        for _ in 0..3 {
+            let before = sent.load(SeqCst);
+            wait_for("packets", || (sent.load(SeqCst) > before + 200).then_some(()));
+            daemon = replace(&mut daemon);
+        }
+        stop.store(true, SeqCst);
+        sender.join().expect("the sender does not panic");
+        let sent = sent.load(SeqCst);
+        daemon.wait_source("app", "received", sent);
+        daemon.wait_output("copy", "delivered", sent);
+        let row = daemon.output("copy");
+        assert_eq!((Daemon::number(&row, "copies"), Daemon::number(&row, "resent")), (sent, 0), "{row}");
+        daemon.stop();
+        ended.store(true, SeqCst);
+        let got = receiver.join().expect("the receiver does not panic");
+        assert!(got.iter().copied().eq(0..sent), "{kind}: {} of {sent}, {}", got.len(), daemon.stderr());
+    }
+}
+
+#[test]
+fn a_successor_that_cannot_start_changes_nothing() {
+    let graphite = FakeGraphite::new();
+    let good = config(&graphite.to(), "1h");
+    let mut daemon = Builder::native(&good).start();
+    let socket = udp(daemon.at("app", "udp"));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = format!("tcp://{}", listener.local_addr().expect("it is bound"));
+    let table = [
+        ("nonsense".to_owned(), "mistake"),
+        (good.replace("tcp://127.0.0.1:0", &taken), "in use"),
+        (
+            good.replace("udp://127.0.0.1:0", "udp://127.0.0.2:0").replace(", \"tcp://127.0.0.1:0\"", ""),
+            "another daemon",
+        ),
+    ];
+    let rounds = table.len() as u64;
+    for (config, word) in table {
+        daemon.rewrite(&config);
+        let mut new = daemon.successor();
+        assert!(!new.wait_exit().success());
+        assert!(new.stderr().contains(word), "{word}: {}", new.stderr());
+        socket.send(b"hits:1|c").expect("the old one has the port");
+    }
+    daemon.wait_source("app", "aggregated", rounds);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), rounds as f64);
+}
+
+#[test]
+fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
+    let mut random = Random::new(0x7A6B_1E55);
+    let mut went_on = 0;
+    for round in 0..6 {
+        let graphite = FakeGraphite::new();
+        let queue = if round % 2 == 0 { "memory" } else { "disk" };
+        let queue = format!("queue = {{ kind = \"{queue}\" }}\n");
+        let mut daemon = Builder::native(&(config(&graphite.to(), "1h") + &queue)).start();
+        let flood = Flood::begin(daemon.at("app", "udp"));
+        // A peer that does not end its connection makes the hand-over take a quarter of a second.
+        let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+        stream.write_all(b"hits:1|c\n").expect("it reads");
+        daemon.wait_source("app", "connections_open", 1);
+        let new = daemon.successor();
+        wait_for("the hand-over to begin", || daemon.stderr().contains("asks to take over").then_some(()));
+        std::thread::sleep(Duration::from_millis(random.below(300) as u64));
+        // Dropped, it is killed.
+        let had_taken = new.stderr().contains("taken over from");
+        drop(new);
+        if had_taken || daemon.stderr().contains("has taken over") {
+            // The new one was there already: that it is gone now is no matter of the hand-over.
+            assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+            flood.end_unheard();
+            continue;
+        }
+        let went_on_or_left = wait_for("the end of the hand-over", || {
+            let told = daemon.stderr();
+            let left = told.contains("has taken over");
+            (left || told.contains("going on")).then_some(left)
+        });
+        if went_on_or_left {
+            assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+            flood.end_unheard();
+            continue;
+        }
+        went_on += 1;
+        flood.wait_for_more(100);
+        let mut again = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens again");
+        again.write_all(b"hits:1|c\n").expect("it reads");
+        let hits = flood.end() + 2;
+        daemon.wait_source("app", "aggregated", hits);
+        daemon.assert_sums_hold();
+        // And another one may try.
+        daemon = replace(&mut daemon);
+        daemon.stop();
+        assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "round {round}: {}", daemon.stderr());
+    }
+    assert!(went_on > 0, "no successor was killed before it had taken over");
+}
+
+#[test]
+fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
+    let graphite = FakeGraphite::new();
+    let queue = "queue = { kind = \"disk\" }\n";
+    let daemon = Builder::native(&(config(&graphite.to(), "1h") + queue)).start();
+    let at = daemon.at("app", "udp");
+    let socket = udp(at);
+    socket.send(b"level:42|g").expect("it has the port");
+    daemon.wait_source("app", "aggregated", 1);
+    wait_for("a checkpoint", || {
+        let page = daemon.json("/api/v1/accounts");
+        (Daemon::number(&page["checkpoints"][0], "series") > 0).then_some(())
+    });
+    // A peer that does not end its connection makes the hand-over take a quarter of a second.
+    let _stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    daemon.wait_source("app", "connections_open", 1);
+    let mut new = daemon.successor();
+    wait_for("the hand-over to begin", || new.stderr().contains("go on here").then_some(()));
+    daemon.signal("KILL");
+    new.wait_ready();
+    assert!(new.stderr().contains("has died on the way"), "{}", new.stderr());
+    assert_eq!(new.at("app", "udp"), at);
+    socket.send(b"hits:1|c").expect("it has the port");
+    new.wait_source("app", "aggregated", 1);
+    new.assert_sums_hold();
+    new.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 1.0, "{}", new.stderr());
+    assert_eq!(graphite.total("stats.gauges.level"), 42.0, "{}", new.stderr());
+}
+
+#[test]
+fn what_waits_for_an_endpoint_that_is_away_goes_on_with_the_successor() {
+    for kind in ["memory", "disk"] {
+        let mut graphite = FakeGraphite::new();
+        let queue = format!("queue = {{ kind = \"{kind}\" }}\n");
+        let mut daemon = Builder::native(&(config(&graphite.to(), "100ms") + &queue)).start();
+        graphite.refuse();
+        let socket = udp(daemon.at("app", "udp"));
+        for hits in 1..=5 {
+            socket.send(b"hits:1|c").expect("it is there");
+            daemon.wait_source("app", "aggregated", hits);
+            let waiting = || Daemon::number(&daemon.output("carbon"), "waiting");
+            let before = waiting();
+            wait_for("a flush", || (waiting() > before).then_some(()));
+        }
+        for _ in 0..2 {
+            let waited = Daemon::number(&daemon.output("carbon"), "waiting");
+            daemon = replace(&mut daemon);
+            let row = daemon.output("carbon");
+            let waiting = Daemon::number(&row, "waiting");
+            assert!(waiting >= waited && Daemon::number(&row, "copies") >= waiting, "{kind}: {row}");
+            daemon.assert_sums_hold();
+        }
+        graphite.come_back();
+        wait_for("everything to arrive", || (graphite.total("stats_counts.hits") >= 5.0).then_some(()));
+        daemon.stop();
+        assert_eq!(graphite.total("stats_counts.hits"), 5.0, "{kind}");
+        let times: Vec<u64> = graphite.of("stats_counts.hits").iter().map(|point| point.time_s).collect();
+        assert!(times.is_sorted(), "{kind}: {times:?}");
+    }
+}
+
+#[test]
+fn what_the_kernel_dropped_before_is_not_counted_again() {
+    let toml =
+        config("tcp://127.0.0.1:9", "1h").replace("[transforms", "receive_buffer = \"4KiB\"\n[transforms");
+    let mut daemon = Builder::native(&toml).start();
+    let socket = udp(daemon.at("app", "udp"));
+    let mut sent = 0;
+    for _ in 0..2 {
+        daemon.signal("STOP");
+        for _ in 0..1000 {
+            socket.send(b"hits:1|c").expect("the kernel drops without a word");
+        }
+        sent += 1000;
+        daemon.signal("CONT");
+        wait_for("every packet to be accounted for", || {
+            let row = daemon.source("app");
+            let accounted = Daemon::number(&row, "packets") + Daemon::number(&row, "kernel_dropped");
+            assert!(accounted <= sent, "{row}");
+            (accounted == sent).then_some(())
+        });
+        let (before, old_row) =
+            (Daemon::number(&daemon.source("app"), "kernel_dropped"), daemon.source("app"));
+        daemon = replace(&mut daemon);
+        let row = daemon.source("app");
+        assert_eq!(Daemon::number(&row, "kernel_dropped"), before, "{row}");
+        assert_eq!(row["sockets"][0]["kernel_dropped"], old_row["sockets"][0]["kernel_dropped"], "{row}");
+    }
+    assert!(Daemon::number(&daemon.source("app"), "kernel_dropped") > 0);
+}
+
+#[test]
+fn places_may_come_and_go_with_a_successor() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let (kept, gone) = (folder.path().join("kept"), folder.path().join("gone"));
+    let unix = |path: &std::path::Path| format!("unix://{}", path.display());
+    let graphite = FakeGraphite::new();
+    let with = |places: &[String]| {
+        let places: Vec<String> = places.iter().map(|place| format!("\"{place}\"")).collect();
+        let both = "\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"";
+        config(&graphite.to(), "1h").replace(both, &format!("\"udp://127.0.0.1:0\", {}", places.join(", ")))
+    };
+    let mut daemon = Builder::native(&with(&[unix(&kept), unix(&gone)])).start();
+    let send = |path: &std::path::Path| {
+        let mut stream = std::os::unix::net::UnixStream::connect(path).expect("somebody listens");
+        stream.write_all(b"hits:1|c\n").expect("it reads");
+    };
+    send(&gone);
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.rewrite(&with(&[unix(&kept), "tcp://127.0.0.1:0".to_owned()]));
+    daemon = replace(&mut daemon);
+    assert!(kept.exists() && !gone.exists());
+    send(&kept);
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it is new");
+    stream.write_all(b"hits:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 3);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 3.0);
+    assert!(!kept.exists());
+}
+
+#[test]
+fn with_nobody_to_take_over_from_it_starts_as_usual() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "1h")).args(&["--take-over"]).start();
+    assert!(daemon.stderr().contains("nobody to take over from"), "{}", daemon.stderr());
+    daemon.stop();
+    assert!(!daemon.folder.path().join("staunch-data/control.sock").exists());
+}
