@@ -370,6 +370,29 @@ fn what_the_kernel_dropped_before_is_not_counted_again() {
 }
 
 #[test]
+fn of_two_successors_one_is_left() {
+    let graphite = FakeGraphite::new();
+    let mut old = Builder::native(&config(&graphite.to(), "1h")).start();
+    let flood = Flood::begin(old.at("app", "udp"));
+    flood.wait_for_more(50);
+    let mut both = [old.successor(), old.successor()];
+    assert!(old.wait_exit().success(), "{}", old.stderr());
+    let gone = wait_for("one of them to have taken over from the other", || {
+        both.iter_mut().position(|daemon| !daemon.is_alive())
+    });
+    let [first, second] = &mut both;
+    let (gone, left) = if gone == 0 { (first, second) } else { (second, first) };
+    assert!(gone.wait_exit().success(), "{}", gone.stderr());
+    left.wait_ready();
+    flood.wait_for_more(50);
+    let hits = flood.end();
+    left.wait_source("app", "aggregated", hits);
+    left.assert_sums_hold();
+    left.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", left.stderr());
+}
+
+#[test]
 fn places_may_come_and_go_with_a_successor() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let (kept, gone) = (folder.path().join("kept"), folder.path().join("gone"));
