@@ -62,6 +62,12 @@ pub trait Disk: fmt::Debug {
     /// the bytes may have been written. Not safe before [`Disk::sync`].
     fn write_at(&self, file: &Self::File, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
 
+    /// Sees to it that `bytes` can be written from `offset` on without the disk being full, where it can; the file stays
+    /// as it is. Nothing that was promised earlier may hang on it.
+    fn reserve(&self, _file: &Self::File, _offset: u64, _bytes: u64) -> Result<(), DiskError> {
+        Ok(())
+    }
+
     /// Fills `bytes` from `offset` on, or fails with [`DiskError::Short`].
     fn read_at(&self, file: &Self::File, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError>;
 

@@ -1,4 +1,4 @@
-//! Lets each known bug into storms until one finds it, within a minute for all of them.
+//! Lets each known bug into storms until one finds it, within a minute for each.
 //!
 //! `cargo xtask sim --canary` runs it, built with the feature that has the bugs of the queue on disk. Fails when a bug
 //! is not found, or by another check than the one that is there for it.
@@ -12,14 +12,13 @@ use sim::{Canary, storm_with};
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    let begin = Instant::now();
     let mut missed = 0;
     for canary in Canary::ALL.iter().copied() {
-        let own = Instant::now();
+        let begin = Instant::now();
         let found = (0..u64::MAX)
             .take_while(|_| begin.elapsed() < LIMIT)
             .find_map(|seed| storm_with(seed, Some(canary)).err());
-        let ms = own.elapsed().as_millis();
+        let ms = begin.elapsed().as_millis();
         match found {
             Some(found) if found.message.contains(canary.finding()) => {
                 println!("{canary:?}: found after {ms} ms by {found}");

@@ -132,6 +132,11 @@ impl Disk for Folder {
         sys::write_parts_at(file, offset, parts).map_err(reason)
     }
 
+    fn reserve(&self, file: &Arc<File>, offset: u64, bytes: u64) -> Result<(), DiskError> {
+        self.may_change()?;
+        sys::reserve(file, offset, bytes).map_err(reason)
+    }
+
     fn read_at(&self, file: &Arc<File>, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
         sys::read_exact_at(file, offset, bytes).map_err(reason)
     }

@@ -22,7 +22,7 @@ usage: cargo xtask COMMAND
   sim --seed N         one storm of the simulator; tells what happened when it finds something
   sim --seeds K [--first N]
                        K storms from fresh seeds, or from N on; the failing seed, and how to see it again
-  sim --canary         lets known bugs into storms, each of which has to be found; a minute for all of them
+  sim --canary         lets known bugs into storms, each of which has to be found within a minute
   readme [FILE]        runs the blocks of README.md that are marked for it, as written
 ";
 

@@ -27,6 +27,11 @@ pub(super) struct Cursor<F> {
     running: Option<(Settled, usize)>,
     /// When `written` or what should be written first differed from `synced`.
     pub(super) since_ns: Option<u64>,
+    /// When `written` first differed from what should be written. None also while a write fails: it is tried again with
+    /// the next sync.
+    pub(super) unwritten_since_ns: Option<u64>,
+    /// The last write failed.
+    failed: bool,
     name_is_new: bool,
 }
 
@@ -72,6 +77,8 @@ impl<F: Clone> Cursor<F> {
             synced: None,
             running: None,
             since_ns: None,
+            unwritten_since_ns: None,
+            failed: false,
             name_is_new: false,
         };
         if let Some((slot, name, place)) = found {
@@ -91,8 +98,25 @@ impl<F: Clone> Cursor<F> {
         cursor
     }
 
+    /// Notes when what was settled is to be written.
+    pub(super) fn look(&mut self, settled: Settled, now_ns: u64) {
+        let is_written = self.written.is_some_and(|(written, _)| written == settled);
+        if is_written || self.failed {
+            self.unwritten_since_ns = None;
+        } else {
+            self.unwritten_since_ns.get_or_insert(now_ns);
+        }
+    }
+
     /// Writes `settled` if it is news. What is written survives this process, and not the machine.
     pub(super) fn write<D: Disk<File = F>>(&mut self, disk: &D, settled: Settled) -> Result<(), DiskError> {
+        let result = self.try_write(disk, settled);
+        self.unwritten_since_ns = None;
+        self.failed = result.is_err();
+        result
+    }
+
+    fn try_write<D: Disk<File = F>>(&mut self, disk: &D, settled: Settled) -> Result<(), DiskError> {
         debug_assert!(self.running.is_none(), "the slot is being synced");
         if self.written.is_some_and(|(written, _)| written == settled) {
             return Ok(());
@@ -131,6 +155,11 @@ impl<F: Clone> Cursor<F> {
     /// True when what is safe lags behind `settled`.
     pub(super) fn is_behind(&self, settled: Settled) -> bool {
         self.synced.is_none_or(|(synced, _)| synced != settled)
+    }
+
+    /// How far everything is settled, as far as that is synced.
+    pub(super) fn safe(&self) -> Option<Totals> {
+        self.synced.map(|((settled, _place), _slot)| settled)
     }
 
     /// The file to sync, when what was written is not safe, and whether its name is new.

@@ -275,6 +275,16 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
+    fn reserve(&self, file: &usize, offset: u64, bytes: u64) -> Result<(), DiskError> {
+        let state = self.state();
+        if state.dead {
+            return Err(DEAD);
+        }
+        let grows = (offset + bytes).saturating_sub(state.files[*file].bytes.len() as u64);
+        let room = state.faults.bytes_max.map_or(u64::MAX, |max| max.saturating_sub(state.used()));
+        if grows > room { Err(DiskError::Full) } else { Ok(()) }
+    }
+
     fn read_at(&self, file: &usize, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
         let mut state = self.state();
         if state.dead {

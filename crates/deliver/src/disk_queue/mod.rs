@@ -237,6 +237,10 @@ pub struct DiskQueue<D: Disk> {
     cursor: Cursor<D::File>,
     /// Segments were given up to a full disk, and the cursor that frees them is not synced yet.
     making_room: bool,
+    /// Up to where the disk has room for the segment that is written.
+    reserved: u64,
+    /// How the last write failed; none when it did not.
+    write_error: Option<DiskError>,
     quarantine: Quarantine,
     counts: DiskQueueCounts,
     /// Used again for each append.
@@ -290,6 +294,8 @@ impl<D: Disk> DiskQueue<D> {
             commit,
             cursor: found.cursor,
             making_room: false,
+            reserved: 0,
+            write_error: None,
             quarantine: found.quarantine,
             counts: found.counts,
             borders: Vec::new(),
@@ -311,7 +317,7 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// When [`DiskQueue::begin_sync`] is due, monotonic nanoseconds. None while a job runs, or when nothing is to be
-    /// done.
+    /// done. It may then have no job to give: a cursor that is only written needs none.
     pub fn sync_due_ns(&mut self, now: Now) -> Option<u64> {
         self.take_notes();
         if self.commit.is_running() {
@@ -319,12 +325,15 @@ impl<D: Disk> DiskQueue<D> {
         }
         if self.cursor_is_behind() {
             self.cursor.since_ns.get_or_insert(now.mono_ns);
+            self.cursor.look(self.settled(), now.mono_ns);
         }
         let after = |since_ns: u64, window_ms: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
         let records = self.commit.since_ns().map(|since_ns| after(since_ns, self.plan.sync_window_ms));
         let window_ms = self.cursor_window_ms();
         let cursor = self.cursor.since_ns.map(|since_ns| after(since_ns, window_ms));
-        records.into_iter().chain(cursor).min()
+        // Written sooner than synced: what a killed process delivers twice is as little as what it had accepted.
+        let write = self.cursor.unwritten_since_ns.map(|since_ns| after(since_ns, self.plan.sync_window_ms));
+        records.into_iter().chain(cursor).chain(write).min()
     }
 
     /// What to sync now. None while an earlier job runs, or when there is nothing.
@@ -394,6 +403,11 @@ impl<D: Disk> DiskQueue<D> {
         let removed = self.quarantine.remove(&self.disk);
         self.counts.remove_errors += u64::from(removed.is_err());
         removed
+    }
+
+    /// How the last write failed; none when it did not. As long as there is one, the disk takes nothing.
+    pub fn write_error(&self) -> Option<DiskError> {
+        self.write_error
     }
 
     /// Segments on disk.

@@ -376,9 +376,34 @@ fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
     // The cursor has a window of its own.
     let _ = sync(&mut queue, &disk);
     queue.pop(at_ms(20)).expect("two wait").settle(CopyOutcome::Delivered);
-    assert_eq!(queue.sync_due_ns(at_ms(20)), Some(at_ms(270).mono_ns));
+    assert_eq!(queue.sync_due_ns(at_ms(20)), Some(at_ms(30).mono_ns), "to be written");
+    assert!(queue.begin_sync(at_ms(30)).is_none());
+    assert_eq!(queue.sync_due_ns(at_ms(30)), Some(at_ms(270).mono_ns));
     assert!(queue.begin_sync(at_ms(269)).is_none());
     assert!(queue.begin_sync(at_ms(270)).is_some());
+}
+
+#[test]
+fn what_is_settled_is_written_within_the_window_of_syncs_and_not_delivered_again_after_a_kill() {
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    assert!(sync(&mut queue, &disk).is_some(), "what was found is synced");
+    assert_eq!(drain(&mut queue).len(), 6);
+    // Well before the cursor is synced.
+    assert_eq!(queue.sync_due_ns(at_ms(0)), Some(at_ms(10).mono_ns));
+    assert_eq!(queue.begin_sync(at_ms(10)).map(|job| job.segments.len()), None, "a write needs no sync");
+    assert_eq!(queue.sync_due_ns(at_ms(10)), Some(at_ms(250).mono_ns));
+    drop(queue);
+    assert_eq!(open(&disk, plan(300)).1.copies_waiting, 0);
+    // A write that fails is tried again with the next sync, not every window.
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    assert!(sync(&mut queue, &disk).is_some());
+    assert_eq!(drain(&mut queue).len(), 6);
+    disk.set_faults(Faults { write_error_in: Some(0), ..Faults::default() });
+    assert_eq!(queue.sync_due_ns(at_ms(0)), Some(at_ms(10).mono_ns));
+    assert!(queue.begin_sync(at_ms(10)).is_none());
+    assert_eq!((queue.counts().write_errors, queue.sync_due_ns(at_ms(10))), (1, Some(at_ms(260).mono_ns)));
 }
 
 #[test]
@@ -434,6 +459,56 @@ fn a_failed_cursor_sync_moves_to_another_file_and_removes_nothing() {
     let (mut queue, _) = open(&disk, plan(300));
     assert_eq!(drain(&mut queue), ["4\n", "5\n"]);
     assert_eq!(queue.account().shed(Shed::Damaged), 0);
+}
+
+#[test]
+fn room_that_was_reserved_is_there_when_a_block_comes() {
+    let disk = FaultyDisk::new(1);
+    let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
+    let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(2000) });
+    let one = "1\n".repeat(100);
+    assert_eq!((queue.append(block(&one), at_ms(0)), queue.write_error()), (Appended::Kept, None));
+    disk.change_faults(|faults| faults.bytes_max = Some(1000 + format::CURSOR_BYTES as u64));
+    assert!(!queue.reserve(1000, at_ms(1)));
+    assert_eq!(queue.write_error(), Some(DiskError::Full));
+    assert!(queue.reserve(400, at_ms(1)), "less than what is set aside at once otherwise");
+    assert_eq!(queue.append(block(&one), at_ms(1)), Appended::Kept);
+    disk.change_faults(|faults| faults.bytes_max = None);
+    assert!(queue.reserve(1000, at_ms(2)));
+    assert_eq!(queue.append(block(&one), at_ms(2)), Appended::Kept);
+    assert_eq!((queue.write_error(), queue.segments()), (None, 1));
+    assert!(queue.reserve(1900, at_ms(3)), "the next segment is begun for it");
+    assert_eq!(queue.segments(), 2);
+}
+
+/// However it is done: before the cursor is synced, or behind it.
+#[test]
+fn a_full_disk_gets_the_room_of_the_segment_that_is_written_once_it_is_settled() {
+    for synced_first in [true, false] {
+        let disk = FaultyDisk::new(1);
+        let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(100_000) });
+        let one = "1\n".repeat(100);
+        append(&mut queue, &one);
+        disk.change_faults(|faults| faults.bytes_max = Some(600 + format::CURSOR_BYTES as u64));
+        assert!(!queue.reserve(400, at_ms(1)));
+        assert_eq!(
+            queue.append(block(&"1\n".repeat(200)), at_ms(1)),
+            Appended::Full(block(&"1\n".repeat(200)))
+        );
+        assert_eq!(drain(&mut queue).len(), 1);
+        if synced_first {
+            let _ = sync(&mut queue, &disk);
+        }
+        assert!(!queue.reserve(400, at_ms(2)), "it is there still");
+        if !synced_first {
+            let _ = sync(&mut queue, &disk);
+        }
+        assert_eq!(queue.segments(), 0);
+        assert!(queue.reserve(400, at_ms(3)));
+        append(&mut queue, &one);
+        assert_eq!(queue.write_error(), None);
+    }
 }
 
 #[test]

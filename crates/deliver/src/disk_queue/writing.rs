@@ -18,6 +18,9 @@ use crate::queue::{Appended, Queue};
 /// Names that are tried for a new segment: others may have put files there.
 const NAMES_MAX: usize = 1000;
 
+/// Bytes that are reserved at once, as far as the segment goes.
+const RESERVE_BYTES: u64 = 4 << 20;
+
 /// Makes what a failed write left at `offset` no record, so that the next run neither delivers nor misses what this one
 /// counts as shed. If that fails as well, it will.
 fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64) {
@@ -38,6 +41,65 @@ impl<D: Disk> DiskQueue<D> {
     /// Writes the record whose borders [`Self::header_of`] left. A full disk leaves the segment as it was, and the
     /// next try writes over what this one left. Any other error closes it, and another is tried once.
     pub(super) fn write(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
+        let written = self.write_at_all(header, block, now);
+        self.write_error = written.err();
+        self.free_what_is_settled();
+        written
+    }
+
+    /// On a full disk the segment that is written is closed once it holds nothing any more, so that its room can be had.
+    fn free_what_is_settled(&mut self) {
+        let is_empty = self.segments.back().is_none_or(|last| last.size == last.start);
+        if self.write_error != Some(DiskError::Full) || is_empty || self.writer.is_none() {
+            return;
+        }
+        self.take_notes();
+        if self.settlement.settled().records < self.end.records {
+            return;
+        }
+        self.writer = None;
+        // Otherwise it goes when the cursor is synced.
+        if let Some(settled) = self.cursor.safe() {
+            self.remove_settled(settled);
+        }
+    }
+
+    /// True when the disk has room for blocks of `bytes` that are appended next: with [`WhenFull::Block`] somebody asks
+    /// before he takes what he would lose. It reserves some more, so that it is not asked each time.
+    pub fn reserve(&mut self, bytes: u64, now: Now) -> bool {
+        let reserved = self.try_to_reserve(bytes, now);
+        if let Err(error) = reserved {
+            // However often somebody looks: it is one failure until a write succeeds.
+            self.counts.write_errors += u64::from(self.write_error.is_none());
+            self.write_error = Some(error);
+            self.free_what_is_settled();
+        }
+        reserved.is_ok()
+    }
+
+    fn try_to_reserve(&mut self, bytes: u64, now: Now) -> Result<(), DiskError> {
+        let next = self.segments.back().map(|last| (last.start, last.size));
+        let fits = next.is_some_and(|(start, size)| size == start || size + bytes <= self.plan.segment_bytes);
+        let file = match self.writer.clone().filter(|_| fits) {
+            Some(file) => file,
+            // Better a short segment than one whose successor the disk has no room for.
+            None => self.begin_segment(now)?,
+        };
+        let size = self.segments.back().map_or(0, |last| last.size);
+        if size + bytes > self.reserved {
+            let ahead = bytes.max(RESERVE_BYTES.min(self.plan.segment_bytes.saturating_sub(size)));
+            let ahead = if self.disk.reserve(&file, size, ahead).is_ok() {
+                ahead
+            } else {
+                self.disk.reserve(&file, size, bytes)?;
+                bytes
+            };
+            self.reserved = size + ahead;
+        }
+        Ok(())
+    }
+
+    fn write_at_all(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
         if self.segments.back().is_some_and(|last| {
             last.size > last.start && last.size.saturating_add(header.disk_bytes()) > self.plan.segment_bytes
         }) {
@@ -94,6 +156,7 @@ impl<D: Disk> DiskQueue<D> {
             unreadable: false,
         });
         self.commit.begun(sequence, &file);
+        self.reserved = 0;
         self.writer = Some(file.clone());
         Ok(file)
     }
@@ -146,7 +209,7 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// What the cursor file should say.
-    fn settled(&self) -> Settled {
+    pub(super) fn settled(&self) -> Settled {
         #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::CursorPastUnsettled) {
             return (self.read, self.place);
@@ -199,6 +262,8 @@ impl<D: Disk> DiskQueue<D> {
             if written || upto.records > settled.records {
                 return;
             }
+            // A file that somebody has open keeps its room on the disk.
+            self.reader.take_if(|reader| reader.sequence == first.sequence);
             let removed = if first.unreadable {
                 let Segment { sequence, size, .. } = first;
                 let (quarantine, counts) = (&mut self.quarantine, &mut self.counts);

@@ -12,6 +12,7 @@
 //!
 //! Not here: the world itself (`world`). The bugs that prove that this finds bugs: `world::canary`.
 
+mod clients;
 mod outage;
 mod pipeline;
 mod story;
@@ -24,8 +25,9 @@ use std::sync::Arc;
 
 use deliver::disk_queue::faulty_disk::Faults;
 use deliver::queue::Queue;
-use model::OutputId;
+use model::{OutputId, Shed};
 
+use self::clients::Clients;
 use self::outage::End as Outage;
 pub use self::story::Story;
 use self::traffic::Traffic;
@@ -46,6 +48,9 @@ const MS_NS: u64 = 1_000_000;
 /// Outputs that no mishap touches: what the ledger is checked at.
 const CALM: &[&str] = &["calm", "calm_pickle"];
 
+/// Outputs of clients that are answered. Nothing happens to their disks that may damage what is on them.
+const KEPT: &[&str] = &["kept", "kept_too"];
+
 /// What a run was like, or several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calm {
@@ -59,6 +64,10 @@ pub struct Calm {
     pub shed: u64,
     /// Copies that were sent a second time.
     pub resent: u64,
+    /// Lines that clients were told to be accepted, safe or delivered.
+    pub acked: u64,
+    /// Connections that were told that it is not known.
+    pub unacked: u64,
     /// What happened to processes, machines and what they left on disk.
     pub tally: Tally,
     /// Fingerprint of all bytes that arrived anywhere, and of every disk.
@@ -67,11 +76,12 @@ pub struct Calm {
 
 impl std::fmt::Display for Calm {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Calm { steps, received, delivered, shed, resent, tally, .. } = self;
+        let Calm { steps, received, delivered, shed, resent, acked, unacked, tally, .. } = self;
         let Tally { kills, power_losses, found, lost, damaged } = tally;
         write!(
             to,
             "{steps} steps, {received} records received, {delivered} copies delivered, {shed} shed, {resent} sent again; \
+             {acked} lines acknowledged, {unacked} times not; \
              {kills} processes killed, {power_losses} losses of power; of blocks on disk {found} found again, {lost} that \
              were not safe lost, none that was; {damaged} copies damaged"
         )
@@ -86,6 +96,8 @@ impl Calm {
         self.delivered += other.delivered;
         self.shed += other.shed;
         self.resent += other.resent;
+        self.acked += other.acked;
+        self.unacked += other.unacked;
         self.tally.kills += other.tally.kills;
         self.tally.power_losses += other.tally.power_losses;
         self.tally.found += other.tally.found;
@@ -179,6 +191,7 @@ struct Storm {
     disks: Option<u64>,
     random: Random,
     traffic: Traffic,
+    clients: Clients,
     world: World,
     watches: BTreeMap<OutputId, Watch>,
     /// Of the outputs whose queue is on disk.
@@ -211,6 +224,7 @@ impl Storm {
             disks,
             random,
             traffic,
+            clients: Clients::default(),
             world,
             watches: BTreeMap::new(),
             vaults: BTreeMap::new(),
@@ -259,7 +273,8 @@ impl Storm {
             0..=29 => self.datagrams()?,
             30..=44 => self.connections()?,
             45..=49 => self.frames()?,
-            50..=57 => self.endpoint()?,
+            50..=52 => self.clients()?,
+            53..=57 => self.endpoint()?,
             58..=60 => self.reload()?,
             61 => self.member(),
             62..=64 => {
@@ -329,6 +344,29 @@ impl Storm {
                 break;
             }
             rest = behind;
+        }
+        Ok(())
+    }
+
+    /// A client that is answered sends some lines.
+    fn clients(&mut self) -> Result<(), String> {
+        let source = self.world.sources.iter().find(|source| source.plan.name == "k");
+        let open = |name: &str| source.is_some_and(|known| known.connections().any(|open| open == name));
+        let (name, lines, done) = self.clients.lines(&mut self.random, open);
+        self.story.tell(format!(
+            "{} bytes to `k` on {name}{}",
+            lines.len(),
+            if done { ", and its end" } else { "" }
+        ));
+        let cut = self.random.below(lines.len() as u64 + 1) as usize;
+        self.world.stream("k", &name, false, &lines[..cut])?;
+        if self.random.chance(30) {
+            self.world.turn()?;
+        }
+        // If the connection has ended meanwhile, the rest is another one's, whose answers nobody reads.
+        self.world.stream("k", &name, false, &lines[cut..])?;
+        if done && let Some(source) = self.world.source("k") {
+            source.end(&name, End::Orderly);
         }
         Ok(())
     }
@@ -414,6 +452,10 @@ impl Storm {
                 vault.look(outlet).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
             }
         }
+        let kept: Vec<&Watch> = kept(&self.world, &self.watches);
+        if let Some(source) = self.world.sources.iter_mut().find(|source| source.plan.name == "k") {
+            self.clients.look(source.take_all_replies(), &source.plan, &kept)?;
+        }
         self.check_accounts()
     }
 
@@ -424,6 +466,20 @@ impl Storm {
             let sharing: Vec<_> =
                 watched().filter(|(_, other)| Arc::ptr_eq(&other.account, &outlet.account)).collect();
             watch::check_account(&sharing).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
+            // A process that is dying cannot read, either.
+            let vaults = self
+                .vaults
+                .iter()
+                .filter(|(output, _)| Arc::ptr_eq(&outlets[output.index()].account, &outlet.account));
+            let failed =
+                vaults.clone().any(|(output, vault)| vault.disk_failed || outlets[output.index()].is_dead());
+            let damaged = outlet.account.shed(Shed::Damaged);
+            if damaged > 0 && !failed {
+                return Err(format!(
+                    "output `{}`: {damaged} copies count as damaged, on a disk that is not",
+                    outlet.name
+                ));
+            }
         }
         Ok(())
     }
@@ -460,6 +516,7 @@ impl Storm {
         if let Some(outlet) = self.world.outlets.iter().find(|outlet| outlet.waiting() > 0) {
             return Err(format!("output `{}` still waits after the stop", outlet.name));
         }
+        self.clients.check(&kept(&self.world, &self.watches))?;
         self.nothing_comes_back()?;
         for name in CALM {
             let at = self.world.outlet_at(name).ok_or("the calm outputs are in every plan")?;
@@ -470,7 +527,9 @@ impl Storm {
     }
 
     fn calm(&self, steps: usize) -> Calm {
-        let mut calm = Calm { steps, tally: self.tally, digest: self.world.digest(), ..self.before };
+        let (acked, unacked) = self.clients.counts();
+        let (tally, digest) = (self.tally, self.world.digest());
+        let mut calm = Calm { steps, acked, unacked, tally, digest, ..self.before };
         calm.add(&self.since());
         calm
     }
@@ -489,6 +548,12 @@ impl Storm {
             ..Calm::default()
         }
     }
+}
+
+/// What has arrived of the lines of clients that are answered.
+fn kept<'a>(world: &World, watches: &'a BTreeMap<OutputId, Watch>) -> Vec<&'a Watch> {
+    let at = KEPT.iter().filter_map(|name| world.outlet_at(name));
+    at.filter_map(|at| watches.get(&OutputId(at as u16))).collect()
 }
 
 #[cfg(test)]

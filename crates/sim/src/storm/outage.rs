@@ -3,7 +3,7 @@
 use model::{Disk, OutputId};
 
 use super::vault::{Found, Legacy, Vault};
-use super::{CALM, MS_NS, Storm};
+use super::{CALM, KEPT, MS_NS, Storm};
 use crate::random::Random;
 use crate::world::outlet::Outlet;
 use crate::world::peer::State;
@@ -41,7 +41,7 @@ impl Storm {
             format!("call {calls} ends the process: {:?}", self.end_of_next)
         } else {
             vault.disk_failed = true;
-            fault(stored, vault, random)
+            fault(stored, vault, random, KEPT.contains(&outlet.name.as_str()))
         };
         self.story.tell(format!("disk of `{}`: {what}", outlet.name));
     }
@@ -50,7 +50,9 @@ impl Storm {
     /// hardly ever brings to light.
     pub(super) fn bad_night(&mut self) -> Result<(), String> {
         let on_disk: Vec<OutputId> = self.vaults.keys().copied().collect();
-        let output = *self.random.pick(&on_disk);
+        let kept = self.random.chance(30).then(|| *self.random.pick(KEPT));
+        let kept = kept.and_then(|name| self.world.outlet_at(name)).map(|at| OutputId(at as u16));
+        let output = kept.unwrap_or(*self.random.pick(&on_disk));
         let now = self.world.now;
         let outlet = &mut self.world.outlets[output.index()];
         if CALM.contains(&outlet.name.as_str()) {
@@ -58,19 +60,18 @@ impl Storm {
         }
         outlet.set_state(State::Down, now)?;
         self.story.tell(format!("the endpoint of `{}` is down", outlet.name));
-        self.datagrams()?;
-        if let (Some(stored), Some(vault)) =
-            (&self.world.outlets[output.index()].stored, self.vaults.get_mut(&output))
-        {
+        self.traffic_for(kept)?;
+        let outlet = &self.world.outlets[output.index()];
+        if let (Some(stored), Some(vault)) = (&outlet.stored, self.vaults.get_mut(&output)) {
             vault.disk_failed = true;
-            let what = fault(stored, vault, &mut self.random);
+            let what = fault(stored, vault, &mut self.random, KEPT.contains(&outlet.name.as_str()));
             self.story.tell(format!("its disk: {what}"));
         }
         for _ in 0..self.random.between(1, 4) {
-            let ms = self.random.between(1, 200);
+            let ms = *self.random.pick(&[1, 5, 50, 200]);
             self.advance(ms)?;
             self.check()?;
-            self.datagrams()?;
+            self.traffic_for(kept)?;
         }
         self.check()?;
         match self.random.below(4) {
@@ -78,6 +79,17 @@ impl Storm {
             1 => self.crash(End::Killed),
             _ => self.crash(End::PowerLoss),
         }
+    }
+
+    /// For any output, or for those of clients that are answered.
+    fn traffic_for(&mut self, kept: Option<OutputId>) -> Result<(), String> {
+        if kept.is_none() {
+            return self.datagrams();
+        }
+        for _ in 0..self.random.between(1, 5) {
+            self.clients()?;
+        }
+        self.world.turn()
     }
 
     /// The process dies, with the machine or without, and another begins.
@@ -98,7 +110,7 @@ impl Storm {
                 continue;
             };
             stored.die(power);
-            if !CALM.contains(&outlet.name.as_str()) {
+            if ![CALM, KEPT].concat().contains(&outlet.name.as_str()) {
                 if self.random.chance(20) {
                     vault.damages += flip(stored, &mut self.random, "segment");
                 }
@@ -121,6 +133,7 @@ impl Storm {
         }
         self.world.sleep(self.random.below(20_000) * MS_NS);
         self.world.restart(power);
+        self.clients.restart();
         for (at, legacy) in legacies.iter().enumerate() {
             let outlet = &mut self.world.outlets[at];
             let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
@@ -159,11 +172,12 @@ fn in_output(outlet: &Outlet, what: &str) -> String {
     format!("output `{}`: {what}", outlet.name)
 }
 
-/// Something goes wrong; says what.
-fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random) -> String {
+/// Something goes wrong; says what. Of a disk that is `kept` nothing is damaged.
+fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) -> String {
     let calls = random.below(6);
-    match random.below(10) {
+    match random.below(if kept { 7 } else { 10 }) {
         0..=1 => {
+            let calls = calls / 2;
             stored.disk.change_faults(|faults| faults.sync_error_in = Some(calls));
             format!("sync {calls} fails")
         }

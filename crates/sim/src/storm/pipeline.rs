@@ -4,6 +4,7 @@ use config::Format;
 use config::diagnostic::{Source, render};
 use config::plan::Plan;
 use deliver::plan::{QueueKind, WhenFull};
+use model::AckWhen;
 
 use crate::random::{Digest, Random};
 
@@ -41,6 +42,9 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>) -> Plan {
         "[sources.b]\ntype = \"statsd\"\ndialect = \"{dialect}\"\nlisten = [\"tcp://127.0.0.1:8135\"]\ntail_counts = {}\n",
         random.chance(50)
     );
+    text += "[sources.k]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:8145\"]\nack_when = \"accepted\"\n";
+    text += "[outputs.kept]\ntype = \"tcp\"\nfrom = [\"k\"]\nto = [\"tcp://10.0.3.1:8125\"]\n";
+    text += "[outputs.kept_too]\ntype = \"unix\"\nfrom = [\"k\"]\nto = [\"unix:///run/kept.sock\"]\n";
     let window_s = *random.pick(&[2, 5, 10]);
     text += &format!(
         "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\nwindow = \"{window_s}s\"\nseries_max = {}\n\
@@ -72,9 +76,12 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>) -> Plan {
     let (plan, diagnostics) = config::check(source, Format::Toml);
     let mut plan = plan.unwrap_or_else(|| panic!("{}", render(source, &diagnostics, false)));
     shrink_queues(&mut plan, random);
+    let mut when = AckWhen::Delivered;
     if let Some(seed) = disks {
         put_on_disk(&mut plan, seed);
+        when = [AckWhen::Accepted, AckWhen::Safe, AckWhen::Safe, AckWhen::Delivered][seed as usize % 4];
     }
+    plan.sources.iter_mut().filter_map(|source| source.ack_when.as_mut()).for_each(|asked| *asked = when);
     plan
 }
 
@@ -102,14 +109,16 @@ fn fan_out(random: &mut Random) -> String {
     text
 }
 
-/// Most queues, and those of the calm outputs: what these are given is followed over crashes, too.
+/// Most queues, and those whose records are followed over crashes.
 fn put_on_disk(plan: &mut Plan, seed: u64) {
     for output in &mut plan.outputs {
         let mut digest = Digest::default();
         digest.add(output.name.as_bytes());
         let mut random = Random::new(seed ^ digest.number());
-        if random.chance(60) || super::CALM.contains(&output.name.as_str()) {
-            output.queue_kind = QueueKind::Disk { sync_window_ms: random.between(1, 20) };
+        let window = QueueKind::Disk { sync_window_ms: random.between(1, 20) };
+        let always = super::CALM.iter().chain(super::KEPT).any(|name| *name == output.name);
+        if random.chance(60) || always {
+            output.queue_kind = window;
         }
     }
 }
@@ -124,5 +133,10 @@ fn shrink_queues(plan: &mut Plan, random: &mut Random) {
         output.queue.records_max = *random.pick(&[0, 0, 50]);
         output.queue.when_full = *random.pick(&[WhenFull::ShedOldest, WhenFull::ShedNewest, WhenFull::Block]);
         output.queue.age_max_ms = *random.pick(&[0, 0, 30_000]);
+        if super::KEPT.contains(&output.name.as_str()) {
+            // What was acknowledged is not shed afterwards.
+            output.queue.when_full = WhenFull::Block;
+            (output.queue.records_max, output.queue.age_max_ms) = (0, 0);
+        }
     }
 }

@@ -85,12 +85,6 @@ impl Vault {
                 record.promise = promise;
             }
         }
-        let damaged = outlet.account.shed(model::Shed::Damaged);
-        // A process that is dying cannot read, either.
-        let dead = outlet.stored.as_ref().is_some_and(|stored| stored.disk.is_dead());
-        if damaged > 0 && !self.disk_failed && !dead {
-            return Err(format!("{damaged} copies count as damaged, on a disk that is not"));
-        }
         Ok(())
     }
 

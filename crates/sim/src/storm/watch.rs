@@ -4,7 +4,7 @@
 //! up among them: a unit that nobody gave is torn or invented; one that comes after a later one has been delivered
 //! twice, which only a stream sender may do, and only if it counted it as resent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,6 +34,8 @@ pub(super) struct Watch {
     several_copies: bool,
     /// Sums of the counters that are followed: of the points that were given, that arrived, and that are lost.
     sums: BTreeMap<String, Sums>,
+    /// Lines of clients that are answered, once they have arrived.
+    kept: BTreeSet<Vec<u8>>,
     /// Points of followed counters that have not arrived, by number.
     pending: BTreeMap<u64, (String, f64)>,
 }
@@ -62,6 +64,7 @@ impl Watch {
             twice: 0,
             several_copies: false,
             sums: BTreeMap::new(),
+            kept: BTreeSet::new(),
             pending: BTreeMap::new(),
         }
     }
@@ -124,6 +127,9 @@ impl Watch {
             let Some(number) = self.number_of(&unit, self.twice < resent) else {
                 return Err(format!("`{}` arrived, and was never given", unit.escape_ascii()));
             };
+            if unit.starts_with(b"kept.") {
+                self.kept.insert(unit);
+            }
             self.expected = number + 1;
             if number >= self.next {
                 self.next = number + 1;
@@ -136,6 +142,11 @@ impl Watch {
             }
         }
         Ok(())
+    }
+
+    /// Whether a line of a client that is answered has arrived.
+    pub(super) fn has_arrived(&self, line: &str) -> bool {
+        self.kept.contains(line.as_bytes())
     }
 
     /// Which of the units that are alike has arrived: the first that is still to come, or, when some were sent `again`,

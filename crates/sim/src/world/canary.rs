@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use deliver::disk_queue::DiskQueue;
 use deliver::disk_queue::faulty_disk::FaultyDisk;
+use deliver::disk_queue::{DiskQueue, Promise};
 use deliver::queue::{Block, BlockForm};
 use model::{CopyOutcome, OutputAccount, Shed};
 
@@ -22,6 +22,8 @@ pub enum Canary {
     TornLine,
     /// A block overtakes the one before it.
     Reordered,
+    /// A client is told that its lines are safe when they are only written.
+    AnsweredTooEarly,
     /// One in the queue on disk.
     #[cfg(feature = "canary")]
     Queue(deliver::disk_queue::Canary),
@@ -34,6 +36,7 @@ impl Canary {
         Canary::AckedTooEarly,
         Canary::TornLine,
         Canary::Reordered,
+        Canary::AnsweredTooEarly,
         #[cfg(feature = "canary")]
         Canary::Queue(deliver::disk_queue::Canary::SafeBeforeSync),
         #[cfg(feature = "canary")]
@@ -51,6 +54,7 @@ impl Canary {
             Canary::AckedTooEarly => "count as delivered",
             Canary::TornLine => "never given",
             Canary::Reordered => "out of order",
+            Canary::AnsweredTooEarly => "was acknowledged",
             #[cfg(feature = "canary")]
             Canary::Queue(_) => "are gone",
         }
@@ -73,6 +77,10 @@ impl Canary {
         if self == Canary::ShedCountedTwice {
             account.settle(CopyOutcome::Shed(Shed::QueueFull), copies, 0);
         }
+    }
+
+    pub(super) fn promise(self, promise: Promise) -> Promise {
+        if self == Canary::AnsweredTooEarly && promise == Promise::Accepted { Promise::Safe } else { promise }
     }
 
     pub(super) fn unacked(self, unacked: u64) -> u64 {

@@ -562,7 +562,7 @@ impl Queues for Outlets<'_> {
     }
 
     fn promise(&mut self, output: OutputId, of: Position) -> Promise {
-        self.0[output.index()].queue.promise(of)
+        self.0[output.index()].promise(of)
     }
 
     fn account(&self, output: OutputId) -> &OutputAccount {

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{OutputKind, OutputPlan, PacketsPlan};
 use deliver::datagram::{DatagramAction, DatagramSender};
-use deliver::disk_queue::Position;
 use deliver::disk_queue::faulty_disk::FaultyDisk;
+use deliver::disk_queue::{Position, Promise};
 use deliver::file::{FileAction, FileSender};
 use deliver::plan::{FilePlan, QueueLimits};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
@@ -210,6 +210,12 @@ impl Outlet {
             }
             _ => Ok(u64::MAX),
         }
+    }
+
+    /// What is known of a block that was appended.
+    pub(crate) fn promise(&mut self, of: Position) -> Promise {
+        let promise = self.queue.promise(of);
+        self.canary.map_or(promise, |canary| canary.promise(promise))
     }
 
     /// True when the process has died in a call to this disk.

@@ -194,6 +194,11 @@ impl Source {
         }
     }
 
+    /// What all clients were told since the last call, by connection.
+    pub(crate) fn take_all_replies(&mut self) -> BTreeMap<String, Vec<String>> {
+        std::mem::take(&mut self.replies)
+    }
+
     /// What a client was told since the last call.
     pub(crate) fn take_replies(&mut self, connection: &str) -> Vec<String> {
         self.replies.remove(connection).unwrap_or_default()
@@ -221,7 +226,7 @@ impl Connection {
     fn idle_ns(&self) -> u64 {
         match self.idle_timeout_ms {
             // Who waits for us is not idle.
-            _ if self.over || self.stalled.is_some() => u64::MAX,
+            _ if self.over || self.stalled.is_some() || self.waits() => u64::MAX,
             0 => u64::MAX,
             ms => self.heard_ns.saturating_add(ms.saturating_mul(1_000_000)),
         }
@@ -251,7 +256,7 @@ impl Connection {
                 return true;
             }
         }
-        if now.mono_ns >= self.idle_ns() && !self.waits() {
+        if now.mono_ns >= self.idle_ns() {
             self.end.get_or_insert(End::Broken);
             self.answered.into_iter().for_each(|id| acks.fail(id, Unacked::IdleTimeout));
         }

@@ -15,6 +15,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use config::plan::{Plan, TransformKind};
 
@@ -26,6 +27,10 @@ const QUEUES: &str = "queues";
 
 /// Name of the folder of states.
 const STATE: &str = "state";
+
+/// How often the lock is tried, and the pause between.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest text of a lock that is believed.
 const HOLDER_BYTES_MAX: u64 = 256;
@@ -78,7 +83,7 @@ impl DataDir {
         let mut options = OpenOptions::new();
         let lock =
             options.read(true).write(true).create(true).truncate(false).open(file).map_err(unusable)?;
-        match lock.try_lock() {
+        match try_lock(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(DataDirError::Held { path: path.to_owned(), holder: holder(&lock) });
@@ -121,6 +126,17 @@ impl DataDir {
     pub fn state_dir(&self) -> PathBuf {
         self.path.join(STATE)
     }
+}
+
+/// Who only looks (`staunch queue`) holds the lock for an instant to see whether it is free: that is waited for.
+fn try_lock(lock: &File) -> Result<(), TryLockError> {
+    for _ in 1..LOCK_TRIES {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            tried => return tried,
+        }
+    }
+    lock.try_lock()
 }
 
 /// True when something of the plan is kept in the data directory, so that no other process may have it.

@@ -16,9 +16,10 @@ use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, Left, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, StreamSender};
 use deliver::{EndpointState, Status};
-use model::{CopyOutcome, Now, OutputAccount, OutputSum, Shed};
+use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
+use crate::clock::Clock;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
@@ -32,6 +33,9 @@ const DRAIN_PERCENT: u64 = 80;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
+
+/// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
+const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;
 
 /// What an output's check has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +96,11 @@ pub struct Outlet {
     /// Told when it is no more.
     unparked: Notify,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
-    progress: OnceLock<Arc<Notify>>,
+    progress: Progress,
 }
+
+/// Who is told that a queue gets on. Shared by all outlets of the queue.
+type Progress = Arc<OnceLock<Arc<Notify>>>;
 
 /// What one sender of an output tells of itself.
 #[derive(Debug, Default)]
@@ -224,7 +231,9 @@ impl Outlet {
     pub fn successor(&self) -> Outlet {
         let queue = Arc::clone(&self.queue);
         let (disk, synced) = (self.disk.get().cloned(), Arc::clone(&self.synced));
-        Outlet::sharing(&self.name, queue, disk, synced, &self.account)
+        let mut outlet = Outlet::sharing(&self.name, queue, disk, synced, &self.account);
+        outlet.progress = Arc::clone(&self.progress);
+        outlet
     }
 
     fn with_queue(
@@ -265,7 +274,7 @@ impl Outlet {
             at_end: Notify::new(),
             parked: Mutex::new(None),
             unparked: Notify::new(),
-            progress: OnceLock::new(),
+            progress: Progress::default(),
         }
     }
 
@@ -360,7 +369,9 @@ impl Outlet {
         let kept = appended == Appended::Kept;
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
-            let shed = CopyOutcome::Shed(Shed::QueueFull);
+            let disk_failed = self.queue().on_disk().and_then(|queue| queue.write_error());
+            let is_full = disk_failed.is_none_or(|error| error == DiskError::Full);
+            let shed = CopyOutcome::Shed(if is_full { Shed::QueueFull } else { Shed::DiskFailed });
             self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
         }
         // Older blocks may have been shed to make room.
@@ -411,10 +422,13 @@ impl Outlet {
         self.wake_sync();
     }
 
-    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any.
-    pub fn takes(&self, bytes: u64, records: u64) -> bool {
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
+    /// far as the disk has room for it.
+    pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
+        let mut queue = self.queue();
         // By the account: what the sender took out of the queue a moment ago it has not published yet.
-        self.account.copies_waiting() == 0 || self.queue().has_room(bytes, records)
+        let fits = self.account.copies_waiting() == 0 || queue.has_room(bytes, records);
+        fits && queue.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
     }
 
     fn is_nearly_full(&self, queue: &impl Queue) -> bool {
@@ -487,12 +501,12 @@ impl Outlet {
         }
     }
 
-    /// Something may have been settled, which the disk is to know: wakes a thread that sleeps for good.
+    /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
     fn wake_sync(&self) {
-        if let Some(disk) = self.disk()
-            && disk.sleeps_until_ns.load(Relaxed) == u64::MAX
-        {
-            disk.wake_before(u64::MAX - 1, &self.queue());
+        let Some(disk) = self.disk() else { return };
+        let soon_ns = Clock::mono_ns() + SETTLED_WITHIN_NS;
+        if disk.sleeps_until_ns.load(Relaxed) > soon_ns {
+            disk.wake_before(soon_ns, &self.queue());
         }
     }
 
@@ -801,6 +815,20 @@ mod tests {
         outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
         outlet.set_checked(CheckState { up: true, failure: None }, at(11));
         assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
+    }
+
+    #[test]
+    fn what_is_offered_makes_no_room_for_itself() {
+        for when_full in [WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest] {
+            let limits = QueueLimits { records_max: 3, when_full, ..QueueLimits::default() };
+            let outlet = Outlet::new("o", limits, &Arc::new(OutputAccount::default()));
+            let two = || Block::lines(b"a 1 2\nb 1 2\n".to_vec(), 2, 0);
+            assert!(outlet.offer(two(), at(1)).is_some());
+            assert_eq!(outlet.offer(two(), at(1)), None);
+            let sum = outlet.account.sum(outlet.queue().copies());
+            assert_eq!((sum.copies, sum.shed, sum.waiting), (2, 0, 2), "{when_full:?}");
+            assert_eq!(outlet.queue().limits(), limits);
+        }
     }
 
     #[test]

@@ -192,8 +192,12 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
 /// What stays of queues, `new` being as it was read.
 fn kept_queues(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
-    if data_dir::is_needed(old) && old.data_dir != new.data_dir {
-        notes.push("the new `data_dir`, for queues on disk,".to_owned());
+    if old.data_dir != new.data_dir {
+        let kept = [
+            (data_dir::is_needed(old), "the new `data_dir`, for queues on disk,"),
+            (data_dir::is_wanted(old), "the new `data_dir`, for checkpoints,"),
+        ];
+        notes.extend(kept.iter().filter(|(is_kept, _)| *is_kept).map(|(_, note)| (*note).to_owned()));
     }
     for output in &new.outputs {
         let is_known = |known: &&OutputPlan| known.name == output.name && known.kind == output.kind;

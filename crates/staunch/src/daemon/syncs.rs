@@ -103,7 +103,10 @@ impl Complaints {
         if counts == self.told || soon && !disk.is_done() {
             return;
         }
-        let text = new_damage(&self.told, &counts);
+        let mut text = new_damage(&self.told, &counts);
+        if let Some(error) = outlet.queue().on_disk().and_then(|queue| queue.write_error()) {
+            text.push_str(&format!(" (the last: {error})"));
+        }
         if !text.is_empty() {
             let path = disk.folder().path().display();
             tracing::warn!("output `{}`: its queue on disk in {path}: {text}", outlet.name);

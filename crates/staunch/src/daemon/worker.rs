@@ -416,7 +416,7 @@ impl Worker {
                 let blocking = shard.blocking(batch.source);
                 let has_room = |id: &model::OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records)
+                    outlets[id.index()].takes(bytes, records, now)
                 };
                 blocking.is_empty() || (looks && blocking.iter().all(has_room))
             });

@@ -34,7 +34,7 @@ pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno};
 #[cfg(target_os = "linux")]
 pub use packets::{PacketReader, PacketWriter};
-pub use place::{read_exact_at, write_parts_at};
+pub use place::{read_exact_at, reserve, write_parts_at};
 #[cfg(not(target_os = "linux"))]
 pub use portable::{PacketReader, PacketWriter};
 #[cfg(target_os = "linux")]

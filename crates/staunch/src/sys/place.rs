@@ -43,6 +43,36 @@ fn write_some_at(file: &File, offset: u64, parts: &[io::IoSlice<'_>]) -> io::Res
     usize::try_from(written).map_err(|_negative| io::Error::last_os_error())
 }
 
+/// Has the file system set blocks aside for `bytes` from `offset` on. The file's size stays.
+///
+/// # Errors
+/// When there is no room for them. A file system that cannot do it is none.
+#[cfg(target_os = "linux")]
+pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let place = |value| libc::off_t::try_from(value).map_err(|_past| io::ErrorKind::FileTooLarge);
+    let (offset, bytes) = (place(offset)?, place(bytes)?);
+    // SAFETY: plain integers; the descriptor is borrowed for the call.
+    let done = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, offset, bytes) };
+    match super::checked(done) {
+        Ok(_) => Ok(()),
+        Err(error) => match error.raw_os_error() {
+            // Interrupted: what comes of it is seen by the write.
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EINTR) => Ok(()),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Sets nothing aside: this system has no call for it.
+///
+/// # Errors
+/// None; Linux may have one.
+#[cfg(not(target_os = "linux"))]
+pub fn reserve(_file: &File, _offset: u64, _bytes: u64) -> io::Result<()> {
+    Ok(())
+}
+
 /// Fills `bytes` from `offset` on.
 ///
 /// # Errors

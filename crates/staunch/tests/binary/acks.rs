@@ -121,6 +121,21 @@ fn delivered_waits_for_the_endpoint_and_goes_on_after_a_reload() {
 }
 
 #[test]
+fn a_reload_that_gives_a_queue_another_endpoint_answers_who_waited_for_it() {
+    let (mut away, graphite) = (FakeGraphite::new(), FakeGraphite::new());
+    away.refuse();
+    let toml = |to: &str| config("delivered", to, "queue = { kind = \"disk\" }");
+    let mut daemon = Builder::native(&toml(&away.to())).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\nb:1|c\n");
+    daemon.wait_source("app", "routed", 2);
+    daemon.reload(&toml(&graphite.to()), "done");
+    client.wait_reply("ack 2");
+    assert_eq!(String::from_utf8_lossy(&graphite.bytes()), "a:1|c\nb:1|c\n");
+    daemon.stop();
+}
+
+#[test]
 fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
     let mut graphite = FakeGraphite::new();
     graphite.refuse();

@@ -221,3 +221,51 @@ fn a_queue_that_no_output_owns_any_more_is_told_and_comes_back_with_its_output()
     assert_all_came(&daemon, "copy", &endpoint, 0..10);
     daemon.stop();
 }
+
+/// A disk of its own, of `megabytes`. None where the system does not let us.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path, megabytes: u64) -> Option<SmallDisk> {
+        fs::create_dir_all(at).expect("a folder");
+        let size = format!("size={megabytes}m");
+        let mount =
+            std::process::Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+        mount.ok()?.status.success().then(|| SmallDisk(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // It is lazy, in case that somebody has a file open there.
+        let _unmounted = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_makes_connections_wait_and_loses_nothing_of_theirs() {
+    let builder = Builder::bare();
+    let data = builder.folder().join("disk");
+    let Some(_disk) = SmallDisk::mount(&data, 2) else {
+        eprintln!("SKIPPED: nothing can be mounted here");
+        return;
+    };
+    let mut endpoint = away();
+    let toml =
+        format!("data_dir = {:?}\n{}", data.display().to_string(), config(&[("copy", &endpoint)], DISK));
+    let mut daemon = Builder::native(&toml).start();
+    let count = 300_000u64;
+    let stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    let mut writer = stream.try_clone().expect("a second handle");
+    let sender = std::thread::spawn(move || {
+        let lines: String = (0..count).map(|number| format!("id.{number}:1|c\n")).collect();
+        writer.write_all(lines.as_bytes()).expect("it is read in the end");
+    });
+    wait_for("the disk to be full", || daemon.stderr().contains("no space left").then_some(()));
+    endpoint.come_back();
+    sender.join().expect("it sends all");
+    daemon.wait_output("copy", "copies", count);
+    assert_all_came(&daemon, "copy", &endpoint, 0..count);
+    drop(stream);
+    daemon.stop();
+}

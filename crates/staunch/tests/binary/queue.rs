@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::daemon::STAUNCH;
 use crate::support::pty::Terminal;
-use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, PATIENCE, wait_for};
 
 /// An endpoint that refuses.
 fn away() -> FakeGraphite {
@@ -154,6 +154,29 @@ fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
     endpoint.come_back();
     daemon.wait_output("copy", "waiting", 0);
     assert_eq!(ids(&String::from_utf8_lossy(&endpoint.bytes())), (0..500).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_queue_takes_no_more_and_sheds_nothing_for_it() {
+    let endpoint = away();
+    let small = "kind = \"disk\", bytes_max = \"300KiB\", when_full = \"shed_oldest\"";
+    let toml = config(&endpoint).replacen("kind = \"disk\"", small, 1);
+    let mut daemon = Builder::native(&toml).start();
+    let folder = daemon.folder.path().to_owned();
+    fs::write(folder.join("some.txt"), lines(0..20_000)).expect("written");
+    let output = queue(&folder, &["replay", "carbon", "--from", "some.txt"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let taken = Daemon::number(&daemon.output("carbon"), "waiting");
+    assert!((1..20_000).contains(&taken), "{taken}");
+    let told = stderr(&output);
+    assert!(told.contains(&format!("behind its first {taken} copies")), "{told}");
+    assert_eq!(Daemon::number(&daemon.output("carbon"), "shed"), 0);
+    daemon.assert_sums_hold();
+    assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..taken).collect::<Vec<_>>());
+    daemon.stop();
+    let output = queue(&folder, &["replay", "carbon", "--from", "some.txt"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the queue is full"), "{}", stderr(&output));
 }
 
 #[test]
@@ -322,16 +345,19 @@ fn a_daemon_without_http_is_not_written_beside() {
 
 /// The status of a POST with these headers.
 fn post(daemon: &Daemon, path: &str, headers: &str, body: &str) -> u16 {
-    let mut stream = TcpStream::connect(daemon.http()).expect("it listens");
     let len = body.len();
-    write!(
-        stream,
-        "POST {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\nConnection: close\r\n\r\n{body}"
-    )
-    .expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("a whole answer");
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+    let head = format!("POST {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\nConnection: close\r\n");
+    asked(daemon, &format!("{head}\r\n{body}"))
+}
+
+fn asked(daemon: &Daemon, request: &str) -> u16 {
+    let mut stream = TcpStream::connect(daemon.http()).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).expect("an answer");
+    let head = String::from_utf8_lossy(&head).into_owned();
+    head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
 }
 
 #[test]

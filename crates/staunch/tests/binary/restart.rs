@@ -246,3 +246,21 @@ fn checkpoints_that_cannot_be_written_change_nothing_else_and_off_leaves_nothing
     assert_eq!(graphite.total("stats_counts.hits"), 4.0);
     assert!(daemon.state_files().is_empty());
 }
+
+#[test]
+fn a_data_directory_that_another_has_means_no_checkpoints_and_no_more() {
+    let graphite = FakeGraphite::new();
+    let mut first = Builder::native(&config(&graphite, "1h", "")).start();
+    let data_dir = first.folder.path().join("staunch-data");
+    let toml = format!("data_dir = {data_dir:?}\n{}", config(&graphite, "1h", ""));
+    let mut second = Builder::native(&toml).start();
+    assert!(second.stderr().contains("there are no checkpoints"), "{}", second.stderr());
+    assert_eq!(second.json("/api/v1/accounts")["checkpoints"], serde_json::json!([]));
+    udp(second.at("app", "udp")).send(b"hits:4|c").expect("it is there");
+    second.wait_source("app", "aggregated", 1);
+    second.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 4.0);
+    assert!(!data_dir.join("last-flush").exists(), "the one that has the directory leaves its own");
+    first.stop();
+    assert!(data_dir.join("last-flush").exists());
+}

@@ -13,14 +13,18 @@
     reason = "the bench waits on the machine's own clock, and its table is its purpose"
 )]
 
+mod acked;
 mod arguments;
 mod endpoint;
+mod f1;
 mod f10;
 mod f11;
 mod f12;
+mod f4;
 mod f5;
 mod f6;
 mod f7;
+mod f8;
 mod f9;
 mod finding;
 mod load;
@@ -42,9 +46,12 @@ use report::Row;
 type Case = (&'static str, fn(&Bench) -> End);
 
 const CASES: &[Case] = &[
+    ("F1", f1::run),
+    ("F4", f4::run),
     ("F5", f5::run),
     ("F6", f6::run),
     ("F7", f7::run),
+    ("F8", f8::run),
     ("F9", f9::run),
     ("F10", f10::run),
     ("F11", f11::run),

@@ -3,6 +3,7 @@
 //! `NAME-0.checkpoint` and `NAME-1.checkpoint`, `NAME.checkpoint.new`. Names of transforms are file names: config sees
 //! to it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,17 @@ pub(super) fn generations(folder: &Path, name: &str) -> Vec<Generation> {
         .collect();
     found.sort_by_key(|generation| std::cmp::Reverse(generation.peeked.map_or(0, |peeked| peeked.number)));
     found
+}
+
+/// Names of aggregations that have a checkpoint here.
+pub(super) fn names(folder: &Path) -> BTreeSet<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return BTreeSet::new() };
+    let names = entries.filter_map(|entry| {
+        let file = entry.ok()?.file_name();
+        let (name, generation) = file.to_str()?.strip_suffix(".checkpoint")?.rsplit_once('-')?;
+        matches!(generation, "0" | "1").then(|| name.to_owned())
+    });
+    names.collect()
 }
 
 /// The whole file.
@@ -137,6 +149,8 @@ fn the_older_generation_makes_way_and_what_is_not_finished_leaves_nothing() {
     let found = generations(folder.path(), "a.b");
     assert_eq!(found[0].peeked.map(|peeked| peeked.number), Ok(3));
     drop(NewFile::create(folder.path(), "a.b").expect("a file"));
+    fs::write(folder.path().join("other-7.checkpoint"), "").expect("written");
+    assert_eq!(names(folder.path()).into_iter().collect::<Vec<_>>(), ["a.b"]);
     assert!(!half_path(folder.path(), "a.b").exists());
     assert!(remove(folder.path(), "a.b"));
     assert!(generations(folder.path(), "a.b").is_empty() && !remove(folder.path(), "a.b"));

@@ -22,6 +22,10 @@ pub fn restore(
     handed: &dyn Fn(&str) -> bool,
     now: Now,
 ) {
+    let mut orphans = board.folder().map(files::names).unwrap_or_default();
+    plan.transforms.iter().for_each(|transform| {
+        orphans.remove(&transform.name);
+    });
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
         let TransformKind::Aggregate(aggregate) = &transform.kind;
         let (name, label_s) = (transform.name.as_str(), handover.label_of(&transform.name));
@@ -38,6 +42,11 @@ pub fn restore(
         if !restored {
             label_s.into_iter().for_each(|label_s| shard.resume_after(name, label_s, now));
         }
+    }
+    for name in orphans {
+        tracing::warn!(
+            "there is a checkpoint of `{name}`, which this configuration does not have: it is left alone"
+        );
     }
 }
 

@@ -1,0 +1,103 @@
+//! F8: bits of a queue's files flip while the daemon is down.
+//!
+//! In each round records come while the endpoint is away, the daemon is killed or stopped, some bits of its segments
+//! are flipped, and it starts again with the endpoint there. What is whole arrives, what is not is counted, both
+//! together are what was taken, and nobody deletes a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::finding::{Bench, End, Finding};
+use crate::load::Client;
+use crate::oracle::Form;
+use crate::support::{Builder, Daemon, Random};
+
+/// Longest wait for a queue to drain.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Most bytes that the damage of one bit may cost: a block.
+const BLOCK_BYTES: u64 = 128 << 10;
+
+/// A record of ours has at least so many.
+const RECORD_BYTES_MIN: u64 = 9;
+
+/// The segments of the one queue.
+fn segments(daemon: &Daemon) -> Vec<PathBuf> {
+    let folder = daemon.folder.path().join("staunch-data/queues/copy");
+    let entries = fs::read_dir(folder).expect("the queue has a folder").flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|ending| ending == "segment")).collect()
+}
+
+fn flip_a_bit(path: &Path, random: &mut Random) {
+    let mut bytes = fs::read(path).expect("it can be read");
+    if bytes.is_empty() {
+        return;
+    }
+    let at = random.below(bytes.len());
+    bytes[at] ^= 1 << random.below(8);
+    fs::write(path, bytes).expect("it can be written");
+}
+
+pub(crate) fn run(bench: &Bench) -> End {
+    let (rounds, records, flips) = bench.pick((4, 20_000, 3), (100, 200_000, 10));
+    let mut endpoint = Endpoint::new(Form::Line);
+    let toml = format!(
+        "stop_timeout = \"5s\"\n[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\nretry_max = \"100ms\"\n\
+         queue = {{ kind = \"disk\" }}\n",
+        endpoint.to()
+    );
+    endpoint.go_away();
+    let mut daemon = Builder::native(&toml).start();
+    let mut random = bench.random();
+    let (mut finding, mut next, mut flipped, mut kept_aside) = (Finding::default(), 0, 0, 0);
+    for round in 0..rounds {
+        let mut client = Client::new(daemon.at("app", "tcp"), next);
+        client.send_at_once(records);
+        next = client.next;
+        drop(client);
+        daemon.wait_output("copy", "copies", records);
+        daemon.signal(if round % 2 == 0 { "KILL" } else { "TERM" });
+        daemon.wait_exit();
+        let files = segments(&daemon);
+        for _ in 0..flips {
+            flip_a_bit(&files[random.below(files.len())], &mut random);
+            flipped += 1;
+        }
+        endpoint.come_back();
+        daemon.start_again();
+        let empty = bench.wait("the queue to drain", PATIENCE, || {
+            (Daemon::number(&daemon.output("copy"), "waiting") == 0).then_some(())
+        });
+        finding.promise(empty.is_some(), || "a queue did not drain after it was damaged".into());
+        let row = daemon.output("copy");
+        let damaged = Daemon::number(&row, "losses/shed/damaged");
+        finding.named += damaged;
+        kept_aside += Daemon::number(&row, "disk/quarantined_bytes");
+        let most = flips * BLOCK_BYTES / RECORD_BYTES_MIN;
+        finding.promise(damaged <= most, || {
+            format!("{flips} bits cost {damaged} records: more than their blocks")
+        });
+        let there = || (endpoint.oracle.arrived() + finding.named >= next).then_some(());
+        let _all = bench.wait("the endpoint to read", Duration::from_secs(10), there);
+        daemon.assert_sums_hold();
+        endpoint.go_away();
+        bench.say(|| format!("round {round} of {rounds}, {flipped} bits flipped"));
+        // The next round begins with a fresh account.
+        daemon.signal("KILL");
+        daemon.wait_exit();
+        daemon.start_again();
+    }
+    finding.sent = next;
+    finding.add(&endpoint.oracle.count());
+    finding.done = format!("{flipped} bits, {rounds} restarts");
+    let (damaged, share) = (finding.named, finding.named as f64 * 100.0 / next as f64);
+    finding
+        .figure(format!("{damaged} records ({share:.1} %) shed as damaged, {kept_aside} bytes kept aside"));
+    finding.promise(damaged > 0, || "no bit hit a record: this run shows nothing".into());
+    finding.promise_exact();
+    daemon.stop();
+    End::Ran(finding)
+}
