@@ -286,9 +286,9 @@ fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
     let socket = udp(at);
     socket.send(b"level:42|g").expect("it has the port");
     daemon.wait_source("app", "aggregated", 1);
-    wait_for("a checkpoint", || {
+    wait_for("a checkpoint with the gauge beside our own counters", || {
         let page = daemon.json("/api/v1/accounts");
-        (Daemon::number(&page["checkpoints"][0], "series") > 0).then_some(())
+        (Daemon::number(&page["checkpoints"][0], "series") > 3).then_some(())
     });
     // A peer that does not end its connection makes the hand-over take a quarter of a second.
     let _stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
