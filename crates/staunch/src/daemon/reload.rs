@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputKind, OutputPlan, Plan};
+use config::plan::{OutputPlan, Plan};
 use model::{OutputId, SECOND_NS};
 use pipeline::{Accounts, earlier_self, laid_over};
 
@@ -127,7 +127,7 @@ fn outlets(
     let mut outlets = before.outlets.clone();
     for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
         outlets.push(match earlier_self(plan, at) {
-            Some(earlier) => Arc::new(outlets[earlier.index()].successor()),
+            Some(earlier) => queues::successor(output, &outlets[earlier.index()]),
             None => queues::open(output, accounts.output(OutputId(at as u16)), data_dir)?,
         });
     }
@@ -177,15 +177,6 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
             notes.push(format!("the new `receive_buffer` of source `{}`", after.name));
         }
     }
-    let connections = |output: &OutputPlan| match &output.kind {
-        OutputKind::Graphite { connections, .. } => *connections,
-        _ => 1,
-    };
-    for (before, after) in old.outputs.iter().zip(&new.outputs) {
-        if connections(before) != connections(after) {
-            notes.push(format!("the new `connections` of output `{}`", after.name));
-        }
-    }
     notes
 }
 
@@ -227,10 +218,11 @@ fn a_queue_that_stays_where_it_is_is_told() {
     let old = config::defaults(std::path::Path::new("."));
     let mut new = old.clone();
     new.data_dir = "elsewhere".into();
-    assert_eq!(kept_queues(&old, &new), [""; 0], "nothing is kept there");
+    let checkpoints = "the new `data_dir`, for checkpoints,";
+    assert_eq!(kept_queues(&old, &new), [checkpoints]);
     let name = new.outputs[0].name.clone();
     new.outputs[0].queue_kind = deliver::plan::QueueKind::Disk { sync_window_ms: 10 };
     let kind = format!("the new `queue.kind` of output `{name}`");
-    assert_eq!(kept_queues(&old, &new), [&*kind]);
-    assert_eq!(kept_queues(&new, &old), ["the new `data_dir`, for queues on disk,", &*kind]);
+    assert_eq!(kept_queues(&old, &new), [checkpoints, &*kind]);
+    assert_eq!(kept_queues(&new, &old), ["the new `data_dir`, for queues on disk,", checkpoints, &*kind]);
 }
