@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) struct Progress {
     /// Records sent once more, each time counted.
     pub(crate) again: AtomicU64,
     /// `err` lines that it got.
-    pub(crate) errors: AtomicU64,
+    pub(crate) errors: Mutex<Vec<String>>,
 }
 
 /// A client on its own thread, with ids of its own.
@@ -106,7 +106,7 @@ fn connection(
                 let number = number.ok_or(std::io::ErrorKind::InvalidData)?;
                 told.acked.fetch_max(base + number, SeqCst);
                 if verb == Some("err") {
-                    told.errors.fetch_add(1, SeqCst);
+                    told.errors.lock().expect("nobody panics with it").push(reply.trim().to_owned());
                     return Ok(());
                 }
                 reply.clear();

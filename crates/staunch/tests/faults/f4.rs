@@ -172,7 +172,9 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
     finding.done = format!("{mebibytes} MiB disk, full and freed");
     finding.figure(format!(
         "full after {taken_when_full} records; {} writes failed; of {} packets, which cannot wait, {} were shed",
-        errors(&daemon), finding.named
+        errors(&daemon),
+        2 * PACKETS,
+        finding.named
     ));
     finding.promise_exact();
     daemon.assert_sums_hold();
