@@ -127,7 +127,7 @@ fn outlets(
     let mut outlets = before.outlets.clone();
     for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
         outlets.push(match earlier_self(plan, at) {
-            Some(earlier) => queues::successor(output, &outlets[earlier.index()]),
+            Some(earlier) => Arc::new(outlets[earlier.index()].successor()),
             None => queues::open(output, accounts.output(OutputId(at as u16)), data_dir)?,
         });
     }
@@ -180,7 +180,7 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
     notes
 }
 
-/// What stays of queues, `new` being as it was read.
+/// What stays of queues and checkpoints, `new` being as it was read.
 fn kept_queues(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if old.data_dir != new.data_dir {
@@ -215,14 +215,18 @@ fn what_a_reload_cannot_change_is_told() {
 
 #[test]
 fn a_queue_that_stays_where_it_is_is_told() {
-    let old = config::defaults(std::path::Path::new("."));
+    let mut old = config::defaults(std::path::Path::new("."));
     let mut new = old.clone();
     new.data_dir = "elsewhere".into();
-    let checkpoints = "the new `data_dir`, for checkpoints,";
-    assert_eq!(kept_queues(&old, &new), [checkpoints]);
+    assert_eq!(kept_queues(&old, &new), ["the new `data_dir`, for checkpoints,"]);
+    for plan in [&mut old, &mut new] {
+        let config::plan::TransformKind::Aggregate(aggregate) = &mut plan.transforms[0].kind;
+        aggregate.checkpoint_ms = 0;
+    }
+    assert_eq!(kept_queues(&old, &new), [""; 0], "nothing is kept there");
     let name = new.outputs[0].name.clone();
     new.outputs[0].queue_kind = deliver::plan::QueueKind::Disk { sync_window_ms: 10 };
     let kind = format!("the new `queue.kind` of output `{name}`");
-    assert_eq!(kept_queues(&old, &new), [checkpoints, &*kind]);
-    assert_eq!(kept_queues(&new, &old), ["the new `data_dir`, for queues on disk,", checkpoints, &*kind]);
+    assert_eq!(kept_queues(&old, &new), [&*kind]);
+    assert_eq!(kept_queues(&new, &old), ["the new `data_dir`, for queues on disk,", &*kind]);
 }
