@@ -213,6 +213,7 @@ impl Saver {
 
     /// Saves no more, and leaves the files to a process that takes over, once what this gives is written: the keeper may
     /// be in the middle of one. [`Saver::follow`] begins anew.
+    #[must_use]
     pub fn end(&mut self) -> Option<LastCheckpoints> {
         self.jobs.clear();
         self.waiting.clear();
@@ -278,7 +279,8 @@ mod tests {
 
         /// (written, series of the last one), when everything has been written.
         fn end(&mut self) -> (u64, u64) {
-            self.saver.end();
+            // None when nothing was ever saved.
+            self.saver.end().into_iter().for_each(LastCheckpoints::write);
             let row = self.board.all().remove(0).1;
             (row.written, row.series)
         }
@@ -326,6 +328,6 @@ mod tests {
             "of the next window"
         );
         assert!(restored.series >= 1500);
-        other.saver.end();
+        other.saver.end().into_iter().for_each(LastCheckpoints::write);
     }
 }
