@@ -60,8 +60,7 @@ fn one(seed: u64) -> bool {
     let mut story = Story::default();
     match storm_told(seed, None, &mut story) {
         Ok(calm) => {
-            println!("seed {seed}: {calm}");
-            println!("digest {:016x}", calm.digest);
+            println!("seed {seed}, digest {:016x}\n{calm}", calm.digest);
             true
         }
         Err(found) => {
@@ -112,7 +111,7 @@ fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
     let (calm, mut found) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_by_key(|found| found.seed);
     match found.first() {
-        None => println!("seeds {first} to {}: {calm}", end.saturating_sub(1)),
+        None => println!("seeds {first} to {}\n{calm}", end.saturating_sub(1)),
         Some(found) => println!("{found}\nto see what happened: cargo xtask sim --seed {}", found.seed),
     }
     Ok(found.is_empty())

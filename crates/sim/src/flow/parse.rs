@@ -109,7 +109,7 @@ impl Parser {
         let (word, rest) = split(step);
         let times: u64 = times.parse().map_err(|_| misuse("repeat"))?;
         wants("repeat", !word.is_empty())?;
-        if matches!(word, "repeat" | "reload" | "config" | "env" | "seed" | "stop") {
+        if matches!(word, "repeat" | "reload" | "config" | "env" | "seed" | "crash" | "stop") {
             return Err(format!("`{word}` cannot be repeated"));
         }
         for number in 1..=times {
@@ -279,6 +279,10 @@ fn what(word: &str, rest: &str) -> Result<What, String> {
         "delete" => {
             wants(word, !more.is_empty())?;
             Ok(What::Delete { kind: kind(first)?, name: more.into() })
+        }
+        "crash" => {
+            wants(word, matches!(rest, "" | "power"))?;
+            Ok(What::Crash { power: rest == "power" })
         }
         "stop" => {
             wants(word, rest.is_empty())?;
@@ -496,6 +500,7 @@ mod tests {
             ("send s a\nconfig a = 1", "started at line 1: write `reload`"),
             ("config a = 1\nconfig file b.toml", "one configuration at a time"),
             ("stop now", "`stop` is followed by nothing"),
+            ("crash now", "`crash` is followed by nothing, or `power`"),
             ("absent o a[b", "has no `]`"),
         ];
         for (text, want) in table {

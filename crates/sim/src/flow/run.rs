@@ -219,6 +219,13 @@ fn act(world: &mut World, what: &What) -> Result<(), Stop> {
                 return Err(Stop::Failed(format!("there is no {} `{name}` to delete", kind.word())));
             }
         }
+        What::Crash { power } => {
+            world.forget_arrivals();
+            world.crash(*power);
+            world.settle()?;
+            world.mark_arrivals();
+            return Ok(());
+        }
         What::Stop => {
             world.forget_arrivals();
             return Ok(world.stop()?);

@@ -36,6 +36,7 @@ pub(crate) enum What {
     Series { names: Glob, held: Held },
     Delete { kind: Kind, name: String },
     Reload { refused: Option<Refused>, config: Config },
+    Crash { power: bool },
     Stop,
 }
 

@@ -27,6 +27,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("series", "PATTERN KIND VALUE; or PATTERN NUMBER; or PATTERN none"),
     ("delete", "counter|timer|gauge|set NAME"),
     ("reload", "[refused [CODE]], with the new `config` lines below it"),
+    ("crash", "nothing, or `power` when the machine goes down as well"),
     ("stop", "nothing"),
 ];
 

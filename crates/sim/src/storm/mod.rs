@@ -75,16 +75,16 @@ pub struct Calm {
 }
 
 impl std::fmt::Display for Calm {
+    /// Some lines; the last one is the shortest answer.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Calm { steps, received, delivered, shed, resent, acked, unacked, tally, .. } = self;
         let Tally { kills, power_losses, found, lost, damaged } = tally;
-        write!(
-            to,
-            "{steps} steps, {received} records received, {delivered} copies delivered, {shed} shed, {resent} sent again; \
-             {acked} lines acknowledged, {unacked} times not; \
-             {kills} processes killed, {power_losses} losses of power; of blocks on disk {found} found again, {lost} that \
-             were not safe lost, none that was; {damaged} copies damaged"
-        )
+        writeln!(to, "{steps} steps, {received} records received")?;
+        writeln!(to, "copies: {delivered} delivered, {shed} shed, {resent} sent again")?;
+        writeln!(to, "lines of clients: {acked} acknowledged, {unacked} connections told otherwise")?;
+        writeln!(to, "blocks on disk: {found} found again, {lost} lost that were not safe")?;
+        writeln!(to, "copies on disk: {damaged} damaged, and counted")?;
+        write!(to, "{kills} kills, {power_losses} losses of power: nothing lost that was safe")
     }
 }
 

@@ -151,12 +151,13 @@ impl Storm {
         self.world.datagram("a", &first)
     }
 
-    /// After an orderly stop nothing comes back.
+    /// After an orderly stop the next process finds nothing. (A loss of power at that moment may bring back a segment that
+    /// was removed, with blocks that an earlier one took.)
     pub(super) fn nothing_comes_back(&mut self) -> Result<(), String> {
         for (output, vault) in &self.vaults {
             let outlet = &mut self.world.outlets[output.index()];
             let Some(stored) = outlet.stored.as_mut().filter(|_| !vault.cursor_damaged) else { continue };
-            stored.die(true);
+            stored.die(false);
             let (blocks, damaged) = stored.peek(self.world.now);
             if !blocks.is_empty() || damaged > 0 {
                 let what =

@@ -189,6 +189,15 @@ impl World {
         Ok(())
     }
 
+    /// The process dies, with its machine or without, and another begins.
+    pub(crate) fn crash(&mut self, power: bool) {
+        self.outlets
+            .iter_mut()
+            .filter_map(|outlet| outlet.stored.as_mut())
+            .for_each(|stored| stored.die(power));
+        self.restart(power);
+    }
+
     /// A new process after one that died: what was in memory is gone, the endpoints and the disks are not. The caller
     /// has decided what is on the disks (`Stored::die`). The plan stays as it was, outputs that are gone included: what
     /// they left on disk is still delivered.

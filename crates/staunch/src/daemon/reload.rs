@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputKind, OutputPlan, Plan};
+use config::plan::{OutputPlan, Plan};
 use model::{OutputId, SECOND_NS};
 use pipeline::{Accounts, earlier_self, laid_over};
 
@@ -175,15 +175,6 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
         let stays = after.listen.iter().any(|place| before.listen.contains(place));
         if stays && before.receive_buffer_bytes != after.receive_buffer_bytes {
             notes.push(format!("the new `receive_buffer` of source `{}`", after.name));
-        }
-    }
-    let connections = |output: &OutputPlan| match &output.kind {
-        OutputKind::Graphite { connections, .. } => *connections,
-        _ => 1,
-    };
-    for (before, after) in old.outputs.iter().zip(&new.outputs) {
-        if connections(before) != connections(after) {
-            notes.push(format!("the new `connections` of output `{}`", after.name));
         }
     }
     notes

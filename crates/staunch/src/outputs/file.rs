@@ -174,3 +174,16 @@ fn rotate(place: &Place, files_max: u32) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn whether_the_last_line_has_an_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (text, want) in [("", true), ("a\n", true), ("a", false), ("a\nb", false), ("\n", true)] {
+        let path = folder.path().join("points");
+        fs::write(&path, text).expect("a file");
+        assert_eq!(ends_with_newline(&path).ok(), Some(want), "{text:?}");
+        let place = Place::File(path);
+        let (_open, size, ended) = open_place(&place).expect("it can be opened");
+        assert_eq!((size, ended), (text.len() as u64, want), "{text:?}");
+    }
+}
