@@ -49,9 +49,9 @@ bench:
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
 	failed=0; for kind in statsd fanout queue; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
 
-# The figures of docs/reliability.md; CASES=F5 for one of them.
+# The figures of docs/reliability.md; CASES=F5 for one of them, MARKDOWN=--markdown for the table of that page.
 faults: tools
-	cargo test --release --locked --package staunch --test faults -- --full $(CASES)
+	cargo test --release --locked --package staunch --test faults -- --full $(MARKDOWN) $(CASES)
 
 compat: tools
 	cargo build --locked --package staunch

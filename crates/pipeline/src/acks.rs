@@ -24,6 +24,9 @@ use crate::Shard;
 /// one mark.
 pub const MARKS_MAX: u64 = 64;
 
+/// Waits of connections that are gone, or were told that it failed, that may be left among the others.
+const DEAD_MAX: usize = if cfg!(test) { 8 } else { 4096 };
+
 /// What is asked about the outputs' queues.
 pub trait Queues {
     /// Place of the next block.
@@ -101,6 +104,8 @@ pub struct Acks {
     connections: HashMap<ConnectionId, Waiting>,
     /// By output, and there by condition: one that takes long holds up no other.
     outputs: Vec<[VecDeque<Wait>; 2]>,
+    /// Waits among them that nobody waits for any more.
+    dead: usize,
     /// Whose answer has changed since they were last taken.
     changed: Vec<ConnectionId>,
 }
@@ -124,7 +129,7 @@ struct Pending {
     outputs_left: usize,
 }
 
-/// What one mark waits for at one output. There is a block behind each, so the queue's bound is theirs as well.
+/// What one mark waits for at one output.
 #[derive(Debug)]
 struct Wait {
     connection: ConnectionId,
@@ -177,7 +182,9 @@ impl Acks {
 
     /// A connection has ended, or nobody is there to be told any more.
     pub fn close(&mut self, id: ConnectionId) {
-        self.connections.remove(&id);
+        if let Some(waiting) = self.connections.remove(&id) {
+            self.bury(waiting.waits());
+        }
     }
 
     /// The shard has pushed the batch and its blocks are in the queues, or were shed. Gives the outputs whose progress
@@ -232,8 +239,23 @@ impl Acks {
         let Some(waiting) = self.connections.get_mut(&id) else { return };
         if waiting.answer.failed.is_none() {
             waiting.answer.failed = Some(why);
+            let dead = waiting.waits();
             waiting.pending.clear();
             waiting.note_change(id, &mut self.changed);
+            self.bury(dead);
+        }
+    }
+
+    /// Nobody waits for so many waits any more. They are taken out when they are more than the others.
+    fn bury(&mut self, waits: usize) {
+        self.dead += waits;
+        let all = || self.outputs.iter().flatten().map(VecDeque::len).sum::<usize>();
+        if self.dead > DEAD_MAX && self.dead > all() / 2 {
+            let Acks { connections, outputs, .. } = self;
+            let lives =
+                |wait: &Wait| connections.get(&wait.connection).is_some_and(|one| one.has(wait.number));
+            outputs.iter_mut().flatten().for_each(|waits| waits.retain(lives));
+            self.dead = 0;
         }
     }
 
@@ -254,15 +276,16 @@ impl Acks {
     }
 
     fn end_wait(&mut self, id: ConnectionId, number: u64, end: Result<(), Unacked>) {
-        let Some(waiting) = self.connections.get_mut(&id) else { return };
-        if let Err(why) = end {
-            return self.fail(id, why);
-        }
-        let pending = number.checked_sub(waiting.first).and_then(|at| waiting.pending.get_mut(at as usize));
-        if let Some(pending) = pending {
-            debug_assert!(pending.outputs_left > 0, "each output ends one wait");
-            pending.outputs_left -= 1;
-            self.advance(id);
+        let pending = self.connections.get_mut(&id).and_then(|waiting| waiting.pending_at(number));
+        let Some(pending) = pending else {
+            self.dead = self.dead.saturating_sub(1);
+            return;
+        };
+        debug_assert!(pending.outputs_left > 0, "each output ends one wait");
+        pending.outputs_left -= 1;
+        match end {
+            Ok(()) => self.advance(id),
+            Err(why) => self.fail(id, why),
         }
     }
 
@@ -281,6 +304,21 @@ impl Acks {
 }
 
 impl Waiting {
+    /// The mark of that number, while it waits.
+    fn pending_at(&mut self, number: u64) -> Option<&mut Pending> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.pending.get_mut(at)
+    }
+
+    fn has(&self, number: u64) -> bool {
+        (self.first..self.first + self.pending.len() as u64).contains(&number)
+    }
+
+    /// Waits of its marks.
+    fn waits(&self) -> usize {
+        self.pending.iter().map(|pending| pending.outputs_left).sum()
+    }
+
     fn note_change(&mut self, id: ConnectionId, changed: &mut Vec<ConnectionId>) {
         if !std::mem::replace(&mut self.is_changed, true) {
             changed.push(id);

@@ -1318,7 +1318,7 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "Connections to the endpoint, which share its queue.",
         "A series always takes the same one, so its points stay in order. For an endpoint that is far away or slow to \
-         read a connection; a change takes effect at the next start.",
+         read a connection.",
     ),
     // Stream senders
     row(

@@ -97,7 +97,8 @@ impl Aggregator {
 
     /// From now on samples are of the next window, and what all series hold is of the one that `info` labels.
     pub(super) fn begin_sweep(&mut self, info: FlushInfo, now: Now) {
-        self.saving = None;
+        // What a save has written is void: nothing was saved.
+        self.changed |= self.saving.take().is_some();
         let measured = self.plan.measured_rates && info.elapsed_s > 0.0;
         // As node divides: the interval in milliseconds by 1000.
         let divisor = if measured { info.elapsed_s } else { self.plan.window_ms as f64 / 1000.0 };

@@ -406,7 +406,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let account = &outlet.account;
     let sum = at_rest(|| outlet.sum(), OutputSum::holds);
     let shown = outlet.shown(now);
-    let oldest_ns = outlet.queue().oldest_age_ns(now);
+    let oldest_ns = outlet.oldest_age_ns(now);
     OutputRow {
         name: plan.name.clone(),
         kind: output_word(&plan.kind),

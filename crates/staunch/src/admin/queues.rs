@@ -97,7 +97,7 @@ pub struct Dropped {
     pub dropped: Amount,
     /// Copies on the way that turned out to be damaged, counted as such.
     pub damaged: u64,
-    /// What waits now, without what is on its way to the endpoint.
+    /// What waits now, what is on its way to the endpoint included.
     pub left: Amount,
     /// Files that were kept aside, and were removed.
     pub quarantine: Amount,
@@ -148,9 +148,16 @@ pub(super) fn page(shared: &Shared) -> QueuesPage {
     QueuesPage { queues: outputs.map(|(_, outlet)| row(outlet, now)).collect() }
 }
 
+/// What is on its way waits as well, until it has its outcome.
+fn waiting(outlet: &Outlet) -> Amount {
+    let account = &outlet.account;
+    Amount { copies: account.copies_waiting(), bytes: account.bytes_waiting.load(Relaxed) }
+}
+
 fn row(outlet: &Outlet, now: Now) -> QueueRow {
+    let oldest_s = outlet.oldest_age_ns(now).map(|age_ns| age_ns as f64 / SECOND_NS as f64);
+    let Amount { copies, bytes } = waiting(outlet);
     let mut queue = outlet.queue();
-    let oldest_s = queue.oldest_age_ns(now).map(|age_ns| age_ns as f64 / SECOND_NS as f64);
     let bytes_max = queue.limits().bytes_max;
     let disk = queue.on_disk().map(|queue| DiskFigures {
         segments: queue.segments() as u64,
@@ -161,9 +168,8 @@ fn row(outlet: &Outlet, now: Now) -> QueueRow {
     QueueRow {
         name: outlet.name.clone(),
         kind: if disk.is_some() { "disk" } else { "memory" }.to_owned(),
-        // What is on its way waits as well, until it has its outcome.
-        copies: outlet.account.copies_waiting(),
-        bytes: outlet.account.bytes_waiting.load(Relaxed),
+        copies,
+        bytes,
         bytes_max,
         oldest_s,
         disk,
@@ -199,7 +205,11 @@ pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Re
 fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
     let mut dropped = Dropped { queue: outlet.name.clone(), ..Dropped::default() };
     if order.quarantine {
-        if let Some(queue) = outlet.queue().on_disk() {
+        let mut queue = outlet.queue();
+        if outlet.is_parked() {
+            return Err(parked());
+        }
+        if let Some(queue) = queue.on_disk() {
             let failed =
                 |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot remove all files: {error}"));
             let (copies, bytes) = queue.remove_quarantine().map_err(failed)?;
@@ -207,29 +217,24 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
         }
     } else {
         let now = Clock::now();
-        let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000);
-        let mut more = true;
-        outlet.recall();
-        // What comes in meanwhile is younger than `now`.
-        while more {
-            let mut queue = outlet.queue();
-            if outlet.is_parked() {
-                let why = "another process is taking over: ask again";
-                return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
-            }
-            let shed = |reason| Amount::shed(&outlet.account, reason);
-            let before = (shed(Shed::Dropped), shed(Shed::Damaged));
-            more = queue.shed_older(age_ns, Shed::Dropped, DROP_STEP, now);
-            let after = (shed(Shed::Dropped), shed(Shed::Damaged));
-            dropped.dropped.copies += after.0.copies - before.0.copies;
-            dropped.dropped.bytes += after.0.bytes - before.0.bytes;
-            dropped.damaged += after.1.copies - before.1.copies;
-        }
+        // What comes in meanwhile has no age yet.
+        let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000).max(1);
+        // Of two requests at the same time each tells of both.
+        let shed = |reason| Amount::shed(&outlet.account, reason);
+        let before = (shed(Shed::Dropped), shed(Shed::Damaged));
+        while outlet.shed_older(age_ns, Shed::Dropped, DROP_STEP, now).ok_or_else(parked)? {}
         outlet.changed();
+        let after = (shed(Shed::Dropped), shed(Shed::Damaged));
+        dropped.dropped.copies = after.0.copies - before.0.copies;
+        dropped.dropped.bytes = after.0.bytes - before.0.bytes;
+        dropped.damaged = after.1.copies - before.1.copies;
     }
-    let mut queue = outlet.queue();
-    dropped.left = Amount { copies: queue.copies(), bytes: queue.bytes() };
+    dropped.left = waiting(outlet);
     Ok(dropped)
+}
+
+fn parked() -> Refusal {
+    (StatusCode::SERVICE_UNAVAILABLE, "another process is taking over: ask again".into())
 }
 
 /// `POST /api/v1/queues/NAME/replay`: lines, or blocks as JSON lines.

@@ -415,6 +415,28 @@ impl Outlet {
         (place, appended)
     }
 
+    /// [`Queue::shed_older`], also of what waits for other connections than the next one. None while it is parked: then
+    /// nothing of it may change.
+    pub fn shed_older(&self, age_ns: u64, reason: Shed, blocks_max: usize, now: Now) -> Option<bool> {
+        let mut queue = self.queue();
+        if self.is_parked() {
+            return None;
+        }
+        Some(match self.lanes() {
+            None => queue.shed_older(age_ns, reason, blocks_max, now),
+            Some(mut lanes) => lanes.of(&mut *queue, 0).shed_older(age_ns, reason, blocks_max, now),
+        })
+    }
+
+    /// Age of the oldest block that no sender holds, in nanoseconds.
+    pub fn oldest_age_ns(&self, now: Now) -> Option<u64> {
+        let mut queue = self.queue();
+        match self.lanes() {
+            None => queue.oldest_age_ns(now),
+            Some(mut lanes) => lanes.of(&mut *queue, 0).oldest_age_ns(now),
+        }
+    }
+
     /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
     pub fn changed(&self) {
         self.progressed();
@@ -815,6 +837,25 @@ mod tests {
         outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
         outlet.set_checked(CheckState { up: true, failure: None }, at(11));
         assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
+    }
+
+    #[test]
+    fn what_waits_for_other_connections_is_shed_by_age_as_well() {
+        let account = Arc::new(OutputAccount::default());
+        let outlet = Outlet::new("o", QueueLimits::default(), &account).with_connections(4);
+        for partition in 0..4 {
+            let block = Block::lines(b"a 1 2\n".to_vec(), 1, at(u64::from(partition)).mono_ns);
+            assert!(outlet.append(Block { partition: Some(partition), ..block }, at(3)).is_some());
+        }
+        // The last connection takes its own, and what is in front of it waits for the others.
+        let held = outlet.lanes().expect("four connections").of(&mut *outlet.queue(), 3).pop(at(5));
+        assert_eq!(outlet.oldest_age_ns(at(5)), Some(5 * SECOND_NS));
+        assert_eq!(outlet.shed_older(4 * SECOND_NS, Shed::Dropped, 9, at(5)), Some(false));
+        assert_eq!((account.shed(Shed::Dropped), outlet.oldest_age_ns(at(5))), (2, Some(3 * SECOND_NS)));
+        assert_eq!(outlet.shed_older(0, Shed::Dropped, 1, at(5)), Some(true), "there may be more");
+        assert_eq!((account.shed(Shed::Dropped), account.copies_waiting()), (3, 1));
+        held.expect("it took its own").settle(CopyOutcome::Delivered);
+        assert!(account.sum(0).holds());
     }
 
     #[test]

@@ -76,6 +76,11 @@ fn open_on_disk(
     Ok((queue, folder))
 }
 
+/// An outlet of the same queue on disk for an output that goes on with it, see `reload`.
+pub fn successor(output: &OutputPlan, earlier: &Outlet) -> Arc<Outlet> {
+    Arc::new(earlier.successor().with_connections(connections(output)))
+}
+
 fn connections(output: &OutputPlan) -> usize {
     match &output.kind {
         OutputKind::Graphite { connections, .. } => usize::from(*connections),

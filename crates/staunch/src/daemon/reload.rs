@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputKind, OutputPlan, Plan};
+use config::plan::{OutputPlan, Plan};
 use model::{OutputId, SECOND_NS};
 use pipeline::{Accounts, earlier_self, laid_over};
 
@@ -177,19 +177,10 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
             notes.push(format!("the new `receive_buffer` of source `{}`", after.name));
         }
     }
-    let connections = |output: &OutputPlan| match &output.kind {
-        OutputKind::Graphite { connections, .. } => *connections,
-        _ => 1,
-    };
-    for (before, after) in old.outputs.iter().zip(&new.outputs) {
-        if connections(before) != connections(after) {
-            notes.push(format!("the new `connections` of output `{}`", after.name));
-        }
-    }
     notes
 }
 
-/// What stays of queues, `new` being as it was read.
+/// What stays of queues and checkpoints, `new` being as it was read.
 fn kept_queues(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if old.data_dir != new.data_dir {
@@ -224,9 +215,14 @@ fn what_a_reload_cannot_change_is_told() {
 
 #[test]
 fn a_queue_that_stays_where_it_is_is_told() {
-    let old = config::defaults(std::path::Path::new("."));
+    let mut old = config::defaults(std::path::Path::new("."));
     let mut new = old.clone();
     new.data_dir = "elsewhere".into();
+    assert_eq!(kept_queues(&old, &new), ["the new `data_dir`, for checkpoints,"]);
+    for plan in [&mut old, &mut new] {
+        let config::plan::TransformKind::Aggregate(aggregate) = &mut plan.transforms[0].kind;
+        aggregate.checkpoint_ms = 0;
+    }
     assert_eq!(kept_queues(&old, &new), [""; 0], "nothing is kept there");
     let name = new.outputs[0].name.clone();
     new.outputs[0].queue_kind = deliver::plan::QueueKind::Disk { sync_window_ms: 10 };

@@ -124,7 +124,7 @@ pub fn bind(listen: &Listen, receive_buffer_bytes: u64) -> Result<(Bound, Option
 ///
 /// # Errors
 /// When it is another kind of socket.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub fn inherit(
     fd: OwnedFd,
     listen: &Listen,

@@ -222,6 +222,22 @@ fn a_queue_that_no_output_owns_any_more_is_told_and_comes_back_with_its_output()
     daemon.stop();
 }
 
+#[test]
+fn a_queue_that_cannot_be_opened_ends_the_start() {
+    let endpoint = away();
+    let builder = Builder::native(&config(&[("copy", &endpoint)], DISK));
+    let queues = builder.folder().join("staunch-data/queues");
+    fs::create_dir_all(&queues).expect("a folder");
+    fs::write(queues.join("copy"), "not a folder").expect("written");
+    let (code, told) = builder.run_to_end();
+    assert_ne!(code, 0);
+    for part in
+        ["cannot open the queue on disk of output `copy`", "queues/copy", "hint:", "kind = \"memory\""]
+    {
+        assert!(told.contains(part), "{told}");
+    }
+}
+
 /// A disk of its own, of `megabytes`. None where the system does not let us.
 struct SmallDisk(PathBuf);
 

@@ -1,7 +1,8 @@
 //! Hot restarts: nothing is lost between two processes, nothing counted twice, and one of them is always there.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
@@ -136,12 +137,15 @@ fn copies_arrive_once_and_in_order_over_restarts() {
              [outputs.copy]\ntype = \"{kind}\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n"
         )
     };
-    for kind in ["udp", "tcp"] {
-        let packets = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    // Unix datagrams: to their receiver the kernel loses none, however late it reads.
+    for kind in ["unix", "tcp"] {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let path = folder.path().join("packets");
+        let packets = UnixDatagram::bind(&path).expect("a path of our own");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let to = match kind {
-            "udp" => packets.local_addr().expect("it is bound"),
-            _ => listener.local_addr().expect("it is bound"),
+            "unix" => format!("unixgram://{}", path.display()),
+            _ => format!("tcp://{}", listener.local_addr().expect("it is bound")),
         };
         let ended = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&ended);
@@ -161,7 +165,7 @@ fn copies_arrive_once_and_in_order_over_restarts() {
             }
             got
         });
-        let mut daemon = Builder::native(&copy(&format!("{kind}://{to}"), kind)).start();
+        let mut daemon = Builder::native(&copy(&to, kind)).start();
         let at = daemon.at("app", "udp");
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (until, count) = (Arc::clone(&stop), Arc::clone(&sent));
@@ -286,9 +290,9 @@ fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
     let socket = udp(at);
     socket.send(b"level:42|g").expect("it has the port");
     daemon.wait_source("app", "aggregated", 1);
-    wait_for("a checkpoint", || {
+    wait_for("a checkpoint with the gauge beside our own counters", || {
         let page = daemon.json("/api/v1/accounts");
-        (Daemon::number(&page["checkpoints"][0], "series") > 0).then_some(())
+        (Daemon::number(&page["checkpoints"][0], "series") > 3).then_some(())
     });
     // A peer that does not end its connection makes the hand-over take a quarter of a second.
     let _stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
@@ -367,6 +371,29 @@ fn what_the_kernel_dropped_before_is_not_counted_again() {
         assert_eq!(row["sockets"][0]["kernel_dropped"], old_row["sockets"][0]["kernel_dropped"], "{row}");
     }
     assert!(Daemon::number(&daemon.source("app"), "kernel_dropped") > 0);
+}
+
+#[test]
+fn of_two_successors_one_is_left() {
+    let graphite = FakeGraphite::new();
+    let mut old = Builder::native(&config(&graphite.to(), "1h")).start();
+    let flood = Flood::begin(old.at("app", "udp"));
+    flood.wait_for_more(50);
+    let mut both = [old.successor(), old.successor()];
+    assert!(old.wait_exit().success(), "{}", old.stderr());
+    let gone = wait_for("one of them to have taken over from the other", || {
+        both.iter_mut().position(|daemon| !daemon.is_alive())
+    });
+    let [first, second] = &mut both;
+    let (gone, left) = if gone == 0 { (first, second) } else { (second, first) };
+    assert!(gone.wait_exit().success(), "{}", gone.stderr());
+    left.wait_ready();
+    flood.wait_for_more(50);
+    let hits = flood.end();
+    left.wait_source("app", "aggregated", hits);
+    left.assert_sums_hold();
+    left.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", left.stderr());
 }
 
 #[test]

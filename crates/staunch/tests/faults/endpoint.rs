@@ -6,12 +6,13 @@
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use socket2::{Domain, SockRef, Socket, Type};
 
+use crate::finding::Bench;
 use crate::oracle::{Form, Oracle};
 
 /// Pause between two looks at what is to be done.
@@ -28,6 +29,8 @@ pub(crate) struct Endpoint {
     at: SocketAddr,
     _port: Socket,
     silent: Arc<AtomicBool>,
+    /// Connections that are read.
+    open: Arc<AtomicU64>,
     acceptor: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
 }
 
@@ -38,7 +41,14 @@ impl Endpoint {
         port.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
         let at = port.local_addr().ok().and_then(|at| at.as_socket()).expect("it is bound");
         let oracle = Arc::new(Oracle::new(form));
-        let mut endpoint = Endpoint { oracle, at, _port: port, silent: Arc::default(), acceptor: None };
+        let mut endpoint = Endpoint {
+            oracle,
+            at,
+            _port: port,
+            silent: Arc::default(),
+            open: Arc::default(),
+            acceptor: None,
+        };
         endpoint.come_back();
         endpoint
     }
@@ -61,6 +71,18 @@ impl Endpoint {
         }
     }
 
+    /// Waits until everything is read that a daemon sent that has ended: its connections come to their end.
+    pub(crate) fn read_to_the_end(&self, bench: &Bench) {
+        let read = || {
+            let none_is_open = self.open.load(SeqCst) == 0;
+            // One that the daemon made at its very end is accepted by then.
+            std::thread::sleep(4 * LOOK_EVERY);
+            (none_is_open && self.open.load(SeqCst) == 0).then_some(())
+        };
+        let read = bench.wait("the endpoint to read", Duration::from_secs(60), read);
+        assert!(read.is_some(), "the connections of a daemon that has ended stay open");
+    }
+
     /// Listens at its port, and reads.
     pub(crate) fn come_back(&mut self) {
         assert!(self.acceptor.is_none(), "it is here");
@@ -70,7 +92,8 @@ impl Endpoint {
         listener.set_nonblocking(true).expect("a socket can be asked not to block");
         let away = Arc::new(AtomicBool::new(false));
         let (oracle, silent, gone) = (Arc::clone(&self.oracle), Arc::clone(&self.silent), Arc::clone(&away));
-        let acceptor = std::thread::spawn(move || accept(&listener.into(), &oracle, &silent, &gone));
+        let open = Arc::clone(&self.open);
+        let acceptor = std::thread::spawn(move || accept(&listener.into(), &oracle, &silent, &open, &gone));
         self.acceptor = Some((away, acceptor));
     }
 }
@@ -87,13 +110,24 @@ fn reusable() -> Socket {
     socket
 }
 
-fn accept(listener: &TcpListener, oracle: &Arc<Oracle>, silent: &Arc<AtomicBool>, away: &Arc<AtomicBool>) {
+fn accept(
+    listener: &TcpListener,
+    oracle: &Arc<Oracle>,
+    silent: &Arc<AtomicBool>,
+    open: &Arc<AtomicU64>,
+    away: &Arc<AtomicBool>,
+) {
     let mut connections = Vec::new();
     while !away.load(SeqCst) {
         match listener.accept() {
             Ok((stream, _)) => {
-                let (oracle, silent, away) = (Arc::clone(oracle), Arc::clone(silent), Arc::clone(away));
-                connections.push(std::thread::spawn(move || read(stream, &oracle, &silent, &away)));
+                open.fetch_add(1, SeqCst);
+                let (oracle, silent) = (Arc::clone(oracle), Arc::clone(silent));
+                let (open, away) = (Arc::clone(open), Arc::clone(away));
+                connections.push(std::thread::spawn(move || {
+                    read(stream, &oracle, &silent, &away);
+                    open.fetch_sub(1, SeqCst);
+                }));
             }
             Err(_nobody) => std::thread::sleep(LOOK_EVERY),
         }

@@ -62,7 +62,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         endpoint.to()
     );
     let mut daemon = Builder::native(&toml).start();
-    let clients: Vec<_> = (0..CLIENTS).map(|at_| AckedClient::start(at, at_ * IDS, WINDOW)).collect();
+    let clients: Vec<_> = (0..CLIENTS).map(|client| AckedClient::start(at, client * IDS, WINDOW)).collect();
     let acked = || clients.iter().map(|client| client.progress.acked.load(SeqCst)).sum::<u64>();
     let mut random = bench.random();
     let mut finding = Finding::default();
@@ -100,12 +100,15 @@ pub(crate) fn run(bench: &Bench) -> End {
     let missing: usize = ids.into_iter().map(|ids| endpoint.oracle.missing(ids).len()).sum();
     finding.done = format!("{kills} kills -9, ack_when safe");
     finding.promise(missing == 0, || format!("{missing} acknowledged records never arrived"));
-    let twice = finding.twice;
+    let (twice, each) = (finding.twice, |count: u64| count / kills);
     finding.figure(format!(
-        "{} clients with at most {WINDOW} unacknowledged: {again} sent again, {:.0} twice for each kill",
-        CLIENTS,
-        twice as f64 / kills as f64
+        "for each kill {} twice, of {} in flight; {} of them sent again by {CLIENTS} clients with at most \
+         {WINDOW} unacknowledged",
+        each(twice),
+        each(in_flight),
+        each(again)
     ));
+    finding.promise(twice <= in_flight, || format!("{twice} arrived twice, {in_flight} were in flight"));
     finding
         .promise(errors == 0, || format!("{errors} times a client was told `err` by a daemon that was well"));
     daemon.assert_sums_hold();

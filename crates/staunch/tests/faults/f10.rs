@@ -1,7 +1,7 @@
 //! F10: SIGTERM at full load, over TCP, UDP and unix datagrams at once.
 //!
 //! What the kernel had taken for us when the signal came is read, everything read is delivered or named in the last
-//! words, and the process ends within `stop_timeout`. A sender of datagrams knows what it has sent: each must have
+//! words or left on disk for the next instance, and the process ends within `stop_timeout`. A sender of datagrams knows what it has sent: each must have
 //! arrived or be counted. A sender over TCP does not know what was read (that takes `ack_when`): here what arrived of
 //! its connection must be its beginning, without a hole.
 
@@ -20,6 +20,11 @@ use crate::support::{Builder, Daemon, udp};
 
 /// Default of `stop_timeout`, and what the issue promises.
 const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// One source, one output and one endpoint for each.
+const NAMES: [&str; 3] = ["lines", "packets", "unix"];
+
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sends until nobody takes any more: how many were taken.
 fn until_refused(mut send: impl FnMut(&[u8]) -> std::io::Result<usize>) -> u64 {
@@ -70,18 +75,23 @@ fn told(stderr: &str, begin: &str, about: &str) -> u64 {
     numbers.sum()
 }
 
-fn round(bench: &Bench, load_for: Duration) -> Round {
-    let ends = [Endpoint::new(Form::Line), Endpoint::new(Form::Line), Endpoint::new(Form::Line)];
-    let names = ["lines", "packets", "unix"];
+/// One stop. With queues on disk the endpoints are away, and a second instance delivers what the first has left.
+fn round(bench: &Bench, load_for: Duration, on_disk: bool) -> Round {
+    let mut ends = [Endpoint::new(Form::Line), Endpoint::new(Form::Line), Endpoint::new(Form::Line)];
     let listens = ["tcp://127.0.0.1:0", "udp://127.0.0.1:0", "unixgram://in"];
+    let kind = if on_disk { "disk" } else { "memory" };
     let mut toml = String::from("stop_timeout = \"5s\"\n");
-    for ((name, listen), end) in names.iter().zip(listens).zip(&ends) {
+    for ((name, listen), end) in NAMES.iter().zip(listens).zip(&ends) {
         toml += &format!(
             "[sources.{name}]\ntype = \"statsd\"\nlisten = [\"{listen}\"]\n\
+             tail_counts = false\n\
              [outputs.copy_{name}]\ntype = \"tcp\"\nfrom = [\"{name}\"]\nto = [\"{}\"]\n\
-             queue = {{ when_full = \"block\" }}\n",
+             queue = {{ kind = \"{kind}\", when_full = \"block\" }}\n",
             end.to()
         );
+    }
+    if on_disk {
+        ends.iter_mut().for_each(Endpoint::go_away);
     }
     let mut daemon = Builder::native(&toml).start();
     let folder = daemon.folder.path().to_owned();
@@ -90,37 +100,40 @@ fn round(bench: &Bench, load_for: Duration) -> Round {
         packets(daemon.at("packets", "udp")),
         unix_packets(&folder.join("in")),
     ];
-    let flows = || ends.iter().all(|end| end.oracle.arrived() > 10_000).then_some(());
-    let _flowing = bench.wait("the load", Duration::from_secs(30), flows);
+    let copies = |name: &&str| Daemon::number(&daemon.output(&format!("copy_{name}")), "copies");
+    let flows = || NAMES.iter().all(|name| copies(name) > 10_000).then_some(());
+    let _flowing = bench.wait("the load", PATIENCE, flows);
     std::thread::sleep(load_for);
     let since = Instant::now();
     daemon.signal("TERM");
     let status = daemon.wait_exit();
     let took = since.elapsed();
     let sent = senders.map(|sender| sender.join().expect("no sender panics"));
+    let words = daemon.stderr();
     let mut finding = Finding::default();
     finding.promise(status.success(), || format!("it ended with {status}"));
-    account(bench, &mut finding, &daemon, &ends, sent);
+    if on_disk {
+        ends.iter_mut().for_each(Endpoint::come_back);
+        daemon.start_again();
+        let waiting = |name: &&str| Daemon::number(&daemon.output(&format!("copy_{name}")), "waiting");
+        let drained = || NAMES.iter().all(|name| waiting(name) == 0).then_some(());
+        let drained = bench.wait("the next instance to deliver", PATIENCE, drained);
+        finding.promise(drained.is_some(), || "the next instance did not deliver what waited on disk".into());
+        daemon.stop();
+    }
+    ends.iter().for_each(|end| end.read_to_the_end(bench));
+    account(&mut finding, &words, &ends, sent);
     Round { took, finding }
 }
 
-fn account(bench: &Bench, finding: &mut Finding, daemon: &Daemon, ends: &[Endpoint; 3], sent: [u64; 3]) {
-    let words = daemon.stderr();
-    // The daemon has ended, and so have its connections: they are read to their end.
-    let quiet = || {
-        let before: Vec<u64> = ends.iter().map(|end| end.oracle.arrived()).collect();
-        std::thread::sleep(Duration::from_millis(50));
-        ends.iter().zip(before).all(|(end, before)| end.oracle.arrived() == before).then_some(())
-    };
-    let _read = bench.wait("the endpoints to read", Duration::from_secs(20), quiet);
-    let names = ["lines", "packets", "unix"];
-    for ((name, end), sent) in names.iter().zip(ends).zip(sent) {
+fn account(finding: &mut Finding, words: &str, ends: &[Endpoint; 3], sent: [u64; 3]) {
+    for ((name, end), sent) in NAMES.iter().zip(ends).zip(sent) {
         let count = end.oracle.count();
         finding.add(&count);
-        let late = told(&words, &format!("source `{name}`: "), "came too late");
-        let left = told(&words, &format!("output `copy_{name}`: "), "could not be delivered");
-        let dropped = told(&words, &format!("source `{name}`: "), "`kernel_dropped` since the start");
-        let shed = told(&words, &format!("output `copy_{name}`: "), "`queue_full` since the start");
+        let late = told(words, &format!("source `{name}`: "), "came too late");
+        let left = told(words, &format!("output `copy_{name}`: "), "could not be delivered");
+        let dropped = told(words, &format!("source `{name}`: "), "`kernel_dropped` since the start");
+        let shed = told(words, &format!("output `copy_{name}`: "), "`queue_full` since the start");
         let left = left + shed;
         finding.named += late + left + dropped;
         let hole = end.oracle.missing(0..count.arrived).len();
@@ -140,11 +153,11 @@ fn account(bench: &Bench, finding: &mut Finding, daemon: &Daemon, ends: &[Endpoi
 }
 
 pub(crate) fn run(bench: &Bench) -> End {
-    let (rounds, load_for) = bench.pick((2, Duration::from_millis(200)), (20, Duration::from_secs(3)));
+    let (rounds, load_for) = bench.pick((2, Duration::from_millis(100)), (20, Duration::from_secs(3)));
     let mut all = Finding::default();
     let mut times = Vec::new();
     for at in 0..rounds {
-        let Round { took, finding } = round(bench, load_for);
+        let Round { took, finding } = round(bench, load_for, at % 2 == 1);
         all.sent += finding.sent;
         all.arrived += finding.arrived;
         all.named += finding.named;
@@ -155,6 +168,9 @@ pub(crate) fn run(bench: &Bench) -> End {
     }
     let longest = times.iter().copied().fold(0.0, f64::max);
     all.done = format!("{rounds} times SIGTERM at full load");
+    all.figure(
+        "half of them with queues on disk and endpoints that are away, delivered by the next instance",
+    );
     all.figure(format!("from signal to end {:.2} s (median), {longest:.2} s at most", median(times)));
     if bench.full {
         all.promise(longest <= STOP_MAX.as_secs_f64(), || {

@@ -67,10 +67,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let mut finding =
         Finding { sent: new, named: Daemon::number(&row, "losses/shed/series_max"), ..Finding::default() };
     let expected = series_max - KNOWN;
-    let _all = bench.wait("the endpoint to read", Duration::from_secs(20), || {
-        let last = endpoint.oracle.total("known99") >= rounds as f64;
-        (endpoint.oracle.arrived() >= expected && last).then_some(())
-    });
+    endpoint.read_to_the_end(bench);
     finding.add(&endpoint.oracle.count());
     finding.done = format!("{new} new series, limit {series_max}");
     let (named, arrived) = (finding.named, finding.arrived);

@@ -124,11 +124,7 @@ pub(crate) fn run(bench: &Bench) -> End {
 }
 
 fn account(bench: &Bench, finding: &mut Finding, endpoint: &Endpoint, hits: u64) {
-    let sent = finding.sent;
-    // What was delivered is in the endpoint's kernel; it may not have read it.
-    let _all = bench.wait("the endpoint to read", Duration::from_secs(10), || {
-        (endpoint.oracle.arrived() >= sent && endpoint.oracle.total("hits") >= hits as f64).then_some(())
-    });
+    endpoint.read_to_the_end(bench);
     finding.add(&endpoint.oracle.count());
     let points = endpoint.oracle.points("hits");
     let mut labels: Vec<u64> = points.iter().map(|(second, _)| *second).collect();

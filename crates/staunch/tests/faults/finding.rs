@@ -30,6 +30,8 @@ pub(crate) enum End {
     Ran(Finding),
     /// It cannot run here: the reason, and what it takes.
     Skipped(String),
+    /// It is run by something else.
+    Elsewhere(String),
 }
 
 /// What was counted.

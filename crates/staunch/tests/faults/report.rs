@@ -15,12 +15,13 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// `kept`, `BROKEN` or `skipped`.
+    /// `kept`, `BROKEN`, `skipped` or `elsewhere`.
     fn verdict(&self) -> &'static str {
         match &self.end {
             End::Ran(finding) if finding.broken.is_empty() => "kept",
             End::Ran(_) => "BROKEN",
             End::Skipped(_) => "skipped",
+            End::Elsewhere(_) => "elsewhere",
         }
     }
 
@@ -54,6 +55,7 @@ pub(crate) fn text(row: &Row) -> String {
             lines.push(format!("{:<4} not run", row.case));
             lines.extend(wrapped(why));
         }
+        End::Elsewhere(place) => lines.push(format!("{:<4} {place}", row.case)),
         End::Ran(finding) => {
             lines.push(line(row.case, &finding.done, numbers(finding), row.verdict()));
             lines.extend(finding.figures.iter().flat_map(|figure| wrapped(figure)));
@@ -88,6 +90,7 @@ pub(crate) fn markdown(rows: &[Row], command: &str) -> String {
     for row in rows {
         match &row.end {
             End::Skipped(why) => text += &format!("| {} | not run: {why} | | | | | | |\n", row.case),
+            End::Elsewhere(place) => text += &format!("| {} | {place} | | | | | | |\n", row.case),
             End::Ran(finding) => {
                 let mut said = finding.figures.clone();
                 said.extend(finding.broken.iter().map(|broken| format!("**broken**: {broken}")));
@@ -104,7 +107,9 @@ pub(crate) fn json(rows: &[Row], seed: u64, full: bool) -> Value {
     let cases: Vec<Value> = rows
         .iter()
         .map(|row| match &row.end {
-            End::Skipped(why) => json!({ "case": row.case, "verdict": "skipped", "why": why }),
+            End::Skipped(why) | End::Elsewhere(why) => {
+                json!({ "case": row.case, "verdict": row.verdict(), "why": why })
+            }
             End::Ran(finding) => json!({
                 "case": row.case,
                 "verdict": row.verdict(),

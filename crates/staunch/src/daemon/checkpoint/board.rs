@@ -13,6 +13,8 @@ pub struct CheckpointFigures {
     pub written: u64,
     /// Could not be written.
     pub failed: u64,
+    /// The last one could not be written.
+    pub is_failing: bool,
     /// Bytes of the last one.
     pub bytes: u64,
     /// Series in the last one.
@@ -63,6 +65,11 @@ impl Board {
         if let Some(row) = rows.get_mut(name) {
             change(row);
         }
+    }
+
+    /// True when the last checkpoint of `name` could not be written.
+    pub fn is_failing(&self, name: &str) -> bool {
+        self.rows().get(name).is_some_and(|row| row.is_failing)
     }
 
     /// Takes the row of `name` away.

@@ -143,6 +143,7 @@ impl Writer {
                 }
                 self.board.change(&name, |row| {
                     row.written += 1;
+                    row.is_failing = false;
                     (row.bytes, row.series, row.as_of_ns) = (bytes, series, Some(begun_ns));
                 });
             }
@@ -162,7 +163,10 @@ impl Writer {
             Ok(done) => return Some(done),
             Err(error) => error.to_string(),
         };
-        self.board.change(name, |row| row.failed += 1);
+        self.board.change(name, |row| {
+            row.failed += 1;
+            row.is_failing = true;
+        });
         if self.failing.get(name) != Some(&error) {
             tracing::error!(
                 "cannot write a checkpoint of `{name}` in {}: {error}. Everything else goes on; what it holds would \

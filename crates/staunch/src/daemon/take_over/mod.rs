@@ -40,7 +40,9 @@ use message::OutputName;
 #[cfg(target_os = "linux")]
 pub use control::{Asked, Control};
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Asked, Control, Inheritance, ask, hand_over};
+pub(crate) use elsewhere::hand_over;
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Asked, Control, Inheritance, ask};
 pub use handed::Handed;
 #[cfg(target_os = "linux")]
 pub use new::{Inheritance, ask};

@@ -45,6 +45,8 @@ pub struct Inheritance {
     /// How soon the service manager wants signs of life.
     watchdog: Option<Duration>,
     begun_ns: u64,
+    /// The other process is no more.
+    died: bool,
 }
 
 /// A socket of the other process.
@@ -111,7 +113,15 @@ fn offer(mut link: Link, deadline_ns: u64) -> Result<Offer, LinkError> {
             Message::Offered { program, pid, outputs, watchdog_us } => {
                 tracing::info!("taking over from process {pid} (staunch {program})");
                 let watchdog = (watchdog_us > 0).then(|| Duration::from_micros(watchdog_us));
-                return Ok(Offer::Made(Inheritance { link, pid, sockets, outputs, watchdog, begun_ns }));
+                return Ok(Offer::Made(Inheritance {
+                    link,
+                    pid,
+                    sockets,
+                    outputs,
+                    watchdog,
+                    begun_ns,
+                    died: false,
+                }));
             }
             Message::Refused { why } => return Ok(Offer::Refused { why }),
             _ => return Err(LinkError::OutOfTurn),
@@ -201,6 +211,7 @@ impl Inheritance {
                     "process {} has died on the way: going on with its sockets, and with what it has left on disk",
                     self.pid
                 );
+                self.died = true;
                 Ok(self.after_death())
             }
             Err(error) => Err(error).context("cannot take over; the running process goes on"),
@@ -264,6 +275,9 @@ impl Inheritance {
     pub fn taken(mut self) -> anyhow::Result<()> {
         let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
         let pid = self.pid;
+        if self.died {
+            return Ok(());
+        }
         match self.link.send(&Message::Taken, deadline_ns) {
             Ok(()) => {}
             Err(LinkError::Closed) => match self.link.receive(deadline_ns) {

@@ -28,7 +28,7 @@ use crate::sys::pass::{self, DESCRIPTORS_MAX};
 use crate::sys::{AsFd, BorrowedFd, OwnedFd};
 
 /// Longest wait for the new process to have opened what it wants besides.
-const READY_WITHIN_NS: u64 = 30 * SECOND_NS;
+const READY_WITHIN_NS: u64 = 10 * SECOND_NS;
 
 /// Longest wait for connections to end, after the time that their peers have.
 const CONNECTIONS_END_MAX: Duration = Duration::from_secs(2);
@@ -42,8 +42,11 @@ const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
 /// How much longer an output may take to stop: a write to a disk that hangs.
 const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
 
-/// Longest time that telling everything takes, and then its being taken.
-const TAKEN_WITHIN_NS: u64 = 60 * SECOND_NS;
+/// Longest time that telling everything takes, and then its being taken, …
+const TAKEN_WITHIN_NS: u64 = 10 * SECOND_NS;
+
+/// … and how much longer for each MiB of state.
+const TAKEN_WITHIN_NS_PER_MIB: u64 = SECOND_NS;
 
 /// How long a process that has been refused may still hold on to what it was given.
 const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
@@ -343,7 +346,9 @@ fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drop
 
 /// Tells everything, and waits for the word that it is taken.
 fn tell(link: &mut Link, told: &Told) -> Result<(), Failure> {
-    let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
+    let state_bytes: usize = told.states.iter().map(|state| state.bytes.len()).sum();
+    let for_state_ns = (state_bytes >> 20) as u64 * TAKEN_WITHIN_NS_PER_MIB;
+    let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS + for_state_ns;
     for message in &told.messages {
         link.send(message, deadline_ns)?;
     }
