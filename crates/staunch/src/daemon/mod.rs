@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
-use config::plan::Plan;
+use config::plan::{Listen, Plan};
 use model::{Now, SECOND_NS};
 use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
@@ -70,6 +70,10 @@ const ANSWERS_MAX: Duration = Duration::from_secs(1);
 
 /// Pause between two looks whether what waits for room was taken.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
+
+/// Files that the daemon opens besides connections of sources: listeners, endpoints, queues on disk, HTTP.
+#[cfg(unix)]
+const FILES_BESIDES: u64 = 200;
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
 pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
@@ -112,12 +116,33 @@ pub(crate) struct Running {
 /// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory; when a
 /// process that runs does not let us take over.
 pub fn run(start: Start) -> anyhow::Result<ExitCode> {
+    #[cfg(unix)]
+    make_room_for_files(&start.plan);
     let inherited = if start.take_over { take_over::ask(&start.plan.data_dir)? } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for connections")?;
     runtime.block_on(run_inside(start, inherited))
+}
+
+/// Raises the limit on open files, and tells when the connections that the plan allows could use it up all the same:
+/// then outputs and queues on disk would find no file either.
+#[cfg(unix)]
+fn make_room_for_files(plan: &Plan) {
+    let streams = |source: &config::plan::SourcePlan| {
+        let is_stream = |listen: &&Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
+        source.listen.iter().filter(is_stream).count() * source.connections_max
+    };
+    let connections: usize = plan.sources.iter().map(streams).sum();
+    match crate::sys::raise_files_max() {
+        Ok(max) if max < connections as u64 + FILES_BESIDES => tracing::warn!(
+            "{connections} connections are allowed (`connections_max`) and only {max} files may be open: lower the one or \
+             raise the other (LimitNOFILE, `ulimit -Hn`), or outputs and queues may find none left"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::debug!("the limit on open files stays as it is: {error}"),
+    }
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {

@@ -41,8 +41,8 @@ pub use portable::{PacketReader, PacketWriter};
 pub use process::on_core;
 #[cfg(unix)]
 pub use process::{
-    CpuClock, Memory, core_now, cores, is_suspended, memory_of, pin_to_core, process_cpu_ns, suspend,
-    terminate, thread_cpu_ns,
+    CpuClock, Memory, core_now, cores, is_suspended, memory_of, pin_to_core, process_cpu_ns, raise_files_max,
+    suspend, terminate, thread_cpu_ns,
 };
 pub use socket::{
     RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, refuse_more, set_receive_buffer, socket_memory,

@@ -65,6 +65,21 @@ pub fn on_core(command: &mut std::process::Command, core: usize) -> &mut std::pr
     unsafe { command.pre_exec(in_child) }
 }
 
+/// Lets this process open as many files as the system allows it (the hard limit), and says how many that are. The soft
+/// limit, 1024 on most systems, is for programs that use `select`.
+///
+/// # Errors
+/// When the system does not tell, or does not let us; the limit is then as it was.
+pub fn raise_files_max() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is a valid place to write to.
+    super::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the limit is borrowed for the call.
+    super::checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
+    Ok(limit.rlim_cur)
+}
+
 /// Asks a process to end (SIGTERM). It may have ended already, which is no error.
 ///
 /// # Errors

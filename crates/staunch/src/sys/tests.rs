@@ -425,3 +425,13 @@ fn a_child_runs_on_its_core_and_ends_when_asked() {
         assert!(terminate(never).is_err(), "{never} is no process of ours");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn as_many_files_may_be_open_as_the_system_allows() {
+    let max = raise_files_max().unwrap();
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().take(2).collect();
+    assert_eq!(words, [max.to_string(), max.to_string()]);
+}

@@ -20,6 +20,9 @@ use crate::support::{Builder, Daemon, udp};
 /// Where the second start finds the disk.
 const DISK: &str = "STAUNCH_FAULTS_DISK";
 
+/// Datagrams on the full disk, and as many when there is room again.
+const PACKETS: u64 = 10_000;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Records per MiB of disk, roughly: more than fit.
@@ -134,7 +137,7 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
         "a client that can wait lost records".into()
     });
     // Those that cannot wait are counted.
-    send_packets(bench, &daemon, 0, 500);
+    send_packets(bench, &daemon, 0, PACKETS);
     let shed = |daemon: &Daemon| Daemon::number(&daemon.output("cannot_wait"), "shed");
 
     // Room, and an endpoint.
@@ -151,7 +154,7 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
         return finding;
     };
     let sent = client.expect("it only sends").next;
-    send_packets(bench, &daemon, 500, 500);
+    send_packets(bench, &daemon, PACKETS, PACKETS);
     let empty = || {
         let row = [daemon.output("copy"), daemon.output("cannot_wait")];
         let waiting: u64 = row.iter().map(|row| Daemon::number(row, "waiting")).sum();
@@ -159,16 +162,16 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
     };
     let drained = bench.wait("the queues to drain", PATIENCE, empty);
     finding.promise(drained.is_some(), || format!("{} of {sent} arrived", endpoint.oracle.arrived()));
-    finding.sent = sent + 1_000;
+    finding.sent = sent + 2 * PACKETS;
     finding.named = shed(&daemon) + Daemon::number(&daemon.source("packets"), "kernel_dropped");
-    let rest = 1_000 - finding.named.min(1_000);
+    let rest = 2 * PACKETS - finding.named.min(2 * PACKETS);
     let _read = bench
         .wait("the packets", Duration::from_secs(10), || (packets.oracle.arrived() >= rest).then_some(()));
     finding.add(&endpoint.oracle.count());
     finding.add(&packets.oracle.count());
     finding.done = format!("{mebibytes} MiB disk, full and freed");
     finding.figure(format!(
-        "full after {taken_when_full} records; {} writes failed; of 1000 packets that could not wait {} were shed",
+        "full after {taken_when_full} records; {} writes failed; of {} packets, which cannot wait, {} were shed",
         errors(&daemon), finding.named
     ));
     finding.promise_exact();

@@ -85,9 +85,8 @@ pub(crate) fn run(bench: &Bench) -> End {
         daemon.assert_sums_hold();
         endpoint.go_away();
         bench.say(|| format!("round {round} of {rounds}, {flipped} bits flipped"));
-        // The next round begins with a fresh account.
-        daemon.signal("KILL");
-        daemon.wait_exit();
+        // The next round begins with a fresh account, and with nothing that was delivered and not noted.
+        daemon.stop();
         daemon.start_again();
     }
     finding.sent = next;
