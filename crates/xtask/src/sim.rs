@@ -76,7 +76,7 @@ fn one(seed: u64) -> bool {
 /// Storms from `first` on. The first seed in order that went wrong is told, so that the answer is always the same.
 fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
     let Some(end) = first.checked_add(seeds) else { bail!("there are no {seeds} seeds from {first} on") };
-    let (next, wrong) = (AtomicU64::new(first), AtomicBool::new(false));
+    let (next, done, wrong) = (AtomicU64::new(first), AtomicU64::new(0), AtomicBool::new(false));
     let outcome: Mutex<(Calm, Vec<Found>)> = Mutex::default();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (ended, all_ended) = mpsc::sync_channel::<()>(0);
@@ -88,6 +88,7 @@ fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
                     return;
                 }
                 let told = guarded(seed);
+                done.fetch_add(1, Relaxed);
                 let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
                 match told {
                     Ok(calm) => outcome.0.add(&calm),
@@ -99,10 +100,10 @@ fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
             }
         };
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let next = &next;
+        let done = &done;
         scope.spawn(move || {
             while let Err(mpsc::RecvTimeoutError::Timeout) = all_ended.recv_timeout(PROGRESS) {
-                eprintln!("{} of {seeds} seeds", next.load(Relaxed).min(end) - first);
+                eprintln!("{} of {seeds} seeds", done.load(Relaxed));
             }
         });
         workers.into_iter().for_each(|worker| drop(worker.join()));
