@@ -66,7 +66,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let acked = || clients.iter().map(|client| client.progress.acked.load(SeqCst)).sum::<u64>();
     let mut random = bench.random();
     let mut finding = Finding::default();
-    let mut in_flight = 0;
+    let (mut in_flight, mut damaged) = (0, 0);
     for kill in 0..kills {
         endpoint.be_silent(kill % SILENT_EVERY == SILENT_EVERY - 1);
         let before = acked();
@@ -77,7 +77,9 @@ pub(crate) fn run(bench: &Bench) -> End {
         }
         let early = lines(&endpoint);
         std::thread::sleep(UNWRITTEN + Duration::from_millis(random.below(30) as u64));
-        in_flight += Daemon::number(&daemon.output("copy"), "waiting") + CLIENTS * WINDOW;
+        let row = daemon.output("copy");
+        in_flight += Daemon::number(&row, "waiting") + CLIENTS * WINDOW;
+        damaged += Daemon::number(&row, "losses/shed/damaged");
         daemon.signal("KILL");
         daemon.wait_exit();
         in_flight += lines(&endpoint) - early;
@@ -112,7 +114,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     finding.promise(twice <= in_flight, || format!("{twice} arrived twice, {in_flight} were in flight"));
     // A client that is told so sends again, as after any end of its connection: nothing is lost by it.
     if !errors.is_empty() {
-        finding.figure(format!("clients were told {errors:?}"));
+        finding.figure(format!("{damaged} copies torn by kills; clients were told {errors:?}"));
     }
     daemon.assert_sums_hold();
     daemon.stop();

@@ -11,9 +11,8 @@ use crate::finding::{Bench, End, Finding};
 use crate::oracle::{Form, write_record};
 use crate::support::{Builder, Daemon, udp};
 
-/// Datagrams between two pauses.
+/// Datagrams between two pauses, each a new series.
 const BURST: u64 = 50;
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// Bursts between two looks at the daemon.
 const BURSTS: usize = 10;
@@ -29,12 +28,12 @@ fn look(daemon: &Daemon) -> (u64, u64) {
 }
 
 pub(crate) fn run(bench: &Bench) -> End {
-    let (kills, checkpoint) = bench.pick((5, "100ms"), (50, "1s"));
+    let (kills, checkpoint, pause_ms) = bench.pick((5, "100ms", 1), (50, "1s", 10));
     let endpoint = Endpoint::new(Form::Point);
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"24h\"\nself_counters = \"none\"\n\
-         checkpoint = \"{checkpoint}\"\n\
+         checkpoint = \"{checkpoint}\"\nseries_max = 10000000\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n",
         endpoint.to()
     );
@@ -57,7 +56,7 @@ pub(crate) fn run(bench: &Bench) -> End {
                     socket.send(&packet).expect("the daemon listens");
                     next += 1;
                 }
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(Duration::from_millis(pause_ms));
             }
             let (written, counted) = look(&daemon);
             looks.push((written, counted));
