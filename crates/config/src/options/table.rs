@@ -299,7 +299,8 @@ pub(super) const ROWS: &[Row] = &[
         Toml("true"),
         "false",
         "Whether the last line of a connection counts although its line feed never came.",
-        "Node statsd drops it.",
+        "When its peer has closed it, that is: of a line that a stop cuts off the rest may have been on the way. Node statsd \
+         drops it.",
     ),
     row(
         SOURCES,

@@ -65,7 +65,7 @@ impl<F: Clone> SyncJob<F> {
 /// What a sync settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Synced {
-    /// Everything before it is safe or in doubt: ask [`super::DiskQueue::promise`].
+    /// Everything before it is safe or in doubt: ask [`crate::queue::Queue::promise`].
     pub safe_up_to: Position,
     /// Records that came to be in doubt.
     pub in_doubt_records: u64,

@@ -474,7 +474,7 @@ impl World {
     /// # Errors
     /// When something never comes to rest.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
-        self.sources.iter_mut().for_each(|source| source.end_all(End::Orderly));
+        self.sources.iter_mut().for_each(|source| source.end_all(End::Stopped));
         self.settle()?;
         // Sources that wait for an output are not waited for any more.
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Shed(Shed::Stopped)));

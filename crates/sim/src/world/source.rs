@@ -50,7 +50,10 @@ struct Connection {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
+    /// The peer closed it: a last line without its line feed is whole.
     Orderly,
+    /// We stop before it has.
+    Stopped,
     Broken,
     /// Its client was told that something cannot be acknowledged.
     Failed,
@@ -81,7 +84,7 @@ impl Source {
         self.datagrams = maker.make();
         self.maker = maker;
         if self.plan.listen.is_empty() {
-            self.end_all(End::Orderly);
+            self.end_all(End::Stopped);
         }
     }
 

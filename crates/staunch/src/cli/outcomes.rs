@@ -73,8 +73,8 @@ fn rejected(reason: Reject) -> &'static str {
              before the cut were taken."
         }
         Reject::TailLost => {
-            "The peer's connection was reset, or closed in the middle of a line or frame. After an orderly close the \
-             last line counts without its line feed unless `tail_counts = false`."
+            "The peer's connection was reset, or closed in the middle of a line or frame, or Staunch stopped there. After \
+             an orderly close by the peer the last line counts without its line feed unless `tail_counts = false`."
         }
         Reject::EmptyLine => "Only the dialect `perl` counts it. Correct the sender, or ignore the count.",
     }

@@ -127,10 +127,14 @@ impl Answered {
         }
     }
 
-    /// When we stop: what the peer has already sent still counts.
+    /// When we stop: what the peer has already sent still counts, up to its last whole line.
     async fn last_read(&mut self, shared: &Shared) -> End {
         for _read in 0..last_reads() {
-            let Ok(Some(batch)) = read_once(&self.stream, &mut self.intake) else { break };
+            let batch = match read_once(&self.stream, &mut self.intake) {
+                Ok(Some(batch)) => batch,
+                Ok(None) => break,
+                Err(end) => return end,
+            };
             self.hand_on(batch, shared).await;
             if shared.exchange.is_closed() {
                 break;
@@ -138,7 +142,7 @@ impl Answered {
             // Others have their turn, the timer of the stop among them.
             tokio::task::yield_now().await;
         }
-        End::Orderly
+        End::Stopped
     }
 
     /// Hands a batch to the shard; answers go on meanwhile.

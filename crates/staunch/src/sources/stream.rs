@@ -230,7 +230,7 @@ async fn serve(
     let why = match &end {
         End::Broken(why) => Some(&**why),
         End::BadFrame => Some("a frame longer than the limit"),
-        End::Orderly | End::Failed => None,
+        End::Orderly | End::Stopped | End::Failed => None,
     };
     if let Some(why) = why {
         source.account.connections_broken.fetch_add(1, Relaxed);
@@ -256,8 +256,10 @@ pub(super) async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
 
 /// How a connection ended.
 pub(super) enum End {
-    /// The peer closed it, or we stop: what was sent before its end counts.
+    /// The peer closed it: a last line without its line feed is whole.
     Orderly,
+    /// We stop before it has: the rest of its last line may be on the way.
+    Stopped,
     /// Reset, or time-out.
     Broken(String),
     /// A frame that could not be followed.
@@ -322,10 +324,14 @@ pub(super) fn last_reads() -> u64 {
     LAST_READ_BYTES_MAX / READ_BYTES as u64
 }
 
-/// When we stop: what the peer has already sent still counts.
+/// When we stop: what the peer has already sent still counts, up to its last whole line.
 async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
     for _read in 0..last_reads() {
-        let Ok(Some(batch)) = read_once(stream, intake) else { break };
+        let batch = match read_once(stream, intake) {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            Err(end) => return end,
+        };
         let _taken = hand_on(batch, shared).await;
         if shared.exchange.is_closed() {
             break;
@@ -333,7 +339,7 @@ async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End
         // Others have their turn, the timer of the stop among them.
         tokio::task::yield_now().await;
     }
-    End::Orderly
+    End::Stopped
 }
 
 /// When another process takes the next connections: the peer is told that nothing more is expected (a FIN), and what it

@@ -84,7 +84,6 @@ fn round(bench: &Bench, load_for: Duration, on_disk: bool) -> Round {
     for ((name, listen), end) in NAMES.iter().zip(listens).zip(&ends) {
         toml += &format!(
             "[sources.{name}]\ntype = \"statsd\"\nlisten = [\"{listen}\"]\n\
-             tail_counts = false\n\
              [outputs.copy_{name}]\ntype = \"tcp\"\nfrom = [\"{name}\"]\nto = [\"{}\"]\n\
              queue = {{ kind = \"{kind}\", when_full = \"block\" }}\n",
             end.to()

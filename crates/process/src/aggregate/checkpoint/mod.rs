@@ -1,8 +1,8 @@
 //! The state of an aggregation as bytes: what a checkpoint on disk and a hand-over to another process carry.
 //!
-//! [`Aggregator::save_begin`] and [`Aggregator::save_slice`] write it a few series at a time, so that the thread that
-//! receives never stalls; [`Aggregator::restore`] reads it into an aggregation that has seen nothing yet. What comes
-//! back is what was saved: every bit of a number, weights, members and registers of sets, the ages of idle series.
+//! [`super::Aggregator::save_begin`] and [`super::Aggregator::save_slice`] write it a few series at a time, so that the
+//! thread that receives never stalls; [`super::Aggregator::restore`] reads it into an aggregation that has seen nothing
+//! yet. What comes back is what was saved: every bit of a number, weights, members and registers of sets, the ages of idle series.
 //! Pure: where the bytes live is the caller's matter. Not here: aliases (learnt anew), counts since the start, and our
 //! own names (known by the daemon that runs).
 //!

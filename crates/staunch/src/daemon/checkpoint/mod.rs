@@ -1,8 +1,8 @@
 //! Checkpoints: what aggregations hold, written to `<data_dir>/state/` every few seconds and read at the start.
 //!
 //! Path of a checkpoint: [`Saver`] on the shard's thread, a slice of series between two turns -> a bounded channel ->
-//! [`Keeper`] on a thread of its own: a temporary file, synced, renamed over the older of two generations. At the start
-//! [`restore`] reads the youngest that can be read. What the bytes mean is the matter of
+//! [`keeper::Keeper`] on a thread of its own: a temporary file, synced, renamed over the older of two generations. At the start
+//! [`restore()`] reads the youngest that can be read. What the bytes mean is the matter of
 //! `process::aggregate::checkpoint`; which windows were told is that of [`super::handover`].
 //!
 //! What is promised after `kill -9` or a loss of power: of the window that was open at most what arrived after the last
