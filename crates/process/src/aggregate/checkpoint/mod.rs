@@ -2,9 +2,9 @@
 //!
 //! [`super::Aggregator::save_begin`] and [`super::Aggregator::save_slice`] write it a few series at a time, so that the
 //! thread that receives never stalls; [`super::Aggregator::restore`] reads it into an aggregation that has seen nothing
-//! yet. What comes back is what was saved: every bit of a number, weights, members and registers of sets, the ages of idle series.
-//! Pure: where the bytes live is the caller's matter. Not here: aliases (learnt anew), counts since the start, and our
-//! own names (known by the daemon that runs).
+//! yet. What comes back is what was saved: every bit of a number, weights, members and registers of sets, the ages of
+//! idle series. Pure: where the bytes live is the caller's matter. Not here: aliases (learnt anew), counts since the
+//! start, and our own names (known by the daemon that runs).
 //!
 //! Bytes that are read are outside data: whatever they are, reading ends, holds to `series_max`, and takes no more
 //! memory than the bytes could have stood for. What is damaged is left out and counted.
