@@ -362,4 +362,8 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
     fn promise(&mut self, of: Position) -> Promise {
         self.queue.promise(of)
     }
+
+    fn lost_of_before(&self) -> u64 {
+        self.queue.lost_of_before()
+    }
 }

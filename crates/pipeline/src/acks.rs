@@ -38,8 +38,18 @@ pub trait Queues {
     /// What is known of a block that was appended.
     fn promise(&mut self, output: OutputId, of: Position) -> Promise;
 
+    /// Copies of an earlier run that the queue has found and lost. They are in the account when this returns.
+    fn lost_of_before(&mut self, output: OutputId) -> u64;
+
     /// The output's account.
     fn account(&self, output: OutputId) -> &OutputAccount;
+}
+
+/// Copies of this run that the output has lost without sending them.
+fn lost_here(output: OutputId, queues: &mut impl Queues) -> u64 {
+    // In this order: what is lost between the two is taken for one of ours, and never the other way round.
+    let of_before = queues.lost_of_before(output);
+    queues.account(output).lost_here().saturating_sub(of_before)
 }
 
 /// What is known before the shard takes a batch that asks for an acknowledgement. Nothing else may be appended between
@@ -70,12 +80,13 @@ impl Taking {
         let source = Arc::clone(batch.receipt.account());
         let before = |output: &OutputId| {
             let from = queues.accepted_up_to(*output);
+            let lost_here = lost_here(*output, queues);
             let account = queues.account(*output);
             Before {
                 output: *output,
                 from,
                 turned_away: account.turned_away(),
-                lost_here: account.lost_here(),
+                lost_here,
                 refused: account.refused(),
             }
         };
@@ -155,8 +166,9 @@ impl Wait {
             }),
             AckWhen::Delivered => queues.settled_up_to(output) >= self.to,
         };
+        let lost_here = lost_here(output, queues);
         let account = queues.account(output);
-        if account.lost_here() != self.lost_here {
+        if lost_here != self.lost_here {
             let stopped = account.shed(Shed::Stopped) > 0;
             return Some(Err(if stopped { Unacked::Stopped } else { Unacked::Shed }));
         }

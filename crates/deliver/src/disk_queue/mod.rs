@@ -218,6 +218,8 @@ pub struct DiskQueue<D: Disk> {
     /// wall clock meanwhile change no age.
     opened: Now,
     opened_end: u64,
+    /// Copies of earlier runs that were lost without having been read.
+    lost_of_before: u64,
     segments: VecDeque<Segment>,
     /// The last segment, while it is written.
     writer: Option<D::File>,
@@ -278,6 +280,7 @@ impl<D: Disk> DiskQueue<D> {
             queue_id: found.queue_id,
             opened: now,
             opened_end: found.end.records,
+            lost_of_before: 0,
             segments: found.segments,
             writer: None,
             next_sequence: found.next_sequence,
@@ -662,6 +665,10 @@ impl<D: Disk> Queue for DiskQueue<D> {
 
     fn set_limits(&mut self, limits: QueueLimits) {
         self.plan.limits = limits;
+    }
+
+    fn lost_of_before(&self) -> u64 {
+        self.lost_of_before
     }
 
     /// Nothing to do: the disk keeps all of it.

@@ -213,6 +213,9 @@ impl<D: Disk> DiskQueue<D> {
 
     fn settle_up_to(&mut self, after: Totals, reason: Shed) {
         let gone = after.since(self.read);
+        if after.records <= self.opened_end {
+            self.lost_of_before += gone.copies;
+        }
         self.account.settle(CopyOutcome::Shed(reason), gone.copies, gone.copy_bytes);
         self.account.bytes_waiting.fetch_sub(gone.disk_bytes, Relaxed);
         self.read = after;

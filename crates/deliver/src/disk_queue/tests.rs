@@ -161,7 +161,7 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
         let found: Vec<String> = drain(&mut queue);
         assert_eq!(found.concat().replace('\n', ""), *want, "{name}");
         assert_eq!(queue.account().shed(Shed::Damaged), *damaged, "{name}");
-        assert_eq!(queue.counts().damaged_records, *damaged, "{name}");
+        assert_eq!((queue.counts().damaged_records, queue.lost_of_before()), (*damaged, *damaged), "{name}");
         // What was passed over is kept aside, unless there is nothing to keep.
         let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
         let nothing_left = ["all records cut off", "cut to nothing", "a header taken out"].contains(name);
@@ -172,6 +172,19 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn damage_in_what_this_run_took_is_no_loss_of_an_earlier_one() {
+    let disk = six();
+    let (mut queue, _) = open(&disk, plan(300));
+    append(&mut queue, "6\n");
+    append(&mut queue, "7\n");
+    let files = disk.list().expect("it lists").into_iter().filter(|name| name.ends_with(".segment"));
+    let own = files.max().expect("there are segments");
+    disk.damage(&own, |bytes| bytes[HEADER + 96] ^= 1);
+    assert_eq!(drain(&mut queue).concat().replace('\n', ""), "0123457");
+    assert_eq!((queue.account().shed(Shed::Damaged), queue.lost_of_before()), (1, 0));
 }
 
 #[test]

@@ -85,6 +85,12 @@ pub trait Queue {
 
     /// What is known of a block that was appended. In memory nothing is safe before it has its outcome.
     fn promise(&mut self, of: Position) -> Promise;
+
+    /// Copies among what this run found on disk that were lost: such as what a crash has torn. Whoever has appended
+    /// something since then has not lost it.
+    fn lost_of_before(&self) -> u64 {
+        0
+    }
 }
 
 /// The queue of one output, of the kind that its plan names.
@@ -203,5 +209,9 @@ impl<D: Disk> Queue for OutputQueue<D> {
 
     fn promise(&mut self, of: Position) -> Promise {
         either!(self, queue => queue.promise(of))
+    }
+
+    fn lost_of_before(&self) -> u64 {
+        either!(self, queue => queue.lost_of_before())
     }
 }

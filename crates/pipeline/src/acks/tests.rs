@@ -21,6 +21,8 @@ struct Output {
     safe: Vec<u64>,
     /// By place: how the block ended.
     ends: Vec<Option<CopyOutcome>>,
+    /// Copies of an earlier run that were lost.
+    of_before: u64,
 }
 
 impl Output {
@@ -35,6 +37,7 @@ impl Output {
             doubtful: Vec::new(),
             safe: Vec::new(),
             ends: Vec::new(),
+            of_before: 0,
         }
     }
 
@@ -116,6 +119,10 @@ impl Queues for Outputs {
         } else {
             Promise::Accepted
         }
+    }
+
+    fn lost_of_before(&mut self, output: OutputId) -> u64 {
+        self.0[output.index()].of_before
     }
 
     fn account(&self, output: OutputId) -> &OutputAccount {
@@ -310,6 +317,20 @@ fn what_cannot_be_kept_is_told_once_and_only_to_those_who_wait() {
     source.settle(model::Outcome::Shed(Shed::SeriesMax), 1);
     assert_eq!(world.acks.taken(taking, &mut world.outputs), []);
     assert_eq!(world.answer(2).failed, Some(Unacked::Shed), "the record itself was shed");
+}
+
+#[test]
+fn what_a_crash_tore_fails_nobody_who_came_after_it() {
+    let mut world = World::new(1, &[AckWhen::Delivered, AckWhen::Safe]);
+    world.take(0, &[1], false);
+    world.take(1, &[1], false);
+    let output = &mut world.outputs.0[0];
+    output.account.pass(CopyOutcome::Shed(Shed::Damaged), 3, 30);
+    output.of_before += 3;
+    output.sync(true);
+    assert_eq!((world.answer(0).failed, world.answer(1).up_to), (None, 1));
+    world.outputs.0[0].account.pass(CopyOutcome::Shed(Shed::Damaged), 1, 10);
+    assert_eq!(world.answer(0).failed, Some(Unacked::Shed), "a loss of this run may be its own");
 }
 
 #[test]

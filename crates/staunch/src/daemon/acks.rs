@@ -64,6 +64,10 @@ impl Queues for Outlets<'_> {
         self.0[output.index()].queue().promise(of)
     }
 
+    fn lost_of_before(&mut self, output: OutputId) -> u64 {
+        self.0[output.index()].queue().lost_of_before()
+    }
+
     fn account(&self, output: OutputId) -> &OutputAccount {
         &self.0[output.index()].account
     }
