@@ -401,6 +401,17 @@ fn complain(
     }
 }
 
+/// The accounts of a config, and what makes the intakes of its first source.
+#[cfg(test)]
+fn first_source(text: &str) -> (crate::Accounts, IntakeMaker) {
+    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, config::Format::Toml);
+    let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));
+    let accounts = crate::Accounts::default().carried_to(&plan);
+    let shard = crate::Shard::new(&plan, &accounts, 1, Now::default());
+    let maker = shard.intakes(&plan, SourceId(0), &accounts);
+    (accounts, maker)
+}
+
 #[test]
 fn frames_are_bounded_by_the_sources_own_limit() {
     let text = "
@@ -416,11 +427,8 @@ fn frames_are_bounded_by_the_sources_own_limit() {
         type = \"console\"
         from = [\"t\"]
     ";
-    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, config::Format::Toml);
-    let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));
-    let accounts = crate::Accounts::default().carried_to(&plan);
-    let now = Now { mono_ns: 0, wall_ns: 0 };
-    let maker = crate::Shard::new(&plan, &accounts, 1, now).intakes(&plan, SourceId(0), &accounts);
+    let (accounts, maker) = first_source(text);
+    let now = Now::default();
     for (bytes, broken) in [(64_u32, false), (65, true)] {
         let mut intake = maker.make_framed();
         let mut frame = bytes.to_le_bytes().to_vec();
@@ -446,11 +454,8 @@ fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
         type = \"console\"
         from = [\"t\"]
     ";
-    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, config::Format::Toml);
-    let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));
-    let accounts = crate::Accounts::default().carried_to(&plan);
-    let now = Now { mono_ns: 0, wall_ns: 0 };
-    let maker = crate::Shard::new(&plan, &accounts, 1, now).intakes(&plan, SourceId(0), &accounts);
+    let (_, maker) = first_source(text);
+    let now = Now::default();
     let long = "x".repeat(200);
     let lines = format!("a:1|c\n\nnonsense\n{long}\nb:1|c:2|c\nrest:1|c");
     let frames = b"\x05\0\0\0a:1|c\0\0\0\0\x0b\0\0\0b:1|c\nworse".to_vec();

@@ -74,7 +74,7 @@ use model::{CopyOutcome, Disk, DiskError, Now, OutputAccount, Shed};
 
 use crate::block::Block;
 use crate::pause::MS_NS;
-use crate::plan::{QueueKind, QueueLimits, WhenFull};
+use crate::plan::{QueueKind, QueueLimits};
 use crate::queue::{Appended, Entry, Queue};
 use commit::Commit;
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
@@ -495,17 +495,10 @@ impl<D: Disk> Queue for DiskQueue<D> {
             self.shed(block, Shed::QueueFull);
             return Appended::Shed;
         };
-        while !self.has_room(header.disk_bytes(), u64::from(block.copies)) {
-            let made_room = match self.plan.limits.when_full {
-                WhenFull::Block => return Appended::Full(block),
-                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
-                WhenFull::ShedNewest => false,
-            };
-            if !made_room {
-                self.shed(block, Shed::QueueFull);
-                return Appended::Shed;
-            }
-        }
+        let block = match self.fit(block, header.disk_bytes()) {
+            Ok(block) => block,
+            Err(appended) => return appended,
+        };
         if let Err(error) = self.write(&header, &block, now) {
             return self.not_written(block, error, now);
         }

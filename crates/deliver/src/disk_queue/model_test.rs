@@ -12,6 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::faulty_disk::FaultyDisk;
 use super::*;
+use crate::plan::WhenFull;
 use crate::queue::Queue;
 
 #[derive(Clone, Debug)]

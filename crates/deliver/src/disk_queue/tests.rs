@@ -2,6 +2,7 @@
 
 use super::faulty_disk::{Faults, FaultyDisk};
 use super::*;
+use crate::plan::WhenFull;
 
 type Queued = DiskQueue<FaultyDisk>;
 

@@ -7,7 +7,7 @@ use model::{Disk, Now, Shed};
 
 use super::{Appended, Block, Entry, MemoryQueue};
 use crate::disk_queue::{DiskQueue, Position, Promise};
-use crate::plan::QueueLimits;
+use crate::plan::{QueueLimits, WhenFull};
 
 /// A queue of one output: what the pipeline appends to, and what senders take from.
 pub trait Queue {
@@ -30,6 +30,23 @@ pub trait Queue {
 
     /// Sheds the oldest block that nobody holds, or finds that it is damaged. False when there is none.
     fn shed_front(&mut self, reason: Shed) -> bool;
+
+    /// Makes room as `when_full` says for a block that will take up `bytes`. Gives it back when there is room, and
+    /// otherwise what became of it.
+    fn fit(&mut self, block: Block, bytes: u64) -> Result<Block, Appended> {
+        while !self.has_room(bytes, u64::from(block.copies)) {
+            let made_room = match self.limits().when_full {
+                WhenFull::Block => return Err(Appended::Full(block)),
+                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
+                WhenFull::ShedNewest => false,
+            };
+            if !made_room {
+                self.shed(block, Shed::QueueFull);
+                return Err(Appended::Shed);
+            }
+        }
+        Ok(block)
+    }
 
     /// Age of the oldest block that nobody holds, in nanoseconds: also of one that is older than the machine is up.
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64>;

@@ -20,7 +20,7 @@ use model::{CopyOutcome, Now, OutputAccount, Shed};
 
 pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
 use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
-use crate::plan::{QueueLimits, WhenFull};
+use crate::plan::QueueLimits;
 use front::SettledFront;
 pub use kinds::{OutputQueue, Queue};
 pub use left::{Left, promises as left_promises};
@@ -297,17 +297,10 @@ impl Queue for MemoryQueue {
             self.shed(block, Shed::QueueFull);
             return Appended::Shed;
         }
-        while !self.has_room(memory_bytes, u64::from(block.copies)) {
-            let made_room = match self.limits.when_full {
-                WhenFull::Block => return Appended::Full(block),
-                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
-                WhenFull::ShedNewest => false,
-            };
-            if !made_room {
-                self.shed(block, Shed::QueueFull);
-                return Appended::Shed;
-            }
-        }
+        let block = match self.fit(block, memory_bytes) {
+            Ok(block) => block,
+            Err(appended) => return appended,
+        };
         let part = Part::whole(block.copies, block.copy_bytes());
         self.push_back(block, part);
         Appended::Kept

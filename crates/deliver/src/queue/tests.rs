@@ -1,6 +1,7 @@
 //! The queue at each of its bounds and past them.
 
 use super::*;
+use crate::plan::WhenFull;
 
 const MS: u64 = 1_000_000;
 
