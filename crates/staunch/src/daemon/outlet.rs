@@ -5,6 +5,9 @@
 //!
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
+mod health;
+mod parking;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,7 +16,7 @@ use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, Position, Promise, SyncDone};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
-use deliver::queue::{Appended, Block, Left, MemoryQueue, OutputQueue, Queue};
+use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, StreamSender};
 use deliver::{EndpointState, Status};
 use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
@@ -23,6 +26,7 @@ use crate::clock::Clock;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
+pub use health::{CheckState, ShownState};
 
 /// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
 const DEGRADED_PERCENT: u64 = 80;
@@ -36,26 +40,6 @@ const MS_NS: u64 = model::SECOND_NS / 1000;
 
 /// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
 const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;
-
-/// What an output's check has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckState {
-    /// Whether enough results say that the endpoint is well.
-    pub up: bool,
-    /// How the last check failed, in a word; none when it did not.
-    pub failure: Option<&'static str>,
-}
-
-/// Where an output stands, as the API shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShownState {
-    /// The state.
-    pub word: &'static str,
-    /// The last failure in a word; empty for none.
-    pub last_error: &'static str,
-    /// How long it has been so, in nanoseconds; 0 before the first attempt.
-    pub for_ns: u64,
-}
 
 /// Between the shard, which appends, and the output's task or thread, which takes.
 #[derive(Debug)]
@@ -541,52 +525,6 @@ impl Outlet {
         self.progressed();
     }
 
-    /// True for the one caller that may begin to check the endpoint; false while somebody does.
-    pub fn begin_checks(&self) -> bool {
-        !self.has_checks.swap(true, Relaxed)
-    }
-
-    /// Told by whoever checks as the last act: nothing is known any more.
-    pub fn end_checks(&self) {
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.has_checks.store(false, Relaxed);
-    }
-
-    /// Tells what the endpoint's check has found.
-    pub fn set_checked(&self, found: CheckState, now: Now) {
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        let since_ns = checked.filter(|(before, _)| before.up == found.up).map(|(_, since_ns)| since_ns);
-        *checked = Some((found, since_ns.unwrap_or(now.mono_ns)));
-    }
-
-    /// Where the output stands: what sending has shown, unless a check says that the endpoint is down; and
-    /// `degraded` while it takes what it is sent but its queue is nearly full.
-    pub fn shown(&self, now: Now) -> ShownState {
-        let shown = |word, last_error, since_ns: u64| {
-            // 0: no change of state has been seen yet.
-            let for_ns = if since_ns == 0 { 0 } else { now.mono_ns.saturating_sub(since_ns) };
-            ShownState { word, last_error, for_ns }
-        };
-        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((CheckState { up: false, failure }, since_ns)) = checked {
-            return shown("down", failure.unwrap_or("check_failed"), since_ns);
-        }
-        let Some(state) = self.state() else { return ShownState { word: "new", last_error: "", for_ns: 0 } };
-        let last_error = state.last_failure.map_or("", |(failure, _)| failure.word());
-        let degraded_since_ns = self.degraded_since_ns.load(Relaxed);
-        if degraded_since_ns != 0 && matches!(state.status, Status::Up | Status::Idle) {
-            return shown("degraded", last_error, degraded_since_ns);
-        }
-        shown(state.status.word(), last_error, state.since_ns)
-    }
-
-    /// State of the endpoint; none before the first attempt. Of several connections that of one that is down, if there
-    /// is one: what is of its series waits.
-    pub fn state(&self) -> Option<EndpointState> {
-        let states = self.senders.iter().filter_map(Seat::state);
-        states.max_by_key(|state| (state.status == Status::Down, state.status == Status::Up))
-    }
-
     /// Bytes that wait, in the queue and in the senders.
     pub fn bytes(&self) -> u64 {
         let mut queue = self.queue();
@@ -629,112 +567,6 @@ impl Outlet {
     /// Orders the output to leave at once, for its successor.
     pub fn hand_over(&self) {
         self.stop(0);
-    }
-
-    /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
-    /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
-    pub fn park(&self, deadline_ns: u64) {
-        let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
-        *self.parked() = Some(orders);
-        // Whoever has the queue locked and has not seen that it is parked ends before this.
-        if let Some(queue) = self.queue().in_memory() {
-            queue.keep(true);
-        }
-        if let Some(disk) = self.disk() {
-            // It is synced, and then nobody touches it.
-            disk.closing.store(true, Relaxed);
-        }
-        self.stop(deadline_ns);
-        self.wake_to_end();
-    }
-
-    fn parked(&self) -> MutexGuard<'_, Option<Orders>> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// True while it waits to be told what becomes of it.
-    pub fn is_parked(&self) -> bool {
-        self.parked().is_some()
-    }
-
-    /// True when a parked output does nothing any more, neither to its endpoint nor on disk.
-    pub fn is_at_rest(&self) -> bool {
-        self.has_ended() && self.disk().is_none_or(|disk| disk.released.load(Relaxed))
-    }
-
-    /// What waits in memory, oldest first. It goes on waiting.
-    pub fn left(&self) -> Vec<Left> {
-        self.recall();
-        self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
-    }
-
-    /// Takes what waited in another process's memory.
-    pub fn go_on_with(&self, left: Left) {
-        // Queues of one kind are one output's only with queues of that kind.
-        if let Some(queue) = self.queue().in_memory() {
-            queue.go_on_with(left);
-        }
-    }
-
-    /// Asked by the thread that syncs when it has synced a last time: true when it may end. Not so when the output goes on
-    /// after all.
-    pub fn release(&self) -> bool {
-        let _both_or_none = self.queue();
-        let Some(disk) = self.disk() else { return true };
-        let closing = disk.closing.load(Relaxed);
-        disk.released.store(closing, Relaxed);
-        closing
-    }
-
-    /// The output goes on as if it had never been parked. True when its queue on disk needs a thread that syncs it: the one
-    /// that there was has ended.
-    #[must_use]
-    pub fn go_on(&self) -> bool {
-        let Some(orders) = self.parked().take() else { return false };
-        let mut queue = self.queue();
-        if let Some(queue) = queue.in_memory() {
-            queue.keep(false);
-        }
-        let unsynced = self.disk().is_some_and(|disk| {
-            disk.closing.store(false, Relaxed);
-            disk.released.swap(false, Relaxed)
-        });
-        drop(queue);
-        self.deadline_ns.store(orders.deadline_ns, Relaxed);
-        self.stopping.store(orders.stopping, Relaxed);
-        self.senders.iter().for_each(|seat| seat.goes_on.store(true, Relaxed));
-        self.unparked.notify_waiters();
-        unsynced
-    }
-
-    /// Another process has what waits here: the output ends.
-    pub fn let_go(&self) {
-        *self.parked() = None;
-        self.unparked.notify_waiters();
-    }
-
-    /// Asked by the task of connection `number` after its end: true when it is to begin anew. Waits while the output is
-    /// parked.
-    pub async fn goes_on(&self, number: usize) -> bool {
-        loop {
-            let mut unparked = std::pin::pin!(self.unparked.notified());
-            // Before the look, so that what is told between the two is not missed.
-            unparked.as_mut().enable();
-            if !self.is_parked() {
-                break;
-            }
-            unparked.await;
-        }
-        let seat = &self.senders[number];
-        if !seat.goes_on.swap(false, Relaxed) {
-            return false;
-        }
-        let all_had_ended = self.has_ended();
-        seat.ended.store(false, Relaxed);
-        if let (Some(disk), true) = (self.disk(), all_had_ended) {
-            disk.open.fetch_add(1, Relaxed);
-        }
-        true
     }
 
     /// True once the output is to drain and end.

@@ -1,0 +1,117 @@
+//! An outlet that is parked: another process may be about to go on with what waits there (hot restart), and until that is
+//! certain its own sender can be set going again as if nothing had been.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{MutexGuard, PoisonError};
+
+use deliver::queue::Left;
+
+use super::{Orders, Outlet};
+
+impl Outlet {
+    /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
+    /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
+    pub fn park(&self, deadline_ns: u64) {
+        let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
+        *self.parked() = Some(orders);
+        // Whoever has the queue locked and has not seen that it is parked ends before this.
+        if let Some(queue) = self.queue().in_memory() {
+            queue.keep(true);
+        }
+        if let Some(disk) = self.disk() {
+            // It is synced, and then nobody touches it.
+            disk.closing.store(true, Relaxed);
+        }
+        self.stop(deadline_ns);
+        self.wake_to_end();
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Option<Orders>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True while it waits to be told what becomes of it.
+    pub fn is_parked(&self) -> bool {
+        self.parked().is_some()
+    }
+
+    /// True when a parked output does nothing any more, neither to its endpoint nor on disk.
+    pub fn is_at_rest(&self) -> bool {
+        self.has_ended() && self.disk().is_none_or(|disk| disk.released.load(Relaxed))
+    }
+
+    /// What waits in memory, oldest first. It goes on waiting.
+    pub fn left(&self) -> Vec<Left> {
+        self.recall();
+        self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
+    }
+
+    /// Takes what waited in another process's memory.
+    pub fn go_on_with(&self, left: Left) {
+        // Queues of one kind are one output's only with queues of that kind.
+        if let Some(queue) = self.queue().in_memory() {
+            queue.go_on_with(left);
+        }
+    }
+
+    /// Asked by the thread that syncs when it has synced a last time: true when it may end. Not so when the output goes on
+    /// after all.
+    pub fn release(&self) -> bool {
+        let _both_or_none = self.queue();
+        let Some(disk) = self.disk() else { return true };
+        let closing = disk.closing.load(Relaxed);
+        disk.released.store(closing, Relaxed);
+        closing
+    }
+
+    /// The output goes on as if it had never been parked. True when its queue on disk needs a thread that syncs it: the one
+    /// that there was has ended.
+    #[must_use]
+    pub fn go_on(&self) -> bool {
+        let Some(orders) = self.parked().take() else { return false };
+        let mut queue = self.queue();
+        if let Some(queue) = queue.in_memory() {
+            queue.keep(false);
+        }
+        let unsynced = self.disk().is_some_and(|disk| {
+            disk.closing.store(false, Relaxed);
+            disk.released.swap(false, Relaxed)
+        });
+        drop(queue);
+        self.deadline_ns.store(orders.deadline_ns, Relaxed);
+        self.stopping.store(orders.stopping, Relaxed);
+        self.senders.iter().for_each(|seat| seat.goes_on.store(true, Relaxed));
+        self.unparked.notify_waiters();
+        unsynced
+    }
+
+    /// Another process has what waits here: the output ends.
+    pub fn let_go(&self) {
+        *self.parked() = None;
+        self.unparked.notify_waiters();
+    }
+
+    /// Asked by the task of connection `number` after its end: true when it is to begin anew. Waits while the output is
+    /// parked.
+    pub async fn goes_on(&self, number: usize) -> bool {
+        loop {
+            let mut unparked = std::pin::pin!(self.unparked.notified());
+            // Before the look, so that what is told between the two is not missed.
+            unparked.as_mut().enable();
+            if !self.is_parked() {
+                break;
+            }
+            unparked.await;
+        }
+        let seat = &self.senders[number];
+        if !seat.goes_on.swap(false, Relaxed) {
+            return false;
+        }
+        let all_had_ended = self.has_ended();
+        seat.ended.store(false, Relaxed);
+        if let (Some(disk), true) = (self.disk(), all_had_ended) {
+            disk.open.fetch_add(1, Relaxed);
+        }
+        true
+    }
+}
