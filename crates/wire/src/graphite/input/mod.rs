@@ -10,6 +10,7 @@
 //! short way and the long one say the same, which `reference` checks (fuzz target `graphite`).
 
 mod fields;
+mod message;
 mod name;
 mod number;
 mod options;
@@ -20,6 +21,7 @@ mod relay;
 #[cfg(test)]
 mod tests;
 
+pub use message::MessageForm;
 pub use options::{Kept, Options, Personality};
 
 use std::hash::Hasher;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use model::{Reject, Span};
 
-use super::{Kept, Options, Parsed, Personality, Reader, hash_name};
+use super::{Kept, MessageForm, Options, Parsed, Personality, Reader, hash_name};
 
 /// A packet as the spec says it is to be read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,6 +69,19 @@ pub fn compare(options: Options, packet: &[u8]) {
         assert_eq!(got.lines, want.lines, "lines of {shown} by {options:?}");
         again(&reader, &got, NOW_S);
     }
+}
+
+/// Reads `message` and holds the points to what they promise: there is no second reading of messages.
+///
+/// # Panics
+/// When a record is lost, or a line does not come out of the reader again as it stands.
+pub fn compare_message(options: Options, form: MessageForm, message: &[u8]) {
+    const NOW_S: u64 = 1_700_000_000;
+    let reader = Reader::new(options, 0x5eed);
+    let mut got = Parsed { bytes: b"earlier\n".to_vec(), ..Parsed::default() };
+    reader.message(form, message, Span::new(0, message.len()), NOW_S, &mut got);
+    assert_eq!(got.lines, got.points.len() as u64 + got.rejected());
+    again(&reader, &got, NOW_S);
 }
 
 /// What came out goes through the same reader as it stands.

@@ -1,2 +1,3 @@
 mod corpus;
+mod messages;
 mod vectors;
