@@ -127,7 +127,7 @@ fn outlets(
     let mut outlets = before.outlets.clone();
     for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
         outlets.push(match earlier_self(plan, at) {
-            Some(earlier) => Arc::new(outlets[earlier.index()].successor()),
+            Some(earlier) => queues::successor(output, &outlets[earlier.index()]),
             None => queues::open(output, accounts.output(OutputId(at as u16)), data_dir)?,
         });
     }
