@@ -101,6 +101,15 @@ struct Seat {
     goes_on: AtomicBool,
 }
 
+/// What an output that is a thread knows of, so that it need not come back for it at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Records wait, which it cannot take yet.
+    pub records: bool,
+    /// It is to end.
+    pub stop: bool,
+}
+
 /// Whether an output is to end, and when at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Orders {
@@ -482,15 +491,19 @@ impl Outlet {
         self.senders[number].more.notified().await;
     }
 
-    /// Waits on a thread until there may be something to do, or so long.
-    pub fn wait(&self, at_most: Duration) {
+    /// Waits on a thread until there may be something to do beside what it has `seen`, or so long.
+    pub fn wait(&self, seen: Seen, at_most: Duration) {
         let queue = self.queue();
         // Under the lock that every appended block has taken too, so that its wake-up sees it.
         self.is_thread.store(true, Relaxed);
-        if queue.copies() == 0 && !self.is_stopping() {
+        if !self.has_news(&*queue, seen) {
             let _guard =
                 self.more_for_thread.wait_timeout(queue, at_most).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn has_news(&self, queue: &impl Queue, seen: Seen) -> bool {
+        (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop)
     }
 
     /// Tells what the sender of connection `number` holds, for the account.
@@ -729,4 +742,15 @@ mod tests {
             assert_eq!(shown(&outlet, 7), ("up", "", 1));
         }
     }
+}
+
+#[test]
+fn a_thread_that_cannot_write_does_not_come_back_for_what_waits() {
+    let outlet = Outlet::new("file", QueueLimits::default(), &Arc::default());
+    let has_news = |records, stop| outlet.has_news(&*outlet.queue(), Seen { records, stop });
+    assert!(!has_news(false, false));
+    let _place = outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
+    assert!(has_news(false, false) && !has_news(true, false));
+    outlet.stop(0);
+    assert!(has_news(true, false) && !has_news(true, true));
 }
