@@ -331,7 +331,7 @@ fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drop
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
     let sources = sources.map(|(_, name, of)| account(Owner::Source, name, of.figures()));
-    let outputs = wiring.accounts.outputs();
+    let outputs = wiring.accounts.outputs_once();
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
     let mut messages: Vec<Message> = sources.chain(outputs).collect();
     for (number, _, id, listen) in &passed.listens {
