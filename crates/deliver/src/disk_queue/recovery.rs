@@ -1,8 +1,8 @@
 //! Opening whatever is in the directory.
 //!
 //! Headers of all segments and the records' headers of the last one are read, nothing else: each header says what came
-//! before it, so that the counts of everything between are known. 10 GB are 160 segments. Damage inside a segment is
-//! found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
+//! before it, so that the counts of everything between are known, and the mark behind the last record and the cursor say
+//! what was there in all. 10 GB are 160 segments. Damage inside a segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
 
 use std::collections::VecDeque;
 
@@ -73,7 +73,7 @@ pub(super) fn recover<D: Disk>(
     quarantine_bytes_max: u64,
     fresh_id: u64,
 ) -> Result<Found<D::File>, DiskError> {
-    let mut survey = survey(disk)?;
+    let mut survey = survey(disk, false)?;
     let mut quarantine = Quarantine::new(disk, &survey.names, quarantine_bytes_max);
     let mut counts = DiskQueueCounts::default();
     for sequence in &survey.begun {
@@ -110,7 +110,8 @@ pub(super) fn recover<D: Disk>(
 /// Reads what opening needs to know. Fails only when the directory cannot be listed.
 ///
 /// The names come first and the cursor last: what a process removes meanwhile is settled, and the cursor says so.
-pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
+/// With `live` a process may be writing: segments then end where they do, whatever the cursor says was written since.
+pub(super) fn survey<D: Disk>(disk: &D, live: bool) -> Result<Survey, DiskError> {
     let names = disk.list()?;
     let mut report = Recovery::default();
     let candidates = candidates(disk, &names, &mut report);
@@ -132,7 +133,7 @@ pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
     report.segments = segments.len() as u64;
     let headless = segments.iter().filter(|segment| segment.start == 0).count();
     report.segments_damaged = (headless + foreign.len()) as u64;
-    let (mut end, tail) = end_of_last(disk, elected.unwrap_or_default(), &segments);
+    let (mut end, mut tail) = end_of_last(disk, elected.unwrap_or_default(), &segments);
 
     let cursor = slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
     let cursor = cursor.max_by_key(|(slot, ..)| slot.write).copied();
@@ -144,6 +145,14 @@ pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
     // After a loss of power the cursor may be ahead of the segments, and one that was removed may be back with records
     // that were lost and whose numbers were given again: what the cursor says holds, and counts never go back.
     end = if settled.records >= end.records { settled } else { end.at_least(settled) };
+    let written =
+        cursor.map(|(slot, ..)| slot.written).filter(|written| !live && written.records > end.records);
+    if let Some(written) = written {
+        report.copies_gone = written.since(end).copies;
+        end = end.at_least(written);
+        // What is left of it is found by whoever looks for it.
+        tail.clear();
+    }
     let settled_segments = settled_segments(&segments, end, settled);
     report.segments_removed = settled_segments as u64;
     let passed = cursor.map_or(0, |(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX));
@@ -251,22 +260,24 @@ fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -
     let mut reader = SegmentReader::of_headers(last.sequence, file);
     let (mut end, mut at) = (last.before, last.start);
     loop {
-        let mut seen = None;
+        let passed = end;
         let fits = |header: &RecordHeader| {
             let fits = header.before.covers(end) && header.after().covers(header.before);
             if fits {
-                seen = Some(*header);
+                // A record that was cut off counts as well: its header says what was in it.
+                end = header.after();
             }
             fits
         };
-        // Damage between two records is found again by whoever reads there.
         damage.clear();
         let next = reader.next(disk, queue_id, (at, last.size), fits, &mut damage);
-        // A record that was cut off is counted as well: its header says what was in it.
-        end = seen.map_or(end, |header| header.after());
         match next {
             Some((header, offset)) => at = offset + header.disk_bytes(),
-            None => return (end, damage),
+            None => {
+                // Damage that cost a record is found again by whoever reads there.
+                damage.retain(|_| end == passed);
+                return (end, damage);
+            }
         }
     }
 }
