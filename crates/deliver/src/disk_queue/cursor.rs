@@ -8,7 +8,7 @@ use model::{Disk, DiskError};
 
 use super::format::{CURSOR_BYTES, Place, SLOT_BYTES, SLOT_BYTES_MIN, SLOT_OFFSETS, Slot, Totals};
 
-const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
+pub(super) const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
 
 /// What a cursor tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -275,7 +275,7 @@ impl<D: Disk> DiskQueue<D> {
             (segment.sequence, first..end.max(first))
         });
         let commit = Commit::new(ranges, found.end.records, now.mono_ns);
-        let queue = DiskQueue {
+        let mut queue = DiskQueue {
             disk,
             plan,
             account,
@@ -307,6 +307,10 @@ impl<D: Disk> DiskQueue<D> {
             #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
+        if queue.cursor_is_behind() {
+            // What was found is missed from now on, should more of it go. Tried again with the first sync.
+            let _noted = queue.cursor.write(&queue.disk, queue.noted());
+        }
         Ok((queue, report))
     }
 

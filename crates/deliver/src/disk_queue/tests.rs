@@ -807,6 +807,10 @@ fn any_bytes_open_and_records_between_them_come_back() {
         promises::check(&garbage);
         let markers: Vec<u8> = format::MARKER.iter().copied().cycle().take(len).collect();
         promises::check(&markers);
+        // More like the plan of a directory: small numbers.
+        promises::check(
+            &garbage.iter().map(|byte| if *byte < 8 { 0xff } else { byte & 0xc7 }).collect::<Vec<_>>(),
+        );
     }
     // A whole segment of another queue, as it is and torn in all places.
     let other = six().bytes(&format::segment_name(1)).expect("it is there");

@@ -22,10 +22,17 @@ const NAMES_MAX: usize = 1000;
 /// Bytes that are reserved at once, as far as the segment goes.
 const RESERVE_BYTES: u64 = 4 << 20;
 
-/// Makes what a failed write left at `offset` no record, so that the next run neither delivers nor misses what this one
-/// counts as shed: the mark is there again. If that fails as well, it will.
-fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, mark: &[u8]) {
-    if disk.size(file).is_ok_and(|size| size > offset) && disk.write_at(file, offset, &[mark]).is_err() {
+/// Makes what a failed write left of a record and of the mark behind it neither, so that the next run neither delivers nor
+/// misses what this one counts as shed. If that fails as well, it will.
+fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, queue_id: u64) {
+    let size = disk.size(file).unwrap_or(u64::MAX);
+    let mark_at = offset + header.disk_bytes();
+    if size > mark_at {
+        let _left = disk.write_at(file, mark_at, &[&[0; 4]]);
+    }
+    // What was there before.
+    let mark = RecordHeader::mark(header.before).encode(queue_id);
+    if size > offset && disk.write_at(file, offset, &[&mark]).is_err() {
         let _left = disk.write_at(file, offset, &[&[0; 4]]);
     }
 }
@@ -134,8 +141,7 @@ impl<D: Disk> DiskQueue<D> {
         let mark = RecordHeader::mark(header.after()).encode(self.queue_id);
         let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes, &mark];
         if let Err(error) = self.disk.write_at(&file, last.size, &parts) {
-            let mark = RecordHeader::mark(header.before).encode(self.queue_id);
-            wipe(&self.disk, &file, last.size, &mark);
+            wipe(&self.disk, &file, last.size, header, self.queue_id);
             return Err(error);
         }
         last.size += header.disk_bytes();
