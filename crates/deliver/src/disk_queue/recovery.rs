@@ -19,6 +19,15 @@ use super::{DiskQueueCounts, Recovery, Segment};
 /// Sequence numbers from here on are none of ours: counting up from them would overflow.
 const SEQUENCE_MAX: u64 = 1 << 62;
 
+/// The same for all that a queue has held, in each count.
+const TOTAL_MAX: u64 = 1 << 62;
+
+/// Whatever its checksum says, a structure with more is none of ours.
+fn can_be(totals: Totals) -> bool {
+    let Totals { records, copies, copy_bytes, disk_bytes } = totals;
+    records.max(copies).max(copy_bytes).max(disk_bytes) <= TOTAL_MAX
+}
+
 /// What opening found.
 #[derive(Debug)]
 pub(super) struct Found<F> {
@@ -118,7 +127,8 @@ pub(super) fn survey<D: Disk>(disk: &D, live: bool) -> Result<Survey, DiskError>
     let sequences = names.iter().filter_map(|name| segment_sequence(name));
     let highest = sequences.filter(|sequence| *sequence < SEQUENCE_MAX).max().unwrap_or(0);
 
-    let slots = read_slots(disk);
+    let mut slots = read_slots(disk);
+    slots.retain(|(slot, ..)| can_be(slot.settled) && can_be(slot.written));
     let elected = queue_id(disk, &candidates, &slots);
     let (mut segments, mut begun, mut foreign) = (VecDeque::new(), Vec::new(), Vec::new());
     for candidate in candidates {
@@ -206,7 +216,7 @@ fn candidates<D: Disk>(disk: &D, names: &[String], report: &mut Recovery) -> Vec
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let read = disk.read_at(&file, 0, &mut bytes).or_else(|_| disk.read_at(&file, 0, &mut bytes));
         let header = read.ok().and_then(|()| SegmentHeader::decode(&bytes));
-        let header = header.filter(|header| header.sequence == sequence);
+        let header = header.filter(|header| header.sequence == sequence && can_be(header.before));
         candidates.push(Candidate { sequence, size, header });
     }
     candidates
@@ -244,7 +254,7 @@ fn adopt<D: Disk>(disk: &D, candidate: &Candidate, queue_id: u64, previous: Tota
         Some(_) => return None,
         None => {
             let mut reader = SegmentReader::new(sequence, disk.open(&segment_name(sequence)).ok()?);
-            let fits = |header: &RecordHeader| header.before.covers(previous);
+            let fits = |header: &RecordHeader| header.before.covers(previous) && can_be(header.after());
             let (header, _) = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
             segment(header.before, 0)
         }
@@ -262,10 +272,11 @@ fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -
     loop {
         let passed = end;
         let fits = |header: &RecordHeader| {
-            let fits = header.before.covers(end) && header.after().covers(header.before);
+            let after = header.after();
+            let fits = header.before.covers(end) && after.covers(header.before) && can_be(after);
             if fits {
                 // A record that was cut off counts as well: its header says what was in it.
-                end = header.after();
+                end = after;
             }
             fits
         };

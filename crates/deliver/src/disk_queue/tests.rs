@@ -819,6 +819,18 @@ fn any_bytes_open_and_records_between_them_come_back() {
     }
 }
 
+/// What the fuzz target `segment` found: directories whose checksums hold, and whose counts nobody ever counted to.
+#[test]
+fn counts_past_all_counting_are_none_of_ours() {
+    let huge = [0xff_u8; 9];
+    let plans: [Vec<u8>; 3] = [
+        [&[4_u8][..], &huge.repeat(11)].concat(),
+        [&[1_u8][..], &huge.repeat(5)].concat(),
+        [&[2_u8][..], &huge.repeat(4)].concat(),
+    ];
+    plans.iter().for_each(|plan| promises::check(plan));
+}
+
 #[test]
 fn blocks_are_shed_up_to_an_age_that_may_be_more_than_the_machine_is_up() {
     let disk = FaultyDisk::new(1);
