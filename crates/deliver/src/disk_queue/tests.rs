@@ -113,6 +113,17 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
     assert_eq!(drain(&mut queue), ["7\n"]);
 }
 
+/// Damage that leaves no bytes to be kept aside.
+const NOTHING_LEFT: &[&str] = &[
+    "the mark cut off",
+    "the last record cut off",
+    "all of the last segment's records cut off",
+    "the last segment cut to nothing",
+    "all records cut off",
+    "cut to nothing",
+    "a header taken out",
+];
+
 #[test]
 fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
     type Change = fn(&mut Vec<u8>);
@@ -158,16 +169,6 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
         ("bytes behind", LAST, |b| b.extend([1; 500]), "012345", 0, 0),
         ("zeros behind", SECOND, |b| b.resize(9000, 0), "012345", 0, 0),
     ];
-    // Then there are no bytes to be kept aside.
-    let nothing_left = [
-        "the mark cut off",
-        "the last record cut off",
-        "all of the last segment's records cut off",
-        "the last segment cut to nothing",
-        "all records cut off",
-        "cut to nothing",
-        "a header taken out",
-    ];
     for (name, file, change, want, damaged, without_cursor) in table {
         for (cursor, damaged) in [(true, *damaged), (false, *without_cursor)] {
             let disk = six();
@@ -188,7 +189,7 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
             );
             // What was passed over is kept aside, once.
             let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
-            let there = !nothing_left.iter().any(|nothing| name.starts_with(nothing));
+            let there = !NOTHING_LEFT.iter().any(|nothing| name.starts_with(nothing));
             assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
             // The next run finds none of it again.
             append(&mut queue, "6\n");
