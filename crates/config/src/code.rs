@@ -146,6 +146,10 @@ codes! {
         cause "`ack_when` tells a client that a line need not be kept. `safe` needs a queue on disk at every output that takes from the source, `delivered` an endpoint that can tell, and both need that no aggregation stands in between: an aggregate is in memory until its window ends. Only connections can be answered."
         example "[sources.app]\ntype = \"statsd\"\nack_when = \"delivered\"\n\n[outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://10.0.0.5:8125\"]"
         mend "Change what the message names, or promise less: `accepted` can always be kept on connections."
+    WrongRecords "C028" "It cannot take points"
+        cause "A source of type `graphite` gives points, which go on as they are. Aggregations take StatsD samples; consoles and the like take what an aggregation gives; clusters, filters and changes of `udp`, `tcp` and `unix` outputs look into StatsD lines."
+        example "[sources.in]\ntype = \"graphite\"\n\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"in\"]"
+        mend "Let an output of type `graphite` or `graphite_file` take from the source, or one of type `udp`, `tcp` or `unix` that passes lines on as they are."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
         cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."

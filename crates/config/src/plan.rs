@@ -8,7 +8,7 @@ use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::AggregatePlan;
 use process::placement::{HealthPlan, KeyForm, Placement};
 use process::stage::StagePlan;
-use wire::graphite::Namespace;
+use wire::graphite::{Namespace, input};
 use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
 use wire::statsd::{Dialect, Options};
 
@@ -95,17 +95,49 @@ pub struct SourcePlan {
 pub enum SourceKind {
     /// StatsD, in one of its dialects.
     Statsd(Options),
+    /// Graphite points, which go on as they are.
+    Graphite(GraphiteSource),
     /// The daemon's own figures as StatsD lines. It listens nowhere, and is not traffic.
     Own(OwnPlan),
 }
 
+/// How Graphite points come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphiteSource {
+    /// How lines are read, and the elements of messages.
+    pub reading: input::Options,
+    /// Frames of messages in the place of lines.
+    pub messages: Option<input::MessageForm>,
+    /// Longest message, in bytes.
+    pub message_bytes_max: usize,
+}
+
+impl GraphiteSource {
+    /// Default of `message_bytes_max`.
+    pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+    /// Lines, read as a personality reads them.
+    pub fn of(personality: input::Personality) -> GraphiteSource {
+        GraphiteSource {
+            reading: input::Options::of(personality),
+            messages: None,
+            message_bytes_max: GraphiteSource::MESSAGE_BYTES_MAX,
+        }
+    }
+}
+
 impl SourceKind {
-    /// How its lines are read. Own lines mean the same in every dialect.
+    /// How its StatsD lines are read. Own lines mean the same in every dialect, and points are no StatsD.
     pub fn reading(&self) -> Options {
         match self {
             SourceKind::Statsd(options) => *options,
-            SourceKind::Own(_) => Options::of(Dialect::Union),
+            SourceKind::Own(_) | SourceKind::Graphite(_) => Options::of(Dialect::Union),
         }
+    }
+
+    /// True for points, which nothing aggregates.
+    pub fn is_graphite(&self) -> bool {
+        matches!(self, SourceKind::Graphite(_))
     }
 }
 

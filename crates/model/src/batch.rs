@@ -1,6 +1,6 @@
 //! Many records at once: one arena of bytes and an array of small structs with offsets into it.
 
-use crate::{AckMark, Event, Extra, Receipt, Sample, SourceId, Span};
+use crate::{AckMark, Event, Extra, Point, Receipt, Sample, SourceId, Span};
 
 /// Samples of one source, borrowed: what an intake hands to a shard on the same thread.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,10 @@ pub struct SampleBatch {
     pub extras: Vec<Extra>,
     /// Events of the same packets; they have no place in aggregation.
     pub events: Vec<Event>,
-    /// Stands for `samples.len() + events.len()` records, or for the packets when nothing looks inside them.
+    /// Points, in order of arrival, of a source that gives nothing else. The arena is then their lines, each with its LF,
+    /// and nothing between them.
+    pub points: Vec<Point>,
+    /// Stands for `samples.len() + events.len()` records, for the points, or for the packets when nothing looks inside them.
     pub receipt: Receipt,
     /// The client wants to be told when it need not keep the lines any more.
     pub ack: Option<AckMark>,
@@ -64,6 +67,7 @@ impl SampleBatch {
             + self.samples.capacity() * size_of::<Sample>()
             + self.extras.capacity() * size_of::<Extra>()
             + self.events.iter().map(Event::memory_bytes).sum::<usize>()
+            + self.points.capacity() * size_of::<Point>()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an intake hands on: borrowed on the same thread, owned across a border.
 
-use model::{Event, Receipt, SampleBatch, SampleView, Span, Tally};
+use model::{Event, Point, Receipt, SampleBatch, SampleView, Span, Tally};
 
 /// More than a queue holds for a block beside its bytes and the places of its packets.
 const BLOCK_COST_BYTES: u64 = 1024;
@@ -16,9 +16,11 @@ pub struct Batch<'a> {
     pub names: &'a [Span],
     /// Events of the same packets.
     pub events: Vec<Event>,
+    /// Points of a source that gives nothing else; the arena is then their lines, each with its LF.
+    pub points: &'a [Point],
     /// What the packets held, the refused lines included.
     pub tally: Tally,
-    /// Stands for the samples and events, or for the packets of a source that only raw routes use.
+    /// Stands for the samples and events, for the points, or for the packets of a source that only raw routes use.
     pub receipt: Receipt,
 }
 
@@ -34,6 +36,7 @@ impl Batch<'_> {
             samples: self.view.samples.to_vec(),
             extras: self.view.extras.to_vec(),
             events: self.events,
+            points: self.points.to_vec(),
             receipt: self.receipt,
             ack: None,
         }
@@ -47,7 +50,8 @@ impl Batch<'_> {
 
 /// Room that a queue needs for the packets of a batch as they came, at most: (bytes of memory, records).
 pub(crate) fn room_verbatim(batch: &SampleBatch) -> (u64, u64) {
-    (2 * batch.memory_bytes() as u64 + BLOCK_COST_BYTES, batch.packets.len() as u64)
+    let records = batch.packets.len().max(batch.points.len());
+    (2 * batch.memory_bytes() as u64 + BLOCK_COST_BYTES, records as u64)
 }
 
 /// Memory of a block of so many frames with `bytes` between them, at most: what it grew in may be twice as large.
@@ -57,8 +61,19 @@ pub(crate) fn block_memory_bytes(bytes: u64, frames: u64) -> u64 {
 
 /// Runs `with` on an owned batch as if it had just come from an intake of this thread.
 pub(crate) fn borrowed<R>(batch: SampleBatch, with: impl FnOnce(Batch<'_>) -> R) -> R {
-    let SampleBatch { source, bytes, packets, names, tally, samples, extras, events, receipt, ack: _ } =
-        batch;
+    let SampleBatch {
+        source,
+        bytes,
+        packets,
+        names,
+        tally,
+        samples,
+        extras,
+        events,
+        points,
+        receipt,
+        ack: _,
+    } = batch;
     let view = SampleView { source, bytes: &bytes, samples: &samples, extras: &extras };
-    with(Batch { view, packets: &packets, names: &names, events, tally, receipt })
+    with(Batch { view, packets: &packets, names: &names, events, points: &points, tally, receipt })
 }

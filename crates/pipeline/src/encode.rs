@@ -9,14 +9,14 @@ use std::sync::Arc;
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan, TransformKind};
 use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockForm};
-use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, SampleBatch, Shed, Span};
+use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Point, SampleBatch, Shed, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
-use crate::batch::room_verbatim;
+use crate::batch::{block_memory_bytes, room_verbatim};
 use crate::lines::Lines;
 use crate::shard::shed_points;
 
@@ -236,6 +236,41 @@ impl OutputEncoder {
         }
     }
 
+    /// Points of a source, whose lines follow each other in `bytes`: they are copied as they are.
+    pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
+        debug_assert!(matches!(self.form, Form::Lines(_)), "config lets points go to outputs of lines only");
+        if self.open.len() > 1 {
+            for point in points {
+                let at = usize::from(partition(point.name(bytes), point.tags(bytes)));
+                self.line_block(at, bytes, std::slice::from_ref(point), now, out);
+            }
+            return;
+        }
+        let mut rest = points;
+        while !rest.is_empty() {
+            let room = BLOCK_BYTES.saturating_sub(self.open[0].bytes.len());
+            let begin = rest[0].line.at as usize;
+            // Lines that begin within the room, and at least one.
+            let fits = rest.partition_point(|point| (point.line.at as usize - begin) < room).max(1);
+            let (now_taken, later) = rest.split_at(fits);
+            self.line_block(0, bytes, now_taken, now, out);
+            rest = later;
+        }
+    }
+
+    /// Copies neighbouring lines into an open block, and closes it when it is full.
+    fn line_block(&mut self, at: usize, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
+        let end = (last.line.at + last.line.len) as usize + 1;
+        debug_assert_eq!(bytes[end - 1], b'\n', "each line has its LF behind it");
+        let open = &mut self.open[at];
+        open.bytes.extend_from_slice(&bytes[first.line.at as usize..end]);
+        open.copies += points.len() as u32;
+        if open.bytes.len() >= BLOCK_BYTES {
+            self.close_at(at, now, out);
+        }
+    }
+
     /// Packets of which this output wants lines.
     pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
         let Form::Samples(lines) = &mut self.form else { return };
@@ -260,6 +295,14 @@ impl OutputEncoder {
     pub(crate) fn room_for(&self, batch: &SampleBatch) -> (u64, u64) {
         match &self.form {
             Form::Samples(lines) => lines.room_for(batch, &self.open[0]),
+            Form::Lines(_) => {
+                let (bytes, records) = room_verbatim(batch);
+                let open_bytes: usize = self.open.iter().map(|open| open.bytes.len()).sum();
+                let open_copies: u64 = self.open.iter().map(|open| u64::from(open.copies)).sum();
+                // A batch may be spread over as many blocks as there are.
+                let blocks = block_memory_bytes(open_bytes as u64, 0) * self.open.len() as u64;
+                (bytes + blocks, records + open_copies)
+            }
             _ => room_verbatim(batch),
         }
     }

@@ -158,6 +158,7 @@ mod tests {
             samples: Vec::new(),
             extras: Vec::new(),
             events: Vec::new(),
+            points: Vec::new(),
             receipt: Receipt::receive(account, 1),
             ack: None,
         }

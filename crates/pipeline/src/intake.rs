@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::{Parsed, Parser};
 
+use crate::points::{PointIntake, PointReading, settle_rejects};
 use crate::replies::Replies;
 use crate::{Answer, Batch, packets};
 
@@ -35,6 +36,8 @@ pub struct Intake {
     tail_counts: bool,
     framing: Framing,
     parsed: Parsed,
+    /// The source gives points; the parser has nothing to do then.
+    points: Option<PointIntake>,
     /// Frames of one read, and their places.
     arena: Vec<u8>,
     packets: Vec<Span>,
@@ -74,12 +77,20 @@ pub struct IntakeMaker {
     pub(crate) parser: Arc<Parser>,
     pub(crate) parses: bool,
     pub(crate) raw: bool,
+    pub(crate) points: Option<PointReading>,
 }
 
 impl IntakeMaker {
-    /// An intake for a datagram socket or a connection of lines.
+    /// An intake for a datagram socket, or for a connection of lines or, where the source reads them, of messages.
     pub fn make(&self) -> Intake {
-        let IntakeMaker { source, plan, account, parser, parses, raw } = self;
+        let IntakeMaker { source, plan, account, parser, parses, raw, points } = self;
+        let framing = match points {
+            None => Framing::Lines(LineFramer::new(plan.line_bytes_max)),
+            Some(points) => match points.message_framer() {
+                Some(framer) => Framing::Frames(framer),
+                None => Framing::Lines(points.line_framer(plan.line_bytes_max)),
+            },
+        };
         Intake {
             source: *source,
             name: plan.name.clone(),
@@ -88,8 +99,9 @@ impl IntakeMaker {
             parses: *parses,
             raw: *raw,
             tail_counts: plan.tail_counts,
-            framing: Framing::Lines(LineFramer::new(plan.line_bytes_max)),
+            framing,
             parsed: Parsed::default(),
+            points: points.as_ref().map(PointReading::intake),
             arena: Vec::new(),
             packets: Vec::new(),
             lines: Vec::new(),
@@ -124,14 +136,20 @@ impl Intake {
 
     /// Takes datagrams that lie in `bytes` at `packets`.
     pub fn datagrams<'a>(&'a mut self, bytes: &'a [u8], packets: &'a [Span], now: Now) -> Batch<'a> {
-        let Intake { source, name, account, parser, parses, parsed, complaints, .. } = self;
+        let Intake { source, name, account, parser, parses, parsed, points, complaints, .. } = self;
+        if let Some(points) = points {
+            account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
+            points.read(bytes, packets, now);
+            note_complaint(name, bytes, points.first_reject(), account, complaints);
+            return points.batch(*source, account, packets.len(), now);
+        }
         parsed.clear();
         if *parses {
             for packet in packets {
                 parser.packet(bytes, *packet, now.wall_seconds(), parsed);
             }
         }
-        note_complaint(name, bytes, parsed, account, complaints);
+        note_complaint(name, bytes, parsed.first_reject, account, complaints);
         account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
         batch(*source, account, *parses, now, bytes, Packets::each(packets), parsed)
     }
@@ -151,6 +169,7 @@ impl Intake {
             framing,
             raw,
             parsed,
+            points,
             arena,
             packets,
             lines,
@@ -164,37 +183,27 @@ impl Intake {
         packets.clear();
         let framed = matches!(framing, Framing::Frames(_));
         let by_lines = *raw && !framed;
-        let whole = match framing {
-            Framing::Lines(framer) => {
-                let whole = framer.push(bytes);
-                if !whole.is_empty() {
-                    packets.push(Span::new(0, whole.len()));
-                }
-                whole
-            }
-            Framing::Frames(framer) => {
-                arena.clear();
-                let framed = framer.push(bytes, |frame| {
-                    packets.push(Span::new(arena.len(), frame.len()));
-                    arena.extend_from_slice(frame);
-                });
-                if let Err(reason) = framed
-                    && !std::mem::replace(broken, true)
-                {
-                    account.receive(1);
-                    account.settle(Outcome::Rejected(reason), 1);
-                    let line = "a frame of more than `line_bytes_max` bytes";
-                    complain(name, account, reason, complaints, || line.into());
-                }
-                arena
-            }
-        };
+        let (whole, lost) = cut(framing, bytes, arena, packets);
+        if let Some(reason) = lost
+            && !std::mem::replace(broken, true)
+        {
+            account.receive(1);
+            account.settle(Outcome::Rejected(reason), 1);
+            let bound = if points.is_some() { "message_bytes_max" } else { "line_bytes_max" };
+            let line = || format!("a frame of more than `{bound}` bytes");
+            complain(name, account, reason, complaints, line);
+        }
+        if let Some(points) = points {
+            points.read(whole, packets, now);
+            note_complaint(name, whole, points.first_reject(), account, complaints);
+            return points.batch(*source, account, packets.len(), now);
+        }
         if *parses {
             for packet in &*packets {
                 parser.packet(whole, *packet, now.wall_seconds(), parsed);
             }
         }
-        note_complaint(name, whole, parsed, account, complaints);
+        note_complaint(name, whole, parsed.first_reject, account, complaints);
         if let Some(replies) = replies {
             let lines = if framed { packets.len() } else { memchr::memchr_iter(b'\n', bytes).count() };
             replies.received(lines as u64, parsed.rejected());
@@ -246,14 +255,30 @@ impl Intake {
             self.reject_lines(Reject::TailLost, 1, "the last line had no end when the connection closed");
         }
         let Intake {
-            source, name, account, parser, parses, parsed, arena, packets, complaints, replies, ..
+            source,
+            name,
+            account,
+            parser,
+            parses,
+            parsed,
+            points,
+            arena,
+            packets,
+            complaints,
+            replies,
+            ..
         } = self;
+        if let Some(points) = points {
+            points.read(arena, packets, now);
+            note_complaint(name, arena, points.first_reject(), account, complaints);
+            return points.batch(*source, account, packets.len(), now);
+        }
         if *parses {
             for packet in &*packets {
                 parser.packet(arena, *packet, now.wall_seconds(), parsed);
             }
         }
-        note_complaint(name, arena, parsed, account, complaints);
+        note_complaint(name, arena, parsed.first_reject, account, complaints);
         if let Some(replies) = replies {
             replies.received(packets.len() as u64, parsed.rejected());
         }
@@ -297,7 +322,7 @@ impl Intake {
     /// What is whole of a packet that lost its end: the lines up to its last LF. The line that was cut is rejected as
     /// `packet_truncated`: read as it is, it might pass for another value. A source that nobody looks into keeps all.
     pub fn whole_lines(&mut self, bytes: &[u8], packet: Span) -> Span {
-        if !self.parses {
+        if !self.parses && self.points.is_none() {
             return packet;
         }
         self.reject_lines(Reject::PacketTruncated, 1, "the last line of a packet of more than 65535 bytes");
@@ -310,6 +335,32 @@ impl Intake {
         self.account.lines.fetch_add(lines, Relaxed);
         self.account.settle(Outcome::Rejected(reason), lines);
         complain(&self.name, &self.account, reason, &mut self.complaints, || what.into());
+    }
+}
+
+/// Cuts what a connection gave: the bytes in which what is whole lies at `packets`, and why the rest cannot be followed.
+fn cut<'a>(
+    framing: &'a mut Framing,
+    bytes: &[u8],
+    arena: &'a mut Vec<u8>,
+    packets: &mut Vec<Span>,
+) -> (&'a [u8], Option<Reject>) {
+    match framing {
+        Framing::Lines(framer) => {
+            let whole = framer.push(bytes);
+            if !whole.is_empty() {
+                packets.push(Span::new(0, whole.len()));
+            }
+            (whole, None)
+        }
+        Framing::Frames(framer) => {
+            arena.clear();
+            let cut = framer.push(bytes, |frame| {
+                packets.push(Span::new(arena.len(), frame.len()));
+                arena.extend_from_slice(frame);
+            });
+            (arena, cut.err())
+        }
     }
 }
 
@@ -337,16 +388,7 @@ fn batch<'a>(
     parsed: &'a mut Parsed,
 ) -> Batch<'a> {
     let Packets { raw, count } = packets;
-    let bad = parsed.rejected();
-    if bad > 0 {
-        account.receive(bad);
-        for reason in Reject::ALL {
-            let records = parsed.rejects[reason.index()];
-            if records > 0 {
-                account.settle(Outcome::Rejected(*reason), records);
-            }
-        }
-    }
+    let bad = settle_rejects(account, &parsed.rejects);
     if parsed.glued_tag_fields > 0 {
         account.glued_tag_fields.fetch_add(parsed.glued_tag_fields, Relaxed);
     }
@@ -369,6 +411,7 @@ fn batch<'a>(
         packets: raw,
         names: &parsed.names,
         events,
+        points: &[],
         tally: Tally { packets: count as u64, lines: parsed.lines, bad },
         receipt: Receipt::receive(account, records as u64),
     }
@@ -377,11 +420,11 @@ fn batch<'a>(
 fn note_complaint(
     name: &str,
     bytes: &[u8],
-    parsed: &Parsed,
+    first_reject: Option<(Reject, Span)>,
     account: &SourceAccount,
     complaints: &mut Vec<Complaint>,
 ) {
-    let Some((reason, line)) = parsed.first_reject else { return };
+    let Some((reason, line)) = first_reject else { return };
     complain(name, account, reason, complaints, || {
         let line = line.of(bytes);
         line[..line.len().min(QUOTED_BYTES_MAX)].escape_ascii().to_string()

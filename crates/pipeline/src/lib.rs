@@ -16,6 +16,7 @@ mod inspect;
 mod intake;
 mod lines;
 mod packets;
+mod points;
 mod reload;
 mod replies;
 mod routes;

@@ -17,6 +17,8 @@ pub(crate) struct SourceRoutes {
     pub(crate) lines: Vec<OutputId>,
     /// Clusters, by their place in the plan.
     pub(crate) clusters: Vec<usize>,
+    /// Outputs of its points.
+    pub(crate) points: Vec<OutputId>,
     /// Outputs of its events.
     pub(crate) events: Vec<OutputId>,
     /// Every output that takes something of it without an aggregation in between.
@@ -29,6 +31,11 @@ impl SourceRoutes {
     /// True when the source's packets go somewhere without having been aggregated.
     pub(crate) fn takes_packets(&self) -> bool {
         !(self.raw.is_empty() && self.lines.is_empty() && self.clusters.is_empty())
+    }
+
+    /// True when the source's points go somewhere.
+    pub(crate) fn takes_points(&self) -> bool {
+        !(self.raw.is_empty() && self.points.is_empty())
     }
 
     /// True when the source's packets have to be read as samples.
@@ -53,6 +60,10 @@ fn takes_aggregates(kind: &OutputKind) -> bool {
     }
 }
 
+fn takes_points(kind: &OutputKind) -> bool {
+    matches!(kind, OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. })
+}
+
 fn takes_events(kind: &OutputKind) -> bool {
     matches!(kind, OutputKind::EventFile { .. })
 }
@@ -60,6 +71,7 @@ fn takes_events(kind: &OutputKind) -> bool {
 /// Routes of the source `id`. Events also follow the edges of the source's transforms.
 pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let mut routes = SourceRoutes::default();
+    let points = plan.sources[id.index()].kind.is_graphite();
     for (at, transform) in plan.transforms.iter().enumerate() {
         if transform.from.contains(&id) {
             routes.transforms.push(TransformId(at as u16));
@@ -75,8 +87,14 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         }
         let output_id = OutputId(at as u16);
         routes.reached.push(output_id);
-        if matches!(output.kind, OutputKind::Packets(_)) && output.queue.when_full == WhenFull::Block {
+        let of_points = points && takes_points(&output.kind);
+        let waits = of_points || matches!(output.kind, OutputKind::Packets(_));
+        if waits && output.queue.when_full == WhenFull::Block {
             routes.blocking.push(output_id);
+        }
+        if of_points {
+            routes.points.push(output_id);
+            continue;
         }
         if let Some(cluster) = cluster_of(plan, output_id) {
             if !routes.clusters.contains(&cluster) {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, TransformKind};
+use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, SourceKind, TransformKind};
 use model::{
     CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject, SampleBatch, Shed,
     SourceId, Tally, TransformId,
@@ -18,6 +18,7 @@ use wire::statsd::{Options, Parser};
 use crate::batch::borrowed;
 use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
+use crate::points::PointReading;
 use crate::routes::{self, SourceRoutes};
 use crate::{Accounts, Batch, IntakeMaker};
 
@@ -62,6 +63,20 @@ struct SelfNames {
 pub(crate) struct SourceState {
     pub(crate) routes: SourceRoutes,
     pub(crate) parser: Arc<Parser>,
+    /// How its lines are read when they are points; the parser is idle then.
+    points: Option<PointReading>,
+}
+
+impl SourceState {
+    fn new(plan: &Plan, id: SourceId, seed: u64) -> SourceState {
+        let kind = &plan.sources[id.index()].kind;
+        let routes = routes::of_source(plan, id);
+        let points = match kind {
+            SourceKind::Graphite(source) => Some(PointReading::new(source, !routes.raw.is_empty(), seed)),
+            SourceKind::Statsd(_) | SourceKind::Own(_) => None,
+        };
+        SourceState { routes, parser: Arc::new(Parser::new(kind.reading(), seed)), points }
+    }
 }
 
 impl std::fmt::Debug for Shard {
@@ -129,12 +144,8 @@ impl Shard {
     fn wire(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
         let seed = self.seed;
         let read_before: Vec<Options> = self.sources.iter().map(|source| *source.parser.options()).collect();
-        self.sources = (0..plan.sources.len())
-            .map(|at| SourceState {
-                routes: routes::of_source(plan, SourceId(at as u16)),
-                parser: Arc::new(Parser::new(plan.sources[at].kind.reading(), seed)),
-            })
-            .collect();
+        self.sources =
+            (0..plan.sources.len()).map(|at| SourceState::new(plan, SourceId(at as u16), seed)).collect();
         let mut encoders = std::mem::take(&mut self.outputs).into_iter();
         self.outputs = (0..plan.outputs.len())
             .map(|at| {
@@ -190,15 +201,23 @@ impl Shard {
             parser: Arc::clone(&source.parser),
             parses: source.routes.parses(),
             raw: source.routes.takes_packets(),
+            points: source.points.clone(),
         }
     }
 
     /// Takes a batch and settles its receipt.
     pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
-        let Batch { view, packets, names, events, tally, mut receipt } = batch;
+        let Batch { view, packets, names, events, points, tally, mut receipt } = batch;
         let Shard { transforms, sources, outputs, clusters, .. } = self;
         let source = &sources[view.source.index()];
         source.routes.raw.blocks(view.bytes, packets, now, out);
+        if source.points.is_some() {
+            for id in &source.routes.points {
+                outputs[id.index()].points(view.bytes, points, now, out);
+            }
+            receipt.settle(if source.routes.takes_points() { Outcome::Routed } else { Outcome::Filtered });
+            return;
+        }
         for id in &source.routes.lines {
             outputs[id.index()].packets(view.bytes, packets, now, out);
         }

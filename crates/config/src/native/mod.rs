@@ -14,6 +14,7 @@ mod conflicts;
 mod fields;
 mod outputs;
 mod packets;
+mod points;
 mod print;
 mod sources;
 mod toml;
@@ -106,6 +107,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     }
     wiring::count_names(&mut plan);
     acks::check(&named, &plan, wrong);
+    points::check(&named, &plan, wrong);
     for named in named.iter().filter(|named| named.family == Family::Transforms) {
         if let Some(fields) = &named.fields {
             transforms::resolve(&named.name, fields, &mut plan);

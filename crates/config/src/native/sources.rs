@@ -1,13 +1,14 @@
 //! A checked `[sources.NAME]` to its plan.
 
 use model::AckWhen;
+use wire::graphite::input::{Kept, MessageForm, Personality};
 use wire::statsd::{Dialect, GaugeSign, Options};
 
 use super::fields::Fields;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{Listen, OwnPlan, SourceKind, SourcePlan};
+use crate::plan::{GraphiteSource, Listen, OwnPlan, SourceKind, SourcePlan};
 
 /// A source as an empty section means it.
 pub(crate) fn default_plan(name: &str) -> SourcePlan {
@@ -22,6 +23,17 @@ pub(crate) fn default_plan(name: &str) -> SourcePlan {
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
         ack_when: None,
+    }
+}
+
+/// A source of points as an empty section means it.
+pub(super) fn graphite_plan(name: &str) -> SourcePlan {
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], 2003));
+    SourcePlan {
+        kind: SourceKind::Graphite(GraphiteSource::of(Personality::Strict)),
+        listen: vec![Listen::Udp(address), Listen::Tcp(address)],
+        tail_counts: false,
+        ..default_plan(name)
     }
 }
 
@@ -41,7 +53,8 @@ pub(super) fn build(
     if section == Section::SourceSelf {
         return (own(name, fields, wrong), Vec::new());
     }
-    let mut plan = default_plan(name);
+    let points = section == Section::SourceGraphite;
+    let mut plan = if points { graphite_plan(name) } else { default_plan(name) };
     let mut places = vec![fields.place; plan.listen.len()];
     if fields.place_of("listen").is_some() {
         // When it was wrong there are none: the default would give follow-up mistakes about addresses.
@@ -57,10 +70,74 @@ pub(super) fn build(
     Fields::set(&mut plan.idle_timeout_ms, fields.whole("idle_timeout"));
     Fields::set(&mut plan.line_bytes_max, fields.whole_usize("line_bytes_max"));
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
+    if points {
+        let source = graphite(fields, wrong);
+        unfit_listeners(&source, &plan.listen, &places, wrong);
+        plan.kind = SourceKind::Graphite(source);
+        return (plan, places);
+    }
     let word = fields.word("ack_when");
     plan.ack_when = AckWhen::ALL.into_iter().find(|when| Some(when.word()) == word);
     plan.kind = SourceKind::Statsd(options(fields, wrong));
     (plan, places)
+}
+
+fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
+    let word = fields.word("personality");
+    let personality = Personality::ALL.into_iter().find(|known| Some(known.word()) == word);
+    let personality = personality.unwrap_or(Personality::Strict);
+    let mut source = GraphiteSource::of(personality);
+    source.messages = match fields.word("form") {
+        Some("pickle") => Some(MessageForm::Pickle),
+        Some("protobuf") => Some(MessageForm::Protobuf),
+        _ => None,
+    };
+    Fields::set(&mut source.message_bytes_max, fields.whole_usize("message_bytes_max"));
+    source.reading.missing_time_is_now = fields.word("missing_timestamp") == Some("now");
+    Fields::set(&mut source.reading.name_bytes_max, fields.whole_u32("name_bytes_max"));
+    if let Some(text) = fields.text("name_characters") {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let place = fields.place_of("name_characters").unwrap_or(fields.place);
+            let message = "`name_characters` has something that no name can keep";
+            let label = "printable ASCII only, and no blank";
+            wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label));
+        }
+        source.reading.kept = Kept::new(text.as_bytes());
+    }
+    let relay = personality == Personality::CRelay;
+    let idle_options = [
+        ("name_characters", relay, "only `personality = \"c-relay\"` changes names"),
+        ("missing_timestamp", !relay, "`c-relay` looks for no time"),
+        ("message_bytes_max", source.messages.is_some(), "its connections carry lines"),
+        ("line_bytes_max", source.messages.is_none(), "its connections carry messages"),
+    ];
+    for (key, heeded, why) in idle_options {
+        if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
+            let message = format!("`{key}` has no effect: {why}");
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
+    }
+    source
+}
+
+/// Listeners that cannot carry what the source reads.
+fn unfit_listeners(
+    source: &GraphiteSource,
+    listen: &[Listen],
+    places: &[Place],
+    wrong: &mut Vec<Diagnostic>,
+) {
+    for (listen, place) in listen.iter().zip(places) {
+        let why = match listen {
+            Listen::UnixFrames { .. } => "these frames are DogStatsD's: write `unix://`",
+            Listen::Udp(_) | Listen::UnixDatagram { .. } if source.messages.is_some() => {
+                "messages come on streams: write `tcp://` or `unix://`"
+            }
+            _ => continue,
+        };
+        let message = "a source of points cannot listen so";
+        wrong.push(Diagnostic::error(Code::BadValue, message).at(*place).label(why));
+    }
 }
 
 fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {

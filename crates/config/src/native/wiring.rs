@@ -28,7 +28,7 @@ pub(super) struct Named<'a> {
 }
 
 impl Named<'_> {
-    fn from(&self) -> &[(String, Place)] {
+    pub(super) fn from(&self) -> &[(String, Place)] {
         match self
             .fields
             .as_ref()
@@ -144,6 +144,11 @@ impl<'a> Names<'a> {
         names
     }
 
+    fn gives_points(&self, name: &str) -> bool {
+        let of = self.feeds.get(name).map(|(at, _)| self.named[*at].section);
+        of == Some(Some(Section::SourceGraphite))
+    }
+
     fn list(&self, family: Family) -> String {
         let names: Vec<&str> =
             self.named.iter().filter(|one| one.family == family).map(|one| &*one.name).collect();
@@ -234,6 +239,8 @@ fn unknown<'a>(
 /// A feed that exists but gives what the section cannot take.
 fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagnostic> {
     match (one.family, feed) {
+        // Points are no samples: what takes them is told elsewhere.
+        (_, Feed::Source(_)) if names.gives_points(name) => None,
         (Family::Outputs, Feed::Source(_)) if !one.takes_raw() && one.section.is_some() => {
             let diagnostic = Diagnostic::error(
                 Code::NeedsAggregate,

@@ -20,6 +20,8 @@ pub enum Section {
     Top,
     /// `[sources.NAME]` with `type = "statsd"`.
     SourceStatsd,
+    /// `[sources.NAME]` with `type = "graphite"`.
+    SourceGraphite,
     /// `[sources.NAME]` with `type = "self"`.
     SourceSelf,
     /// `[transforms.NAME]` with `type = "aggregate"`.
@@ -207,7 +209,11 @@ impl Family {
     /// Its types with their sections.
     pub fn types(self) -> &'static [(&'static str, Section)] {
         match self {
-            Family::Sources => &[("statsd", Section::SourceStatsd), ("self", Section::SourceSelf)],
+            Family::Sources => &[
+                ("statsd", Section::SourceStatsd),
+                ("graphite", Section::SourceGraphite),
+                ("self", Section::SourceSelf),
+            ],
             Family::Transforms => &[("aggregate", Section::TransformAggregate)],
             Family::Outputs => &[
                 ("graphite", Section::OutputGraphite),
@@ -257,9 +263,10 @@ pub struct Row {
 
 impl Section {
     /// Every section, in the order of the reference.
-    pub const ALL: [Section; 20] = [
+    pub const ALL: [Section; 21] = [
         Section::Top,
         Section::SourceStatsd,
+        Section::SourceGraphite,
         Section::SourceSelf,
         Section::TransformAggregate,
         Section::Histogram,

@@ -6,8 +6,8 @@ use process::placement::HEALTH_CHECKS_MAX;
 use super::Default::{Absent, Depends, Required, Toml};
 use super::Section::{
     self, Aggregates, Check, Histogram, Http, Idle, KeyFlush, Management, OutputConsole, OutputEventFile,
-    OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputUdp, OutputUnix, Queue, SourceSelf,
-    SourceStatsd, Top, TransformAggregate,
+    OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputUdp, OutputUnix, Queue,
+    SourceGraphite, SourceSelf, SourceStatsd, Top, TransformAggregate,
 };
 use super::{Default, Family, Row, Scheme, Type};
 
@@ -22,6 +22,8 @@ const TIB: u64 = 1 << 40;
 const EXACT_MAX: u64 = 1_000_000_000;
 
 const SOURCES: &[Section] = &[SourceStatsd];
+const POINTS: &[Section] = &[SourceGraphite];
+const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite];
 const AGGREGATE: &[Section] = &[TransformAggregate];
 const OUTPUTS: &[Section] = &[
     OutputGraphite,
@@ -35,6 +37,7 @@ const OUTPUTS: &[Section] = &[
 ];
 const NAMED: &[Section] = &[
     SourceStatsd,
+    SourceGraphite,
     SourceSelf,
     TransformAggregate,
     OutputGraphite,
@@ -84,6 +87,7 @@ const fn row(
     Row { sections, key, value, default, example, help, long }
 }
 
+const POINTS_ABOUT: &str = "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
 const SELF_ABOUT: &str = "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
 const AGGREGATES_ABOUT: &str = "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
 const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
@@ -96,6 +100,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "[sources.NAME] type = \"statsd\"",
             "Takes in StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.",
         ),
+        SourceGraphite => ("[sources.NAME] type = \"graphite\"", POINTS_ABOUT),
         SourceSelf => ("[sources.NAME] type = \"self\"", SELF_ABOUT),
         TransformAggregate => (
             "[transforms.NAME] type = \"aggregate\"",
@@ -244,7 +249,7 @@ pub(super) const ROWS: &[Row] = &[
         Required,
         "[\"stats\"]",
         "What feeds it.",
-        "`graphite`, `graphite_file`, `console` and `perl_file` take from transforms, `event_file` from sources, `udp`, `tcp` and `unix` from both.",
+        "`graphite`, `graphite_file`, `console` and `perl_file` take from transforms, `event_file` from sources, `udp`, `tcp` and `unix` from both. From a source of points take `graphite`, `graphite_file`, and `udp`, `tcp` and `unix` without options that look into lines.",
     ),
     // Source: where it listens
     row(
@@ -257,7 +262,7 @@ pub(super) const ROWS: &[Row] = &[
         "`udp://ADDRESS:PORT`, `tcp://ADDRESS:PORT` (lines), `unix://PATH` (stream of lines), `unixgram://PATH` (datagrams), `unix-frames://PATH` (packets behind their length as 4 bytes little-endian, as DogStatsD clients send them). An IPv6 address stands in brackets: `udp://[::1]:8125`. A path that begins with `@` is a Linux abstract name. `?mode=660` behind a path sets the socket file's permissions (octal); `%` and `?` in a path are written `%25` and `%3F`. Port 0 takes any free port.",
     ),
     row(
-        SOURCES,
+        LISTENING,
         "receive_buffer",
         Type::Size { min: 4 * KIB, max: 1024 * MIB },
         Toml("\"64MiB\""),
@@ -266,7 +271,7 @@ pub(super) const ROWS: &[Row] = &[
         "The kernel may grant less (`net.core.rmem_max`); the daemon then says so at the start.",
     ),
     row(
-        SOURCES,
+        LISTENING,
         "connections_max",
         Type::Whole { min: 1, max: 1_000_000 },
         Toml("10000"),
@@ -275,7 +280,7 @@ pub(super) const ROWS: &[Row] = &[
         "Further ones are closed at once and counted.",
     ),
     row(
-        SOURCES,
+        LISTENING,
         "idle_timeout",
         Type::Duration { min_ms: 0, max_ms: YEAR },
         Toml("\"1h\""),
@@ -284,7 +289,7 @@ pub(super) const ROWS: &[Row] = &[
         "`0s`: never.",
     ),
     row(
-        SOURCES,
+        LISTENING,
         "line_bytes_max",
         Type::Size { min: 64, max: 64 * MIB },
         Toml("\"64KiB\""),
@@ -310,6 +315,79 @@ pub(super) const ROWS: &[Row] = &[
         "\"accepted\"",
         "When a client on a connection is told that a line need not be kept.",
         "`accepted`: it is part of an aggregate, or in the queue of each output. `safe`: it is in a queue on disk of each output, and synced. `delivered`: the endpoint of each output has it. See [acks](acks.md).",
+    ),
+    // Source of points
+    row(
+        POINTS,
+        "listen",
+        Type::Listen,
+        Toml("[\"udp://127.0.0.1:2003\", \"tcp://127.0.0.1:2003\"]"),
+        "[\"tcp://0.0.0.0:2003\", \"unix:///run/graphite.sock\"]",
+        "Where it listens.",
+        "As for StatsD, but for `unix-frames`, which is DogStatsD's. A source of messages (`form`) listens on streams only; carbon's port for pickle is 2004, for protobuf 2005.",
+    ),
+    row(
+        POINTS,
+        "tail_counts",
+        Type::Flag,
+        Toml("false"),
+        "true",
+        "Whether the last line of a connection counts although its line feed never came.",
+        "None of the originals counts it: a time that lost its last digits is another time.",
+    ),
+    row(
+        POINTS,
+        "form",
+        Type::Word(&["lines", "pickle", "protobuf"]),
+        Toml("\"lines\""),
+        "\"pickle\"",
+        "What its connections carry: lines, or messages of many points.",
+        "Pickles are read by a machine that knows numbers, texts, lists, tuples and dicts, and refuses whatever else: nothing is ever executed.",
+    ),
+    row(
+        POINTS,
+        "message_bytes_max",
+        Type::Size { min: 64, max: 64 * MIB },
+        Toml("\"16MiB\""),
+        "\"1MiB\"",
+        "Longest pickle or protobuf message.",
+        "A longer one ends its connection as `bad_frame`, before any of it is held.",
+    ),
+    row(
+        POINTS,
+        "personality",
+        Type::Word(&["strict", "carbon", "c-relay", "go-carbon"]),
+        Toml("\"strict\""),
+        "\"c-relay\"",
+        "Whose reading of a line holds.",
+        "`strict`: refuses what the next reader may refuse, and says why. `carbon`: as carbon's Python daemons. `go-carbon`: as go-carbon. `c-relay`: cleans names as carbon-c-relay does, and looks at nothing else. See [Graphite](graphite.md).",
+    ),
+    row(
+        POINTS,
+        "missing_timestamp",
+        Type::Word(&["reject", "now"]),
+        Toml("\"reject\""),
+        "\"now\"",
+        "What a line without a time means.",
+        "No effect with `c-relay`, which does not look for a time.",
+    ),
+    row(
+        POINTS,
+        "name_bytes_max",
+        Type::Size { min: 0, max: 64 * KIB },
+        Toml("\"0B\""),
+        "\"255B\"",
+        "Longest name, as it goes on and without its tags.",
+        "A longer one is rejected as `name_too_long`. `0B`: no limit but the line's.",
+    ),
+    row(
+        POINTS,
+        "name_characters",
+        Type::Text,
+        Toml("\"-_:#\""),
+        "\"-_:#+/\"",
+        "What names keep besides letters, digits and dots; every other byte becomes `_`.",
+        "ASCII. Only with `c-relay`. With `;` in it tags are part of the name.",
     ),
     // Source: how it reads
     row(

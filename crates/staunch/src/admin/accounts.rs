@@ -240,6 +240,7 @@ pub fn output_word(kind: &OutputKind) -> &'static str {
 pub fn source_word(plan: &SourcePlan) -> &'static str {
     match plan.kind {
         SourceKind::Statsd(_) => "statsd",
+        SourceKind::Graphite(_) => "graphite",
         SourceKind::Own(_) => "self",
     }
 }

@@ -70,7 +70,7 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
     };
     plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
         SourceKind::Own(own) => Some((SourceId(at as u16), own)).filter(|(id, _)| feeds(*id)),
-        SourceKind::Statsd(_) => None,
+        SourceKind::Statsd(_) | SourceKind::Graphite(_) => None,
     })
 }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::SourceId;
 use process::aggregate::{AggregatePlan, FlushAlign, Idle, PercentLabel};
+use wire::graphite::input::{MessageForm, Personality};
 use wire::graphite::{Namespace, Numbers};
 use wire::statsd::{GaugeSign, Options};
 
@@ -19,9 +20,9 @@ use self::packets::{print_check, print_packets};
 use super::{default_http, default_management, empty_plan, outputs, sources, transforms};
 use crate::address::{destination_name, listen_text};
 use crate::plan::{
-    AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, ManagementPlan,
-    ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan, TransformKind,
-    default_checkpoint_ms,
+    AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, GraphiteSource,
+    ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan,
+    TransformKind, default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -194,17 +195,21 @@ fn print_management(out: &mut Out, plan: &Plan, management: &ManagementPlan) {
 }
 
 fn print_source(out: &mut Out, source: &SourcePlan) {
-    let default = sources::default_plan(&source.name);
+    let default = match &source.kind {
+        SourceKind::Graphite(_) => sources::graphite_plan(&source.name),
+        SourceKind::Statsd(_) | SourceKind::Own(_) => sources::default_plan(&source.name),
+    };
     out.heading(&format!("sources.{}", bare_or_quoted(&source.name)));
-    let options = match &source.kind {
-        SourceKind::Statsd(options) => options,
+    let word = match &source.kind {
+        SourceKind::Statsd(_) => "statsd",
+        SourceKind::Graphite(_) => "graphite",
         SourceKind::Own(own) => {
             out.key("type", text("self"));
             out.key_unless("every", time(own.every_ms), time(10_000));
             return out.key_unless("prefix", text(&own.prefix), text("staunch"));
         }
     };
-    out.key("type", text("statsd"));
+    out.key("type", text(word));
     let listen = source.listen.iter().map(listen_text);
     out.key("listen", list(listen.map(|listen| text(&listen))));
     out.key_unless("receive_buffer", bytes(source.receive_buffer_bytes), bytes(default.receive_buffer_bytes));
@@ -223,7 +228,32 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     if let Some(when) = source.ack_when {
         out.key("ack_when", text(when.word()));
     }
-    print_reading(out, options);
+    match &source.kind {
+        SourceKind::Statsd(options) => print_reading(out, options),
+        SourceKind::Graphite(points) => print_points(out, points),
+        SourceKind::Own(_) => {}
+    }
+}
+
+fn print_points(out: &mut Out, source: &GraphiteSource) {
+    let default = GraphiteSource::of(Personality::Strict);
+    match source.messages {
+        None => {}
+        Some(MessageForm::Pickle) => out.key("form", text("pickle")),
+        Some(MessageForm::Protobuf) => out.key("form", text("protobuf")),
+    }
+    let size = |size: usize| bytes(size as u64);
+    out.key_unless("message_bytes_max", size(source.message_bytes_max), size(default.message_bytes_max));
+    let reading = source.reading;
+    out.key_unless("personality", text(reading.personality.word()), text("strict"));
+    if reading.missing_time_is_now {
+        out.key("missing_timestamp", text("now"));
+    }
+    out.key_unless("name_bytes_max", bytes(reading.name_bytes_max.into()), bytes(0));
+    if reading.kept != default.reading.kept {
+        let kept: String = reading.kept.bytes().map(char::from).collect();
+        out.key("name_characters", text(&kept));
+    }
 }
 
 fn print_reading(out: &mut Out, options: &Options) {

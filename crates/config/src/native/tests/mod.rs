@@ -51,6 +51,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
     match section {
         Section::Top => format!("{line}\n{all}"),
         Section::SourceStatsd => format!("{source}{line}\n{transform}"),
+        Section::SourceGraphite => file_with_points(key, line),
         Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{line}"),
         Section::TransformAggregate => format!("{all}{line}"),
         Section::Histogram => {
@@ -96,6 +97,18 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         }
         Section::Management => format!("{all}[management]\n{line}"),
     }
+}
+
+/// The same in a source of points.
+fn file_with_points(key: &str, line: &str) -> String {
+    let more = match key {
+        "message_bytes_max" => "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\n",
+        "form" => "listen = [\"tcp://127.0.0.1:2004\"]\n",
+        "name_characters" => "personality = \"c-relay\"\n",
+        _ => "",
+    };
+    let file = "[outputs.o]\ntype = \"graphite_file\"\nfrom = [\"in\"]\n";
+    format!("[sources.in]\ntype = \"graphite\"\n{more}{line}\n{file}")
 }
 
 fn each_row() -> impl Iterator<Item = (Section, &'static Row)> {
@@ -481,3 +494,52 @@ const PIECES: &[&str] = &[
     "a",
     "=",
 ];
+
+#[test]
+fn sources_of_points_are_printed_as_they_are_read() {
+    let file = "[outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://h:2003\"]\n";
+    for more in [
+        "",
+        "tail_counts = true\nmissing_timestamp = \"now\"\nname_bytes_max = \"255B\"\n",
+        "personality = \"c-relay\"\nname_characters = \"-;/\"\nline_bytes_max = \"32KiB\"\n",
+        "personality = \"go-carbon\"\nlisten = [\"udp://127.0.0.1:2003\", \"unix:///run/g\"]\n",
+        "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\nmessage_bytes_max = \"1MiB\"\n",
+        "form = \"protobuf\"\npersonality = \"carbon\"\nlisten = [\"tcp://127.0.0.1:2005\"]\n",
+    ] {
+        let plan = good(&format!("[sources.in]\ntype = \"graphite\"\n{more}\n{file}"));
+        assert!(plan.sources[0].kind.is_graphite());
+        assert_eq!(good(&print(&plan)), plan, "{more}");
+    }
+}
+
+#[test]
+fn points_go_to_outputs_of_lines_and_nowhere_else() {
+    let table = [
+        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\", \"tcp://h:2\"]\n", &[][..]),
+        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n", &["C028"]),
+        ("[outputs.o]\ntype = \"graphite_file\"\n", &[]),
+        ("[outputs.o]\ntype = \"console\"\n", &["C028"]),
+        ("[outputs.o]\ntype = \"perl_file\"\npath = \"p\"\n", &["C028"]),
+        ("[outputs.o]\ntype = \"event_file\"\n", &["C028"]),
+        ("[outputs.o]\ntype = \"udp\"\nto = [\"udp://h:1\"]\n", &[]),
+        ("[outputs.o]\ntype = \"tcp\"\nto = [\"tcp://h:1\"]\nallow = [\"a.*\"]\n", &["C028"]),
+        (
+            "[outputs.o]\ntype = \"udp\"\nto = [\"udp://h:1\", \"udp://h:2\"]\nplacement = \"jump\"\n",
+            &["C028"],
+        ),
+        ("[transforms.t]\ntype = \"aggregate\"\n", &["C017", "C028"]),
+    ];
+    for (taker, want) in table {
+        let text = format!("[sources.in]\ntype = \"graphite\"\n{taker}from = [\"in\"]\n");
+        assert_eq!(codes(&text), want, "{taker}");
+    }
+    let of = |listen: &str, more: &str| {
+        let file = "[outputs.o]\ntype = \"graphite_file\"\nfrom = [\"in\"]\n";
+        codes(&format!("[sources.in]\ntype = \"graphite\"\nlisten = [\"{listen}\"]\n{more}\n{file}"))
+    };
+    assert_eq!(of("unix-frames:///s", ""), ["C004"]);
+    assert_eq!(of("udp://127.0.0.1:1", "form = \"pickle\""), ["C004"]);
+    assert_eq!(of("unix:///s", "form = \"pickle\""), Vec::<&str>::new());
+    assert_eq!(of("tcp://127.0.0.1:1", "name_characters = \"-\""), ["C022"]);
+    assert_eq!(of("tcp://127.0.0.1:1", "personality = \"c-relay\"\nname_characters = \"a b\""), ["C004"]);
+}

@@ -1,0 +1,64 @@
+//! Whether what takes from a source of points can take points.
+//!
+//! Not here: where they go then (`pipeline`).
+
+use model::SourceId;
+
+use super::wiring::Named;
+use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::options::Family;
+use crate::plan::{Feed, GraphiteForm, OutputKind, OutputPlan, PacketsPlan, Plan};
+
+/// Finds feeds that lead points where they cannot go. Sections and plans of sources are in the same order.
+pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
+    let sources = named.iter().filter(|one| one.family == Family::Sources && one.fields.is_some());
+    for ((at, source), section) in plan.sources.iter().enumerate().zip(sources) {
+        if !source.kind.is_graphite() {
+            continue;
+        }
+        for taker in named.iter().filter(|one| one.family != Family::Sources) {
+            let place = taker.from().iter().find(|(from, _)| *from == section.name).map(|(_, place)| *place);
+            wrong.extend(place.and_then(|place| mistake(plan, taker, SourceId(at as u16), place)));
+        }
+    }
+}
+
+/// Why `taker` cannot take points of the source `id`, if it cannot.
+fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Diagnostic> {
+    let cannot = |label: &str, hint: &str| {
+        let message = format!("{} cannot take points", taker.whose);
+        Some(Diagnostic::error(Code::WrongRecords, message).at(place).label(label).hint(hint))
+    };
+    if taker.family == Family::Transforms {
+        let hint = "let an output take from the source: `graphite`, `graphite_file`, `udp`, `tcp` or `unix`";
+        return cannot("this source gives Graphite points; an aggregation takes StatsD samples", hint);
+    }
+    let outputs = plan.outputs.iter().enumerate();
+    let mut fed =
+        outputs.filter(|(_, output)| output.from.contains(&Feed::Source(id)) && is_of(output, taker));
+    let (at, output) = fed.next()?;
+    match &output.kind {
+        OutputKind::Graphite { form: GraphiteForm::Lines, .. } | OutputKind::GraphiteFile { .. } => None,
+        OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => {
+            cannot("points go on as lines", "leave `form` out: carbon's port for lines is 2003")
+        }
+        OutputKind::Packets(PacketsPlan { lines, .. }) => {
+            let in_cluster =
+                plan.clusters.iter().any(|cluster| cluster.members.iter().any(|member| member.index() == at));
+            if lines.is_none() && !in_cluster {
+                return None;
+            }
+            let hint = "leave out what looks into lines, or add `mode = \"verbatim\"` to see what does";
+            cannot("its options look into StatsD lines", hint)
+        }
+        OutputKind::Console { .. } | OutputKind::PerlFile { .. } | OutputKind::EventFile { .. } => {
+            cannot("this source gives Graphite points", "use an output of type `graphite` or `graphite_file`")
+        }
+    }
+}
+
+/// True for the output of a section, or one of its endpoints.
+fn is_of(output: &OutputPlan, taker: &Named) -> bool {
+    let endpoint = output.name.strip_prefix(&*taker.name);
+    endpoint.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
