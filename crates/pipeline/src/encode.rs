@@ -299,9 +299,9 @@ impl OutputEncoder {
                 let (bytes, records) = room_verbatim(batch);
                 let open_bytes: usize = self.open.iter().map(|open| open.bytes.len()).sum();
                 let open_copies: u64 = self.open.iter().map(|open| u64::from(open.copies)).sum();
-                // A batch may be spread over as many blocks as there are.
-                let blocks = block_memory_bytes(open_bytes as u64, 0) * self.open.len() as u64;
-                (bytes + blocks, records + open_copies)
+                // A batch may be spread over all of them.
+                let blocks = self.open.len() as u64 * block_memory_bytes(0, 0);
+                (bytes + block_memory_bytes(open_bytes as u64, 0) + blocks, records + open_copies)
             }
             _ => room_verbatim(batch),
         }

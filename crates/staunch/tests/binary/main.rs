@@ -25,6 +25,7 @@ mod kernel_drops;
 mod management;
 mod outputs;
 mod packaging;
+mod points;
 mod queue;
 mod reload;
 mod restart;

@@ -1,0 +1,129 @@
+//! Points at the border of the pipeline: in which blocks their lines leave, and how much room these need.
+
+use std::collections::BTreeMap;
+
+use config::diagnostic::Source;
+use config::plan::Plan;
+use deliver::lanes::partition;
+use deliver::queue::{Block, BlockForm};
+use model::{Now, OutputId, SECOND_NS, SourceId, Span};
+use pipeline::{Accounts, BLOCK_BYTES, Routed, Shard};
+
+const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
+
+fn plan(output: &str) -> Plan {
+    let text = format!(
+        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.o]\nfrom = [\"in\"]\nto = [\"tcp://127.0.0.1:1\"]\n{output}\n"
+    );
+    let (plan, wrong) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
+    plan.unwrap_or_else(|| panic!("{output}: {wrong:?}"))
+}
+
+/// `count` lines of `names` series; some are mended on their way, so that they are not copied with their neighbours.
+fn lines(count: usize, names: usize) -> String {
+    let line = |n: usize| {
+        let dots = if n.is_multiple_of(7) { ".." } else { "." };
+        format!("servers.web{}{dots}requests {n} 1700000000\n", n % names)
+    };
+    (0..count).map(line).collect()
+}
+
+/// Pushes `text` in reads of so many bytes; gives the blocks of each turn.
+fn turns(plan: &Plan, text: &str, read_bytes: usize) -> Vec<Vec<Block>> {
+    let accounts = Accounts::default().carried_to(plan);
+    let mut shard = Shard::new(plan, &accounts, 1, START);
+    let mut intake = shard.intakes(plan, SourceId(0), &accounts).make();
+    let mut turns = Vec::new();
+    for read in text.as_bytes().chunks(read_bytes) {
+        let batch = intake.stream(read, START).into_owned();
+        let (bytes_asked, records_asked) = shard.room_for(OutputId(0), &batch);
+        let mut routed = Routed::default();
+        shard.push_owned(batch, START, &mut routed);
+        if turns.len() % 3 == 0 {
+            shard.close_blocks(START, &mut routed);
+        }
+        let blocks: Vec<Block> = routed.blocks.into_iter().map(|(_, block)| block).collect();
+        let bytes: u64 = blocks.iter().map(Block::memory_bytes).sum();
+        let records: u64 = blocks.iter().map(|block| u64::from(block.copies)).sum();
+        assert!(bytes <= bytes_asked && records <= records_asked, "{bytes} of {bytes_asked}");
+        turns.push(blocks);
+    }
+    let mut routed = Routed::default();
+    shard.close_blocks(START, &mut routed);
+    turns.push(routed.blocks.into_iter().map(|(_, block)| block).collect());
+    let sum = accounts.source(SourceId(0)).sum(0);
+    assert!(sum.holds() && sum.routed == text.lines().count() as u64, "{sum:?}");
+    turns
+}
+
+fn text_of(blocks: &[Block]) -> String {
+    blocks.iter().map(|block| String::from_utf8_lossy(&block.bytes).into_owned()).collect()
+}
+
+#[test]
+fn blocks_hold_whole_lines_in_order_and_are_of_bounded_size() {
+    let plan = plan("type = \"graphite\"\nqueue = { when_full = \"block\" }");
+    let text = lines(20_000, 300);
+    let want = text.replace("..", ".");
+    for read_bytes in [1_000, 65_536, 1 << 20] {
+        let blocks: Vec<Block> = turns(&plan, &text, read_bytes).into_iter().flatten().collect();
+        assert_eq!(text_of(&blocks), want, "reads of {read_bytes}");
+        for block in &blocks {
+            assert_eq!((&block.form, block.partition), (&BlockForm::Lines, None));
+            assert_eq!(block.copies as usize, block.bytes.iter().filter(|byte| **byte == b'\n').count());
+            assert!(block.bytes.len() < BLOCK_BYTES + 100, "{} bytes", block.bytes.len());
+        }
+    }
+}
+
+#[test]
+fn several_connections_get_each_series_from_one_partition() {
+    let plan = plan("type = \"graphite\"\nconnections = 4\nqueue = { when_full = \"block\" }");
+    let text = lines(5_000, 50);
+    let mut of_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for block in turns(&plan, &text, 65_536).into_iter().flatten() {
+        for line in text_of(std::slice::from_ref(&block)).lines() {
+            let name = line.split(' ').next().unwrap_or_default();
+            assert_eq!(block.partition, Some(partition(name.as_bytes(), b"")), "{name}");
+            of_name.entry(name.to_owned()).or_default().push(line.to_owned());
+        }
+    }
+    let mut want: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in text.replace("..", ".").lines() {
+        want.entry(line.split(' ').next().unwrap_or_default().to_owned()).or_default().push(line.to_owned());
+    }
+    assert_eq!(of_name, want, "each series in order");
+}
+
+#[test]
+fn outputs_that_wait_are_known_and_raw_ones_get_each_line_as_a_packet() {
+    for (output, blocking) in [
+        ("type = \"graphite\"\nqueue = { when_full = \"block\" }", true),
+        ("type = \"graphite\"\nqueue = { when_full = \"shed_oldest\" }", false),
+        ("type = \"tcp\"\nqueue = { when_full = \"block\" }", true),
+    ] {
+        let plan = plan(output);
+        let accounts = Accounts::default().carried_to(&plan);
+        let shard = Shard::new(&plan, &accounts, 1, START);
+        assert_eq!(shard.blocking(SourceId(0)).len(), usize::from(blocking), "{output}");
+        assert_eq!(shard.reached(SourceId(0)), [OutputId(0)], "{output}");
+    }
+    let blocks = turns(&plan("type = \"tcp\""), "..a 1 2\nb 3 4\n", 100).concat();
+    let spans = vec![Span::new(0, 5), Span::new(6, 5)];
+    assert_eq!(text_of(&blocks), "a 1 2\nb 3 4\n");
+    assert_eq!(blocks[0].form, BlockForm::Packets(std::sync::Arc::new(spans)));
+}
+
+#[test]
+fn points_that_nobody_takes_are_filtered() {
+    let mut plan = plan("type = \"graphite\"");
+    plan.outputs[0].from.clear();
+    let accounts = Accounts::default().carried_to(&plan);
+    let mut shard = Shard::new(&plan, &accounts, 1, START);
+    let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut routed = Routed::default();
+    shard.push(intake.stream(b"a 1 2\nbad\n", START), START, &mut routed);
+    let sum = accounts.source(SourceId(0)).sum(0);
+    assert!(sum.holds() && (sum.filtered, sum.rejected) == (1, 1) && routed.blocks.is_empty(), "{sum:?}");
+}
