@@ -4,7 +4,7 @@ use std::path::Path;
 
 use std::net::SocketAddr;
 
-use config::plan::{ConsoleForm, Destination, OutputKind, Plan, SourceKind};
+use config::plan::{ConsoleForm, Destination, GraphiteSource, OutputKind, Plan, SourceKind};
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
@@ -57,7 +57,9 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     for output in &plan.outputs {
         lines.push(format!("  {:<14}{}", output_word(&output.kind), place(&output.kind)));
     }
-    let mut tips: Vec<String> = tip(listening).into_iter().collect();
+    let sources = plan.sources.iter().zip(listening);
+    let mut tip_of = sources.filter_map(|(source, places)| tip(places, line_to_try(&source.kind)?));
+    let mut tips: Vec<String> = tip_of.next().into_iter().collect();
     // Without an aggregation there are no series.
     let page = if plan.transforms.is_empty() { "accounts" } else { "series" };
     tips.extend(http.map(|http| format!("curl http://{http}/api/v1/{page}")));
@@ -74,11 +76,19 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     lines.join("\n") + "\n"
 }
 
-/// The first address that a shell can write to by itself: UDP before TCP.
-fn tip(listening: &[Vec<String>]) -> Option<String> {
-    let all = || listening.iter().flatten();
+/// What a shell can send to such a source. Nobody types a pickle.
+fn line_to_try(kind: &SourceKind) -> Option<&'static str> {
+    match kind {
+        SourceKind::Statsd(_) => Some("hello.world:1|c"),
+        SourceKind::Graphite(GraphiteSource { messages: None, .. }) => Some("hello.world 1 $(date +%s)"),
+        SourceKind::Graphite(_) | SourceKind::Own(_) => None,
+    }
+}
+
+/// How to send `line` to the first address that a shell can write to by itself: UDP before TCP.
+fn tip(places: &[String], line: &str) -> Option<String> {
     let (way, place) = ["udp", "tcp"].iter().find_map(|way| {
-        let place = all().find_map(|place| place.strip_prefix(way)?.strip_prefix("://"))?;
+        let place = places.iter().find_map(|place| place.strip_prefix(way)?.strip_prefix("://"))?;
         Some((way, place))
     })?;
     let (host, port) = place.rsplit_once(':')?;
@@ -88,7 +98,7 @@ fn tip(listening: &[Vec<String>]) -> Option<String> {
         host => host,
     };
     // Not `nc`: a new Debian has none, and bash, which can redirect to /dev/udp, needs nothing else.
-    Some(format!("echo \"hello.world:1|c\" > /dev/{way}/{host}/{port}"))
+    Some(format!("echo \"{line}\" > /dev/{way}/{host}/{port}"))
 }
 
 fn place(kind: &OutputKind) -> String {
@@ -120,7 +130,7 @@ mod tests {
 
 #[test]
 fn the_tip_writes_to_what_is_open() {
-    let places = |places: &[&str]| vec![places.iter().map(|&place| place.to_owned()).collect::<Vec<_>>()];
+    let places = |places: &[&str]| places.iter().map(|&place| place.to_owned()).collect::<Vec<_>>();
     for (open, want) in [
         (
             &["tcp://0.0.0.0:9", "udp://0.0.0.0:8"][..],
@@ -130,6 +140,6 @@ fn the_tip_writes_to_what_is_open() {
         (&["unixgram:///run/s"], None),
         (&[], None),
     ] {
-        assert_eq!(tip(&places(open)).as_deref(), want, "{open:?}");
+        assert_eq!(tip(&places(open), "hello.world:1|c").as_deref(), want, "{open:?}");
     }
 }

@@ -32,10 +32,8 @@ fn assert_came(endpoint: &FakeGraphite, mut lines: Vec<String>) {
 #[test]
 fn points_come_by_every_socket_and_go_on_as_they_are() {
     let graphite = FakeGraphite::new();
-    let listen =
-        "listen = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\", \"unix://@points-by-every-socket\"]";
-    let listen = listen.replace("every-socket", &format!("every-socket-{}", std::process::id()));
-    let mut daemon = Builder::native(&config(&listen, &[&graphite], "memory")).start();
+    let listen = "listen = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\", \"unix://points.sock\"]";
+    let mut daemon = Builder::native(&config(listen, &[&graphite], "memory")).start();
     let datagram = "by.udp.one 1.50 1700000000\nby.udp.two -.5 1.7e9";
     udp(daemon.at("in", "udp")).send(datagram.as_bytes()).expect("it is there");
     let mut tcp = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
@@ -43,10 +41,8 @@ fn points_come_by_every_socket_and_go_on_as_they_are() {
         .expect("it reads");
     tcp.write_all(b".off 3 1700000000\nhalf 3 17000").expect("it reads");
     drop(tcp);
-    let path = format!("\0points-by-every-socket-{}", std::process::id());
-    let address = std::os::linux::net::SocketAddrExt::from_abstract_name(&path.as_bytes()[1..]);
-    let address: std::os::unix::net::SocketAddr = address.expect("a name of an abstract socket");
-    let mut unix = UnixStream::connect_addr(&address).expect("it listens");
+    let socket = daemon.folder.path().join("points.sock");
+    let mut unix = UnixStream::connect(socket).expect("it listens");
     unix.write_all(b"by.unix.one 4 1700000000\n").expect("it reads");
     daemon.wait_source("in", "routed", 6);
     daemon.wait_source("in", "losses/rejected/tail_lost", 1);
@@ -109,7 +105,7 @@ fn pickled_points_go_on_as_lines_and_bad_messages_cost_only_themselves() {
     daemon.wait_source("in", "losses/rejected/bad_message", 1);
     daemon.wait_source("in", "losses/rejected/bad_element", 1);
     daemon.assert_sums_hold();
-    assert!(daemon.stderr().contains("message_bytes_max"), "{}", daemon.stderr());
+    wait_for("the word of the limit", || daemon.stderr().contains("message_bytes_max").then_some(()));
     daemon.stop();
 }
 
