@@ -81,6 +81,15 @@ pub struct Outlet {
 /// Who is told that a queue gets on. Shared by all outlets of the queue.
 type Progress = Arc<OnceLock<Arc<Notify>>>;
 
+/// What an output that is a thread knows of, so that it need not come back for it at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Records wait, which it cannot take yet.
+    pub records: bool,
+    /// It is to end.
+    pub stop: bool,
+}
+
 impl Outlet {
     /// An empty queue in memory within `limits`.
     pub fn new(name: &str, limits: QueueLimits, account: &Arc<OutputAccount>) -> Outlet {
@@ -266,15 +275,19 @@ impl Outlet {
         }
     }
 
-    /// Waits on a thread until there may be something to do, or so long.
-    pub fn wait(&self, at_most: Duration) {
+    /// Waits on a thread until there may be something to do beside what it has `seen`, or so long.
+    pub fn wait(&self, seen: Seen, at_most: Duration) {
         let queue = self.queue();
         // Under the lock that every appended block has taken too, so that its wake-up sees it.
         self.is_thread.store(true, Relaxed);
-        if queue.copies() == 0 && !self.is_stopping() {
+        if !self.has_news(&*queue, seen) {
             let _guard =
                 self.more_for_thread.wait_timeout(queue, at_most).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn has_news(&self, queue: &impl Queue, seen: Seen) -> bool {
+        (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop)
     }
 
     /// Bytes that wait, in the queue and in the senders.
@@ -315,5 +328,16 @@ mod tests {
             assert_eq!((sum.copies, sum.shed, sum.waiting), (2, 0, 2), "{when_full:?}");
             assert_eq!(outlet.queue().limits(), limits);
         }
+    }
+
+    #[test]
+    fn a_thread_that_cannot_write_does_not_come_back_for_what_waits() {
+        let outlet = Outlet::new("file", QueueLimits::default(), &Arc::default());
+        let has_news = |records, stop| outlet.has_news(&*outlet.queue(), Seen { records, stop });
+        assert!(!has_news(false, false));
+        let _place = outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
+        assert!(has_news(false, false) && !has_news(true, false));
+        outlet.stop(0);
+        assert!(has_news(true, false) && !has_news(true, true));
     }
 }
