@@ -257,7 +257,7 @@ pub struct MatchRule {
     pub route_using: Option<Replacement>,
     /// Where to; none for a rule that only validates, or does nothing.
     pub send: Option<SendTo>,
-    /// Later rules are not tried.
+    /// Later rules are not tried; always with [`SendTo::Blackhole`].
     pub stop: bool,
     /// The whole statement.
     pub span: Span,

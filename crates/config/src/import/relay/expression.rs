@@ -290,8 +290,11 @@ impl Reader<'_> {
     fn escape(&mut self) -> Result<Atom, Refusal> {
         let at = self.at..self.at + 2;
         let Some(&byte) = self.text.get(self.at + 1) else {
-            let refusal = Refusal::new(self.at..self.at + 1, "nothing stands behind this `\\`", "Trailing backslash");
-            return Err(refusal.hint("write `\\\\` for the character itself; in quotes each `\\` is written twice"));
+            let refusal =
+                Refusal::new(self.at..self.at + 1, "nothing stands behind this `\\`", "Trailing backslash");
+            return Err(
+                refusal.hint("write `\\\\` for the character itself; in quotes each `\\` is written twice")
+            );
         };
         self.at += 2;
         match byte {
@@ -299,8 +302,9 @@ impl Reader<'_> {
                 if byte.eq_ignore_ascii_case(&b'd') {
                     let letter = char::from(byte);
                     let class = if byte == b'd' { "[0-9]" } else { "[^0-9]" };
-                    let message =
-                        format!("`\\{letter}` is read as `{class}`; builds with the C library read the letter `{letter}`");
+                    let message = format!(
+                        "`\\{letter}` is read as `{class}`; builds with the C library read the letter `{letter}`"
+                    );
                     self.note(at, message, format!("write `{class}`, which all builds read alike"));
                 }
                 self.out.regex.extend(['\\', char::from(byte)]);
@@ -315,7 +319,11 @@ impl Reader<'_> {
             _ if byte.is_ascii_alphanumeric() => {
                 let letter = char::from(byte);
                 let message = format!("`\\{letter}` is read as the letter `{letter}`, as the C library does");
-                self.note(at, message, format!("write `{letter}`, or `[[:space:]]` and the like for a class"));
+                self.note(
+                    at,
+                    message,
+                    format!("write `{letter}`, or `[[:space:]]` and the like for a class"),
+                );
                 push_byte(&mut self.out.regex, byte);
                 Ok(Atom::Byte(byte))
             }
@@ -456,7 +464,8 @@ struct Repeat {
 }
 
 fn backtracking(at: Range<usize>, what: &str) -> Refusal {
-    let message = format!("{what} needs an engine that can run for ever on some names, so it is not supported");
+    let message =
+        format!("{what} needs an engine that can run for ever on some names, so it is not supported");
     Refusal::new(at, &message, NOT_REPEATABLE)
         .hint("split it into several rules: what must not match goes first, into a rule that stops")
 }
@@ -470,5 +479,156 @@ fn push_byte(out: &mut String, byte: u8) {
         }
         0x21..=0x7e => out.extend(['\\', char::from(byte)]),
         _ => out.push_str(&format!("\\x{byte:02X}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regex(text: &str) -> Result<regex::bytes::Regex, Refusal> {
+        let translated = translate(text.as_bytes(), false)?;
+        Ok(regex::bytes::Regex::new(&translated.regex).unwrap_or_else(|wrong| panic!("{text}: {wrong}")))
+    }
+
+    #[test]
+    fn expressions_match_what_posix_says() {
+        let table: &[(&str, &[&str], &[&str])] = &[
+            ("^a\\.([a-z]+)\\.(.*)$", &["a.b.c"], &["a.B.c", "xa.b.c"]),
+            ("a.c", &["abc", "a\nc"], &["ac"]),
+            ("(web|db)[0-9]{2,3}\\.", &["web01.", "db123."], &["web1."]),
+            ("[[:alpha:]_]+-[[:digit:]]", &["ab_-1"], &["-1", "a-b"]),
+            ("^[^.]+$", &["abc"], &["a.b"]),
+            ("[]a]x", &["]x", "ax"], &["bx"]),
+            ("^[^]a]x", &["bx"], &["]x"]),
+            ("^[a-]+$", &["a-"], &["b"]),
+            ("^[\\.]+$", &[".", "\\"], &["a"]),
+            ("^[a\\-z]+$", &["a-z"], &["b"]),
+            ("^[\\d]+$", &["12"], &["d"]),
+            ("[[.a.]]+.[[=b=]]", &["axb"], &["a"]),
+            ("^[a&&b[]+$", &["a&b["], &["c"]),
+            ("a{,2}b$", &["b", "aab"], &["c"]),
+            ("^a{2}{3}$", &["aaaaaa"], &["aaaaa"]),
+            ("^(a**|b+*)$", &["", "aaa", "bb"], &["ab"]),
+            ("^a{1}.\\d\\w\\s?$", &["ab1c"], &["abcd"]),
+            ("\\<cpu\\>", &["a.cpu.b"], &["a.cpus"]),
+            ("\\bcpu\\b", &["a.cpu.b"], &["a.cpus"]),
+            ("x)y", &["x)y"], &["xy"]),
+            ("x)*y$", &["xy", "x))y"], &["xz"]),
+            ("a]b}c", &["a]b}c"], &[]),
+            ("^(a|)b$", &["ab", "b"], &["cb"]),
+            ("^()b$", &["b"], &[]),
+            ("(^a|b$)", &["ax", "xb"], &["xay"]),
+            ("a^b", &[], &["a^b", "ab"]),
+            ("(?i)CPU", &["cpu"], &["cp"]),
+            ("(?i:CPU).x", &["cpu.x"], &["cpu.X"]),
+            ("(?:a|b)+c$", &["abc"], &["c"]),
+            ("(?P<host>a+).(?<x>b)", &["aab", "a.b"], &["b"]),
+            ("^a+?b*?c??$", &["aabc"], &["b"]),
+            ("é+$", &["é", "xé"], &["e"]),
+            ("^\\.\\-\\/\\:\\ \\#\\\"$", &[".-/: #\""], &[]),
+            ("^\\q.$", &["qx"], &[]),
+        ];
+        for (text, yes, no) in table {
+            let regex = regex(text).unwrap_or_else(|refusal| panic!("{text}: {refusal:?}"));
+            for name in *yes {
+                assert!(regex.is_match(name.as_bytes()), "{text} finds {name:?}: {}", regex.as_str());
+            }
+            for name in *no {
+                assert!(
+                    !regex.is_match(name.as_bytes()),
+                    "{text} does not find {name:?}: {}",
+                    regex.as_str()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_where_it_stands() {
+        let table: &[(&str, Range<usize>)] = &[
+            ("*a", 0..1),
+            ("a(*b)", 2..3),
+            ("a|*b", 2..3),
+            ("^*a", 1..2),
+            ("a\\b*", 3..4),
+            ("{2}", 0..1),
+            ("x(a", 1..2),
+            ("x[a", 1..2),
+            ("x[]", 1..2),
+            ("a[[:foo:]]", 2..9),
+            ("[[.hyphen.]]", 1..11),
+            ("[z-a]", 1..4),
+            ("[a-c-e]", 1..4),
+            ("[a-\\d]", 1..5),
+            ("a{", 1..2),
+            ("a{x}", 1..4),
+            ("a{2,1}", 1..6),
+            ("a{40000}", 1..8),
+            ("a{99999999999}", 1..14),
+            ("a\\", 1..2),
+            ("(a)\\1", 3..5),
+            ("a(?=b)", 1..4),
+            ("(?<!b)a", 0..4),
+            ("(?>a)", 0..3),
+            ("(?x)a", 0..2),
+            ("a*********", 9..10),
+        ];
+        for (text, at) in table {
+            let refusal = translate(text.as_bytes(), true).expect_err(text);
+            assert_eq!(refusal.at, *at, "{text}: {refusal:?}");
+        }
+        assert!(translate("(a)".repeat(GROUPS_MAX).as_bytes(), true).is_ok());
+        assert!(translate("(a)".repeat(GROUPS_MAX + 1).as_bytes(), true).is_err());
+        assert!(translate("(?:".repeat(DEPTH_MAX + 1).as_bytes(), true).is_err());
+        assert!(regex(&format!("{}a{}", "(?:".repeat(DEPTH_MAX), ")".repeat(DEPTH_MAX))).is_ok());
+    }
+
+    #[test]
+    fn a_note_says_where_builds_differ() {
+        let table: &[(&str, bool, &str)] = &[
+            ("a\\d", false, "\\d"),
+            ("a[\\d]", false, "\\d"),
+            ("[\\]a]", false, "\\]"),
+            ("[\\-a]", false, "\\-"),
+            ("[a\\-]", false, ""),
+            ("[:alpha:]", false, "[:alpha:]"),
+            ("a)b", false, ")"),
+            ("a.*?b", false, ""),
+            ("a.*?b", true, "?"),
+            ("a.+?b", false, "?"),
+            ("a.++b", false, "+"),
+            ("a\\n", false, "\\n"),
+            ("(sys|system)x", true, ""),
+            ("(sys|system)t", true, "sys|system"),
+            ("(sys|system).*", true, "sys|system"),
+            ("(sys|system)\\.", true, ""),
+            ("(sys|system)$", true, ""),
+            ("(system|sys).*", true, ""),
+            ("(sys|system).*", false, ""),
+            ("^a\\.(x|y)\\.(.*)$", true, ""),
+        ];
+        for (text, captures, want) in table {
+            let notes = translate(text.as_bytes(), *captures).unwrap().notes;
+            let noted: Vec<&str> = notes.into_iter().map(|note| &text[note.at]).collect();
+            assert_eq!(noted.concat(), *want, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_translate_or_are_refused(
+            text in "(?s)([ab().*+?{}|^$\\\\\\[\\]0-9,:=-]|\\(\\?:|\\[:alpha:\\]|.){0,40}",
+        ) {
+            match translate(text.as_bytes(), true) {
+                Ok(translated) => {
+                    let built = regex::bytes::RegexBuilder::new(&translated.regex).size_limit(1 << 20).build();
+                    if let Err(wrong) = built {
+                        proptest::prop_assert!(matches!(wrong, regex::Error::CompiledTooBig(_)), "{text:?}: {wrong}");
+                    }
+                }
+                Err(refusal) => proptest::prop_assert!(refusal.at.end <= text.len().max(1) + 1, "{text:?}: {refusal:?}"),
+            }
+        }
     }
 }

@@ -10,13 +10,13 @@ pub(super) const PORT: u16 = 2003;
 /// Why an address is none.
 #[derive(Debug)]
 pub(super) struct Wrong {
-    pub diagnostic: Diagnostic,
+    pub diagnostic: Box<Diagnostic>,
     pub upstream: String,
 }
 
 fn wrong(message: String, label: &str, hint: Option<String>, upstream: String) -> Wrong {
     let diagnostic = Diagnostic::error(Code::ImportBadValue, message).label(label);
-    Wrong { diagnostic: Diagnostic { hint, ..diagnostic }, upstream }
+    Wrong { diagnostic: Box::new(Diagnostic { hint, ..diagnostic }), upstream }
 }
 
 /// Host without brackets, and port.

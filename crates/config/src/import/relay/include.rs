@@ -67,12 +67,12 @@ impl Reader<'_, '_> {
         let bytes = (self.files.read)(name)?;
         self.bytes += bytes.len();
         if self.bytes > TEXT_BYTES_MAX || self.texts.len() == FILES_MAX {
-            return Err(format!("all files together have at most {TEXT_BYTES_MAX} bytes, and are {FILES_MAX}"));
+            return Err(format!(
+                "all files together have at most {TEXT_BYTES_MAX} bytes, and are {FILES_MAX}"
+            ));
         }
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(wrong) => return Err(not_utf8(wrong.as_bytes(), wrong.utf8_error().valid_up_to())),
-        };
+        // Other encodings are welcome in comments, and the lexer refuses them everywhere else.
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = self.texts.len();
         self.mistakes.file = file;
         let tokens = lexer::tokens(&text, self.mistakes);
@@ -116,9 +116,4 @@ impl Reader<'_, '_> {
 /// Whether a path is a pattern for several.
 fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
-}
-
-fn not_utf8(bytes: &[u8], at: usize) -> String {
-    let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-    format!("line {line} is not UTF-8 (byte 0x{:02X}); convert the file with iconv", bytes[at])
 }

@@ -163,6 +163,13 @@ impl Lexer<'_, '_> {
             }
         }
         let place = Place::new(start, self.at);
+        if text.contains(char::REPLACEMENT_CHARACTER) {
+            let wrong = Diagnostic::error(Code::ImportSyntax, "this string is not UTF-8").at(place);
+            let hint = "convert the file with iconv, or write an expression of ASCII characters";
+            self.mistakes
+                .syntax(wrong.label("bytes that are no characters").hint(hint), "syntax error".into());
+            return Kind::Broken;
+        }
         let (message, upstream) = if text.is_empty() {
             ("a string in quotes must not be empty".to_owned(), "empty string")
         } else if text.len() > QUOTED_BYTES_MAX {

@@ -35,6 +35,8 @@ pub struct FileText {
 pub(super) struct Mistakes {
     /// File that the next ones are in.
     pub file: usize,
+    /// Clusters whose statements cannot be understood: rules that name them are not to blame.
+    pub lost_clusters: Vec<String>,
     found: Vec<Mistake>,
 }
 

@@ -52,7 +52,11 @@ pub fn read(name: &str, files: &Files<'_>) -> Reading {
 /// Reads one text that includes nothing else.
 pub fn read_text(name: &str, text: &str) -> Reading {
     let read = |path: &str| {
-        if path == name { Ok(text.as_bytes().to_vec()) } else { Err("there is only one file here".to_owned()) }
+        if path == name {
+            Ok(text.as_bytes().to_vec())
+        } else {
+            Err("there is only one file here".to_owned())
+        }
     };
     self::read(name, &Files { read: &read, matching: &|_| Vec::new() })
 }

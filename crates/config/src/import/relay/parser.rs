@@ -19,8 +19,24 @@ const STATEMENTS: [&str; 8] =
     ["cluster", "match", "rewrite", "aggregate", "statistics", "send", "listen", "include"];
 /// Words that cannot name hosts and clusters without quotes.
 const RESERVED: [&str; 18] = [
-    "useall", "replication", "dynamic", "ip", "proto", "udp", "tcp", "type", "linemode", "syslog", "transport",
-    "plain", "gzip", "lz4", "snappy", "ssl", "mtls", "blackhole",
+    "useall",
+    "replication",
+    "dynamic",
+    "ip",
+    "proto",
+    "udp",
+    "tcp",
+    "type",
+    "linemode",
+    "syslog",
+    "transport",
+    "plain",
+    "gzip",
+    "lz4",
+    "snappy",
+    "ssl",
+    "mtls",
+    "blackhole",
 ];
 
 /// The mistake has been told; its statement gives nothing.
@@ -130,14 +146,18 @@ impl Parser<'_, '_> {
         let (second, third) = (self.bare_at(1), self.bare_at(2));
         let same_line = self.tokens.get(self.at + 1).is_some_and(|next| !next.first_on_line);
         match self.bare_at(0) {
-            "cluster" => ways().iter().any(|(word, _)| *word == third) || third == "file" || hash_of(third).is_some(),
+            "cluster" => {
+                ways().iter().any(|(word, _)| *word == third) || third == "file" || hash_of(third).is_some()
+            }
             "match" => same_line && !matches!(second, "" | "send" | "route" | "validate" | "every"),
             "rewrite" => third == "into",
             "aggregate" => same_line && !matches!(second, "" | "send" | "route" | "validate" | "every"),
             "statistics" => matches!(second, "submit" | "reset" | "prefix" | "send"),
             "send" => second == "statistics",
             "listen" => second == "type",
-            "include" => same_line && matches!(self.tokens.get(self.at + 2), Some(Token { kind: Kind::Semicolon, .. })),
+            "include" => {
+                same_line && matches!(self.tokens.get(self.at + 2), Some(Token { kind: Kind::Semicolon, .. }))
+            }
             _ => false,
         }
     }
@@ -181,8 +201,14 @@ impl Parser<'_, '_> {
         } else {
             format!("syntax error, unexpected {upstream}, expecting {}", expected.join(" or "))
         };
-        let message = format!("{found} where {} should", one_of(&wanted));
-        let near = nearest(written, keywords.iter().copied()).filter(|near| !is_keyword(written) || *near != written);
+        let many = wanted.len() > WANTED_MAX;
+        let message = if many {
+            format!("{found} where one of {} keywords should", wanted.len())
+        } else {
+            format!("{found} where {} should", one_of(&wanted))
+        };
+        let near = nearest(written, keywords.iter().copied())
+            .filter(|near| !is_keyword(written) || *near != written);
         let place = match token.kind {
             // The caret stands behind what came last, where something is missing.
             Kind::End if self.at > 0 => {
@@ -199,12 +225,16 @@ impl Parser<'_, '_> {
             None if keywords == [";"] && token.first_on_line => {
                 Some("each statement ends in `;`: is one missing before this?".to_owned())
             }
+            None if many => Some(format!("write {}", one_of(&wanted))),
             None if !what.is_empty() && is_keyword(written) => {
                 Some(format!("`{written}` is a keyword here; in quotes it is a name: \"{written}\""))
             }
             None => None,
         };
-        let mut diagnostic = Diagnostic::error(Code::ImportSyntax, message).label(format!("expected {}", one_of(&wanted)));
+        let mut diagnostic = Diagnostic::error(Code::ImportSyntax, message);
+        if !many {
+            diagnostic.label = format!("expected {}", one_of(&wanted));
+        }
         diagnostic.hint = hint;
         self.mistakes.known(self.span(place), diagnostic, upstream);
         Err(Told)
@@ -263,6 +293,13 @@ impl Parser<'_, '_> {
 
     fn cluster(&mut self) -> Parsed<StatementKind> {
         let name = self.word("a name", &["blackhole", "stop"])?;
+        let kind =
+            self.cluster_kind().inspect_err(|_| self.mistakes.lost_clusters.push(name.text.clone()))?;
+        Ok(StatementKind::Cluster { name, kind })
+    }
+
+    /// The rest of a cluster, `;` included.
+    fn cluster_kind(&mut self) -> Parsed<ClusterSyntax> {
         let kind = if self.take("file") {
             let ip = self.take("ip");
             let mut paths = vec![self.word("a path", &RESERVED)?];
@@ -280,11 +317,12 @@ impl Parser<'_, '_> {
             let use_all = self.take("useall");
             ClusterSyntax::Plain { way, use_all, hosts: self.hosts()? }
         } else {
-            let words: Vec<&str> = ["forward", "any_of", "failover", "carbon_ch", "fnv1a_ch", "jump_fnv1a_ch", "file"].into();
+            let words: Vec<&str> =
+                ["forward", "any_of", "failover", "carbon_ch", "fnv1a_ch", "jump_fnv1a_ch", "file"].into();
             return self.unexpected(&words, "");
         };
         self.end(&["useall", "replication", "dynamic"])?;
-        Ok(StatementKind::Cluster { name, kind })
+        Ok(kind)
     }
 
     fn hosts(&mut self) -> Parsed<Vec<HostSyntax>> {
@@ -338,7 +376,8 @@ impl Parser<'_, '_> {
     }
 
     fn number(&mut self) -> Parsed<Word> {
-        let is_number = !self.bare_at(0).is_empty() && self.bare_at(0).bytes().all(|byte| byte.is_ascii_digit());
+        let is_number =
+            !self.bare_at(0).is_empty() && self.bare_at(0).bytes().all(|byte| byte.is_ascii_digit());
         if is_number { self.word("a number", &[]) } else { self.no_number() }
     }
 
@@ -364,7 +403,8 @@ impl Parser<'_, '_> {
             let word = self.word("an expression", clauses)?;
             if star {
                 let wrong = Diagnostic::error(Code::ImportSyntax, "`*` stands alone, or not at all");
-                let wrong = wrong.label("matches every name").hint("leave out the other expressions, or this one");
+                let wrong =
+                    wrong.label("matches every name").hint("leave out the other expressions, or this one");
                 self.mistakes.known(word.span, wrong, "syntax error, unexpected '*', expecting ';'");
                 return Err(Told);
             }
@@ -376,11 +416,19 @@ impl Parser<'_, '_> {
 
     /// Keywords of later clauses are ordinary words among expressions, which is hardly ever meant.
     fn note_clause_words(&mut self, patterns: &[Word]) {
+        for pair in patterns.windows(2) {
+            if pair[1].text == "to" && nearest(&pair[0].text, ["send"].into_iter()).is_some() {
+                let message = format!("`{}` and all that follows is read as expressions", pair[0].text);
+                let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("not a keyword");
+                self.mistakes.add(pair[0].span, warning.hint("did you mean `send`?"));
+            }
+        }
         for word in patterns {
             let bare = word.span.place.end - word.span.place.start == word.text.len();
             if bare && ["stop", "into", "blackhole", "else", "drop"].contains(&word.text.as_str()) {
                 let message = format!("`{}` is read as an expression here", word.text);
-                let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("not a keyword in this place");
+                let warning =
+                    Diagnostic::warning(Code::ImportNoEffect, message).label("not a keyword in this place");
                 let hint = "what is done stands behind `send to`: match EXPRESSION send to CLUSTER stop;";
                 self.mistakes.add(word.span, warning.hint(hint));
             }
@@ -479,16 +527,26 @@ impl Parser<'_, '_> {
         let send = self.send_to()?;
         let stop = self.take("stop");
         self.end(&["every", "expire", "timestamp", "compute", "send", "stop"])?;
-        Ok(StatementKind::Aggregate(AggregateSyntax { patterns, every, expire, timestamp, computes, send, stop }))
+        Ok(StatementKind::Aggregate(AggregateSyntax {
+            patterns,
+            every,
+            expire,
+            timestamp,
+            computes,
+            send,
+            stop,
+        }))
     }
 
     fn compute_type(&mut self) -> Parsed<ComputeType> {
         let span = self.span(self.token().place);
         if let Some(percent) = self.bare_at(0).strip_prefix("percentile") {
-            let Some(percent) = percent.parse::<u8>().ok().filter(|percent| (1..=99).contains(percent)) else {
-                let wrong = Diagnostic::error(Code::ImportBadValue, "a percentile is a whole number from 1 to 99")
-                    .label("no such percentile")
-                    .hint("for example percentile95");
+            let Some(percent) = percent.parse::<u8>().ok().filter(|percent| (1..=99).contains(percent))
+            else {
+                let wrong =
+                    Diagnostic::error(Code::ImportBadValue, "a percentile is a whole number from 1 to 99")
+                        .label("no such percentile")
+                        .hint("for example percentile95");
                 self.mistakes.known(span, wrong, "percentile<x>: value x must be between 1 and 99");
                 self.at += 1;
                 // The rest of the statement is looked at all the same.
@@ -545,12 +603,11 @@ impl Parser<'_, '_> {
     }
 }
 
-const PACKINGS: [(&str, Packing); 4] = [
-    ("plain", Packing::Plain),
-    ("gzip", Packing::Gzip),
-    ("lz4", Packing::Lz4),
-    ("snappy", Packing::Snappy),
-];
+/// A message names at most so many words; more go into the hint.
+const WANTED_MAX: usize = 4;
+
+const PACKINGS: [(&str, Packing); 4] =
+    [("plain", Packing::Plain), ("gzip", Packing::Gzip), ("lz4", Packing::Lz4), ("snappy", Packing::Snappy)];
 
 const COMPUTES: [(&str, ComputeType); 13] = [
     ("sum", ComputeType::Sum),
@@ -578,7 +635,9 @@ fn hash_of(word: &str) -> Option<Hash> {
 
 /// Words that the original names in its messages instead of saying `string`.
 fn is_keyword(word: &str) -> bool {
-    RESERVED.contains(&word) || STATEMENTS.contains(&word) || ["stop", "validate", "route", "into", "*"].contains(&word)
+    RESERVED.contains(&word)
+        || STATEMENTS.contains(&word)
+        || ["stop", "validate", "route", "into", "*"].contains(&word)
 }
 
 /// The beginning of a text that may be long.

@@ -53,8 +53,25 @@ fn word(text: &str) -> String {
 /// A name, which must not read as a keyword.
 fn name(text: &str) -> String {
     let keyword = [
-        "useall", "replication", "dynamic", "ip", "proto", "udp", "tcp", "type", "linemode", "syslog", "transport",
-        "plain", "gzip", "lz4", "snappy", "ssl", "mtls", "blackhole", "stop",
+        "useall",
+        "replication",
+        "dynamic",
+        "ip",
+        "proto",
+        "udp",
+        "tcp",
+        "type",
+        "linemode",
+        "syslog",
+        "transport",
+        "plain",
+        "gzip",
+        "lz4",
+        "snappy",
+        "ssl",
+        "mtls",
+        "blackhole",
+        "stop",
     ];
     if keyword.contains(&text) { quote(text) } else { word(text) }
 }
@@ -129,7 +146,6 @@ fn statistics(conf: &RelayConf, surroundings: &Surroundings<'_>, out: &mut Strin
         line(out, 1, &format!("prefix with {}", word(prefix)));
     }
     send_to(conf, statistics.send.as_ref(), out);
-    // The original's statistics stop where they are sent.
     if statistics.stop {
         line(out, 1, "stop");
     }
@@ -194,7 +210,9 @@ fn patterns(keyword: &str, patterns: &[Pattern], out: &mut String) {
         [one] => line(out, 0, &format!("{keyword} {}", pattern(one))),
         _ => {
             line(out, 0, keyword);
-            patterns.iter().for_each(|each| line(out, 2, &pattern(each)));
+            // A bare `*` stands alone.
+            let text = |each: &Pattern| if each.written == "*" { quote("*") } else { pattern(each) };
+            patterns.iter().for_each(|each| line(out, 2, &text(each)));
         }
     }
 }
@@ -209,7 +227,7 @@ fn match_rule(conf: &RelayConf, rule: &MatchRule, out: &mut String) {
         line(out, 1, &format!("route using {}", word(&using.written)));
     }
     send_to(conf, rule.send.as_ref(), out);
-    if rule.stop || rule.send == Some(SendTo::Blackhole) {
+    if rule.stop {
         line(out, 1, "stop");
     }
     line(out, 1, ";");

@@ -1,7 +1,7 @@
 //! Statements as they are written: what the parser gives and the check looks at. Nothing is resolved here.
 
 use super::document::{
-    BucketTime, ComputeType, Hash, ListenTls, Lines, Packing, Proto, ServerTls, Span, Way,
+    BucketTime, ComputeType, Hash, Lines, ListenTls, Packing, Proto, ServerTls, Span, Way,
 };
 
 /// A name, expression, path or number as written, quotes resolved.
@@ -20,13 +20,23 @@ pub(super) struct Statement {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StatementKind {
-    Cluster { name: Word, kind: ClusterSyntax },
+    Cluster {
+        name: Word,
+        kind: ClusterSyntax,
+    },
     Match(MatchSyntax),
-    Rewrite { pattern: Word, into: Word },
+    Rewrite {
+        pattern: Word,
+        into: Word,
+    },
     Aggregate(AggregateSyntax),
     /// `statistics`, or `send statistics to`.
     Statistics(StatisticsSyntax),
-    Listen { packing: Packing, tls: Option<ListenTls>, receptors: Vec<ReceptorSyntax> },
+    Listen {
+        packing: Packing,
+        tls: Option<ListenTls>,
+        receptors: Vec<ReceptorSyntax>,
+    },
     Include(Word),
 }
 

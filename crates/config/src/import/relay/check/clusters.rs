@@ -12,15 +12,16 @@ pub(super) const CLUSTERS_MAX: usize = 10_000;
 impl Check<'_> {
     pub(super) fn cluster(&mut self, name: &Word, syntax: ClusterSyntax) {
         if self.conf.clusters.len() == CLUSTERS_MAX {
-            let wrong = Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} clusters"));
+            let wrong =
+                Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} clusters"));
             self.mistakes.add(name.span, wrong);
             return;
         }
-        if let Some(first) = self.conf.clusters.iter().find(|cluster| cluster.name == name.text) {
+        if self.conf.clusters.iter().any(|cluster| cluster.name == name.text) {
             let message = format!("there are two clusters `{}`", name.text);
             let wrong = Diagnostic::error(Code::DuplicateName, message)
                 .label("the second one")
-                .hint(format!("rename it, or add its members to the first one ({} members)", members_of(first)));
+                .hint("rename it, or add its members to the first one");
             self.mistakes.known(name.span, wrong, "cluster with the same name already defined");
             return;
         }
@@ -60,7 +61,8 @@ impl Check<'_> {
             return 1;
         };
         if usize::from(count) > members {
-            let message = format!("{count} copies cannot go to {members} servers");
+            let servers = if members == 1 { "server" } else { "servers" };
+            let message = format!("{count} copies cannot go to {members} {servers}");
             let wrong = Diagnostic::error(Code::ImportBadValue, message)
                 .label("more than the cluster has servers")
                 .hint(format!("write replication {members}, or add servers"));
@@ -81,7 +83,7 @@ impl Check<'_> {
         let (host, port) = match host::split(&syntax.address.text) {
             Ok((host, port)) => (host.to_owned(), port),
             Err(wrong) => {
-                self.mistakes.known(syntax.address.span, wrong.diagnostic, wrong.upstream);
+                self.mistakes.known(syntax.address.span, *wrong.diagnostic, wrong.upstream);
                 return None;
             }
         };
@@ -100,7 +102,8 @@ impl Check<'_> {
         let found = self.conf.servers.iter().position(|other| same_place(other, &server));
         let Some(at) = found else {
             if self.conf.servers.len() == CLUSTERS_MAX {
-                let wrong = Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} servers"));
+                let wrong =
+                    Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} servers"));
                 self.mistakes.add(syntax.span, wrong);
                 return None;
             }
@@ -126,55 +129,68 @@ impl Check<'_> {
     fn check_shared(&mut self, cluster: &str, at: usize, server: &Server, syntax: &HostSyntax, alone: bool) {
         let first = &self.conf.servers[at];
         let place = format!("{}:{}", host::bracketed(&first.host), first.port);
-        let (upstream, hint) = match (&first.instance, &server.instance) {
+        let instances = "give the server the same instance wherever it is named";
+        let (message, upstream, hint) = match (&first.instance, &server.instance) {
             _ if alone => (
+                format!(
+                    "{place} is a member of something else already, and cannot be shared with `{cluster}`"
+                ),
                 format!("cannot share server {place} with any_of/failover cluster '{cluster}'"),
-                "a member of `any_of` and `failover` must not be named before: its queue moves to other members",
+                "members of `any_of` and `failover` hand their queues on: give this one another port, or name it here first",
             ),
-            _ if first.lines != server.lines => (
+            _ if first.lines != server.lines => {
+                let (before, now) = (first.lines.word(), server.lines.word());
+                (
+                    format!("{place} has `type {before}` above"),
+                    format!(
+                        "cannot set type '{now}' for server {place}: server was previously defined with type '{before}'"
+                    ),
+                    "one server has one connection, on which lines have one form",
+                )
+            }
+            (None, Some(now)) => (
+                format!("{place} has no instance above"),
                 format!(
-                    "cannot set type '{}' for server {place}: server was previously defined with type '{}'",
-                    server.lines.word(),
-                    first.lines.word()
+                    "cannot set instance '{now}' for server {place}: server was previously defined without instance"
                 ),
-                "one server has one connection, on which lines have one form",
+                instances,
             ),
-            (None, Some(instance)) => (
+            (Some(before), None) => (
+                format!("{place} has the instance `{before}` above"),
                 format!(
-                    "cannot set instance '{instance}' for server {place}: server was previously defined without instance"
+                    "cannot define server {place} without instance: server was previously defined with instance '{before}'"
                 ),
-                "give the server the same instance wherever it is named",
+                instances,
             ),
-            (Some(instance), None) => (
+            (Some(before), Some(now)) if before != now => (
+                format!("{place} has the instance `{before}` above"),
                 format!(
-                    "cannot define server {place} without instance: server was previously defined with instance '{instance}'"
+                    "cannot set instance '{now}' for server {place}: server was previously defined with instance '{before}'"
                 ),
-                "give the server the same instance wherever it is named",
-            ),
-            (Some(one), Some(other)) if one != other => (
-                format!(
-                    "cannot set instance '{other}' for server {place}: server was previously defined with instance '{one}'"
-                ),
-                "give the server the same instance wherever it is named",
+                instances,
             ),
             _ => {
                 if first.packing != server.packing || first.tls != server.tls {
-                    let message = format!("{place} was named before with another transport, which is what counts");
+                    let message =
+                        format!("{place} was named before with another transport, which is what counts");
                     let warning = Diagnostic::warning(Code::ServerShared, message).label("has no effect");
                     self.mistakes.add(syntax.span, warning.hint("write the same transport in both places"));
                 }
                 return;
             }
         };
-        let message = format!("{place} is named twice, and the two contradict each other");
-        let wrong = Diagnostic::error(Code::ServerShared, message).label("named before").hint(hint);
+        let wrong =
+            Diagnostic::error(Code::ServerShared, message).label("one server in two forms").hint(hint);
         self.mistakes.known(syntax.span, wrong, upstream);
     }
 
     /// In `carbon_ch` the port takes no part: two members of one host without instances have one place in the ring.
     fn note_collisions(&mut self, hosts: &[HostSyntax]) {
         let host_of = |syntax: &HostSyntax| -> Option<String> {
-            syntax.instance.is_none().then(|| host::split(&syntax.address.text).ok().map(|(host, _)| host.to_owned()))?
+            syntax
+                .instance
+                .is_none()
+                .then(|| host::split(&syntax.address.text).ok().map(|(host, _)| host.to_owned()))?
         };
         let mut seen = std::collections::BTreeSet::new();
         for syntax in hosts {
@@ -187,13 +203,6 @@ impl Check<'_> {
                 self.mistakes.add(syntax.span, warning);
             }
         }
-    }
-}
-
-fn members_of(cluster: &Cluster) -> usize {
-    match &cluster.kind {
-        ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. } => members.len(),
-        ClusterKind::File { paths, .. } => paths.len(),
     }
 }
 

@@ -18,15 +18,21 @@ impl Check<'_> {
             let span = each.address.span;
             let known = self.conf.listen.iter().flat_map(|listener| &listener.receptors).chain(&receptors);
             if known.clone().count() == RECEPTORS_MAX {
-                let wrong = Diagnostic::error(Code::TooMany, format!("there are more than {RECEPTORS_MAX} listeners"));
+                let wrong = Diagnostic::error(
+                    Code::TooMany,
+                    format!("there are more than {RECEPTORS_MAX} listeners"),
+                );
                 self.mistakes.add(span, wrong.label("one too many"));
                 return;
             }
             let twice = known.into_iter().find_map(|other| collision(other, &receptor));
             if let Some(upstream) = twice {
-                let wrong = Diagnostic::error(Code::AddressTaken, format!("`{}` is listened at twice", each.address.text))
-                    .label("taken above")
-                    .hint("a port without an address is that port at every address");
+                let wrong = Diagnostic::error(
+                    Code::AddressTaken,
+                    format!("`{}` is listened at twice", each.address.text),
+                )
+                .label("taken above")
+                .hint("a port without an address is that port at every address");
                 self.mistakes.known(span, wrong, upstream);
                 continue;
             }
@@ -37,7 +43,8 @@ impl Check<'_> {
             && let Some(cluster) = receptors.first()
         {
             let message = format!("`protomin {}` is newer than `protomax {}`", min.word(), max.word());
-            let wrong = Diagnostic::error(Code::ImportBadValue, message).label(format!("for {}", show(cluster)));
+            let wrong =
+                Diagnostic::error(Code::ImportBadValue, message).label(format!("for {}", show(cluster)));
             self.mistakes.whole(wrong);
         }
         if !receptors.is_empty() {
@@ -49,8 +56,9 @@ impl Check<'_> {
         let Word { text, span } = &syntax.address;
         let Some(proto) = syntax.proto else {
             if stream {
-                let wrong = Diagnostic::warning(Code::ImportNoEffect, "a unix socket with a transport of its own")
-                    .label("clients have to pack what they write to it");
+                let wrong =
+                    Diagnostic::warning(Code::ImportNoEffect, "a unix socket with a transport of its own")
+                        .label("clients have to pack what they write to it");
                 self.mistakes.add(*span, wrong);
             }
             return Some(Receptor::Unix(text.clone()));
@@ -62,6 +70,14 @@ impl Check<'_> {
             self.mistakes.known(*span, wrong, "cannot use UDP transport for compressed/encrypted stream");
             return None;
         }
+        if text.contains('/') {
+            let wrong =
+                Diagnostic::error(Code::ImportBadValue, format!("`{text}` is a path, not an address"))
+                    .label("no host and port")
+                    .hint(format!("a path is a unix socket: {text} proto unix"));
+            self.mistakes.known(*span, wrong, format!("failed to resolve {text}"));
+            return None;
+        }
         let split = if text.bytes().all(|byte| byte.is_ascii_digit()) {
             host::port(text).map(|port| (None, port))
         } else {
@@ -70,12 +86,7 @@ impl Check<'_> {
         match split {
             Ok((host, port)) => Some(Receptor::Port { host, port, proto }),
             Err(wrong) => {
-                let hint = match (text.contains('/'), wrong.diagnostic.hint) {
-                    (true, _) => Some(format!("a path is a unix socket: {text} proto unix")),
-                    (false, hint) => hint,
-                };
-                let diagnostic = Diagnostic { hint, ..wrong.diagnostic };
-                self.mistakes.known(*span, diagnostic, wrong.upstream);
+                self.mistakes.known(*span, *wrong.diagnostic, wrong.upstream);
                 None
             }
         }
@@ -94,7 +105,9 @@ fn show(receptor: &Receptor) -> String {
 fn collision(first: &Receptor, second: &Receptor) -> Option<String> {
     const ANY: &str = "0.0.0.0";
     match (first, second) {
-        (Receptor::Unix(one), Receptor::Unix(other)) if one == other => Some(format!("duplicate listener {one}")),
+        (Receptor::Unix(one), Receptor::Unix(other)) if one == other => {
+            Some(format!("duplicate listener {one}"))
+        }
         (
             Receptor::Port { host, port, proto },
             Receptor::Port { host: other_host, port: other_port, proto: other_proto },

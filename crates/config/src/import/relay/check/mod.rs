@@ -22,6 +22,10 @@ pub(super) fn conf(statements: Vec<Statement>, mistakes: &mut Mistakes) -> Relay
     for statement in statements {
         check.statement(statement);
     }
+    // Statistics are no rule: where they stand does not count, and the canonical form has them above the clusters.
+    if let Some((send, _)) = check.statistics_sent.take() {
+        check.conf.statistics.send = check.send_to(&send);
+    }
     check.conf
 }
 
@@ -31,7 +35,7 @@ struct Check<'m> {
     /// A `match * … stop` stood here: later rules meet nothing.
     all_stops: Option<Span>,
     /// The `send to` of the statistics.
-    statistics_sent: Option<Span>,
+    statistics_sent: Option<(SendSyntax, Span)>,
 }
 
 impl Check<'_> {
@@ -60,18 +64,19 @@ impl Check<'_> {
             // `^(([^.]+)(\..*)?)$` over the host name.
             self.conf.statistics.prefix = Some(self.replacement(prefix, 3));
         }
-        if let Some((send, span)) = &statistics.send {
+        // With a `send to` they go there and nowhere else, as the original prints it.
+        self.conf.statistics.stop |= statistics.stop || statistics.send.is_some();
+        if let Some((send, span)) = statistics.send {
             if self.statistics_sent.is_some() {
                 let wrong = Diagnostic::error(Code::Repeated, "statistics are sent twice")
                     .label("there is a `send to` already")
                     .hint("name all clusters in one `send to`");
-                let upstream = "duplicate 'statistics send to' not allowed, use multiple destinations instead";
-                self.mistakes.known(*span, wrong, upstream);
+                let upstream =
+                    "duplicate 'statistics send to' not allowed, use multiple destinations instead";
+                self.mistakes.known(span, wrong, upstream);
             }
-            self.statistics_sent = Some(*span);
-            self.conf.statistics.send = self.send_to(send);
+            self.statistics_sent = Some((send, span));
         }
-        self.conf.statistics.stop |= statistics.stop;
     }
 
     /// The clusters of a `send to`; none when one of them is not there, which is told.
@@ -84,15 +89,16 @@ impl Check<'_> {
     fn cluster_of(&mut self, name: &Word) -> Option<usize> {
         let clusters = &self.conf.clusters;
         let found = clusters.iter().position(|cluster| cluster.name == name.text);
-        if found.is_none() {
+        if found.is_none() && !self.mistakes.lost_clusters.contains(&name.text) {
             let names = clusters.iter().map(|cluster| &*cluster.name);
             let hint = match nearest(&name.text, names.clone().chain(["blackhole"])) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if clusters.is_empty() => "no cluster is defined before this statement".into(),
                 None => format!("defined before it are: {}", names.take(8).collect::<Vec<_>>().join(", ")),
             };
-            let message = format!("there is no cluster `{}` before this statement", name.text);
-            let wrong = Diagnostic::error(Code::UnknownCluster, message).label("not defined above").hint(hint);
+            let message = format!("there is no cluster `{}` so far", name.text);
+            let wrong =
+                Diagnostic::error(Code::UnknownCluster, message).label("not defined above").hint(hint);
             self.mistakes.known(name.span, wrong, "unknown cluster");
         }
         found

@@ -38,13 +38,12 @@ impl Check<'_> {
             let warning = Diagnostic::warning(Code::ImportNoEffect, "`stop` without `send to` has no effect");
             self.mistakes.add(first_line(span, &syntax.patterns), warning);
         }
-        let stops = syntax.stop || send == Some(SendTo::Blackhole);
+        let stop = syntax.stop || send == Some(SendTo::Blackhole);
         let is_all = patterns.iter().any(|pattern| pattern.kind == PatternKind::All);
-        if is_all && stops && syntax.send.is_some() && validate.is_none() && self.all_stops.is_none() {
+        if is_all && stop && send.is_some() && validate.is_none() && self.all_stops.is_none() {
             self.all_stops = Some(span);
         }
-        let rule = MatchRule { patterns, validate, route_using, send, stop: syntax.stop, span };
-        self.push(Rule::Match(rule));
+        self.push(Rule::Match(MatchRule { patterns, validate, route_using, send, stop, span }));
     }
 
     pub(super) fn rewrite(&mut self, pattern: &Word, into: &Word, span: Span) {
@@ -53,7 +52,11 @@ impl Check<'_> {
             let wrong = Diagnostic::error(Code::BadExpression, "a rewrite needs an expression")
                 .label("no part of the name to replace")
                 .hint("`^(.*)$` is the whole name, and \\1 stands for it");
-            self.mistakes.known(pattern.span, wrong, "invalid expression '*': Invalid preceding regular expression");
+            self.mistakes.known(
+                pattern.span,
+                wrong,
+                "invalid expression '*': Invalid preceding regular expression",
+            );
             return;
         }
         let Some(pattern) = self.pattern(pattern, true) else { return };
@@ -63,7 +66,8 @@ impl Check<'_> {
 
     pub(super) fn aggregate(&mut self, syntax: AggregateSyntax, span: Span) {
         self.note_unreachable(&syntax.patterns);
-        let patterns: Vec<Pattern> = syntax.patterns.iter().filter_map(|word| self.pattern(word, true)).collect();
+        let patterns: Vec<Pattern> =
+            syntax.patterns.iter().filter_map(|word| self.pattern(word, true)).collect();
         let (every, expire) = (self.seconds(&syntax.every), self.seconds(&syntax.expire));
         if let (Some(every), Some(expire)) = (every, expire)
             && expire <= every
@@ -107,7 +111,9 @@ impl Check<'_> {
         if before.iter().any(|compute| compute.name.written == word.text) {
             let warning = Diagnostic::warning(Code::Repeated, "two computations write to one name")
                 .label("written to above")
-                .hint("give each result a name of its own; of two points of one time only the last one counts");
+                .hint(
+                    "give each result a name of its own; of two points of one time only the last one counts",
+                );
             self.mistakes.add(word.span, warning);
         }
         let plain = groups == 0 || !word.text.contains('\\');
@@ -167,7 +173,8 @@ impl Check<'_> {
             }
             Err(refusal) => {
                 let upstream = format!("invalid expression '{}': {}", word.text, refusal.upstream);
-                let mut wrong = Diagnostic::error(Code::BadExpression, refusal.message).label("in this expression");
+                let mut wrong =
+                    Diagnostic::error(Code::BadExpression, refusal.message).label("in this expression");
                 wrong.hint = refusal.hint;
                 self.mistakes.known(inside(word, refusal.at), wrong, upstream);
                 None
@@ -200,7 +207,10 @@ fn inside(word: &Word, at: std::ops::Range<usize>) -> Span {
     let place = if !quoted {
         Place::new(place.start + at.start, place.start + at.end)
     } else {
-        Place::new(place.start + 1 + escaped(&word.text, at.start), place.start + 1 + escaped(&word.text, at.end))
+        Place::new(
+            place.start + 1 + escaped(&word.text, at.start),
+            place.start + 1 + escaped(&word.text, at.end),
+        )
     };
     Span { file: word.span.file, place }
 }

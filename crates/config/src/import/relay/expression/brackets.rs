@@ -9,8 +9,11 @@ use super::{Reader, Refusal};
 
 const UNCLOSED: &str = "Unmatched [, [^, [:, [., or [=";
 
+/// Whether a byte is in a class.
+type Class = fn(u8) -> bool;
+
 /// Named classes with their bytes; `word` is PCRE2's.
-const CLASSES: &[(&str, fn(u8) -> bool)] = &[
+const CLASSES: &[(&str, Class)] = &[
     ("alnum", |byte| byte.is_ascii_alphanumeric()),
     ("alpha", |byte| byte.is_ascii_alphabetic()),
     ("blank", |byte| byte == b' ' || byte == b'\t'),
@@ -80,7 +83,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<String, Refusal> {
     let start = reader.at;
     let unclosed = || {
         let refusal = Refusal::new(start..start + 1, "this `[` is not closed", UNCLOSED);
-        refusal.hint("add `]`, or write `\\[` for the character itself; a `]` meant as a character stands first")
+        refusal
+            .hint("add `]`, or write `\\[` for the character itself; a `]` meant as a character stands first")
     };
     reader.at += 1;
     let negated = reader.peek() == Some(b'^');
@@ -165,7 +169,8 @@ fn class(reader: &mut Reader<'_>, set: &mut Set, start: usize) -> Result<Item, R
     let written = String::from_utf8_lossy(name).into_owned();
     let (negated, name) = written.strip_prefix('^').map_or((false, &*written), |name| (true, name));
     let Some((_, is_in)) = CLASSES.iter().find(|(word, _)| *word == name) else {
-        let refusal = Refusal::new(place, &format!("there is no class `{name}`"), "Invalid character class name");
+        let refusal =
+            Refusal::new(place, &format!("there is no class `{name}`"), "Invalid character class name");
         let near = crate::diagnostic::nearest(name, CLASSES.iter().map(|(word, _)| *word));
         let all: Vec<&str> = CLASSES.iter().map(|(word, _)| *word).collect();
         return Err(refusal.hint(match near {
@@ -182,7 +187,8 @@ fn class(reader: &mut Reader<'_>, set: &mut Set, start: usize) -> Result<Item, R
 fn collating(reader: &mut Reader<'_>, sign: u8, start: usize) -> Result<Item, Refusal> {
     let (name, place) = between(reader, sign, start)?;
     let &[byte] = name else {
-        let refusal = Refusal::new(place, "only single characters can stand here", "Invalid collation character");
+        let refusal =
+            Refusal::new(place, "only single characters can stand here", "Invalid collation character");
         return Err(refusal.hint("write the character itself"));
     };
     reader.at = place.end;
@@ -195,7 +201,7 @@ fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
     let byte = reader.text[reader.at + 1];
     let is_last = reader.text.get(reader.at + 2) == Some(&b']');
     reader.at += 2;
-    let class: Option<fn(u8) -> bool> = match byte {
+    let class: Option<Class> = match byte {
         b'd' => Some(|byte| byte.is_ascii_digit()),
         b'D' => Some(|byte| !byte.is_ascii_digit()),
         b'w' => Some(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
@@ -207,15 +213,21 @@ fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
     let sign = char::from(byte).escape_default();
     match (class, byte) {
         (Some(is_in), _) => {
-            let message =
-                format!("in brackets `\\{sign}` is a class; builds with the C library read `\\` and `{sign}`");
-            reader.note(at, message, "write [[:digit:]], [[:alnum:]_] or [[:space:]], which all builds read alike");
+            let message = format!(
+                "in brackets `\\{sign}` is a class; builds with the C library read `\\` and `{sign}`"
+            );
+            reader.note(
+                at,
+                message,
+                "write [[:digit:]], [[:alnum:]_] or [[:space:]], which all builds read alike",
+            );
             set.add_all(is_in);
             Item::Class
         }
         (None, b'\\') => Item::Byte(b'\\'),
         (None, b']' | b'-') if !(byte == b'-' && is_last) => {
-            let message = format!("`\\{sign}` is read as `{sign}`; builds with the C library read `\\` by itself");
+            let message =
+                format!("`\\{sign}` is read as `{sign}`; builds with the C library read `\\` by itself");
             let place = if byte == b']' { "first" } else { "last" };
             reader.note(at, message, format!("put `{sign}` {place} in the brackets, without the `\\`"));
             Item::Byte(byte)
