@@ -85,13 +85,9 @@ pub fn translate(expression: &[u8], captures: bool) -> Result<Translated, Refusa
         out: Translated { regex: "(?s-u)".into(), groups: 0, notes: Vec::new() },
     };
     reader.alternation()?;
-    while reader.peek() == Some(b')') {
-        let at = reader.at..reader.at + 1;
-        reader.note(at, "this `)` closes nothing and is read as itself", "write `\\)`");
-        reader.at += 1;
-        reader.out.regex.push_str("\\)");
-        reader.quantifiers(reader.out.regex.len() - 2, true)?;
-        reader.alternation()?;
+    if reader.peek() == Some(b')') {
+        let refusal = Refusal::new(reader.at..reader.at + 1, "this `)` closes nothing", "Unmatched ) or \\)");
+        return Err(refusal.hint("write `\\)` for the character itself"));
     }
     Ok(reader.out)
 }
@@ -316,6 +312,28 @@ impl Reader<'_> {
             b'`' | b'A' => self.out.zero_width("\\A"),
             b'\'' | b'z' => self.out.zero_width("\\z"),
             b'1'..=b'9' => Err(backtracking(at, "a back reference")),
+            b't' | b'n' | b'r' | b'f' | b'v' | b'a' => {
+                let letter = char::from(byte);
+                let message = format!(
+                    "`\\{letter}` is a control character, which no name has; builds with the C library read the letter"
+                );
+                self.note(at, message, format!("write `{letter}`"));
+                self.out.regex.extend(['\\', letter]);
+                Ok(Atom::Other)
+            }
+            b'x' if self.rest().len() >= 2 && self.rest()[..2].iter().all(u8::is_ascii_hexdigit) => {
+                self.note(
+                    at,
+                    "builds with the C library read `\\x` as the letter",
+                    "write the character itself",
+                );
+                self.out.regex.push_str("\\x");
+                self.out
+                    .regex
+                    .extend(self.rest()[..2].iter().map(|byte| char::from(*byte)).collect::<Vec<_>>());
+                self.at += 2;
+                Ok(Atom::Other)
+            }
             _ if byte.is_ascii_alphanumeric() => {
                 let letter = char::from(byte);
                 let message = format!("`\\{letter}` is read as the letter `{letter}`, as the C library does");
@@ -513,8 +531,6 @@ mod tests {
             ("^a{1}.\\d\\w\\s?$", &["ab1c"], &["abcd"]),
             ("\\<cpu\\>", &["a.cpu.b"], &["a.cpus"]),
             ("\\bcpu\\b", &["a.cpu.b"], &["a.cpus"]),
-            ("x)y", &["x)y"], &["xy"]),
-            ("x)*y$", &["xy", "x))y"], &["xz"]),
             ("a]b}c", &["a]b}c"], &[]),
             ("^(a|)b$", &["ab", "b"], &["cb"]),
             ("^()b$", &["b"], &[]),
@@ -554,6 +570,7 @@ mod tests {
             ("a\\b*", 3..4),
             ("{2}", 0..1),
             ("x(a", 1..2),
+            ("x)a", 1..2),
             ("x[a", 1..2),
             ("x[]", 1..2),
             ("a[[:foo:]]", 2..9),
@@ -593,7 +610,6 @@ mod tests {
             ("[\\-a]", false, "\\-"),
             ("[a\\-]", false, ""),
             ("[:alpha:]", false, "[:alpha:]"),
-            ("a)b", false, ")"),
             ("a.*?b", false, ""),
             ("a.*?b", true, "?"),
             ("a.+?b", false, "?"),

@@ -18,7 +18,7 @@ mod listen;
 const STATEMENTS: [&str; 8] =
     ["cluster", "match", "rewrite", "aggregate", "statistics", "send", "listen", "include"];
 /// Words that cannot name hosts and clusters without quotes.
-const RESERVED: [&str; 18] = [
+pub(super) const RESERVED: [&str; 19] = [
     "useall",
     "replication",
     "dynamic",
@@ -37,6 +37,7 @@ const RESERVED: [&str; 18] = [
     "ssl",
     "mtls",
     "blackhole",
+    "stop",
 ];
 
 /// The mistake has been told; its statement gives nothing.
@@ -292,7 +293,7 @@ impl Parser<'_, '_> {
     }
 
     fn cluster(&mut self) -> Parsed<StatementKind> {
-        let name = self.word("a name", &["blackhole", "stop"])?;
+        let name = self.word("a name", &RESERVED)?;
         let kind =
             self.cluster_kind().inspect_err(|_| self.mistakes.lost_clusters.push(name.text.clone()))?;
         Ok(StatementKind::Cluster { name, kind })
@@ -327,14 +328,14 @@ impl Parser<'_, '_> {
 
     fn hosts(&mut self) -> Parsed<Vec<HostSyntax>> {
         let mut hosts = vec![self.host()?];
-        while self.word_comes(&[&RESERVED[..], &["stop"]].concat()) {
+        while self.word_comes(&RESERVED) {
             hosts.push(self.host()?);
         }
         Ok(hosts)
     }
 
     fn host(&mut self) -> Parsed<HostSyntax> {
-        let address = self.word("a host", &[&RESERVED[..], &["stop"]].concat())?;
+        let address = self.word("a host", &RESERVED)?;
         let start = address.span.place.start;
         let instance = if self.kind() == &Kind::Equals {
             self.at += 1;
@@ -472,10 +473,9 @@ impl Parser<'_, '_> {
             }
             return Ok(SendSyntax::Blackhole);
         }
-        let keywords = ["blackhole", "stop"];
-        let mut clusters = vec![self.word("the name of a cluster", &keywords)?];
-        while self.word_comes(&keywords) {
-            clusters.push(self.word("the name of a cluster", &keywords)?);
+        let mut clusters = vec![self.word("the name of a cluster", &RESERVED)?];
+        while self.word_comes(&RESERVED) {
+            clusters.push(self.word("the name of a cluster", &RESERVED)?);
         }
         if self.is("blackhole") {
             return self.blackhole_among_clusters();
@@ -637,7 +637,7 @@ fn hash_of(word: &str) -> Option<Hash> {
 fn is_keyword(word: &str) -> bool {
     RESERVED.contains(&word)
         || STATEMENTS.contains(&word)
-        || ["stop", "validate", "route", "into", "*"].contains(&word)
+        || ["validate", "route", "into", "*"].contains(&word)
 }
 
 /// The beginning of a text that may be long.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::document::*;
 use super::host::bracketed;
 use super::lexer::{is_bare, quote};
+use super::parser::RESERVED;
 use super::pattern::Pattern;
 
 /// What surrounds a configuration and is printed with it.
@@ -52,28 +53,7 @@ fn word(text: &str) -> String {
 
 /// A name, which must not read as a keyword.
 fn name(text: &str) -> String {
-    let keyword = [
-        "useall",
-        "replication",
-        "dynamic",
-        "ip",
-        "proto",
-        "udp",
-        "tcp",
-        "type",
-        "linemode",
-        "syslog",
-        "transport",
-        "plain",
-        "gzip",
-        "lz4",
-        "snappy",
-        "ssl",
-        "mtls",
-        "blackhole",
-        "stop",
-    ];
-    if keyword.contains(&text) { quote(text) } else { word(text) }
+    if RESERVED.contains(&text) { quote(text) } else { word(text) }
 }
 
 fn pattern(pattern: &Pattern) -> String {
