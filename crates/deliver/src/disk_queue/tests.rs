@@ -158,6 +158,19 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
         ("bytes behind", LAST, |b| b.extend([1; 500]), "012345", 0, 0),
         ("zeros behind", SECOND, |b| b.resize(9000, 0), "012345", 0, 0),
     ];
+    for (name, file, change, want, damaged, without_cursor) in table {
+        for (cursor, damaged) in [(true, *damaged), (false, *without_cursor)] {
+            let disk = six();
+            disk.damage(file, change);
+            if !cursor {
+                disk.remove("cursor-0").expect("it is there");
+            }
+            check_damaged(&disk, &format!("{name}, cursor {cursor}"), want, damaged);
+        }
+    }
+}
+
+fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
     // Then there are no bytes to be kept aside.
     let nothing_left = [
         "the mark cut off",
@@ -168,36 +181,21 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
         "cut to nothing",
         "a header taken out",
     ];
-    for (name, file, change, want, damaged, without_cursor) in table {
-        for (cursor, damaged) in [(true, *damaged), (false, *without_cursor)] {
-            let disk = six();
-            disk.damage(file, change);
-            if !cursor {
-                disk.remove("cursor-0").expect("it is there");
-            }
-            let name = format!("{name}, cursor {cursor}");
-            let (mut queue, report) = open(&disk, plan(300));
-            assert_eq!(queue.copies(), report.copies_waiting, "{name}");
-            let found: Vec<String> = drain(&mut queue);
-            assert_eq!(found.concat().replace('\n', ""), *want, "{name}");
-            assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{name}");
-            assert_eq!(
-                (queue.counts().damaged_records, queue.lost_of_before()),
-                (damaged, damaged),
-                "{name}"
-            );
-            // What was passed over is kept aside, once.
-            let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
-            let there = !nothing_left.iter().any(|nothing| name.starts_with(nothing));
-            assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
-            // The next run finds none of it again.
-            append(&mut queue, "6\n");
-            let _ = sync(&mut queue, &disk);
-            let (mut queue, report) = open(&disk, plan(300));
-            assert_eq!((drain(&mut queue), report.copies_gone), (vec!["6\n".to_owned()], 0), "{name}");
-            assert_eq!(queue.account().shed(Shed::Damaged), 0, "{name}");
-        }
-    }
+    let (mut queue, report) = open(disk, plan(300));
+    assert_eq!(queue.copies(), report.copies_waiting, "{name}");
+    assert_eq!(drain(&mut queue).concat().replace('\n', ""), want, "{name}");
+    assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{name}");
+    assert_eq!((queue.counts().damaged_records, queue.lost_of_before()), (damaged, damaged), "{name}");
+    // What was passed over is kept aside, once.
+    let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
+    let there = !nothing_left.iter().any(|nothing| name.starts_with(nothing));
+    assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
+    // The next run finds none of it again.
+    append(&mut queue, "6\n");
+    let _ = sync(&mut queue, disk);
+    let (mut queue, report) = open(disk, plan(300));
+    assert_eq!((drain(&mut queue), report.copies_gone), (vec!["6\n".to_owned()], 0), "{name}");
+    assert_eq!(queue.account().shed(Shed::Damaged), 0, "{name}");
 }
 
 /// What version 1 left: no marks, and cursors that do not tell what was written.
