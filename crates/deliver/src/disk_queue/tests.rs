@@ -687,7 +687,7 @@ fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
 }
 
 #[test]
-fn opening_reads_headers_and_the_last_segment_only() {
+fn opening_reads_headers_and_where_the_last_write_was_cut_short_the_last_segment() {
     let disk = FaultyDisk::new(1);
     let segment_bytes = 20_000;
     let (mut queue, _) = open(&disk, plan(segment_bytes));
@@ -698,11 +698,20 @@ fn opening_reads_headers_and_the_last_segment_only() {
     let segments = queue.segments() as u64;
     assert!(segments > 50);
     drop(queue);
-    let before = disk.bytes_read();
-    let (queue, report) = open(&disk, plan(segment_bytes));
-    let read = disk.bytes_read() - before;
-    assert_eq!((report.copies_waiting, queue.copies()), (1000, 1000));
-    assert!(read <= segments * HEADER as u64 + segment_bytes, "{read} bytes of {} segments", segments);
+    let last = disk.list().expect("it lists").into_iter().max().expect("there are segments");
+    // (bytes cut off, bytes read beside headers at most, copies that wait)
+    for (cut, read_max, waiting) in
+        [(0, MARK as u64, 1000), (1, segment_bytes, 1000), (MARK + 1, segment_bytes, 1000)]
+    {
+        let disk = disk.copy();
+        disk.damage(&last, |bytes| bytes.truncate(bytes.len() - cut));
+        let before = disk.bytes_read();
+        let (queue, report) = open(&disk, plan(segment_bytes));
+        let read = disk.bytes_read() - before;
+        assert_eq!((report.copies_waiting, queue.copies()), (waiting, waiting));
+        let slots = 3 * format::SLOT_BYTES as u64;
+        assert!(read <= segments * HEADER as u64 + slots + read_max, "{read} bytes of {segments} segments");
+    }
 }
 
 #[test]
