@@ -2,4 +2,4 @@
 
 mod plan;
 
-pub use plan::{Compute, ComputePlan, Late, RollupPlan, Stamp};
+pub use plan::{COMPUTES_MAX, Compute, ComputePlan, Late, RollupPlan, Stamp};
