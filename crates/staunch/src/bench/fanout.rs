@@ -128,7 +128,7 @@ mod tests {
     fn arguments_have_defaults_and_bounds() {
         let args = parse::<Args>("").unwrap();
         assert_eq!((args.runs, args.rate, args.outage_rate, args.endpoints), (5, 200_000, 300_000, 2));
-        let args = parse("--scenario outage --scenario cpu --server-core 3").unwrap();
+        let args = parse::<Args>("--scenario outage --scenario cpu --server-core 3").unwrap();
         assert_eq!(args.scenario, [Scenario::Outage, Scenario::Cpu]);
         assert_eq!(args.common.server_core, 3);
         for bad in ["--runs 0", "--endpoints 0", "--endpoints 65", "--count 0", "--scenario two"] {

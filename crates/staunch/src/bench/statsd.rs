@@ -114,7 +114,7 @@ mod tests {
     fn arguments_have_defaults_and_bounds() {
         let args = parse::<Args>("").unwrap();
         assert_eq!((args.runs, args.names, args.pack, args.kind), (5, 1000, 30, SampleType::C));
-        let args = parse("--scenario one --scenario flood --type mix --pack 128").unwrap();
+        let args = parse::<Args>("--scenario one --scenario flood --type mix --pack 128").unwrap();
         assert_eq!(args.scenario, [Scenario::One, Scenario::Flood]);
         for bad in
             ["--runs 0", "--runs 1001", "--names 0", "--pack 0", "--pack 129", "--series 0", "--type x"]
