@@ -4,13 +4,14 @@
 //! (names, servers, `expression`s, `replacement`s) -> a [`RelayConf`], which `lower` makes a plan of and
 //! `print` writes in the original's canonical form. All mistakes are told at once; `mistakes` shows them, and has the original's own words
 //! for scripts that look for those.
-//! Not here: how a record is routed (`process::relay`); the command line (`relay_flags`).
+//! Not here: how a record is routed (`process::relay`); taking arguments apart (`flags` says what they mean).
 //! Invariant: any files give a document or located mistakes; never a panic, in time bounded by their size and the `_max`
 //! constants.
 
 mod check;
 mod document;
 mod expression;
+pub mod flags;
 mod host;
 mod include;
 mod lexer;

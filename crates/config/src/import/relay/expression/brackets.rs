@@ -224,7 +224,6 @@ fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
             set.add_all(is_in);
             Item::Class
         }
-        (None, b'\\') => Item::Byte(b'\\'),
         (None, b']' | b'-') if !(byte == b'-' && is_last) => {
             let message =
                 format!("`\\{sign}` is read as `{sign}`; builds with the C library read `\\` by itself");
