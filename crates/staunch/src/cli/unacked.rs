@@ -28,8 +28,8 @@ fn advice(why: Unacked) -> &'static str {
              health."
         }
         Unacked::Reloaded => {
-            "Connect again and send what was not acknowledged: the new connection has the condition of the new config. If \
-             the old one is wanted, `ack_when` and the outputs that take from the source say why it cannot be met."
+            "Connect again and send what was not acknowledged: the new connection has the condition of the config in \
+             force."
         }
         Unacked::IdleTimeout => {
             "Connect again when there is something to send. If an endpoint may be away for longer than that, raise \
