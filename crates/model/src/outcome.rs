@@ -119,6 +119,7 @@ reasons! {
         Shed "shed" "A record or a copy of it was shed at a limit; the accounts of the source and of its outputs say at which.",
         Refused "refused" "An endpoint refused a copy.",
         InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
+        Reloaded "reloaded" "Since a reload the condition that held when the connection was made can no longer be met for the source; a new connection has the new one.",
         IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
         Unread "unread" "The client did not read its acknowledgements for as long as `idle_timeout`.",
         BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",

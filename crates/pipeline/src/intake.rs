@@ -23,6 +23,9 @@ use crate::{Answer, Batch, packets};
 /// Longest piece of a bad line that a complaint quotes, in bytes.
 const QUOTED_BYTES_MAX: usize = 200;
 
+/// Memory that an intake keeps for the next read: a message of megabytes must not stay with its connection for good.
+pub(crate) const KEPT_BYTES_MAX: usize = 256 * 1024;
+
 /// Reader of one socket or connection.
 pub struct Intake {
     source: SourceId,
@@ -355,6 +358,7 @@ fn cut<'a>(
         }
         Framing::Frames(framer) => {
             arena.clear();
+            arena.shrink_to(KEPT_BYTES_MAX);
             let cut = framer.push(bytes, |frame| {
                 packets.push(Span::new(arena.len(), frame.len()));
                 arena.extend_from_slice(frame);

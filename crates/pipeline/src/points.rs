@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::GraphiteSource;
-use model::{Now, Outcome, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
+use model::{Now, Outcome, Point, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{MessageForm, Parsed, Personality, Reader};
 
 use crate::Batch;
+use crate::intake::KEPT_BYTES_MAX;
 
 /// How points of one source are read: made once, shared by its intakes.
 #[derive(Clone)]
@@ -65,8 +66,12 @@ impl PointReading {
 impl PointIntake {
     /// Reads what was framed: lines of a stream or datagrams, or whole messages. What was read before is forgotten.
     pub(crate) fn read(&mut self, bytes: &[u8], packets: &[Span], now: Now) {
-        let PointIntake { reading, parsed, .. } = self;
+        let PointIntake { reading, parsed, lines } = self;
         parsed.clear();
+        parsed.bytes.shrink_to(KEPT_BYTES_MAX);
+        parsed.points.shrink_to(KEPT_BYTES_MAX / size_of::<Point>());
+        lines.clear();
+        lines.shrink_to(KEPT_BYTES_MAX / size_of::<Span>());
         for packet in packets {
             match reading.messages {
                 None => reading.reader.packet(bytes, *packet, now.wall_seconds(), parsed),
@@ -95,7 +100,6 @@ impl PointIntake {
             account.last_packet_s.store(now.wall_seconds(), Relaxed);
         }
         account.lines.fetch_add(parsed.lines, Relaxed);
-        lines.clear();
         if reading.raw {
             lines.extend(parsed.points.iter().map(|point| point.line));
         }

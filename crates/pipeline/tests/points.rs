@@ -12,8 +12,12 @@ use pipeline::{Accounts, BLOCK_BYTES, Routed, Shard};
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
 fn plan(output: &str) -> Plan {
+    plan_of("", output)
+}
+
+fn plan_of(source: &str, output: &str) -> Plan {
     let text = format!(
-        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{source}\n\
          [outputs.o]\nfrom = [\"in\"]\nto = [\"tcp://127.0.0.1:1\"]\n{output}\n"
     );
     let (plan, wrong) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
@@ -113,6 +117,45 @@ fn outputs_that_wait_are_known_and_raw_ones_get_each_line_as_a_packet() {
     let spans = vec![Span::new(0, 5), Span::new(6, 5)];
     assert_eq!(text_of(&blocks), "a 1 2\nb 3 4\n");
     assert_eq!(blocks[0].form, BlockForm::Packets(std::sync::Arc::new(spans)));
+}
+
+#[test]
+fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
+    let lines =
+        "a.b 1 1700000000\r\nserver.one.requests 2 1700000000\n\nbad\rserver.two;k=v 3 4\n..c. .5 6\nrest 7";
+    let pickle =
+        [&b"\0\0\0\x18(l(S'a.b'\n(I17\nF1.5\ntta.\0\0\0\x02N."[..], b"\0\0\0\x13(l(S'a'\n(I5\nI7\ntta.\0\0"]
+            .concat();
+    for (options, bytes) in [
+        ("", lines.as_bytes()),
+        ("personality = \"c-relay\"", lines.as_bytes()),
+        ("personality = \"carbon\"\ntail_counts = true\nmissing_timestamp = \"now\"", lines.as_bytes()),
+        ("form = \"pickle\"", &pickle),
+    ] {
+        let read = |step: usize| {
+            let mut plan = plan_of(options, "type = \"graphite\"");
+            plan.sources[0].line_bytes_max = 40;
+            let accounts = Accounts::default().carried_to(&plan);
+            let mut shard = Shard::new(&plan, &accounts, 1, START);
+            let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+            let mut routed = Routed::default();
+            for read in bytes.chunks(step) {
+                let batch = intake.stream(read, START).into_owned();
+                shard.push_owned(batch, START, &mut routed);
+                intake.settle_too_long();
+            }
+            shard.push_owned(intake.close(true, START).into_owned(), START, &mut routed);
+            shard.close_blocks(START, &mut routed);
+            let sum = accounts.source(SourceId(0)).sum(0);
+            assert!(sum.holds() && sum.routed > 0 && sum.rejected > 0, "{options}: {sum:?}");
+            let blocks: Vec<Block> = routed.blocks.into_iter().map(|(_, block)| block).collect();
+            (text_of(&blocks), sum, accounts.source(SourceId(0)).losses())
+        };
+        let whole = read(bytes.len());
+        for step in 1..bytes.len() {
+            assert_eq!(read(step), whole, "{options} in reads of {step}");
+        }
+    }
 }
 
 #[test]

@@ -125,6 +125,9 @@ impl LineFramer {
 /// Bytes of a frame's length: an unsigned integer.
 const LENGTH_BYTES: usize = 4;
 
+/// Memory that an idle framer keeps: one frame of megabytes must not stay with a connection for good.
+const IDLE_BYTES_MAX: usize = 64 * 1024;
+
 /// In which order the bytes of a frame's length come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LengthOrder {
@@ -209,6 +212,7 @@ impl LengthFramer {
             if self.held.len() >= want {
                 each(&self.held[LENGTH_BYTES..]);
                 self.held.clear();
+                self.held.shrink_to(IDLE_BYTES_MAX);
                 break;
             }
             if rest.is_empty() {

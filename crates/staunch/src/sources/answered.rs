@@ -214,6 +214,11 @@ impl Answered {
                 continue;
             }
             let blocked = !self.reply.is_empty();
+            if blocked && self.seat.answer().failed == Some(Unacked::Unread) {
+                // It has had its time, and still takes nothing.
+                self.count_unread();
+                break;
+            }
             // All branches are cancel-safe: they only ask.
             tokio::select! {
                 () = self.seat.told() => {}
@@ -223,12 +228,19 @@ impl Answered {
                 // Perhaps nobody is there any more: a closed side tells nothing of the other one.
                 () = tokio::time::sleep(self.idle) => {
                     if blocked {
-                        self.source.account.fail_acks(Unacked::Unread);
+                        self.count_unread();
                         break;
                     }
                     self.seat.fail(Unacked::IdleTimeout);
                 }
             }
+        }
+    }
+
+    /// The client has not read what it was told. That it has failed may have been counted already, under what it was told.
+    fn count_unread(&self) {
+        if !self.failed {
+            self.source.account.fail_acks(Unacked::Unread);
         }
     }
 
@@ -244,6 +256,8 @@ impl Answered {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(_gone) => return,
                 }
+                // One that always has more would keep the thread from everything else, and from this time-out.
+                tokio::task::yield_now().await;
             }
         };
         // Cancel-safe: what is read is thrown away. A client that goes on sending is cut off.

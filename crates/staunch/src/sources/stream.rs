@@ -361,6 +361,8 @@ async fn say_goodbye(stream: &Stream, intake: &mut Intake, shared: &Shared) -> E
             () = &mut time_is_up => break,
             _ready = stream.readable() => {}
         }
+        // As above: a peer that always has more would keep the thread from its timers, this one among them.
+        tokio::task::yield_now().await;
     }
     last_read(stream, intake, shared).await;
     End::Broken("its peer went on sending to a process that is being replaced".into())
