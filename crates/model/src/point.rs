@@ -31,6 +31,12 @@ impl Point {
         &self.line.of(arena)[self.name_len as usize..][..self.tags_len as usize]
     }
 
+    /// What stands behind the name, without the blank: tags if there are any, value and time.
+    pub fn rest(self, arena: &[u8]) -> &[u8] {
+        let behind = &self.line.of(arena)[self.name_len as usize..];
+        behind.strip_prefix(b" ").unwrap_or(behind)
+    }
+
     /// The value's text. Empty when a relay let a line without one pass.
     pub fn value(self, arena: &[u8]) -> &[u8] {
         self.fields(arena).next().unwrap_or_default()
@@ -64,5 +70,8 @@ fn a_point_finds_its_fields() {
         let bytes = arena.as_bytes();
         let got = [point.name(bytes), point.tags(bytes), point.value(bytes), point.time(bytes)];
         assert_eq!(got, want.map(str::as_bytes), "{line}");
+        let joined = [point.name(bytes), b" ", point.rest(bytes)].concat();
+        let spaced = line.replacen(';', " ;", 1);
+        assert_eq!(joined, if point.tags_len > 0 { spaced } else { (*line).to_owned() }.into_bytes());
     }
 }

@@ -26,12 +26,12 @@ pub enum MessageForm {
 }
 
 /// The message cannot be read.
-struct Bad;
+pub(super) struct Bad;
 
 /// Elements on their way to be read as lines.
 #[derive(Default)]
-struct Elements {
-    lines: Vec<u8>,
+pub(super) struct Elements {
+    pub(super) lines: Vec<u8>,
     bad: u64,
 }
 
@@ -86,7 +86,7 @@ impl Elements {
     }
 }
 
-fn pickled(message: &[u8], elements: &mut Elements) -> Result<(), Bad> {
+pub(super) fn pickled(message: &[u8], elements: &mut Elements) -> Result<(), Bad> {
     let pickle = pickle::read(message).map_err(|_| Bad)?;
     let ValueRef::Items(points) = pickle.root() else { return Err(Bad) };
     for point in points.iter() {

@@ -26,17 +26,20 @@ pub(super) fn write(personality: Personality, text: &[u8], out: &mut Vec<u8>) ->
     }
     let begin = out.len();
     let name_len = if is_open_metrics(text) {
-        let (name, tags) = open_metrics(text)?;
-        write_tagged(name, tags, out)?
+        let (name, mut tags) = open_metrics(text)?;
+        let name_len = write_tagged_name(name, out)?;
+        write_in_order(&mut tags, out);
+        name_len
     } else if let Some(at) = memchr(b';', text) {
         let (name, tags) = text.split_at(at);
-        if in_order(&tags[1..])? {
-            let name_len = write_tagged(name, Tags::new(), out)?;
+        let in_order = in_order(&tags[1..])?;
+        let name_len = write_tagged_name(name, out)?;
+        if in_order {
             out.extend_from_slice(tags);
-            name_len
         } else {
-            write_tagged(name, carbon(&tags[1..])?, out)?
+            write_in_order(&mut carbon(&tags[1..])?, out);
         }
+        name_len
     } else {
         write_dotted(text, out)?
     };
@@ -51,19 +54,21 @@ fn is_open_metrics(text: &[u8]) -> bool {
     text.ends_with(b"\"}") && text.contains(&b'{')
 }
 
-/// Gives the length of the name.
-fn write_tagged(name: &[u8], mut tags: Tags<'_>, out: &mut Vec<u8>) -> Result<usize, Reject> {
+/// Appends the name of a line with tags, and gives its length.
+fn write_tagged_name(name: &[u8], out: &mut Vec<u8>) -> Result<usize, Reject> {
     // The name is the value of a tag, too, and no value begins with `~`.
     let skipped = name.iter().take_while(|byte| matches!(byte, b'~' | b'.')).count();
-    let name_len = write_dotted(&name[skipped..], out)?;
-    order(&mut tags);
-    for (tag, value) in &tags {
+    write_dotted(&name[skipped..], out)
+}
+
+fn write_in_order(tags: &mut Tags<'_>, out: &mut Vec<u8>) {
+    order(tags);
+    for (tag, value) in tags {
         out.push(b';');
         out.extend_from_slice(tag);
         out.push(b'=');
         out.extend_from_slice(value);
     }
-    Ok(name_len)
 }
 
 /// Control characters; and, where text is UTF-8, the white space at which Python would split the name.
@@ -80,6 +85,13 @@ fn has_bad_bytes(personality: Personality, text: &[u8]) -> bool {
 /// Appends `name` without the dots at its ends, and one dot for several. Gives the length of what is left.
 fn write_dotted(name: &[u8], out: &mut Vec<u8>) -> Result<usize, Reject> {
     let begin = out.len();
+    // No way out of the loop, so that it becomes vector instructions.
+    let pairs = name.iter().zip(name.iter().skip(1));
+    let doubled = pairs.fold(false, |doubled, (one, next)| doubled | ((*one == b'.') & (*next == b'.')));
+    if !doubled && !matches!(name, [] | [b'.', ..] | [.., b'.']) {
+        out.extend_from_slice(name);
+        return Ok(name.len());
+    }
     for piece in name.split(|byte| *byte == b'.').filter(|piece| !piece.is_empty()) {
         if out.len() > begin {
             out.push(b'.');
@@ -112,11 +124,13 @@ fn in_order(mut text: &[u8]) -> Result<bool, Reject> {
     }
 }
 
+/// A tag and its value, which have no `;`: that is where they were cut.
 fn pair(text: &[u8]) -> Result<(&[u8], &[u8]), Reject> {
     let at = memchr(b'=', text).ok_or(Reject::BadTag)?;
     let (tag, value) = (&text[..at], &text[at + 1..]);
-    check(tag, value)?;
-    Ok((tag, value))
+    let bad_tag = tag.is_empty() || tag.iter().any(|byte| matches!(byte, b'!' | b'^'));
+    let bad_value = value.is_empty() || value[0] == b'~';
+    if bad_tag || bad_value { Err(Reject::BadTag) } else { Ok((tag, value)) }
 }
 
 /// `name{tag="value",tag="value"}`, with `\"` and `\\` in values.
@@ -133,8 +147,12 @@ fn open_metrics(text: &[u8]) -> Result<(&[u8], Tags<'_>), Reject> {
     while !rest.is_empty() {
         let at = memchr(b'=', rest).filter(|at| rest.get(at + 1) == Some(&b'"')).ok_or(Reject::BadTag)?;
         let (value, len) = quoted(&rest[at + 2..]).ok_or(Reject::BadTag)?;
-        check(&rest[..at], &value)?;
-        tags.push((&rest[..at], value));
+        let tag = &rest[..at];
+        let bad_tag = tag.is_empty() || tag.iter().any(|byte| b";!^".contains(byte));
+        if bad_tag || value.is_empty() || value.contains(&b';') || value[0] == b'~' {
+            return Err(Reject::BadTag);
+        }
+        tags.push((tag, value));
         rest = &rest[at + 2 + len..];
         rest = match rest {
             [] => rest,
@@ -167,12 +185,6 @@ fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
             }
         }
     }
-}
-
-fn check(tag: &[u8], value: &[u8]) -> Result<(), Reject> {
-    let bad_tag = tag.is_empty() || tag.iter().any(|byte| b";!^=".contains(byte));
-    let bad_value = value.is_empty() || value.contains(&b';') || value[0] == b'~';
-    if bad_tag || bad_value { Err(Reject::BadTag) } else { Ok(()) }
 }
 
 /// Leaves of each tag the last one, and none called `name`, which is the name itself; sorts them as they are written.

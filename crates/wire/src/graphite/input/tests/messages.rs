@@ -3,7 +3,7 @@
 use model::{Reject, Span};
 use proptest::prelude::*;
 
-use super::super::message::LINES_BYTES_MAX;
+use super::super::message::{Elements, LINES_BYTES_MAX, pickled};
 use super::super::{MessageForm, Options, Parsed, Personality, Reader, reference};
 
 fn parse(personality: Personality, form: MessageForm, message: &[u8]) -> Parsed {
@@ -107,10 +107,14 @@ fn a_name_that_stands_once_and_counts_often_does_not_grow_without_bound() {
         message
     };
     let line = 50_000 + " 8 7\n".len();
-    for (elements, bad) in [(LINES_BYTES_MAX / line, 0), (LINES_BYTES_MAX / line + 1, 1)] {
-        let parsed = parse(Personality::Strict, MessageForm::Pickle, &message(50_000, elements));
-        assert_eq!((parsed.points.len(), parsed.rejected()), (if bad == 0 { elements } else { 0 }, bad));
+    let most = LINES_BYTES_MAX / line;
+    for (count, good) in [(most, true), (most + 1, false)] {
+        let mut elements = Elements::default();
+        assert_eq!(pickled(&message(50_000, count), &mut elements).is_ok(), good);
+        assert!(elements.lines.len() <= LINES_BYTES_MAX + line);
     }
+    let parsed = parse(Personality::Strict, MessageForm::Pickle, &message(50_000, most + 1));
+    assert_eq!((parsed.points.len(), parsed.rejects[Reject::BadMessage.index()]), (0, 1));
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! What `cargo xtask instructions` counts: Graphite lines of a connection to two carbons, from a read of 64 KiB to the blocks
+//! that their queues are given.
+//!
+//! `points_copied PERSONALITY LINES`: so many lines of about 48 bytes, of 10,000 names. No clock and no socket: the same
+//! arguments cost the same instructions.
+#![allow(clippy::print_stderr, reason = "an example says how to call it")]
+
+use std::process::ExitCode;
+
+use config::diagnostic::Source;
+use model::{Now, SourceId};
+use pipeline::{Accounts, Routed, Shard};
+
+const NAMES: usize = 10_000;
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 * 1024;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [personality, lines] = args.as_slice() else {
+        eprintln!("usage: points_copied PERSONALITY LINES");
+        return ExitCode::FAILURE;
+    };
+    let Ok(lines) = lines.parse::<u64>() else {
+        eprintln!("LINES is a number");
+        return ExitCode::FAILURE;
+    };
+    let text = format!(
+        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\npersonality = \"{personality}\"\n\
+         [outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://127.0.0.1:1\", \"tcp://127.0.0.1:2\"]\n"
+    );
+    let (plan, mistakes) = config::check(Source { name: "example", text: &text }, config::Format::Toml);
+    let Some(plan) = plan else {
+        eprintln!("{mistakes:?}");
+        return ExitCode::FAILURE;
+    };
+    let now = Now { mono_ns: 1, wall_ns: 1_000_000_000_000_000_000 };
+    let accounts = Accounts::default().carried_to(&plan);
+    let mut shard = Shard::new(&plan, &accounts, 7, now);
+    let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut routed = Routed::default();
+    let stream: String = (0..NAMES).map(line).collect();
+    let account = accounts.source(SourceId(0));
+    while account.sum(0).routed < lines {
+        for read in stream.as_bytes().chunks(READ_BYTES) {
+            // As a connection's task hands it on to the shard's thread.
+            let batch = intake.stream(read, now).into_owned();
+            shard.push_owned(batch, now, &mut routed);
+            shard.close_blocks(now, &mut routed);
+            routed.blocks.clear();
+        }
+    }
+    assert!(account.sum(0).holds(), "every line has its outcome");
+    ExitCode::SUCCESS
+}
+
+fn line(number: usize) -> String {
+    let name = number * 2_654_435_761 % NAMES;
+    format!("servers.web{:02}.endpoint{name:05}.count {}.5 1700000000\n", name % 97, number % 1000)
+}
