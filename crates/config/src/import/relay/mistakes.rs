@@ -74,6 +74,10 @@ impl Mistakes {
         self.found.len()
     }
 
+    pub(super) fn has_errors(&self) -> bool {
+        has_errors(&self.found)
+    }
+
     /// All of them, by file and then by place; those without a place last.
     pub(super) fn finish(mut self) -> Vec<Mistake> {
         let place = |mistake: &Mistake| mistake.diagnostic.place.map_or((1, 0), |place| (0, place.start));

@@ -1,19 +1,21 @@
 //! carbon-c-relay's configuration language (spec graphite §2.2 to §2.4), whole.
 //!
 //! Path of a file: `read` -> `include` (files in files) -> `lexer` (tokens) -> `parser` (statements, in `syntax`) -> `check`
-//! (names, servers, `expression`s, `replacement`s) -> a [`RelayConf`], from which a plan is made and which `print` writes in
-//! the original's canonical form. All mistakes are told at once; `mistakes` shows them, and has the original's own words
+//! (names, servers, `expression`s, `replacement`s) -> a [`RelayConf`], which `lower` makes a plan of and
+//! `print` writes in the original's canonical form. All mistakes are told at once; `mistakes` shows them, and has the original's own words
 //! for scripts that look for those.
-//! Not here: how a record is routed (`process::relay`); the command line (`relay_flags`).
+//! Not here: how a record is routed (`process::relay`); taking arguments apart (`flags` says what they mean).
 //! Invariant: any files give a document or located mistakes; never a panic, in time bounded by their size and the `_max`
 //! constants.
 
 mod check;
 mod document;
 mod expression;
+pub mod flags;
 mod host;
 mod include;
 mod lexer;
+mod lower;
 mod mistakes;
 mod parser;
 mod pattern;
@@ -24,6 +26,7 @@ mod syntax;
 pub use document::*;
 pub use expression::{DEPTH_MAX, GROUPS_MAX, Note, REPEAT_MAX, Refusal, Translated, translate};
 pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, TEXT_BYTES_MAX};
+pub use lower::{Lowered, RelayOutput, lower};
 pub use mistakes::{FileText, MISTAKES_MAX, Mistake, has_errors, render_mistakes, upstream_lines};
 pub use pattern::{COMPILED_BYTES_MAX, Pattern, PatternKind};
 pub use print::{Surroundings, print};
@@ -45,6 +48,9 @@ pub fn read(name: &str, files: &Files<'_>) -> Reading {
     let mut mistakes = mistakes::Mistakes::default();
     let (statements, files) = include::statements(name, files, &mut mistakes);
     let conf = check::conf(statements, &mut mistakes);
+    if !mistakes.has_errors() {
+        lower::check(&conf, &mut mistakes);
+    }
     let mistakes = mistakes.finish();
     Reading { conf: Some(conf).filter(|_| !has_errors(&mistakes)), files, mistakes }
 }

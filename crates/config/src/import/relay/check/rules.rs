@@ -8,7 +8,7 @@ use crate::import::relay::replacement::{self, Replacement};
 use crate::import::relay::syntax::{AggregateSyntax, MatchSyntax, Word};
 
 /// Most rules of one configuration.
-pub(super) const RULES_MAX: usize = 100_000;
+pub(super) const RULES_MAX: usize = 65_535;
 /// Most clusters that one `send to` names: a record has at most so many endpoints.
 const DESTINATIONS_MAX: usize = 128;
 

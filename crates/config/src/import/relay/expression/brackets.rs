@@ -1,7 +1,7 @@
 //! `[…]`: a set of bytes, read as POSIX does, and with PCRE2's escapes.
 //!
-//! In POSIX a backslash in brackets is itself, in PCRE2 it begins an escape. Where only the backslash itself makes the
-//! difference it becomes part of the set: both readings then agree on every name without one.
+//! In POSIX a backslash in brackets is itself, in PCRE2 it begins an escape, as it does here. Where the backslash itself is
+//! all the difference (`[\\.]`) nothing is said: names have none, unless `-c` lets them.
 
 use std::ops::Range;
 
@@ -224,7 +224,6 @@ fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
             set.add_all(is_in);
             Item::Class
         }
-        (None, b'\\') => Item::Byte(b'\\'),
         (None, b']' | b'-') if !(byte == b'-' && is_last) => {
             let message =
                 format!("`\\{sign}` is read as `{sign}`; builds with the C library read `\\` by itself");
@@ -232,9 +231,6 @@ fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
             reader.note(at, message, format!("put `{sign}` {place} in the brackets, without the `\\`"));
             Item::Byte(byte)
         }
-        _ => {
-            set.add(b'\\');
-            Item::Byte(byte)
-        }
+        _ => Item::Byte(byte),
     }
 }
