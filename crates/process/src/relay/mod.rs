@@ -14,6 +14,7 @@ mod mistake;
 mod plan;
 mod replacement;
 mod router;
+mod sieve;
 mod syntax;
 #[cfg(test)]
 mod tests;
