@@ -13,6 +13,7 @@ use super::decision::{Decision, Draft, End};
 use super::expression::{Expression, Found};
 use super::mistake::{MistakeAt, RelayMistake};
 use super::replacement::Replacement;
+use super::sieve::{Candidates, Sieve};
 use super::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan, RewritePlan, Sharing,
     Statement, To,
@@ -40,6 +41,7 @@ pub enum Entry {
 #[derive(Clone, Debug)]
 pub struct Router {
     pub(super) rules: Vec<Rule>,
+    sieve: Sieve,
     pub(super) checks: Vec<Expression>,
     pub(super) clusters: Vec<ClusterState>,
     /// Where the results of each rollup go.
@@ -111,7 +113,9 @@ impl Router {
             return Err(builder.mistakes);
         }
         let Builder { rules, checks, clusters, results, rollups, .. } = builder;
-        Ok(Router { rules, checks, clusters, results, statistics, rollups })
+        let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
+        let sieve = Sieve::new(&texts);
+        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups })
     }
 
     /// What the `aggregate` statements compute, in their order: the number in [`Entry::Result`] and
@@ -166,11 +170,17 @@ impl Router {
     }
 
     fn walk(&self, draft: &mut Draft<'_>) -> End {
-        for rule in &self.rules {
+        let mut candidates = Candidates::default();
+        self.sieve.candidates(draft.name(), &mut candidates);
+        let mut next = 0;
+        while let Some(at) = candidates.next(next) {
+            next = at + 1;
+            let rule = &self.rules[at];
             let Some(found) = rule.find(draft.name()) else { continue };
             match &rule.action {
                 Action::Rewrite { into, every_occurrence } => {
                     draft.rename(rule.rewritten(draft.name(), found, into, *every_occurrence));
+                    self.sieve.candidates(draft.name(), &mut candidates);
                 }
                 Action::Feed { rollup, names, stop } => {
                     for (compute, name) in names.iter().enumerate() {
