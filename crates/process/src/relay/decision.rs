@@ -367,7 +367,7 @@ impl<'a> Draft<'a> {
             }
         };
         let begin = self.placed.len();
-        let key = key.unwrap_or(name);
+        let key = key.filter(|_| state.sharing.heeds_route_using()).unwrap_or(name);
         let text = match key.checked_sub(1) {
             None => &*self.name,
             Some(at) => {

@@ -211,16 +211,17 @@ impl Router {
 }
 
 impl Rule {
-    /// The match in a name.
+    /// The match in a name. Without groups an aggregation's result has the name that was written, and nothing of the
+    /// matching name around it.
     pub(super) fn find(&self, name: &[u8]) -> Option<Found> {
-        let Some(matcher) = &self.matcher else {
-            return Some(Found { span: (0, name.len()), groups: Vec::new() });
-        };
-        if matches!(&self.action, Action::Send { key: None, .. }) {
+        let whole = || Found { span: (0, name.len()), groups: Vec::new() };
+        let Some(matcher) = &self.matcher else { return Some(whole()) };
+        match &self.action {
             // Nobody asks where.
-            return matcher.is_in(name).then(Found::default);
+            Action::Send { key: None, .. } => matcher.is_in(name).then(Found::default),
+            Action::Feed { .. } if matcher.groups() == 0 => matcher.is_in(name).then(whole),
+            Action::Send { .. } | Action::Feed { .. } | Action::Rewrite { .. } => matcher.find(name),
         }
-        matcher.find(name)
     }
 
     /// The name after a rewrite whose expression was found.
