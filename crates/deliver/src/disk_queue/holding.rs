@@ -91,6 +91,11 @@ impl<D: Disk> DiskQueue<D> {
         Appended::Kept
     }
 
+    /// Copies that wait in memory for the disk to take them. Nobody can send them meanwhile.
+    pub fn held_copies(&self) -> u64 {
+        self.held.copies
+    }
+
     /// When what is held is tried again.
     pub(super) fn held_due_ns(&self) -> Option<u64> {
         let due_ns = self.held.tried.mono_ns + TRY_EVERY_MS * MS_NS;
