@@ -353,6 +353,16 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
+    fn replace(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        let mut state = self.state();
+        if state.crashes()? {
+            return Err(DEAD);
+        }
+        let file = state.names.remove(from).ok_or(DiskError::NotFound)?;
+        state.names.insert(to.to_owned(), file);
+        Ok(())
+    }
+
     fn remove(&self, name: &str) -> Result<(), DiskError> {
         let mut state = self.state();
         if state.crashes()? {
