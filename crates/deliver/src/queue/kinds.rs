@@ -3,7 +3,7 @@
 //!
 //! Not here: what the kinds do (`queue`, `disk_queue`).
 
-use model::{Disk, Now, Shed};
+use model::{Disk, DiskError, Now, Shed};
 
 use super::{Appended, Block, Entry, MemoryQueue};
 use crate::disk_queue::{DiskQueue, Position, Promise};
@@ -144,6 +144,22 @@ impl<D: Disk> OutputQueue<D> {
             OutputQueue::Memory(_) => None,
             OutputQueue::Disk(queue) => Some(queue),
         }
+    }
+
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
+    /// far as the disk has room for it, which is set aside.
+    pub fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+        // By the account: what the sender took out of the queue a moment ago it has not published yet.
+        let nothing_waits = either!(self, queue => queue.account().copies_waiting()) == 0;
+        let fits = nothing_waits || self.has_room(bytes, records);
+        fits && self.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
+    }
+
+    /// Sheds a block that was given back ([`Appended::Full`]) by somebody who cannot wait, under the reason why it was.
+    pub fn shed_refused(&mut self, block: Block) {
+        let disk_failed = self.on_disk().and_then(|queue| queue.write_error());
+        let is_full = disk_failed.is_none_or(|error| error == DiskError::Full);
+        self.shed(block, if is_full { Shed::QueueFull } else { Shed::DiskFailed });
     }
 }
 

@@ -35,8 +35,9 @@ struct Snapshot {
 pub(super) struct Memory {
     begun: Option<Snapshot>,
     whole: Option<Snapshot>,
-    /// Flushes that have ended, and those that are noted on disk.
+    /// Flushes that have ended; the last of them that the process knows, and the last that is noted on disk.
     told: u64,
+    known: u64,
     noted: u64,
     /// What had been sent when the process began.
     sent_before: Sums,
@@ -61,8 +62,11 @@ impl Memory {
                 self.whole = whole.or(self.whole.take());
             }
             Event::Removed { name } if name == FOLLOWED => self.whole = None,
-            Event::Told { name } if name == FOLLOWED => self.told += 1,
-            Event::Noted => self.noted = self.told,
+            Event::Told { name } if name == FOLLOWED => {
+                self.told += 1;
+                self.known = self.told;
+            }
+            Event::Noted => self.noted = self.known,
             _ => {}
         }
     }
@@ -120,5 +124,6 @@ impl Memory {
             // An older note may be back.
             self.noted = 0;
         }
+        self.known = self.noted;
     }
 }

@@ -464,6 +464,7 @@ impl Storm {
         if let Some(source) = self.world.sources.iter_mut().find(|source| source.plan.name == "k") {
             self.clients.look(source.take_all_replies(), &source.plan, &kept)?;
         }
+        self.check_waiting()?;
         self.check_accounts()
     }
 
@@ -507,6 +508,22 @@ impl Storm {
             if damaged > 0 && !failed {
                 return Err(format!(
                     "output `{}`: {damaged} copies count as damaged, on a disk that is not",
+                    outlet.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a source waits for room, nothing is shed for want of it.
+    fn check_waiting(&self) -> Result<(), String> {
+        for at in KEPT.iter().filter_map(|name| self.world.outlet_at(name)) {
+            let outlet = &self.world.outlets[at];
+            let shed = outlet.account.shed(Shed::QueueFull);
+            let excused = self.vaults.get(&OutputId(at as u16)).is_some_and(|vault| vault.write_fails);
+            if shed > 0 && !excused && !outlet.is_dead() {
+                return Err(format!(
+                    "output `{}`: {shed} copies were shed for want of room, although their source waits",
                     outlet.name
                 ));
             }

@@ -256,6 +256,7 @@ fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) ->
             format!("sync {calls} fails")
         }
         2..=3 => {
+            vault.write_fails = true;
             stored.disk.change_faults(|faults| faults.write_error_in = Some(calls));
             format!("write {calls} fails")
         }

@@ -54,6 +54,8 @@ pub(super) struct Vault {
     pub(super) damages: u64,
     /// The cursor may be gone.
     pub(super) cursor_damaged: bool,
+    /// A write fails in this life: what a source had waited for may be shed.
+    pub(super) write_fails: bool,
     /// Something was done to the disk in this life that may damage what is on it, or already had been.
     pub(super) disk_failed: bool,
 }
@@ -135,7 +137,7 @@ impl Vault {
             }
         }
         self.disk_failed = self.damages > 0 || self.cursor_damaged || *damaged > 0;
-        (self.damages, self.cursor_damaged) = (0, false);
+        (self.damages, self.cursor_damaged, self.write_fails) = (0, false, false);
         Ok(legacy)
     }
 

@@ -26,6 +26,8 @@ pub enum Canary {
     Reordered,
     /// A client is told that its lines are safe when they are only written.
     AnsweredTooEarly,
+    /// A source that waits for room does not ask the disk for any.
+    RoomNotReserved,
     /// A checkpoint counts although its window was told.
     ToldTwice,
     /// A checkpoint is not read.
@@ -43,6 +45,7 @@ impl Canary {
         Canary::TornLine,
         Canary::Reordered,
         Canary::AnsweredTooEarly,
+        Canary::RoomNotReserved,
         Canary::ToldTwice,
         Canary::CheckpointForgotten,
         #[cfg(feature = "canary")]
@@ -63,6 +66,7 @@ impl Canary {
             Canary::TornLine => "never given",
             Canary::Reordered => "out of order",
             Canary::AnsweredTooEarly => "was acknowledged",
+            Canary::RoomNotReserved => "although their source waits",
             Canary::ToldTwice => "counted twice",
             Canary::CheckpointForgotten => "since the last checkpoint",
             #[cfg(feature = "canary")]

@@ -352,11 +352,11 @@ impl World {
         // As in the daemon: a batch is taken when the outputs that must not lose it have room.
         self.append_blocks();
         loop {
-            let World { shard, outlets, exchange, .. } = self;
+            let World { shard, outlets, exchange, now, .. } = self;
             let next = exchange.take_next(|batch| {
                 shard.blocking(batch.source).iter().all(|id| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records)
+                    outlets[id.index()].takes(bytes, records, *now)
                 })
             });
             let Some(batch) = next else { break };

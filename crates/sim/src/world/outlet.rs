@@ -17,7 +17,7 @@ use deliver::plan::{FilePlan, QueueLimits};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
-use model::{Now, OutputAccount, Shed};
+use model::{Now, OutputAccount};
 
 use super::arrivals::{Arrival, Arrived, Reading};
 use super::canary::Canary;
@@ -143,9 +143,11 @@ impl Outlet {
     }
 
     /// As the daemon's: true when a batch of so much would be taken without losing anything.
-    pub(crate) fn takes(&self, bytes: u64, records: u64) -> bool {
-        let nothing_waits = self.account.copies_waiting() == 0;
-        nothing_waits || self.queue.has_room(bytes, records)
+    pub(crate) fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+        if self.canary == Some(Canary::RoomNotReserved) {
+            return self.account.copies_waiting() == 0 || self.queue.has_room(bytes, records);
+        }
+        self.queue.takes(bytes, records, now)
     }
 
     /// Other bounds, as after a reload.
@@ -189,7 +191,7 @@ impl Outlet {
         let copies = u64::from(block.copies);
         match self.queue.append(block, now) {
             Appended::Kept => return true,
-            Appended::Full(block) => self.queue.shed(block, Shed::QueueFull),
+            Appended::Full(block) => self.queue.shed_refused(block),
             Appended::Shed => {
                 if let Some(canary) = self.canary {
                     canary.after_shed(&self.account, copies);

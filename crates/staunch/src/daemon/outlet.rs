@@ -19,7 +19,7 @@ use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, StreamSender};
 use deliver::{EndpointState, Status};
-use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
+use model::{Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -353,10 +353,7 @@ impl Outlet {
         let kept = appended == Appended::Kept;
         if let Appended::Full(block) = appended {
             // The shard serves sources that cannot wait, so it cannot wait either.
-            let disk_failed = self.queue().on_disk().and_then(|queue| queue.write_error());
-            let is_full = disk_failed.is_none_or(|error| error == DiskError::Full);
-            let shed = CopyOutcome::Shed(if is_full { Shed::QueueFull } else { Shed::DiskFailed });
-            self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
+            self.queue().shed_refused(block);
         }
         // Older blocks may have been shed to make room.
         self.progressed();
@@ -431,10 +428,7 @@ impl Outlet {
     /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
     /// far as the disk has room for it.
     pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
-        let mut queue = self.queue();
-        // By the account: what the sender took out of the queue a moment ago it has not published yet.
-        let fits = self.account.copies_waiting() == 0 || queue.has_room(bytes, records);
-        fits && queue.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
+        self.queue().takes(bytes, records, now)
     }
 
     fn is_nearly_full(&self, queue: &impl Queue) -> bool {
@@ -634,7 +628,7 @@ impl Drop for Outlet {
 #[cfg(test)]
 mod tests {
     use deliver::Failure;
-    use model::SECOND_NS;
+    use model::{CopyOutcome, SECOND_NS};
 
     use super::*;
 
