@@ -16,6 +16,7 @@ mod clients;
 mod memory;
 mod outage;
 mod pipeline;
+mod siege;
 mod story;
 mod traffic;
 mod vault;
@@ -24,6 +25,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::plan::Plan;
 use deliver::disk_queue::faulty_disk::Faults;
 use deliver::queue::Queue;
 use model::{OutputId, Shed};
@@ -82,13 +84,15 @@ impl std::fmt::Display for Calm {
     /// Some lines; the last one is the shortest answer.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Calm { steps, received, delivered, shed, resent, acked, unacked, tally, .. } = self;
-        let Tally { kills, power_losses, found, lost, damaged, checkpoints, restored } = tally;
+        let Tally { kills, power_losses, found, lost, damaged, .. } = tally;
+        let Tally { checkpoints, restored, refused_minutes, attempts, .. } = tally;
         writeln!(to, "{steps} steps, {received} records received")?;
         writeln!(to, "copies: {delivered} delivered, {shed} shed, {resent} sent again")?;
         writeln!(to, "lines of clients: {acked} acknowledged, {unacked} connections told otherwise")?;
         writeln!(to, "blocks on disk: {found} found again, {lost} lost that were not safe")?;
         writeln!(to, "copies on disk: {damaged} damaged, and counted")?;
         writeln!(to, "{checkpoints} checkpoints, and {restored} units of counters back out of them")?;
+        writeln!(to, "endpoints that refuse for hours: {refused_minutes} minutes, {attempts} attempts")?;
         write!(to, "{kills} kills, {power_losses} losses of power: nothing lost that was safe")
     }
 }
@@ -110,6 +114,8 @@ impl Calm {
         self.tally.damaged += other.tally.damaged;
         self.tally.checkpoints += other.tally.checkpoints;
         self.tally.restored += other.tally.restored;
+        self.tally.refused_minutes += other.tally.refused_minutes;
+        self.tally.attempts += other.tally.attempts;
         self.digest ^= other.digest;
     }
 }
@@ -131,6 +137,10 @@ pub struct Tally {
     pub checkpoints: u64,
     /// What came back out of them, of the counters that are followed.
     pub restored: u64,
+    /// Minutes in which an endpoint refused without an end, and the attempts of its sender.
+    pub refused_minutes: u64,
+    /// See before.
+    pub attempts: u64,
 }
 
 /// What a run has found.
@@ -290,6 +300,7 @@ impl Storm {
             50..=52 => self.clients()?,
             53..=57 => self.endpoint()?,
             58..=60 => self.reload()?,
+            61 if self.random.chance(30) => self.siege()?,
             61 => self.member(),
             62..=64 => {
                 let (s, back) = (self.random.below(7200), self.random.chance(50));
@@ -439,8 +450,12 @@ impl Storm {
 
     fn reload(&mut self) -> Result<(), String> {
         let plan = pipeline::plan(&mut self.random, self.disks);
+        self.reload_to(&plan)
+    }
+
+    fn reload_to(&mut self, plan: &Plan) -> Result<(), String> {
         self.story.tell("reload".to_owned());
-        self.world.reload(&plan)?;
+        self.world.reload(plan)?;
         self.rain();
         Ok(())
     }
@@ -619,7 +634,7 @@ mod tests {
         assert!(total(|calm| calm.received) > 10_000, "hardly any traffic: {all:?}");
         let bad_weather = total(|calm| calm.shed) > 0 && total(|calm| calm.resent) > 0;
         assert!(bad_weather, "nothing was ever lost or resent: {all:?}");
-        let Tally { kills, power_losses, found, lost, damaged, checkpoints, restored } = all
+        let Tally { kills, power_losses, found, lost, damaged, checkpoints, restored, .. } = all
             .iter()
             .fold(Calm::default(), |mut sum, calm| {
                 sum.add(calm);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use config::plan::Plan;
 use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::disk_queue::{DiskQueue, Promise};
+use deliver::plan::SenderPlan;
 use deliver::queue::{Block, BlockForm};
 use model::{CopyOutcome, OutputAccount, Shed};
 use pipeline::checkpoints::{Notes, generations};
@@ -28,6 +29,8 @@ pub enum Canary {
     AnsweredTooEarly,
     /// A source that waits for room does not ask the disk for any.
     RoomNotReserved,
+    /// Pauses between attempts do not grow.
+    Impatient,
     /// A checkpoint counts although its window was told.
     ToldTwice,
     /// A checkpoint is not read.
@@ -46,6 +49,7 @@ impl Canary {
         Canary::Reordered,
         Canary::AnsweredTooEarly,
         Canary::RoomNotReserved,
+        Canary::Impatient,
         Canary::ToldTwice,
         Canary::CheckpointForgotten,
         #[cfg(feature = "canary")]
@@ -67,6 +71,7 @@ impl Canary {
             Canary::Reordered => "out of order",
             Canary::AnsweredTooEarly => "was acknowledged",
             Canary::RoomNotReserved => "although their source waits",
+            Canary::Impatient => "the pauses allow",
             Canary::ToldTwice => "counted twice",
             Canary::CheckpointForgotten => "since the last checkpoint",
             #[cfg(feature = "canary")]
@@ -99,6 +104,10 @@ impl Canary {
 
     pub(super) fn unacked(self, unacked: u64) -> u64 {
         if self == Canary::AckedTooEarly { 0 } else { unacked }
+    }
+
+    pub(super) fn sender(self, plan: SenderPlan) -> SenderPlan {
+        if self == Canary::Impatient { SenderPlan { retry_max_ms: 1000, ..plan } } else { plan }
     }
 
     pub(super) fn before_restore(self, disk: &FaultyDisk, plan: &Plan, notes: &mut Notes) {

@@ -120,6 +120,8 @@ pub(crate) struct World {
     lines_due_ns: u64,
     /// Batches that were taken out of the exchange.
     took: u64,
+    /// Times that somebody had something to do while time passed.
+    pub(crate) wakes: u64,
     knobs: Knobs,
 }
 
@@ -149,6 +151,7 @@ impl World {
             due_ns: 0,
             lines_due_ns: u64::MAX,
             took: 0,
+            wakes: 0,
             knobs,
             plan,
         };
@@ -460,6 +463,7 @@ impl World {
         let mut hurried = 0;
         loop {
             let wake_ns = self.settle()?;
+            self.wakes += 1;
             if self.now.mono_ns >= end_ns || self.is_dead() {
                 return Ok(());
             }

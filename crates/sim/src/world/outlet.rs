@@ -59,6 +59,17 @@ pub(crate) enum Link {
     File(Box<FileSender>, Disk),
 }
 
+impl Link {
+    /// Attempts that the endpoint has refused.
+    pub(crate) fn attempts(&self) -> u64 {
+        match self {
+            Link::Stream(_, peer) => peer.attempts,
+            Link::Datagram(_, peer) => peer.attempts,
+            Link::File(_, disk) => disk.attempts,
+        }
+    }
+}
+
 impl Outlet {
     pub(crate) fn new(
         plan: &OutputPlan,
@@ -76,8 +87,9 @@ impl Outlet {
                 DatagramPeer::new(),
             ),
             OutputKind::Graphite { sender, .. } | OutputKind::Packets(PacketsPlan { sender, .. }) => {
+                let sender = canary.map_or(*sender, |canary| canary.sender(*sender));
                 Link::Stream(
-                    Box::new(StreamSender::new(*sender, Arc::clone(&account), seed)),
+                    Box::new(StreamSender::new(sender, Arc::clone(&account), seed)),
                     StreamPeer::new(reading),
                 )
             }
