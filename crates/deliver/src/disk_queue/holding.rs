@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Disk, DiskError, Now, Shed};
 
-use super::{DiskQueue, hold};
+use super::{DiskQueue, Position, hold};
 use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::queue::{Appended, Queue};
@@ -94,6 +94,11 @@ impl<D: Disk> DiskQueue<D> {
     /// Copies that wait in memory for the disk to take them. Nobody can send them meanwhile.
     pub fn held_copies(&self) -> u64 {
         self.held.copies
+    }
+
+    /// Every block before it is on disk; those behind it are held.
+    pub fn written_up_to(&self) -> Position {
+        Position(self.end.records)
     }
 
     /// When what is held is tried again.

@@ -1,13 +1,17 @@
 //! What goes wrong with disks, processes and machines in a storm, and what is checked when the next process begins.
 
+use deliver::disk_queue::faulty_disk::{Faults, FaultyDisk};
 use model::{Disk, OutputId};
 
 use super::vault::{Found, Legacy, Vault};
-use super::{CALM, KEPT, MS_NS, Storm};
+use super::{CALM, KEPT, MS_NS, Storm, memory};
 use crate::random::Random;
 use crate::world::outlet::Outlet;
 use crate::world::peer::State;
 use crate::world::stored::Stored;
+
+/// The write that a disk of checkpoints loses is one of so many.
+pub(super) const LOST_WRITE_MAX: u64 = 3;
 
 /// What ends a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,46 @@ impl Storm {
             fault(stored, vault, random, KEPT.contains(&outlet.name.as_str()))
         };
         self.story.tell(format!("disk of `{}`: {what}", outlet.name));
+    }
+
+    /// Something goes wrong with the disk of checkpoints and notes.
+    pub(super) fn state_disk(&mut self) {
+        let Some(keeping) = &self.world.keeping else { return };
+        let random = &mut self.random;
+        let calls = random.below(20);
+        let change = |change: &dyn Fn(&mut Faults)| keeping.disk.change_faults(change);
+        let what = match random.below(8) {
+            0..=2 => {
+                self.end_of_next = End::by_chance(random);
+                change(&|faults| faults.crash_in = Some(calls));
+                format!("call {calls} ends the process: {:?}", self.end_of_next)
+            }
+            3 => {
+                change(&|faults| faults.sync_error_in = Some(calls / 5));
+                format!("sync {} fails", calls / 5)
+            }
+            4 => {
+                change(&|faults| faults.write_error_in = Some(calls / 3));
+                format!("write {} fails", calls / 3)
+            }
+            5 => {
+                let left = random.below(4000);
+                let bytes_max = Some(keeping.used() + left);
+                change(&|faults| faults.bytes_max = bytes_max);
+                format!("{left} bytes are left on it")
+            }
+            6 => {
+                change(&|faults| faults.bytes_max = None);
+                "there is room".to_owned()
+            }
+            _ => {
+                let write = calls % LOST_WRITE_MAX;
+                self.memory.damage();
+                change(&|faults| faults.lose_write_in = Some(write));
+                format!("write {write} is lost")
+            }
+        };
+        self.story.tell(format!("disk of checkpoints: {what}"));
     }
 
     /// An endpoint is down, its disk fails under what waits for it, and then the process dies: what one of these alone
@@ -131,19 +175,33 @@ impl Storm {
             }
             legacies.push(legacy);
         }
+        if let Some(keeping) = &mut self.world.keeping {
+            keeping.die(power);
+            if self.random.chance(10) && flip_of(&keeping.disk, &mut self.random, "") > 0 {
+                self.memory.damage();
+            }
+        }
         self.world.sleep(self.random.below(20_000) * MS_NS);
         self.world.restart(power);
         self.clients.restart();
+        let back = self.world.counters(memory::FOLLOWED, "ledger.");
+        self.tally.restored += back.values().sum::<f64>() as u64;
+        let sent = &self.traffic.ledger;
         for (at, legacy) in legacies.iter().enumerate() {
             let outlet = &mut self.world.outlets[at];
             let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
             // What was on the wire when the connection ended.
             watch.look(outlet).map_err(|what| in_output(outlet, &what))?;
-            watch.restart(&legacy.units, &self.traffic.ledger);
+            let forgotten = watch.restart(&legacy.units, sent, &back);
+            if CALM.contains(&outlet.name.as_str()) {
+                let checked = self.memory.check(power, sent, &back, &watch.given(), &forgotten);
+                checked.map_err(|what| in_output(outlet, &what))?;
+            }
             self.tally.found += legacy.found;
             self.tally.lost += legacy.lost;
             self.tally.damaged += legacy.damaged;
         }
+        self.memory.restart(power, sent);
         if let Some(broken) = self.world.broken_sums().into_iter().next() {
             return Err(format!("after a restart {broken}"));
         }
@@ -169,6 +227,21 @@ impl Storm {
     }
 }
 
+impl Storm {
+    /// After an orderly stop every window is told: the next process has nothing to count.
+    pub(super) fn nothing_is_left_to_count(&mut self) -> Result<(), String> {
+        if let Some(keeping) = &mut self.world.keeping {
+            keeping.die(false);
+        }
+        self.world.restart(false);
+        let back = self.world.counters(memory::FOLLOWED, "ledger.");
+        match back.iter().find(|(_, value)| **value != 0.0) {
+            Some((name, value)) => Err(format!("after an orderly stop {value} of counter `{name}` are back")),
+            None => Ok(()),
+        }
+    }
+}
+
 fn in_output(outlet: &Outlet, what: &str) -> String {
     format!("output `{}`: {what}", outlet.name)
 }
@@ -183,6 +256,7 @@ fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) ->
             format!("sync {calls} fails")
         }
         2..=3 => {
+            vault.write_fails = true;
             stored.disk.change_faults(|faults| faults.write_error_in = Some(calls));
             format!("write {calls} fails")
         }
@@ -212,21 +286,25 @@ fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) ->
 }
 
 /// Names of the files that have `part` in their names.
-fn names(stored: &Stored, part: &str) -> Vec<String> {
-    let mut names = stored.disk.list().unwrap_or_default();
+fn names(disk: &FaultyDisk, part: &str) -> Vec<String> {
+    let mut names = disk.list().unwrap_or_default();
     names.retain(|name| name.contains(part) && !name.ends_with(".quarantine"));
     names
 }
 
 /// Changes one byte of a file. Returns how many there were to change: 1, or 0.
 fn flip(stored: &Stored, random: &mut Random, part: &str) -> u64 {
-    let names = names(stored, part);
+    flip_of(&stored.disk, random, part)
+}
+
+fn flip_of(disk: &FaultyDisk, random: &mut Random, part: &str) -> u64 {
+    let names = names(disk, part);
     if names.is_empty() {
         return 0;
     }
     let change = random.between(1, 255) as u8;
     let name = random.pick(&names).clone();
-    stored.disk.damage(&name, |bytes| {
+    disk.damage(&name, |bytes| {
         if !bytes.is_empty() {
             let at = random.below(bytes.len() as u64) as usize;
             bytes[at] ^= change;
@@ -237,7 +315,7 @@ fn flip(stored: &Stored, random: &mut Random, part: &str) -> u64 {
 
 /// A range of one segment cannot be read; or everything can again. Says which.
 fn unreadable(stored: &Stored, random: &mut Random) -> String {
-    let names = names(stored, "segment");
+    let names = names(&stored.disk, "segment");
     if names.is_empty() || random.chance(30) {
         stored.disk.change_faults(|faults| faults.unreadable.clear());
         return "all of it can be read".to_owned();

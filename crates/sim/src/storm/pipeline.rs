@@ -51,6 +51,8 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>) -> Plan {
          idle = {{ counters = \"keep\", gauges = \"2 windows\", timers = \"delete\", sets = \"20s\" }}\n",
         random.between(60, 120)
     );
+    let checkpoint = *random.pick(&["off", "1s", "2s", "5s", "5s"]);
+    text += &format!("checkpoint = \"{checkpoint}\"\n");
     let align = *random.pick(&["wall", "start", "interval"]);
     text += &format!(
         "[transforms.u]\ntype = \"aggregate\"\nfrom = [\"b\"]\nflush_align = \"{align}\"\nidle = \"20s\"\n\

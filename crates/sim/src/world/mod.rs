@@ -9,11 +9,13 @@
 
 pub(crate) mod arrivals;
 pub(crate) mod canary;
+pub(crate) mod keeping;
 pub(crate) mod outlet;
 pub(crate) mod peer;
 pub(crate) mod source;
 pub(crate) mod stored;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
@@ -27,6 +29,7 @@ use model::{
 use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, laid_over};
 
 use self::canary::Canary;
+use self::keeping::Keeping;
 use self::outlet::Outlet;
 use self::source::{End, Source, Way};
 use self::stored::Stored;
@@ -43,6 +46,9 @@ const START_MONO_NS: u64 = 1000 * SECOND_NS;
 /// Most sources over all reloads, as in the daemon.
 const SOURCES_MAX: usize = 1024;
 
+/// Sets the seed of checkpoints apart from those of queues.
+const KEEPING_SEED: u64 = 0x6b65_6570;
+
 /// Turns without time passing after which the world is said to spin.
 const TURNS_MAX: usize = 100_000;
 
@@ -56,7 +62,7 @@ pub(crate) struct Knobs {
     /// Bound of the exchange between connections and shard.
     pub(crate) exchange_bytes_max: usize,
     pub(crate) canary: Option<Canary>,
-    /// Disks of queues have small segments and take long to sync.
+    /// There are checkpoints, and disks of queues have small segments and take long to sync.
     pub(crate) rough_disks: bool,
 }
 
@@ -103,6 +109,8 @@ pub(crate) struct World {
     /// Copies of all blocks that were appended, when somebody wants them.
     pub(crate) given: Option<Vec<Given>>,
     pub(crate) stopped: bool,
+    /// Checkpoints and notes; none without a disk for them.
+    pub(crate) keeping: Option<Keeping>,
     accounts: Accounts,
     acks: Acks,
     shard: Shard,
@@ -112,6 +120,8 @@ pub(crate) struct World {
     lines_due_ns: u64,
     /// Batches that were taken out of the exchange.
     took: u64,
+    /// Times that somebody had something to do while time passed.
+    pub(crate) wakes: u64,
     knobs: Knobs,
 }
 
@@ -132,6 +142,7 @@ impl World {
             outlets: Vec::new(),
             given: None,
             stopped: false,
+            keeping: knobs.rough_disks.then(|| Keeping::new(knobs.seed ^ KEEPING_SEED, knobs.canary)),
             accounts,
             acks: Acks::default(),
             shard,
@@ -140,11 +151,20 @@ impl World {
             due_ns: 0,
             lines_due_ns: u64::MAX,
             took: 0,
+            wakes: 0,
             knobs,
             plan,
         };
+        world.begin_keeping();
         world.wire();
         world
+    }
+
+    /// The shard of a new process gets what the one before has left.
+    fn begin_keeping(&mut self) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.begin(&self.plan, &mut self.shard, self.now);
+        }
     }
 
     /// Sources and outlets as the plan says; those that are there go on.
@@ -185,12 +205,18 @@ impl World {
         self.plan = plan;
         self.wire();
         self.append_blocks();
+        if let Some(keeping) = &mut self.keeping {
+            keeping.follow(&self.plan, &mut self.shard, self.now);
+        }
         self.due_ns = 0;
         Ok(())
     }
 
     /// The process dies, with its machine or without, and another begins.
     pub(crate) fn crash(&mut self, power: bool) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.die(power);
+        }
         self.outlets
             .iter_mut()
             .filter_map(|outlet| outlet.stored.as_mut())
@@ -210,6 +236,7 @@ impl World {
         self.shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
         self.routed = Routed::default();
         (self.due_ns, self.lines_due_ns) = (0, u64::MAX);
+        self.begin_keeping();
         self.sources.clear();
         self.acks = Acks::default();
         for (at, outlet) in self.outlets.iter_mut().enumerate() {
@@ -223,6 +250,7 @@ impl World {
     /// True when the process has died in a call to a disk. What it does from there on never leaves a trace there.
     pub(crate) fn is_dead(&self) -> bool {
         self.outlets.iter().any(Outlet::is_dead)
+            || self.keeping.as_ref().is_some_and(|keeping| keeping.disk.is_dead())
     }
 
     /// Settles what is in no queue yet, because nobody will.
@@ -327,11 +355,11 @@ impl World {
         // As in the daemon: a batch is taken when the outputs that must not lose it have room.
         self.append_blocks();
         loop {
-            let World { shard, outlets, exchange, .. } = self;
+            let World { shard, outlets, exchange, now, .. } = self;
             let next = exchange.take_next(|batch| {
                 shard.blocking(batch.source).iter().all(|id| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records)
+                    outlets[id.index()].takes(bytes, records, *now)
                 })
             });
             let Some(batch) = next else { break };
@@ -346,6 +374,20 @@ impl World {
         }
         self.lines_due_ns = self.shard.close_due(self.now, &mut self.routed);
         self.append_blocks();
+        let gave = self.gave();
+        if let Some(keeping) = &mut self.keeping {
+            keeping.turn(&mut self.shard, gave, self.now);
+        }
+    }
+
+    /// Blocks that were given to outputs, of those that somebody wants copies of.
+    fn gave(&self) -> usize {
+        self.given.as_ref().map_or(0, Vec::len)
+    }
+
+    /// When there is something to do for what outlives the process.
+    fn keeping_due_ns(&self) -> u64 {
+        self.keeping.as_ref().map_or(u64::MAX, Keeping::due_ns)
     }
 
     /// As the daemon's worker does it.
@@ -402,9 +444,11 @@ impl World {
             let nothing_waits = self.exchange.is_empty() && !stalled;
             // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
             blocked_turns = if self.took == took { blocked_turns + 1 } else { 0 };
-            if self.due_ns > self.now.mono_ns && (nothing_waits || blocked_turns > 1) {
+            let shard_rests = self.due_ns > self.now.mono_ns && self.keeping_due_ns() > self.now.mono_ns;
+            if shard_rests && (nothing_waits || blocked_turns > 1) {
                 let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
-                return Ok(wake_ns.min(self.due_ns).min(self.lines_due_ns).min(idle_ns));
+                let shard_ns = self.due_ns.min(self.lines_due_ns).min(self.keeping_due_ns());
+                return Ok(wake_ns.min(shard_ns).min(idle_ns));
             }
         }
         Err("the shard never comes to rest".into())
@@ -419,6 +463,7 @@ impl World {
         let mut hurried = 0;
         loop {
             let wake_ns = self.settle()?;
+            self.wakes += 1;
             if self.now.mono_ns >= end_ns || self.is_dead() {
                 return Ok(());
             }
@@ -483,6 +528,10 @@ impl World {
         left.into_iter().for_each(|batch| self.take_batch(batch));
         self.shard.stop(self.now, &mut self.routed);
         self.append_blocks();
+        let (gave, now) = (self.gave(), self.now);
+        if let Some(keeping) = &mut self.keeping {
+            keeping.stop(&mut self.shard, gave, now);
+        }
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
         self.outlets.iter_mut().for_each(|outlet| outlet.begin_stop(deadline_ns));
         // The shard has ended: only senders still have something to do.
@@ -539,6 +588,14 @@ impl World {
         rows
     }
 
+    /// Sums of the counters of an aggregation whose names begin with `prefix`: in the open window, and in a closed one that
+    /// is not emitted yet.
+    pub(crate) fn counters(&self, transform: &str, prefix: &str) -> BTreeMap<String, f64> {
+        let rows =
+            self.series().into_iter().filter(|row| row.transform == transform && row.kind == Kind::Counter);
+        rows.filter(|row| row.name.starts_with(prefix)).map(|row| (row.name, row.value)).collect()
+    }
+
     /// Deletes a series, as the management port does.
     pub(crate) fn delete(&mut self, kind: Kind, name: &str) -> bool {
         self.shard.delete(kind, name.as_bytes())
@@ -553,6 +610,10 @@ impl World {
             if let Some(stored) = &outlet.stored {
                 all.add(&stored.digest().number().to_le_bytes());
             }
+        }
+        for (name, bytes) in self.keeping.iter().flat_map(Keeping::files) {
+            all.add(name.as_bytes());
+            all.add(&bytes);
         }
         all.number()
     }

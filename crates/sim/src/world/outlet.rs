@@ -17,7 +17,7 @@ use deliver::plan::{FilePlan, QueueLimits};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
-use model::{Now, OutputAccount, Shed};
+use model::{Now, OutputAccount};
 
 use super::arrivals::{Arrival, Arrived, Reading};
 use super::canary::Canary;
@@ -59,6 +59,17 @@ pub(crate) enum Link {
     File(Box<FileSender>, Disk),
 }
 
+impl Link {
+    /// Attempts that the endpoint has refused.
+    pub(crate) fn attempts(&self) -> u64 {
+        match self {
+            Link::Stream(_, peer) => peer.attempts,
+            Link::Datagram(_, peer) => peer.attempts,
+            Link::File(_, disk) => disk.attempts,
+        }
+    }
+}
+
 impl Outlet {
     pub(crate) fn new(
         plan: &OutputPlan,
@@ -76,8 +87,9 @@ impl Outlet {
                 DatagramPeer::new(),
             ),
             OutputKind::Graphite { sender, .. } | OutputKind::Packets(PacketsPlan { sender, .. }) => {
+                let sender = canary.map_or(*sender, |canary| canary.sender(*sender));
                 Link::Stream(
-                    Box::new(StreamSender::new(*sender, Arc::clone(&account), seed)),
+                    Box::new(StreamSender::new(sender, Arc::clone(&account), seed)),
                     StreamPeer::new(reading),
                 )
             }
@@ -143,9 +155,11 @@ impl Outlet {
     }
 
     /// As the daemon's: true when a batch of so much would be taken without losing anything.
-    pub(crate) fn takes(&self, bytes: u64, records: u64) -> bool {
-        let nothing_waits = self.account.copies_waiting() == 0;
-        nothing_waits || self.queue.has_room(bytes, records)
+    pub(crate) fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+        if self.canary == Some(Canary::RoomNotReserved) {
+            return self.account.copies_waiting() == 0 || self.queue.has_room(bytes, records);
+        }
+        self.queue.takes(bytes, records, now)
     }
 
     /// Other bounds, as after a reload.
@@ -187,10 +201,13 @@ impl Outlet {
 
     fn append_now(&mut self, block: Block, now: Now) -> bool {
         let copies = u64::from(block.copies);
-        match self.queue.append(block, now) {
+        let appended = match self.queue.append(block, now) {
+            Appended::Full(block) => self.queue.take_refused(block, now),
+            appended => appended,
+        };
+        match appended {
             Appended::Kept => return true,
-            Appended::Full(block) => self.queue.shed(block, Shed::QueueFull),
-            Appended::Shed => {
+            Appended::Full(_) | Appended::Shed => {
                 if let Some(canary) = self.canary {
                     canary.after_shed(&self.account, copies);
                 }

@@ -103,7 +103,7 @@ fn a_window_that_was_flushed_is_not_counted_again_and_gauges_stay() {
         let told = daemon.folder.path().join("staunch-data/last-flush");
         wait_for("its label", || {
             let text = std::fs::read_to_string(&told).ok()?;
-            let found: u64 = text.split_once(' ')?.0.parse().ok()?;
+            let found: u64 = text.split_once('/')?.0.parse().ok()?;
             (Some(found) >= label).then_some(())
         });
         daemon.kill_and_start_again();

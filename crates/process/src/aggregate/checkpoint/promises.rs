@@ -6,8 +6,8 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use model::{Canonical, Kind, Now, RawKey, SECOND_NS};
 
-use super::Slice;
 use super::format::{BlockHeader, Form};
+use super::{Slice, Told};
 use crate::aggregate::{AggregatePlan, Aggregator, Idle, IdlePlan, KeyFlushPlan, Tick};
 
 const ID: u64 = 0x5eed;
@@ -42,7 +42,8 @@ fn canonical(kind: Kind, raw: RawKey<'_>, out: &mut Vec<u8>) -> Canonical {
 /// Restores `bytes`, flushes, and saves what is left; gives the series that came back.
 fn read(bytes: &[u8], told_s: Option<u64>, idle: Idle) -> u64 {
     let mut aggregator = Aggregator::new(plan(idle), START);
-    let Ok(restored) = aggregator.restore(bytes, told_s, START, canonical) else {
+    let Ok(restored) = aggregator.restore(bytes, Told { label_s: told_s, number: None }, START, canonical)
+    else {
         assert!(aggregator.is_empty(), "what is no saved state changes nothing");
         return 0;
     };
