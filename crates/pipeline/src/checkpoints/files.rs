@@ -119,10 +119,14 @@ fn restore<D: Disk>(
     None
 }
 
-/// Removes all files of an aggregation. True when there were any.
+/// Removes all files of an aggregation, so that no loss of power brings them back: their windows are told by then. True when
+/// there were any.
 pub fn remove<D: Disk>(disk: &D, name: &str) -> bool {
     let files = [file_of(name, 0), file_of(name, 1), half_of(name)];
-    files.iter().filter(|file| disk.remove(file).is_ok()).count() > 0
+    let any = files.iter().filter(|file| disk.remove(file).is_ok()).count() > 0;
+    // If it cannot be synced, there is nothing else to be done about them.
+    let _synced = any.then(|| disk.sync_directory());
+    any
 }
 
 fn read_whole<D: Disk>(disk: &D, file: &str) -> Result<Vec<u8>, WriteError> {
@@ -227,6 +231,7 @@ mod tests {
         assert_eq!(names(&disk).into_iter().collect::<Vec<_>>(), ["a.b"]);
         assert_eq!(disk.bytes(&half_of("a.b")), None);
         assert!(remove(&disk, "a.b"));
+        disk.lose_power();
         assert!(generations(&disk, "a.b").is_empty() && !remove(&disk, "a.b"));
     }
 }

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use config::plan::{Plan, TransformKind, TransformPlan};
+
 use super::watch::Watch;
 use crate::world::keeping::Event;
 
@@ -61,7 +63,12 @@ impl Memory {
                 let whole = self.begun.clone().filter(|begun| begun.number == *number);
                 self.whole = whole.or(self.whole.take());
             }
-            Event::Removed { name } if name == FOLLOWED => self.whole = None,
+            Event::Removed { name, is_safe } if name == FOLLOWED => {
+                self.whole = None;
+                if !is_safe {
+                    self.damage();
+                }
+            }
             Event::Told { name } if name == FOLLOWED => {
                 self.told += 1;
                 self.known = self.told;
@@ -74,6 +81,17 @@ impl Memory {
     /// A fault that may damage what is on disk.
     pub(super) fn damage(&mut self) {
         self.damaged = CHECKPOINTS_HEAL;
+    }
+
+    /// A process has begun whose plan has checkpoints, or none: then those that there were are removed.
+    pub(super) fn begin(&mut self, plan: &Plan) {
+        let is_kept = |transform: &TransformPlan| {
+            let TransformKind::Aggregate(aggregate) = &transform.kind;
+            transform.name == FOLLOWED && aggregate.checkpoint_ms > 0
+        };
+        if !plan.transforms.iter().any(is_kept) {
+            self.whole = None;
+        }
     }
 
     /// A new process has begun, and `back` of the followed counters is back. `forgotten` is what has been since the one
@@ -90,11 +108,11 @@ impl Memory {
         forgotten: &BTreeMap<String, f64>,
     ) -> Result<(), String> {
         let whole = self.whole.as_ref();
-        let in_doubt = whole.is_some_and(|whole| power || self.damaged > 0 || self.noted <= whole.flushes);
+        let in_doubt = self.damaged > 0 || whole.is_some_and(|whole| power || self.noted <= whole.flushes);
         for (name, sent) in sent {
             let of = |map: &BTreeMap<String, f64>| map.get(name).copied().unwrap_or(0.0);
             let (back, given, forgotten) = (of(back), of(given), of(forgotten));
-            let is_given = in_doubt && whole.is_some_and(|whole| given > of(&whole.given));
+            let is_given = in_doubt && whole.is_none_or(|whole| given > of(&whole.given));
             let twice = if is_given { back } else { 0.0 };
             if forgotten < -twice {
                 return Err(format!(

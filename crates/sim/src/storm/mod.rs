@@ -22,7 +22,7 @@ mod traffic;
 mod vault;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use config::plan::Plan;
@@ -215,6 +215,10 @@ struct Storm {
     clients: Clients,
     world: World,
     watches: BTreeMap<OutputId, Watch>,
+    /// Outlets that have a watch, or had one.
+    rained: usize,
+    /// Outputs whose queue is of the other kind from the next start on.
+    moved: BTreeSet<String>,
     memory: Memory,
     /// Of the outputs whose queue is on disk.
     vaults: BTreeMap<OutputId, Vault>,
@@ -236,7 +240,7 @@ impl Storm {
             ..Knobs::new(seed)
         };
         let disks = random.chance(85).then(|| random.next());
-        let plan = pipeline::plan(&mut random, disks);
+        let plan = pipeline::plan(&mut random, disks, &BTreeSet::new());
         let start = start(random.below(20_000) as i64);
         let mut world = World::new(plan, start, knobs);
         world.given = Some(Vec::new());
@@ -249,6 +253,8 @@ impl Storm {
             clients: Clients::default(),
             world,
             watches: BTreeMap::new(),
+            rained: 0,
+            moved: BTreeSet::new(),
             memory: Memory::default(),
             vaults: BTreeMap::new(),
             end_of_next: Outage::Killed,
@@ -266,16 +272,28 @@ impl Storm {
 
     /// Gives every output its watch and, but for the calm ones, its weather.
     fn rain(&mut self) {
-        for at in self.watches.len()..self.world.outlets.len() {
+        for at in self.rained..self.world.outlets.len() {
+            let id = OutputId(at as u16);
+            // One that goes on with the queue of another goes on with what is known of it.
+            let before = self.world.outlets.iter().position(|outlet| outlet.successor == Some(at));
+            let before = before.map(|before| OutputId(before as u16));
             let reading = Reading::of(&self.world.plan.outputs[at].kind);
-            self.watches.insert(OutputId(at as u16), Watch::new(reading));
+            let watch = before.and_then(|before| self.watches.remove(&before));
+            let mut watch = watch.unwrap_or_else(|| Watch::new(reading));
+            watch.wake();
+            self.watches.insert(id, watch);
+            let vault = before.and_then(|before| self.vaults.remove(&before));
+            self.vaults.extend(vault.map(|vault| (id, vault)));
             let outlet = &mut self.world.outlets[at];
-            if outlet.stored.is_some() {
-                self.vaults.insert(OutputId(at as u16), Vault::default());
-            }
             if !CALM.contains(&outlet.name.as_str()) {
                 let random = Random::new(self.random.next());
                 outlet.set_weather(Weather { random, buffer_max: self.random.between(1, 65_536) as usize });
+            }
+        }
+        self.rained = self.world.outlets.len();
+        for (at, outlet) in self.world.outlets.iter().enumerate() {
+            if outlet.stored.is_some() {
+                self.vaults.entry(OutputId(at as u16)).or_default();
             }
         }
     }
@@ -453,7 +471,15 @@ impl Storm {
     }
 
     fn reload(&mut self) -> Result<(), String> {
-        let plan = pipeline::plan(&mut self.random, self.disks);
+        // From the next start on some queue is where it was not.
+        if self.random.chance(40) {
+            let name = (*self.random.pick(pipeline::MOVABLE)).to_owned();
+            self.story.tell(format!("the queue of `{name}` changes its kind"));
+            if !self.moved.remove(&name) {
+                self.moved.insert(name);
+            }
+        }
+        let plan = pipeline::plan(&mut self.random, self.disks, &self.moved);
         self.reload_to(&plan)
     }
 
@@ -573,7 +599,7 @@ impl Storm {
         self.world.advance(90_000 * MS_NS)?;
         self.check()?;
         let now = self.world.now;
-        for outlet in &mut self.world.outlets {
+        for outlet in self.world.outlets.iter_mut().filter(|outlet| !outlet.leaves_its_disk()) {
             let age_ns = outlet.queue.oldest_ns().map_or(0, |made_ns| now.mono_ns.saturating_sub(made_ns));
             if age_ns > 60_000 * MS_NS {
                 let waiting = outlet.waiting();
@@ -582,7 +608,8 @@ impl Storm {
         }
         self.world.stop()?;
         self.check()?;
-        if let Some(outlet) = self.world.outlets.iter().find(|outlet| outlet.waiting() > 0) {
+        let mut read = self.world.outlets.iter().filter(|outlet| !outlet.leaves_its_disk());
+        if let Some(outlet) = read.find(|outlet| outlet.waiting() > 0) {
             return Err(format!("output `{}` still waits after the stop", outlet.name));
         }
         self.clients.check(&kept(&self.world, &self.watches))?;

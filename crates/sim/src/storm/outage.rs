@@ -146,6 +146,42 @@ impl Storm {
             End::Killed => self.tally.kills += 1,
             End::PowerLoss => self.tally.power_losses += 1,
         }
+        let legacies = self.leave_disks(power)?;
+        self.world.sleep(self.random.below(20_000) * MS_NS);
+        self.world.restart(power);
+        self.clients.restart();
+        self.memory.begin(&self.world.plan);
+        let back = self.world.counters(memory::FOLLOWED, "ledger.");
+        self.tally.restored += back.values().sum::<f64>() as u64;
+        let sent = &self.traffic.ledger;
+        for (at, legacy) in legacies.iter().enumerate() {
+            let outlet = &mut self.world.outlets[at];
+            let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
+            // What was on the wire when the connection ended.
+            watch.look(outlet).map_err(|what| in_output(outlet, &what))?;
+            let (left, units) =
+                if outlet.asleep { (&legacy.units[..], &[][..]) } else { (&[][..], &legacy.units[..]) };
+            watch.leave(left);
+            let forgotten = watch.restart(units, sent, &back);
+            if CALM.contains(&outlet.name.as_str()) {
+                let checked = self.memory.check(power, sent, &back, &watch.given(), &forgotten);
+                checked.map_err(|what| in_output(outlet, &what))?;
+            }
+            self.tally.found += legacy.found;
+            self.tally.lost += legacy.lost;
+            self.tally.damaged += legacy.damaged;
+        }
+        self.memory.restart(power, sent);
+        self.rain();
+        if let Some(broken) = self.world.broken_sums().into_iter().next() {
+            return Err(format!("after a restart {broken}"));
+        }
+        let first = self.traffic.first();
+        self.world.datagram("a", &first)
+    }
+
+    /// Decides what the next process finds on each disk, and holds it against what must be there.
+    fn leave_disks(&mut self, power: bool) -> Result<Vec<Legacy>, String> {
         let mut legacies = Vec::new();
         for (at, outlet) in self.world.outlets.iter_mut().enumerate() {
             let (Some(vault), Some(stored)) = (self.vaults.get_mut(&OutputId(at as u16)), &mut outlet.stored)
@@ -181,32 +217,7 @@ impl Storm {
                 self.memory.damage();
             }
         }
-        self.world.sleep(self.random.below(20_000) * MS_NS);
-        self.world.restart(power);
-        self.clients.restart();
-        let back = self.world.counters(memory::FOLLOWED, "ledger.");
-        self.tally.restored += back.values().sum::<f64>() as u64;
-        let sent = &self.traffic.ledger;
-        for (at, legacy) in legacies.iter().enumerate() {
-            let outlet = &mut self.world.outlets[at];
-            let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
-            // What was on the wire when the connection ended.
-            watch.look(outlet).map_err(|what| in_output(outlet, &what))?;
-            let forgotten = watch.restart(&legacy.units, sent, &back);
-            if CALM.contains(&outlet.name.as_str()) {
-                let checked = self.memory.check(power, sent, &back, &watch.given(), &forgotten);
-                checked.map_err(|what| in_output(outlet, &what))?;
-            }
-            self.tally.found += legacy.found;
-            self.tally.lost += legacy.lost;
-            self.tally.damaged += legacy.damaged;
-        }
-        self.memory.restart(power, sent);
-        if let Some(broken) = self.world.broken_sums().into_iter().next() {
-            return Err(format!("after a restart {broken}"));
-        }
-        let first = self.traffic.first();
-        self.world.datagram("a", &first)
+        Ok(legacies)
     }
 
     /// After an orderly stop the next process finds nothing. (A loss of power at that moment may bring back a segment that
@@ -214,7 +225,8 @@ impl Storm {
     pub(super) fn nothing_comes_back(&mut self) -> Result<(), String> {
         for (output, vault) in &self.vaults {
             let outlet = &mut self.world.outlets[output.index()];
-            let Some(stored) = outlet.stored.as_mut().filter(|_| !vault.cursor_damaged) else { continue };
+            let is_read = !vault.cursor_damaged && !outlet.leaves_its_disk();
+            let Some(stored) = outlet.stored.as_mut().filter(|_| is_read) else { continue };
             stored.die(false);
             let (blocks, damaged) = stored.peek(self.world.now);
             if !blocks.is_empty() || damaged > 0 {

@@ -48,7 +48,7 @@ impl Held {
 
 impl Storm {
     pub(super) fn siege(&mut self) -> Result<(), String> {
-        let mut plan = pipeline::plan(&mut self.random, self.disks);
+        let mut plan = pipeline::plan(&mut self.random, self.disks, &self.moved);
         for transform in &mut plan.transforms {
             let TransformKind::Aggregate(aggregate) = &mut transform.kind;
             aggregate.plan.window_ms = WINDOW_MS;
@@ -61,6 +61,9 @@ impl Storm {
             if !CALM.contains(&outlet.name.as_str()) && self.random.chance(BESIEGED_PERCENT) {
                 outlet.set_state(State::Down, now)?;
                 besieged.push(Besieged { at, attempts: outlet.link.attempts(), held: Held::of(outlet) });
+            } else {
+                // A socket that is full is asked twenty times a second whether it still is: nobody else's hours.
+                outlet.set_state(State::Up, now)?;
             }
         }
         let minutes = self.random.between(60, 240);

@@ -23,6 +23,8 @@ pub(super) struct Watch {
     /// Numbers of the units that the process has found on disk; those from `fresh` on it was given itself.
     found: Vec<Range<u64>>,
     fresh: u64,
+    /// Numbers of those that are on a disk that nobody reads now.
+    left: Vec<Range<u64>>,
     /// Number behind that of the last unit that arrived in order.
     next: u64,
     /// Number behind that of the last unit that arrived.
@@ -62,6 +64,7 @@ impl Watch {
             numbered: 0,
             found: Vec::new(),
             fresh: 0,
+            left: Vec::new(),
             next: 0,
             expected: 0,
             guesses: 0,
@@ -132,6 +135,19 @@ impl Watch {
             forgotten.insert(name.clone(), all - before);
         }
         forgotten
+    }
+
+    /// These units are on a disk that nobody reads now.
+    pub(super) fn leave(&mut self, left: &[Range<u64>]) {
+        self.left = left.to_vec();
+    }
+
+    /// Somebody reads that disk again: what was left there arrives before anything newer.
+    pub(super) fn wake(&mut self) {
+        self.found = std::mem::take(&mut self.left);
+        if let Some(first) = self.found.first() {
+            (self.next, self.expected) = (first.start, first.start);
+        }
     }
 
     /// Sums of the points of followed counters that were given so far.

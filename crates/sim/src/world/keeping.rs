@@ -31,8 +31,8 @@ pub(crate) enum Event {
     Begun { name: String, number: u64 },
     /// It is on disk.
     Whole { name: String, number: u64 },
-    /// What was on disk is removed.
-    Removed { name: String },
+    /// What was on disk is removed; unless the disk failed in that, no loss of power brings it back.
+    Removed { name: String, is_safe: bool },
     /// A flush has ended, and its blocks are in the queues.
     Told { name: String },
     /// All flushes up to now are noted.
@@ -194,6 +194,7 @@ impl Keeping {
     }
 
     fn write(&mut self, piece: Piece, gave: usize) {
+        let faults = self.disk.faults_met();
         match self.writer.take(piece) {
             Wrote::Nothing | Wrote::Same { .. } => {}
             Wrote::Whole { name, number, .. } => {
@@ -202,7 +203,8 @@ impl Keeping {
             }
             Wrote::Removed { name } => {
                 self.way.failing.remove(&name);
-                self.events.push((gave, Event::Removed { name }));
+                let is_safe = self.disk.faults_met() == faults;
+                self.events.push((gave, Event::Removed { name, is_safe }));
             }
             Wrote::Failed { name, .. } => drop(self.way.failing.insert(name)),
         }

@@ -26,7 +26,7 @@ use model::{
     Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
     SourceSum, Span,
 };
-use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, laid_over};
+use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, earlier_self, laid_over};
 
 use self::canary::Canary;
 use self::keeping::Keeping;
@@ -48,6 +48,9 @@ const SOURCES_MAX: usize = 1024;
 
 /// Sets the seed of checkpoints apart from those of queues.
 const KEEPING_SEED: u64 = 0x6b65_6570;
+
+/// How long an output that is gone may send what waits for it, as in the daemon.
+const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
 /// Turns without time passing after which the world is said to spin.
 const TURNS_MAX: usize = 100_000;
@@ -103,6 +106,8 @@ pub(crate) struct Given {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) plan: Plan,
+    /// What was asked for last: of a queue that is open the kind stays as it is in `plan`.
+    asked: Plan,
     pub(crate) now: Now,
     pub(crate) sources: Vec<Source>,
     pub(crate) outlets: Vec<Outlet>,
@@ -137,6 +142,7 @@ impl World {
         let accounts = Accounts::default().carried_to(&plan);
         let shard = Shard::new(&plan, &accounts, knobs.seed, now);
         let mut world = World {
+            asked: plan.clone(),
             now,
             sources: Vec::new(),
             outlets: Vec::new(),
@@ -156,7 +162,8 @@ impl World {
             plan,
         };
         world.begin_keeping();
-        world.wire();
+        // Nobody is there yet who could leave for somebody else.
+        let _no_successors = world.wire();
         world
     }
 
@@ -168,7 +175,7 @@ impl World {
     }
 
     /// Sources and outlets as the plan says; those that are there go on.
-    fn wire(&mut self) {
+    fn wire(&mut self) -> Result<(), String> {
         for (at, plan) in self.plan.sources.iter().enumerate() {
             let id = SourceId(at as u16);
             let maker = self.shard.intakes(&self.plan, id, &self.accounts);
@@ -181,20 +188,29 @@ impl World {
             match self.outlets.get_mut(at) {
                 Some(outlet) => outlet.set_limits(plan.queue),
                 None => {
-                    let account = self.accounts.output(OutputId(at as u16));
                     let seed = self.knobs.seed ^ at as u64;
-                    let stored = stored(plan, seed, &self.knobs);
-                    let knobs = (seed, self.knobs.canary);
-                    self.outlets.push(Outlet::new(plan, account, stored, knobs, self.now));
+                    // As in the daemon: a name has one queue on disk.
+                    let outlet = if let Some(earlier) = earlier_self(&self.plan, at) {
+                        self.outlets[earlier.index()].succeed(plan, at, seed, self.now)?
+                    } else {
+                        let account = self.accounts.output(OutputId(at as u16));
+                        let stored = stored(plan, seed, &self.knobs);
+                        Outlet::new(plan, account, stored, (seed, self.knobs.canary), self.now)
+                    };
+                    self.outlets.push(outlet);
                 }
             }
         }
+        let deadline_ns = self.now.mono_ns.saturating_add(RETIRED_DRAIN_NS);
+        let gone = self.outlets.iter_mut().zip(&self.plan.outputs).filter(|(_, plan)| plan.from.is_empty());
+        gone.for_each(|(outlet, _)| outlet.retire(deadline_ns));
+        Ok(())
     }
 
     /// A reload: what did not change goes on, state included.
     ///
     /// # Errors
-    /// When there would be too many sources; nothing has changed then.
+    /// When there would be too many sources, nothing has changed then; or when a sender spins.
     pub(crate) fn reload(&mut self, new: &Plan) -> Result<(), String> {
         let plan = laid_over(&self.plan, new);
         if plan.sources.len() > SOURCES_MAX {
@@ -203,7 +219,8 @@ impl World {
         self.accounts = self.accounts.carried_to(&plan);
         self.shard.reconfigure(&plan, &self.accounts, self.now, &mut self.routed);
         self.plan = plan;
-        self.wire();
+        self.asked = new.clone();
+        self.wire()?;
         self.append_blocks();
         if let Some(keeping) = &mut self.keeping {
             keeping.follow(&self.plan, &mut self.shard, self.now);
@@ -225,12 +242,19 @@ impl World {
     }
 
     /// A new process after one that died: what was in memory is gone, the endpoints and the disks are not. The caller
-    /// has decided what is on the disks (`Stored::die`). The plan stays as it was, outputs that are gone included: what
-    /// they left on disk is still delivered.
+    /// has decided what is on the disks (`Stored::die`). Outputs that are gone leave their disks to a later one of their
+    /// name; those whose queue was to be of another kind have one now.
     pub(crate) fn restart(&mut self, power: bool) {
         self.abandon();
         if power {
             self.now.mono_ns = START_MONO_NS;
+        }
+        for output in self.plan.outputs.iter_mut().filter(|output| !output.from.is_empty()) {
+            let asked = self.asked.outputs.iter();
+            let same = |asked: &&OutputPlan| asked.name == output.name && asked.kind == output.kind;
+            if let Some(asked) = asked.into_iter().find(same) {
+                (output.queue, output.queue_kind) = (asked.queue, asked.queue_kind);
+            }
         }
         self.accounts = Accounts::default().carried_to(&self.plan);
         self.shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
@@ -242,9 +266,14 @@ impl World {
         for (at, outlet) in self.outlets.iter_mut().enumerate() {
             let account = self.accounts.output(OutputId(at as u16));
             let seed = self.knobs.seed ^ at as u64;
-            outlet.restart(&self.plan.outputs[at], account, seed, self.now);
+            let plan = &self.plan.outputs[at];
+            if outlet.stored.is_none() && outlet.successor.is_none() && !plan.from.is_empty() {
+                outlet.stored = stored(plan, seed, &self.knobs);
+            }
+            outlet.restart(plan, account, seed, self.now);
         }
-        self.wire();
+        // All outlets are there, so that none leaves for another.
+        let _no_successors = self.wire();
     }
 
     /// True when the process has died in a call to a disk. What it does from there on never leaves a trace there.
@@ -415,6 +444,7 @@ impl World {
 
     fn append_blocks(&mut self) {
         for (output, block) in self.routed.blocks.drain(..) {
+            let output = holder(&self.outlets, output);
             let copy = self.given.is_some().then(|| block.clone());
             let place = self.outlets[output.index()].append(block, self.now);
             if let (Some(given), Some(block)) = (&mut self.given, copy) {
@@ -619,24 +649,39 @@ impl World {
     }
 }
 
+/// The outlet that has the queue of an output now.
+fn holder(outlets: &[Outlet], output: OutputId) -> OutputId {
+    match outlets[output.index()].successor {
+        Some(next) => holder(outlets, OutputId(next as u16)),
+        None => output,
+    }
+}
+
 /// The queues of all outlets.
 struct Outlets<'a>(&'a mut [Outlet]);
 
+impl Outlets<'_> {
+    fn of(&mut self, output: OutputId) -> &mut Outlet {
+        let holder = holder(self.0, output);
+        &mut self.0[holder.index()]
+    }
+}
+
 impl Queues for Outlets<'_> {
     fn accepted_up_to(&mut self, output: OutputId) -> Position {
-        self.0[output.index()].queue.accepted_up_to()
+        self.of(output).queue.accepted_up_to()
     }
 
     fn settled_up_to(&mut self, output: OutputId) -> Position {
-        self.0[output.index()].queue.settled_up_to()
+        self.of(output).queue.settled_up_to()
     }
 
     fn promise(&mut self, output: OutputId, of: Position) -> Promise {
-        self.0[output.index()].promise(of)
+        self.of(output).promise(of)
     }
 
     fn lost_of_before(&mut self, output: OutputId) -> u64 {
-        self.0[output.index()].queue.lost_of_before()
+        self.of(output).queue.lost_of_before()
     }
 
     fn account(&self, output: OutputId) -> &OutputAccount {
