@@ -1,6 +1,6 @@
 //! The thread that syncs the queue on disk of one output: group commit.
 //!
-//! One thread for each queue, so that a disk that hangs holds up its own queue only. It sleeps until the first record
+//! One thread for each queue, so that a sync that hangs holds up its own queue only. It sleeps until the first record
 //! that waits for a sync has waited for `sync_window`, and holds no lock while the disk works.
 //! Not here: what is due and what a sync means (`deliver::disk_queue`).
 
