@@ -12,7 +12,7 @@ use super::*;
 use crate::diagnostic::Severity;
 
 fn printed(conf: &RelayConf) -> String {
-    print(conf, &Surroundings { port: 2003, prefix: None })
+    print(conf, &Surroundings { port: 2003, prefix: None, form: Form::Readable })
 }
 
 /// What the canonical form reads as. It names the default listeners, which the file may have left out.
@@ -66,9 +66,10 @@ fn good_files_give_what_they_should_and_print_as_themselves() {
         let reading = read_corpus(&path);
         let shown = render_mistakes(&reading.files, &reading.mistakes, false);
         let conf = reading.conf.unwrap_or_else(|| panic!("{}: {shown}", path.display()));
+        let original = Surroundings { port: 2003, prefix: Some("carbon.relays.web1"), form: Form::Original };
+        blessed(&path, &format!("{}\n{shown}", print(&conf, &original)));
         let text = printed(&conf);
         assert_eq!(read_printed(&conf, &text), Ok(conf), "{}: {text}", path.display());
-        blessed(&path, &format!("{text}\n{shown}"));
     }
 }
 
