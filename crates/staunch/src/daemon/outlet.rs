@@ -43,8 +43,8 @@ pub struct Outlet {
     pub name: String,
     /// Its account.
     pub account: Arc<OutputAccount>,
-    /// Errors that its endpoint or file gave, by the system's word.
-    pub errors: ErrorCounts,
+    /// Errors that its endpoint or file gave, by the system's word. They go with the account.
+    pub errors: Arc<ErrorCounts>,
     queue: Arc<Mutex<OutputQueue<Folder>>>,
     /// Of a queue on disk only.
     disk: OnceLock<Arc<OnDisk>>,
@@ -109,6 +109,7 @@ impl Outlet {
         let (disk, synced) = (self.disk.get().cloned(), Arc::clone(&self.synced));
         let mut outlet = Outlet::sharing(&self.name, queue, disk, synced, &self.account);
         outlet.progress = Arc::clone(&self.progress);
+        outlet.errors = Arc::clone(&self.errors);
         outlet
     }
 
@@ -134,7 +135,7 @@ impl Outlet {
         Outlet {
             name: name.to_owned(),
             account: Arc::clone(account),
-            errors: ErrorCounts::default(),
+            errors: Arc::default(),
             queue,
             disk: disk.map(OnceLock::from).unwrap_or_default(),
             synced,

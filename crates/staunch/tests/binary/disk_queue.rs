@@ -200,8 +200,11 @@ fn a_reload_keeps_the_queue_also_when_the_name_leads_elsewhere() {
     send(&daemon, 200..300, &["copy"]);
     daemon.wait_output("copy", "waiting", 300);
     let third = FakeGraphite::new();
+    let refused = || Daemon::number(&daemon.output("copy"), "errors_by/ECONNREFUSED");
+    let before = refused();
     daemon.reload(&config(&[("copy", &third)], DISK), "done");
     assert_all_came(&daemon, "copy", &third, 0..300);
+    assert!(refused() >= before && before > 0, "what its account counted is still told by the system's word");
     let rows = daemon.json("/api/v1/accounts")["outputs"].to_string();
     assert_eq!(rows.matches("\"name\":\"copy\"").count(), 1, "{rows}");
     daemon.stop();

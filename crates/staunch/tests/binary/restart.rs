@@ -280,6 +280,6 @@ fn labels_are_noted_beside_the_checkpoints_that_a_reload_has_begun() {
     let noted = || std::fs::read_to_string(elsewhere.path().join("last-flush")).ok();
     let text = wait_for("a label", noted);
     assert!(text.ends_with(" stats\n"), "{text}");
-    assert!(elsewhere.path().join("state").is_dir());
+    wait_for("a checkpoint beside it", || elsewhere.path().join("state").is_dir().then_some(()));
     daemon.stop();
 }
