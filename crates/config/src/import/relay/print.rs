@@ -51,12 +51,6 @@ pub fn print(conf: &RelayConf, surroundings: &Surroundings<'_>) -> String {
     printer.out
 }
 
-/// A word, in quotes when it needs them.
-fn word(text: &str) -> String {
-    let bare = is_bare(&text.replace("\\ ", "x")) && !text.contains('&') && !text.ends_with('\\');
-    if bare { text.to_owned() } else { quote(text) }
-}
-
 struct Printer<'a> {
     conf: &'a RelayConf,
     surroundings: &'a Surroundings<'a>,
@@ -73,16 +67,32 @@ impl Printer<'_> {
         self.surroundings.form == Form::Readable
     }
 
+    fn quoted(&self, text: &str) -> String {
+        // The original escapes nothing.
+        if self.is_readable() { quote(text) } else { format!("\"{text}\"") }
+    }
+
+    /// A word, in quotes when it needs them.
+    fn word(&self, text: &str) -> String {
+        let bare = is_bare(&text.replace("\\ ", "x")) && !text.contains('&');
+        let odd = text.ends_with('\\') || ["send", "route", "validate", "every", "*"].contains(&text);
+        let bare = bare && !(self.is_readable() && odd);
+        if bare { text.to_owned() } else { self.quoted(text) }
+    }
+
     /// A name, which must not read as a keyword.
     fn name(&self, text: &str) -> String {
-        if self.is_readable() && RESERVED.contains(&text) { quote(text) } else { word(text) }
+        let number = text.bytes().all(|byte| byte.is_ascii_digit());
+        if self.is_readable() && (number || RESERVED.contains(&text)) { quote(text) } else { self.word(text) }
     }
 
     /// One of `among` expressions.
     fn pattern(&self, pattern: &Pattern, among: usize) -> String {
         let text = &*pattern.written;
-        let clause = ["send", "route", "validate", "every"].contains(&text) || (text == "*" && among > 1);
-        if self.is_readable() && clause { quote(text) } else { word(text) }
+        match text {
+            "*" if among == 1 => text.to_owned(),
+            _ => self.word(text),
+        }
     }
 
     fn listeners(&mut self) {
@@ -97,13 +107,18 @@ impl Printer<'_> {
             ],
         }];
         let listeners = if self.conf.listen.is_empty() { &defaults[..] } else { &self.conf.listen };
-        for listener in listeners {
-            self.line(0, "listen");
+        for (at, listener) in listeners.iter().enumerate() {
+            // The original has all of them in one statement, which it cannot read.
+            if at == 0 || self.is_readable() {
+                self.line(0, "listen");
+            }
             self.line(1, &format!("type linemode{}", self.transport(listener)));
             for receptor in &listener.receptors {
                 self.line(2, &self.receptor(receptor));
             }
-            self.line(1, ";");
+            if at + 1 == listeners.len() || self.is_readable() {
+                self.line(1, ";");
+            }
         }
         self.out.push('\n');
     }
@@ -113,7 +128,7 @@ impl Printer<'_> {
             Receptor::Port { host: None, port, proto } => format!("{port} proto {}", proto.word()),
             Receptor::Port { host: Some(host), port, proto } => {
                 let host = if self.is_readable() { bracketed(host) } else { host.clone() };
-                format!("{} proto {}", word(&format!("{host}:{port}")), proto.word())
+                format!("{} proto {}", self.word(&format!("{host}:{port}")), proto.word())
             }
             Receptor::Unix(path) => format!("{} proto unix", self.name(path)),
         }
@@ -133,7 +148,7 @@ impl Printer<'_> {
         }
         for (keyword, list) in [("ciphers", &tls.ciphers), ("ciphersuites", &tls.suites)] {
             if let Some(list) = list {
-                let _ = write!(text, " {keyword} {}", word(list));
+                let _ = write!(text, " {keyword} {}", self.word(list));
             }
         }
         text
@@ -148,7 +163,7 @@ impl Printer<'_> {
         }
         let written = statistics.prefix.as_ref().map(|prefix| &*prefix.written);
         if let Some(prefix) = self.surroundings.prefix.or(written) {
-            self.line(1, &format!("prefix with {}", word(prefix)));
+            self.line(1, &format!("prefix with {}", self.word(prefix)));
         }
         self.send_to(statistics.send.as_ref());
         self.end(statistics.stop);
@@ -190,9 +205,11 @@ impl Printer<'_> {
     }
 
     fn server(&self, server: &Server, instances: bool) -> String {
-        let mut text = word(&format!("{}:{}", bracketed(&server.host), server.port));
+        // Members are the one thing that the original never quotes.
+        let raw = |text: &str| if self.is_readable() { self.name(text) } else { text.to_owned() };
+        let mut text = raw(&format!("{}:{}", bracketed(&server.host), server.port));
         if let Some(instance) = server.instance.as_ref().filter(|_| instances) {
-            let _ = write!(text, "={}", self.name(instance));
+            let _ = write!(text, "={}", raw(instance));
         }
         if server.proto == Proto::Udp {
             text.push_str(" proto udp");
@@ -228,10 +245,10 @@ impl Printer<'_> {
         self.patterns("match", &rule.patterns);
         if let Some(validate) = &rule.validate {
             let otherwise = if validate.log { "log" } else { "drop" };
-            self.line(1, &format!("validate {} else {otherwise}", word(&validate.pattern.written)));
+            self.line(1, &format!("validate {} else {otherwise}", self.word(&validate.pattern.written)));
         }
         if let Some(using) = &rule.route_using {
-            self.line(1, &format!("route using {}", word(&using.written)));
+            self.line(1, &format!("route using {}", self.word(&using.written)));
         }
         self.send_to(rule.send.as_ref());
         self.end(rule.stop);
@@ -239,7 +256,7 @@ impl Printer<'_> {
 
     fn rewrite(&mut self, rule: &RewriteRule) {
         self.line(0, &format!("rewrite {}", self.pattern(&rule.pattern, 1)));
-        self.line(1, &format!("into {}", word(&rule.into.written)));
+        self.line(1, &format!("into {}", self.word(&rule.into.written)));
         self.line(1, ";");
     }
 
@@ -250,7 +267,7 @@ impl Printer<'_> {
         self.line(1, &format!("timestamp at {} of bucket", rule.timestamp.word()));
         for compute in &rule.computes {
             self.line(1, &format!("compute {} write to", compute.what.word()));
-            self.line(2, &word(&compute.name.written));
+            self.line(2, &self.word(&compute.name.written));
         }
         self.send_to(rule.send.as_ref());
         self.end(rule.stop);
