@@ -5,7 +5,9 @@
 
 use std::cell::Cell;
 
-use config::import::relay::{Files, Surroundings, lower, print, read, read_text, render_mistakes, upstream_lines};
+use config::import::relay::{
+    Files, Form, Surroundings, lower, print, read, read_text, render_mistakes, upstream_lines,
+};
 use libfuzzer_sys::fuzz_target;
 use process::relay::Router;
 
@@ -26,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = upstream_lines(&reading.files, &reading.mistakes);
     let Some(conf) = reading.conf else { return };
     assert!(Router::new(&lower(&conf).plan).is_ok());
-    let text = print(&conf, &Surroundings { port: 2003, prefix: None });
+    let text = print(&conf, &Surroundings { port: 2003, prefix: None, form: Form::Readable });
     let mut again = read_text("printed", &text).conf.unwrap_or_else(|| panic!("cannot be read again: {text}"));
     if conf.listen.is_empty() {
         again.listen.clear();

@@ -64,6 +64,11 @@ impl PointReading {
 }
 
 impl PointIntake {
+    /// True when connections carry messages, not lines.
+    pub(crate) fn takes_messages(&self) -> bool {
+        self.reading.messages.is_some()
+    }
+
     /// Reads what was framed: lines of a stream or datagrams, or whole messages. What was read before is forgotten.
     pub(crate) fn read(&mut self, bytes: &[u8], packets: &[Span], now: Now) {
         let PointIntake { reading, parsed, lines } = self;

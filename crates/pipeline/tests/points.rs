@@ -159,6 +159,29 @@ fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
 }
 
 #[test]
+fn a_connection_follows_a_reload_unless_it_should_carry_messages_now() {
+    let (accounts, output) = (Accounts::default(), "type = \"graphite\"");
+    for (after, line, broken) in
+        [("personality = \"c-relay\"", "a_b 1 x\n", false), ("form = \"pickle\"", "", true)]
+    {
+        let (plan, next) = (plan_of("", output), plan_of(after, output));
+        let accounts = accounts.carried_to(&plan);
+        let mut shard = Shard::new(&plan, &accounts, 1, START);
+        let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+        let mut routed = Routed::default();
+        shard.push(intake.stream(b"a/", START), START, &mut routed);
+        shard.reconfigure(&next, &accounts, START, &mut routed);
+        intake.follow(&shard.intakes(&next, SourceId(0), &accounts));
+        assert_eq!(intake.is_broken(), broken, "{after}");
+        shard.push(intake.stream(b"b 1 x\n", START), START, &mut routed);
+        shard.close_blocks(START, &mut routed);
+        let blocks: Vec<Block> = routed.blocks.into_iter().map(|(_, block)| block).collect();
+        assert_eq!(text_of(&blocks), line, "{after}");
+        assert!(accounts.source(SourceId(0)).sum(0).holds());
+    }
+}
+
+#[test]
 fn points_that_nobody_takes_are_filtered() {
     let mut plan = plan("type = \"graphite\"");
     plan.outputs[0].from.clear();

@@ -69,7 +69,7 @@ pub struct Sent {
     pub cluster: ClusterId,
     /// What was placed: the name, or what `route using` makes of it. None in clusters that place no keys.
     pub key: Option<Vec<u8>>,
-    /// Where it lies on the cluster's ring, if it has one.
+    /// Where it lies on the cluster's ring, or the number of its shard: what the original's `-d` calls `hash_pos`.
     pub position: Option<i64>,
     /// Who gets a copy. Copies past [`COPIES_MAX`] are among them and not sent.
     pub chosen: Vec<Chosen>,

@@ -178,8 +178,8 @@ impl State {
         }
         handed.take_up_states(shard, &handover, now)?;
         checkpoint::restore(plan, shard, &handover, &checkpoints, &|name| handed.has_state(name), now);
-        let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints));
-        saver.follow(plan, now);
+        let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints), Arc::clone(&handover));
+        saver.follow(plan, shard, now);
         Ok(State { handover, checkpoints, saver })
     }
 }

@@ -19,7 +19,7 @@ use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::stream::{
-    End, Order, Stream, StreamSource, complain, hand_on, idle_timeout, last_reads, ordered, read_once,
+    End, Order, Stream, StreamSource, complain, follow, hand_on, idle_timeout, last_reads, ordered, read_once,
 };
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
@@ -34,6 +34,8 @@ struct Answered {
     intake: Intake,
     seat: Seat,
     source: StreamSource,
+    /// What a reload makes of it.
+    updates: watch::Receiver<StreamSource>,
     idle: Duration,
     /// The reply that is due, and how much of it is written.
     reply: Vec<u8>,
@@ -49,7 +51,7 @@ pub(super) async fn serve(
     stream: Stream,
     intake: Intake,
     when: AckWhen,
-    source: StreamSource,
+    (source, updates): (StreamSource, watch::Receiver<StreamSource>),
     shared: Arc<Shared>,
     mut orders: watch::Receiver<Order>,
 ) {
@@ -62,6 +64,7 @@ pub(super) async fn serve(
         stream,
         seat,
         source,
+        updates,
         reply: Vec::new(),
         written: 0,
         unacked: 0,
@@ -113,6 +116,7 @@ impl Answered {
                     return End::Broken(why.why().to_owned());
                 }
             }
+            follow(&mut self.intake, &mut self.updates);
             let batch = match read_once(&self.stream, &mut self.intake) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,

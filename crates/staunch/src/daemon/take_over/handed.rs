@@ -9,8 +9,9 @@ use anyhow::Context;
 use config::plan::OutputPlan;
 use deliver::queue::Left;
 use model::{Figure, Now, OutputId};
+use pipeline::checkpoints::Note;
 use pipeline::{Accounts, Shard};
-use process::aggregate::checkpoint::Restored;
+use process::aggregate::checkpoint::{Restored, Told};
 use tokio::task::JoinSet;
 
 use super::message::Owner;
@@ -72,9 +73,9 @@ impl Handed {
     pub fn take_up_states(&self, shard: &mut Shard, handover: &Handover, now: Now) -> anyhow::Result<()> {
         for (name, bytes) in &self.states {
             // Only those were asked for that there are.
-            let Some(restored) = shard.import(name, bytes, None, now) else { continue };
+            let Some(restored) = shard.import(name, bytes, Told::default(), now) else { continue };
             if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
-                handover.told(name, *label_s);
+                handover.told(name, Note { label_s: *label_s, number: None });
             }
             let left_out = restored.as_ref().map_or(0, |restored| restored.shed_series_max);
             if left_out > 0 {
