@@ -1,8 +1,10 @@
 //! Imports: the originals' configuration files, read as they are, into the plan that native files give as well.
 
+pub mod carbon;
 pub mod javascript;
 mod json;
 pub mod perl;
+pub mod relay;
 pub mod statsd;
 pub mod statsd_proxy;
 

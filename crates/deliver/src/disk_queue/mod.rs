@@ -13,7 +13,8 @@
 //! What it promises, with a disk that keeps what it synced: no record that was called safe is lost; none is delivered
 //! twice whose copies were settled before the last cursor that was written (a killed process) or synced (a machine
 //! that lost power), all earlier ones being settled as well; and any bytes in the directory open, give back every
-//! record whose bytes are whole, and count the copies of those that are not as shed (`damaged`).
+//! record whose bytes are whole, and count the copies of those that are not as shed (`damaged`), wherever a header, the mark
+//! behind the last record or the cursor tells of them.
 //!
 //! # Format
 //!
@@ -21,34 +22,36 @@
 //! `cursor-1`), and what could not be used (`….quarantine`: one line with the reason and the bytes, or a whole segment).
 //! Numbers are little-endian. `checksum` is XXH3-64 of all bytes of the structure before it, with the seed given.
 //! `totals` are four numbers of 8 bytes: records, copies, bytes of copies and bytes on disk since the queue began. With
-//! them at every header, what lies between any two headers is known exactly, without reading it.
+//! them at every header, what lies between any two headers is known exactly, without reading it. Behind the last record of
+//! a segment stands the header of a record of form 3 with nothing in it, its mark, which the next record is written over.
 //!
 //! | segment header | bytes | | record header | bytes | | cursor slot | bytes |
 //! |---|---|---|---|---|---|---|---|
 //! | magic `STNSEG\r\n` | 8 | | marker `f1 53 71 1a` | 4 | | magic `STNCUR\r\n` | 8 |
-//! | version 1 | 4 | | form: 0 lines, 1 frames, 2 packets | 4 | | version 1 | 4 |
-//! | size of this header, 80 | 4 | | queue id | 8 | | size of this slot, 88 | 4 |
+//! | version 1 | 4 | | form: 0 lines, 1 frames, 2 packets, 3 mark | 4 | | version 2 | 4 |
+//! | size of this header, 80 | 4 | | queue id | 8 | | size of this slot, 120 | 4 |
 //! | queue id, random | 8 | | totals before it | 32 | | queue id | 8 |
 //! | sequence number, as in the name | 8 | | made at, Unix ns | 8 | | number of this write | 8 |
 //! | totals before it | 32 | | bytes of its copies | 8 | | segment of the first unsettled record | 8 |
 //! | made at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
 //! | checksum, seed 0 | 8 | | bytes of borders, 8 per frame or packet | 4 | | totals up to there | 32 |
-//! | | | | bytes of the block | 4 | | checksum, seed 0 | 8 |
-//! | | | | partition + 1; 0: none | 4 | | | |
+//! | | | | bytes of the block | 4 | | totals of all that was written | 32 |
+//! | | | | partition + 1; 0: none | 4 | | checksum, seed 0 | 8 |
 //! | | | | checksum of the body, seed below | 8 | | | |
 //! | | | | checksum, seed queue id | 8 | | | |
 //!
 //! Behind a record's header follow the borders (frames: end, copies; packets: offset, length; 4 bytes each) and the
 //! block. The body's checksum is that of the block, seeded by that of the borders, seeded by the queue id: bytes that
 //! somebody sent us are never taken for a record, because the id leaves the disk nowhere. The slots of a cursor file
-//! are at 0, 4096 and 8192; the highest number holds. Segments whose records are all settled are removed once the
-//! cursor is synced.
+//! are at 0, 4096 and 8192; the highest number holds. Slots of version 1, of 88 bytes without what was written, are read
+//! as well. Segments whose records are all settled are removed once the cursor is synced.
 
 mod commit;
 mod cursor;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
+mod holding;
 pub mod inspect;
 #[cfg(test)]
 mod inspect_test;
@@ -82,6 +85,8 @@ use cursor::Cursor;
 pub use format::Totals;
 use format::{Place, RecordHeader};
 pub(crate) use format::{decode_borders, encode_borders, form_code};
+use holding::Held;
+pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
 use quarantine::Quarantine;
 pub use scan::DamageKind;
 use scan::SegmentReader;
@@ -141,6 +146,8 @@ pub struct Recovery {
     pub copies_waiting: u64,
     /// What they take up on disk.
     pub bytes_waiting: u64,
+    /// Of these copies, those that were written behind everything that is there: the last segment was cut short, or is gone.
+    pub copies_gone: u64,
 }
 
 /// What went wrong with the disk since the queue was opened.
@@ -243,6 +250,7 @@ pub struct DiskQueue<D: Disk> {
     reserved: u64,
     /// How the last write failed; none when it did not.
     write_error: Option<DiskError>,
+    held: Held,
     quarantine: Quarantine,
     counts: DiskQueueCounts,
     /// Used again for each append.
@@ -273,7 +281,7 @@ impl<D: Disk> DiskQueue<D> {
             (segment.sequence, first..end.max(first))
         });
         let commit = Commit::new(ranges, found.end.records, now.mono_ns);
-        let queue = DiskQueue {
+        let mut queue = DiskQueue {
             disk,
             plan,
             account,
@@ -299,12 +307,17 @@ impl<D: Disk> DiskQueue<D> {
             making_room: false,
             reserved: 0,
             write_error: None,
+            held: Held::default(),
             quarantine: found.quarantine,
             counts: found.counts,
             borders: Vec::new(),
             #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
+        if queue.cursor_is_behind() {
+            // What was found is missed from now on, should more of it go. Tried again with the first sync.
+            let _noted = queue.cursor.write(&queue.disk, queue.noted());
+        }
         Ok((queue, report))
     }
 
@@ -328,7 +341,7 @@ impl<D: Disk> DiskQueue<D> {
         }
         if self.cursor_is_behind() {
             self.cursor.since_ns.get_or_insert(now.mono_ns);
-            self.cursor.look(self.settled(), now.mono_ns);
+            self.cursor.look(self.noted(), now.mono_ns);
         }
         let after = |since_ns: u64, window_ms: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
         let records = self.commit.since_ns().map(|since_ns| after(since_ns, self.plan.sync_window_ms));
@@ -336,11 +349,12 @@ impl<D: Disk> DiskQueue<D> {
         let cursor = self.cursor.since_ns.map(|since_ns| after(since_ns, window_ms));
         // Written sooner than synced: what a killed process delivers twice is as little as what it had accepted.
         let write = self.cursor.unwritten_since_ns.map(|since_ns| after(since_ns, self.plan.sync_window_ms));
-        records.into_iter().chain(cursor).chain(write).min()
+        records.into_iter().chain(cursor).chain(write).chain(self.held_due_ns()).min()
     }
 
     /// What to sync now. None while an earlier job runs, or when there is nothing.
     pub fn begin_sync(&mut self, now: Now) -> Option<SyncJob<D::File>> {
+        self.try_held(now);
         let window_ms = self.cursor_window_ms();
         let due_ns = |since_ns: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
         let cursor_due = self.cursor.since_ns.is_some_and(|since_ns| due_ns(since_ns) <= now.mono_ns);
@@ -351,8 +365,9 @@ impl<D: Disk> DiskQueue<D> {
         if self.making_room { self.plan.sync_window_ms } else { self.plan.cursor_window_ms }
     }
 
-    /// The same with the cursor in any case: before the queue is closed.
+    /// The same with the cursor in any case: before the queue is closed. What is held in memory then is written or shed.
     pub fn begin_last_sync(&mut self) -> Option<SyncJob<D::File>> {
+        self.write_or_shed_held();
         self.begin(true)
     }
 
@@ -372,7 +387,7 @@ impl<D: Disk> DiskQueue<D> {
             self.writer = None;
         }
         let cursor_good = done.cursor.is_ok() && done.directory.is_ok();
-        let cursor = self.cursor.finish(cursor_good).map(|(settled, _)| settled);
+        let cursor = self.cursor.finish(cursor_good).map(|noted| noted.settled);
         if let Some(settled) = cursor {
             self.making_room = false;
             self.remove_settled(settled);
@@ -483,12 +498,13 @@ impl<D: Disk> Queue for DiskQueue<D> {
     ///
     /// A block that is larger than the whole bound is shed (`queue_full`). A disk that is full is a full queue: with
     /// `shed_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
-    /// that fails the block is handed back (`block`) or shed (`disk_failed`).
+    /// that fails the block is handed back whatever `when_full` says: who cannot wait calls [`DiskQueue::hold`].
     fn append(&mut self, block: Block, now: Now) -> Appended {
         if block.copies == 0 && block.bytes.is_empty() {
             return Appended::Kept;
         }
         self.expire(now);
+        self.try_held(now);
         let header =
             self.header_of(&block).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
         let Some(header) = header else {
@@ -499,6 +515,10 @@ impl<D: Disk> Queue for DiskQueue<D> {
             Ok(block) => block,
             Err(appended) => return appended,
         };
+        if self.held.len() > 0 {
+            // It comes behind what is held.
+            return Appended::Full(block);
+        }
         if let Err(error) = self.write(&header, &block, now) {
             return self.not_written(block, error, now);
         }
@@ -568,7 +588,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
                 self.settle_part(number, part, reason);
                 true
             }
-            None => self.shed_unread(reason),
+            None => self.shed_unread(reason) || self.shed_held(reason),
         }
     }
 
@@ -592,18 +612,18 @@ impl<D: Disk> Queue for DiskQueue<D> {
     /// True when no block waits here.
     fn is_empty(&mut self) -> bool {
         self.take_notes();
-        self.returned.is_empty() && self.read.records >= self.end.records
+        self.returned.is_empty() && self.read.records >= self.end.records && self.held.len() == 0
     }
 
     /// Copies in the queue, without what is held outside. What is damaged counts until somebody reads there.
     fn copies(&self) -> u64 {
-        self.end.since(self.read).copies + self.returned_copies + self.log.copies_left()
+        self.end.since(self.read).copies + self.returned_copies + self.log.copies_left() + self.held.copies
     }
 
     /// Bytes on disk of the blocks in the queue, without what is held outside.
     fn bytes(&mut self) -> u64 {
         self.take_notes();
-        self.end.since(self.read).disk_bytes + self.returned_bytes
+        self.end.since(self.read).disk_bytes + self.returned_bytes + self.held.disk_bytes
     }
 
     /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
@@ -616,9 +636,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
         fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
     }
 
-    /// Place of the next block: every one before it was accepted.
+    /// Place of the next block: every one before it was accepted. It goes back when what was held in memory is shed.
     fn accepted_up_to(&self) -> Position {
-        Position(self.end.records)
+        Position(self.end.records + self.held.len() as u64)
     }
 
     /// Every block before it has its outcome.
@@ -633,6 +653,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
         let settled = self.settlement.settled().records;
         if (settled..self.opened_end).contains(&of.0) {
             return Promise::InDoubt;
+        }
+        if of.0 >= self.end.records {
+            return Promise::Accepted;
         }
         #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::SafeBeforeSync) {

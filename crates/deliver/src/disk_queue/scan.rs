@@ -83,7 +83,8 @@ impl<F: Clone> SegmentReader<F> {
         SegmentReader { ahead_bytes: HEADERS_CHUNK_BYTES, ..SegmentReader::new(sequence, file) }
     }
 
-    /// The first record at `from` or behind it that `fits`, with its offset; none up to `size`.
+    /// The first record at `from` or behind it that `fits`, with its offset; none up to `size`. Marks are asked about as
+    /// well, and passed.
     pub(super) fn next<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -92,10 +93,16 @@ impl<F: Clone> SegmentReader<F> {
         mut fits: impl FnMut(&RecordHeader) -> bool,
         damage: &mut Vec<Damage>,
     ) -> Option<(RecordHeader, u64)> {
-        let mut at = from;
+        let (mut from, mut at) = (from, from);
         while at < size {
             let header = self.header(disk, queue_id, at, size);
             if let Some(header) = header.filter(&mut fits) {
+                if header.is_mark() {
+                    note(damage, from, at, DamageKind::NotARecord);
+                    at += header.disk_bytes();
+                    from = at;
+                    continue;
+                }
                 if header.disk_bytes() <= size - at {
                     note(damage, from, at, DamageKind::NotARecord);
                     return Some((header, at));
@@ -150,6 +157,18 @@ impl<F: Clone> SegmentReader<F> {
         size: u64,
     ) -> Result<&[u8], DiskError> {
         self.bytes(disk, from, to.saturating_sub(from), size)
+    }
+
+    /// The mark that ends a segment of `size` bytes, and where it is. None when something else does.
+    pub(super) fn last_mark<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        queue_id: u64,
+        size: u64,
+    ) -> Option<(RecordHeader, u64)> {
+        let at = size.checked_sub(RECORD_HEADER_BYTES as u64)?;
+        let mark = self.header(disk, queue_id, at, size).filter(RecordHeader::is_mark)?;
+        Some((mark, at))
     }
 
     fn header<D: Disk<File = F>>(

@@ -4,10 +4,13 @@ use model::{Disk, DiskError, Now, Shed};
 
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
+#[cfg(doc)]
+use super::FAILING_MS_MAX;
 use super::commit::SyncJob;
-use super::cursor::Settled;
+use super::cursor::Noted;
 use super::format::{
-    RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders, segment_name,
+    RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders,
+    segment_name,
 };
 use super::scan::DamageKind;
 use super::{DiskQueue, Segment};
@@ -21,10 +24,17 @@ const NAMES_MAX: usize = 1000;
 /// Bytes that are reserved at once, as far as the segment goes.
 const RESERVE_BYTES: u64 = 4 << 20;
 
-/// Makes what a failed write left at `offset` no record, so that the next run neither delivers nor misses what this one
-/// counts as shed. If that fails as well, it will.
-fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64) {
-    if disk.size(file).is_ok_and(|size| size > offset) {
+/// Makes what a failed write left of a record and of the mark behind it neither, so that the next run neither delivers nor
+/// misses what this one counts as shed. If that fails as well, it will.
+fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, queue_id: u64) {
+    let size = disk.size(file).unwrap_or(u64::MAX);
+    let mark_at = offset + header.disk_bytes();
+    if size > mark_at {
+        let _left = disk.write_at(file, mark_at, &[&[0; 4]]);
+    }
+    // What was there before.
+    let mark = RecordHeader::mark(header.before).encode(queue_id);
+    if size > offset && disk.write_at(file, offset, &[&mark]).is_err() {
         let _left = disk.write_at(file, offset, &[&[0; 4]]);
     }
 }
@@ -43,6 +53,7 @@ impl<D: Disk> DiskQueue<D> {
     pub(super) fn write(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
         let written = self.write_at_all(header, block, now);
         self.write_error = written.err();
+        self.held.note(written, now);
         self.free_what_is_settled();
         written
     }
@@ -65,16 +76,20 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// True when the disk has room for blocks of `bytes` that are appended next: with [`WhenFull::Block`] somebody asks
-    /// before he takes what he would lose. It reserves some more, so that it is not asked each time.
+    /// before he takes what he would lose. It reserves some more, so that it is not asked each time. A disk that fails is
+    /// waited for as well, until it has failed for [`FAILING_MS_MAX`]: others wait behind who waits here.
     pub fn reserve(&mut self, bytes: u64, now: Now) -> bool {
-        let reserved = self.try_to_reserve(bytes, now);
-        if let Err(error) = reserved {
-            // However often somebody looks: it is one failure until a write succeeds.
-            self.counts.write_errors += u64::from(self.write_error.is_none());
-            self.write_error = Some(error);
-            self.free_what_is_settled();
+        self.try_held(now);
+        if self.held.len() > 0 {
+            return false;
         }
-        reserved.is_ok()
+        let Err(error) = self.try_to_reserve(bytes, now) else { return true };
+        // However often somebody looks: it is one failure until a write succeeds.
+        self.counts.write_errors += u64::from(self.write_error.is_none());
+        self.write_error = Some(error);
+        self.held.note(Err(error), now);
+        self.free_what_is_settled();
+        error != DiskError::Full && self.held.failed_for_too_long(now)
     }
 
     fn try_to_reserve(&mut self, bytes: u64, now: Now) -> Result<(), DiskError> {
@@ -86,6 +101,7 @@ impl<D: Disk> DiskQueue<D> {
             None => self.begin_segment(now)?,
         };
         let size = self.segments.back().map_or(0, |last| last.size);
+        let bytes = bytes + RECORD_HEADER_BYTES as u64; // The mark behind it.
         if size + bytes > self.reserved {
             let ahead = bytes.max(RESERVE_BYTES.min(self.plan.segment_bytes.saturating_sub(size)));
             let ahead = if self.disk.reserve(&file, size, ahead).is_ok() {
@@ -128,9 +144,11 @@ impl<D: Disk> DiskQueue<D> {
             None => self.begin_segment(now)?,
         };
         let last = self.segments.back_mut().expect("the segment that is written is the last one");
-        let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes];
+        // In the same write, so that it costs no call; the next record takes its place.
+        let mark = RecordHeader::mark(header.after()).encode(self.queue_id);
+        let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes, &mark];
         if let Err(error) = self.disk.write_at(&file, last.size, &parts) {
-            wipe(&self.disk, &file, last.size);
+            wipe(&self.disk, &file, last.size, header, self.queue_id);
             return Err(error);
         }
         last.size += header.disk_bytes();
@@ -177,15 +195,15 @@ impl<D: Disk> DiskQueue<D> {
         created
     }
 
-    /// What `when_full` makes of a block that the disk did not take.
+    /// What becomes of a block that the disk did not take: `when_full` is about a full disk only.
     pub(super) fn not_written(&mut self, block: Block, error: DiskError, now: Now) -> Appended {
-        let reason = if error == DiskError::Full { Shed::QueueFull } else { Shed::DiskFailed };
-        match self.plan.limits.when_full {
+        let when_full = if error == DiskError::Full { self.plan.limits.when_full } else { WhenFull::Block };
+        match when_full {
             WhenFull::Block => return Appended::Full(block),
-            WhenFull::ShedOldest if error == DiskError::Full => self.make_room(now),
-            WhenFull::ShedOldest | WhenFull::ShedNewest => {}
+            WhenFull::ShedOldest => self.make_room(now),
+            WhenFull::ShedNewest => {}
         }
-        self.shed(block, reason);
+        self.shed(block, Shed::QueueFull);
         Appended::Shed
     }
 
@@ -209,17 +227,18 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// What the cursor file should say.
-    pub(super) fn settled(&self) -> Settled {
+    pub(super) fn noted(&self) -> Noted {
+        let written = self.end;
         #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::CursorPastUnsettled) {
-            return (self.read, self.place);
+            return Noted { settled: self.read, place: self.place, written };
         }
-        (self.settlement.settled(), self.settlement.place())
+        Noted { settled: self.settlement.settled(), place: self.settlement.place(), written }
     }
 
     pub(super) fn cursor_is_behind(&self) -> bool {
-        // A queue that never settled anything needs no cursor.
-        self.settlement.settled().records > 0 && self.cursor.is_behind(self.settled())
+        // A queue that never held anything needs no cursor.
+        self.end.records > 0 && self.cursor.is_behind(self.noted())
     }
 
     pub(super) fn begin(&mut self, with_cursor: bool) -> Option<SyncJob<D::File>> {
@@ -230,7 +249,7 @@ impl<D: Disk> DiskQueue<D> {
         let mut cursor = None;
         if self.cursor_is_behind() {
             // Without a sync it outlives this process, which is worth the write.
-            match self.cursor.write(&self.disk, self.settled()) {
+            match self.cursor.write(&self.disk, self.noted()) {
                 Ok(()) if with_cursor => cursor = self.cursor.begin(),
                 Ok(()) => {}
                 Err(_) => {

@@ -58,12 +58,14 @@ pub enum DataDirError {
         holder: String,
     },
     /// It cannot be made, or its lock cannot be opened.
-    #[error("cannot use the data directory {}\n  hint: make it writable for this user, or set `data_dir`", path.display())]
+    #[error(
+        "cannot use the data directory {}: {cause}\n  hint: make it writable for this user, or set `data_dir`",
+        path.display()
+    )]
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// Why.
-        #[source]
+        /// Why. Told in front of the hint, where a source would come behind it.
         cause: io::Error,
     },
 }
@@ -90,7 +92,10 @@ impl DataDir {
             }
             Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
-        write_holder(&mut &lock, http).map_err(unusable)?;
+        if let Err(error) = write_holder(&mut &lock, http) {
+            // A full disk, such as one that what waits in queues has filled.
+            tracing::warn!("cannot write who has the data directory {}: {error}", path.display());
+        }
         Ok(DataDir { path: path.to_owned(), lock })
     }
 
@@ -177,9 +182,10 @@ fn write_holder(lock: &mut &File, http: Option<SocketAddr>) -> io::Result<()> {
         // A text takes everything.
         let _written = writeln!(text, "http {http}");
     }
-    lock.set_len(0)?;
     lock.rewind()?;
-    lock.write_all(text.as_bytes())
+    // Over what is there, which takes no more room on the disk.
+    lock.write_all(text.as_bytes())?;
+    lock.set_len(text.len() as u64)
 }
 
 /// Name of the folder of an output's queue: the output's own, with `%XX` for each byte that is no letter, no digit and
@@ -242,8 +248,21 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").expect("written");
         let error = DataDir::lock(&file, None).expect_err("it is a file");
-        assert!(error.to_string().contains("cannot use the data directory"), "{error}");
-        assert!(std::error::Error::source(&error).is_some());
+        let told = format!("{:#}", anyhow::Error::from(error));
+        let head = format!("cannot use the data directory {}: ", file.display());
+        let (before, hint) = told.split_once("\n  hint: ").expect("a hint");
+        assert!(before.starts_with(&head) && before.len() > head.len(), "without its cause: {told}");
+        assert!(hint.ends_with("set `data_dir`"), "the cause comes before it: {told}");
+    }
+
+    /// On a disk that takes nothing the directory is ours all the same: what waits there is to be delivered.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_keeps_nobody_from_a_directory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::os::unix::fs::symlink("/dev/full", folder.path().join(LOCK_FILE)).expect("a link");
+        let held = DataDir::lock(folder.path(), None).expect("the lock needs no room");
+        assert!(held.sign(None).is_err(), "nothing can be written there");
     }
 
     #[test]

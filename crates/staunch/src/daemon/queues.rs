@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
 use config::plan::{OutputKind, OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery};
 use deliver::plan::{QueueKind, QueueLimits};
@@ -60,18 +59,18 @@ fn open_on_disk(
         anyhow::bail!("output `{}` has its queue in memory", output.name)
     };
     let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
-    let failed = || {
-        format!(
-            "cannot open the queue on disk of output `{}` in {}\n  hint: make the folder readable and writable \
-             for this user, or write kind = \"memory\"; what waits on disk then stays there",
+    let failed = |cause: &dyn std::error::Error| {
+        anyhow::anyhow!(
+            "cannot open the queue on disk of output `{}` in {}: {cause}\n  hint: make the folder readable and \
+             writable for this user, or write kind = \"memory\"; what waits on disk then stays there",
             output.name,
             path.display()
         )
     };
-    let folder = Folder::open(path.clone()).with_context(failed)?;
+    let folder = Folder::open(path.clone()).map_err(|error| failed(&error))?;
     let plan = disk_plan(output.queue, sync_window_ms);
     let opened = DiskQueue::open(folder.clone(), plan, Arc::clone(account), random_seed(), Clock::now());
-    let (queue, found) = opened.with_context(failed)?;
+    let (queue, found) = opened.map_err(|error| failed(&error))?;
     tell(&output.name, &path, &found);
     Ok((queue, folder))
 }
@@ -99,7 +98,8 @@ pub fn disk_plan(limits: QueueLimits, sync_window_ms: u64) -> DiskQueuePlan {
 fn tell(output: &str, path: &Path, found: &Recovery) {
     let text = recovered(found);
     let path = path.display();
-    if found.segments_damaged > 0 || found.segments_unreadable > 0 || found.cursor_lost {
+    let damaged = found.segments_damaged + found.segments_unreadable + found.copies_gone > 0;
+    if damaged || found.cursor_lost {
         tracing::warn!("output `{output}`: {text}; what cannot be used is put in quarantine in {path}");
     } else if found.copies_waiting > 0 {
         tracing::info!("output `{output}`: {text}");
@@ -122,6 +122,13 @@ fn recovered(found: &Recovery) -> String {
         if count > 0 {
             text.push_str(&format!("; {count} segment{} {what}", plural(count)));
         }
+    }
+    if found.copies_gone > 0 {
+        text.push_str(&format!(
+            "; {} of them {} gone, with the end of the last segment",
+            found.copies_gone,
+            if found.copies_gone == 1 { "is" } else { "are" }
+        ));
     }
     if found.cursor_lost {
         text.push_str("; where reading had come to is lost, so that some may be sent again");
@@ -162,10 +169,11 @@ mod tests {
         assert_eq!(recovered(&found), "3 records (512 bytes, 1 segment) wait on disk from before");
         found.segments_damaged = 1;
         found.cursor_lost = true;
+        found.copies_gone = 2;
         assert_eq!(
             recovered(&found),
-            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header; where \
-             reading had come to is lost, so that some may be sent again"
+            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header; 2 of \
+             them are gone, with the end of the last segment; where reading had come to is lost, so that some may be sent again"
         );
     }
 

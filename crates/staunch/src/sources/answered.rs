@@ -19,7 +19,7 @@ use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::stream::{
-    End, Order, Stream, StreamSource, complain, hand_on, idle_timeout, last_reads, ordered, read_once,
+    End, Order, Stream, StreamSource, complain, follow, hand_on, idle_timeout, last_reads, ordered, read_once,
 };
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
@@ -34,6 +34,8 @@ struct Answered {
     intake: Intake,
     seat: Seat,
     source: StreamSource,
+    /// What a reload makes of it.
+    updates: watch::Receiver<StreamSource>,
     idle: Duration,
     /// The reply that is due, and how much of it is written.
     reply: Vec<u8>,
@@ -49,7 +51,7 @@ pub(super) async fn serve(
     stream: Stream,
     intake: Intake,
     when: AckWhen,
-    source: StreamSource,
+    (source, updates): (StreamSource, watch::Receiver<StreamSource>),
     shared: Arc<Shared>,
     mut orders: watch::Receiver<Order>,
 ) {
@@ -62,6 +64,7 @@ pub(super) async fn serve(
         stream,
         seat,
         source,
+        updates,
         reply: Vec::new(),
         written: 0,
         unacked: 0,
@@ -113,6 +116,7 @@ impl Answered {
                     return End::Broken(why.why().to_owned());
                 }
             }
+            follow(&mut self.intake, &mut self.updates);
             let batch = match read_once(&self.stream, &mut self.intake) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
@@ -214,6 +218,11 @@ impl Answered {
                 continue;
             }
             let blocked = !self.reply.is_empty();
+            if blocked && self.seat.answer().failed == Some(Unacked::Unread) {
+                // It has had its time, and still takes nothing.
+                self.count_unread();
+                break;
+            }
             // All branches are cancel-safe: they only ask.
             tokio::select! {
                 () = self.seat.told() => {}
@@ -223,12 +232,19 @@ impl Answered {
                 // Perhaps nobody is there any more: a closed side tells nothing of the other one.
                 () = tokio::time::sleep(self.idle) => {
                     if blocked {
-                        self.source.account.fail_acks(Unacked::Unread);
+                        self.count_unread();
                         break;
                     }
                     self.seat.fail(Unacked::IdleTimeout);
                 }
             }
+        }
+    }
+
+    /// The client has not read what it was told. That it has failed may have been counted already, under what it was told.
+    fn count_unread(&self) {
+        if !self.failed {
+            self.source.account.fail_acks(Unacked::Unread);
         }
     }
 
@@ -244,6 +260,8 @@ impl Answered {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(_gone) => return,
                 }
+                // One that always has more would keep the thread from everything else, and from this time-out.
+                tokio::task::yield_now().await;
             }
         };
         // Cancel-safe: what is read is thrown away. A client that goes on sending is cut off.

@@ -148,8 +148,8 @@ impl Stream {
     }
 }
 
-/// Accepts connections until `orders` say otherwise, then lets the open ones end. What `updates` says holds for the
-/// connections that come after it.
+/// Accepts connections until `orders` say otherwise, then lets the open ones end. What `updates` says of limits and answers
+/// holds for the connections that come after it, and how lines are read for all.
 ///
 /// # Errors
 /// When the listener cannot be used at all.
@@ -192,7 +192,7 @@ pub async fn accept(
         }
         source.account.connections_accepted.fetch_add(1, Relaxed);
         source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, source, Arc::clone(&shared), orders.clone()));
+        connections.spawn(serve(stream, updates.clone(), Arc::clone(&shared), orders.clone()));
     };
     // Connections that the kernel made for us already: what their peers sent counts as well.
     let waiting_max = if order == Order::HandOver { 0 } else { BACKLOG_MAX };
@@ -207,7 +207,7 @@ pub async fn accept(
         }
         source.account.connections_accepted.fetch_add(1, Relaxed);
         source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, source, Arc::clone(&shared), orders.clone()));
+        connections.spawn(serve(stream, updates.clone(), Arc::clone(&shared), orders.clone()));
     }
     while connections.join_next().await.is_some() {}
     Ok(())
@@ -215,18 +215,19 @@ pub async fn accept(
 
 async fn serve(
     stream: Stream,
-    source: StreamSource,
+    mut updates: watch::Receiver<StreamSource>,
     shared: Arc<Shared>,
     mut orders: watch::Receiver<Order>,
 ) {
+    let source = updates.borrow_and_update().clone();
     let mut intake = match source.listen {
         Listen::UnixFrames { .. } => source.intake.make_framed(),
         _ => source.intake.make(),
     };
     if let Some(when) = source.plan.ack_when {
-        return answered::serve(stream, intake, when, source, shared, orders).await;
+        return answered::serve(stream, intake, when, (source, updates), shared, orders).await;
     }
-    let end = read_to_end(&stream, &mut intake, &source, &shared, &mut orders).await;
+    let end = read_to_end(&stream, &mut intake, (&source, &mut updates), &shared, &mut orders).await;
     let why = match &end {
         End::Broken(why) => Some(&**why),
         End::BadFrame => Some("a frame longer than the limit"),
@@ -279,7 +280,7 @@ pub(super) fn idle_timeout(plan: &SourcePlan) -> Duration {
 async fn read_to_end(
     stream: &Stream,
     intake: &mut Intake,
-    source: &StreamSource,
+    (source, updates): (&StreamSource, &mut watch::Receiver<StreamSource>),
     shared: &Shared,
     orders: &mut watch::Receiver<Order>,
 ) -> End {
@@ -303,6 +304,7 @@ async fn read_to_end(
             Ok(Err(error)) => return End::Broken(error.to_string()),
             Ok(Ok(())) => {}
         }
+        follow(intake, updates);
         let batch = match read_once(stream, intake) {
             Ok(Some(batch)) => batch,
             Ok(None) => continue,
@@ -316,6 +318,14 @@ async fn read_to_end(
         // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
         // would keep the thread from every other connection, from the outputs and from signals.
         tokio::task::yield_now().await;
+    }
+}
+
+/// What a reload has changed of how the source is read holds from the next read on.
+pub(super) fn follow(intake: &mut Intake, updates: &mut watch::Receiver<StreamSource>) {
+    // A listener that is gone changes nothing any more.
+    if updates.has_changed().unwrap_or(false) {
+        intake.follow(&updates.borrow_and_update().intake);
     }
 }
 
@@ -361,6 +371,8 @@ async fn say_goodbye(stream: &Stream, intake: &mut Intake, shared: &Shared) -> E
             () = &mut time_is_up => break,
             _ready = stream.readable() => {}
         }
+        // As above: a peer that always has more would keep the thread from its timers, this one among them.
+        tokio::task::yield_now().await;
     }
     last_read(stream, intake, shared).await;
     End::Broken("its peer went on sending to a process that is being replaced".into())

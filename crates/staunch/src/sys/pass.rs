@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
+use std::time::Duration;
 
 /// Most descriptors of one message: the kernel takes 253.
 pub const DESCRIPTORS_MAX: usize = 250;
@@ -69,6 +70,28 @@ pub fn kill(pid: u32) -> io::Result<()> {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
         other => other,
     }
+}
+
+/// A process by its id, to be asked for its end: that of another one which gets the id later is not taken for it.
+///
+/// # Errors
+/// When there is no such process, or the system cannot do this (Linux before 5.3).
+pub fn process(pid: u32) -> io::Result<OwnedFd> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_error| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: plain integers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0 as libc::c_uint) };
+    let fd = libc::c_int::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Waits for the end of a process. False when it still runs after `at_most`.
+pub fn ended_within(process: &OwnedFd, at_most: Duration) -> bool {
+    let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let wait_ms = libc::c_int::try_from(at_most.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: one entry, borrowed mutably for the call.
+    let ready = unsafe { libc::poll(&mut poll, 1, wait_ms) };
+    ready > 0
 }
 
 /// Sends bytes, and with the first of them `passed` (at most [`DESCRIPTORS_MAX`]), which stay ours as well. Says how
@@ -194,4 +217,16 @@ fn descriptors_arrive_with_their_bytes_and_in_order() {
     drop(here);
     assert_eq!(receive_with(&there, &mut bytes, &mut got).expect("an end"), 0);
     assert!(got.is_empty() && hung_up(&there));
+}
+
+#[test]
+fn the_end_of_a_process_is_seen_and_that_of_none_is_not() {
+    let mut child = std::process::Command::new("cat");
+    let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("there is a cat");
+    let seen = process(child.id()).expect("it runs");
+    assert!(!ended_within(&seen, Duration::ZERO), "it waits for its input");
+    drop(child.stdin.take());
+    assert!(ended_within(&seen, Duration::from_secs(60)), "nobody has asked for its exit code");
+    assert!(child.wait().expect("it is our child").success() && ended_within(&seen, Duration::ZERO));
+    assert!(process(u32::MAX).is_err());
 }

@@ -107,15 +107,15 @@ fn a_large_flush_into_a_graphite_that_hangs_delays_nobody() {
     let socket = udp(daemon.at("app", "udp"));
     wait_flushes(&sick, 1);
     sick.behave(Manner::Hang);
-    // Far more than two sockets' buffers hold: 30,000 series of two lines a flush.
-    let packets = (0..1000).map(|at| {
+    // More with each flush than two sockets' buffers have left: 15,000 series of two lines.
+    let packets = (0..500).map(|at| {
         (0..30)
             .map(|n| format!("some.rather.long.name.of.a.series.{}:1|c\n", at * 30 + n))
             .collect::<String>()
     });
     let sent = crate::support::traffic::send_all(&socket, packets);
-    assert_eq!(sent, 1000);
-    daemon.wait_source("app", "aggregated", 30_000);
+    assert_eq!(sent, 500);
+    daemon.wait_source("app", "aggregated", 15_000);
     wait_for("the endpoint to be down", || (daemon.output("sick")["state"] == "down").then_some(()));
     wait_flushes(&healthy, 3);
     assert!(Daemon::number(&daemon.output("sick"), "waiting") > 0, "all this time it took nothing");
@@ -250,4 +250,22 @@ fn several_connections_share_a_queue_and_keep_the_order_of_each_series() {
         };
         assert_eq!(by_series(&sick), by_series(&healthy), "{kind}");
     }
+}
+
+#[test]
+fn a_reload_changes_the_number_of_connections_to_a_queue_on_disk() {
+    let (sick, healthy) = (FakeGraphite::new(), FakeGraphite::new());
+    let folder = tempfile::tempdir().expect("a folder");
+    let with = |connections: usize| {
+        let more = format!("connections = {connections}\nqueue = {{ kind = \"disk\" }}\n");
+        format!("data_dir = {:?}\n{}", folder.path(), config(&sick, &healthy, &more))
+    };
+    let mut daemon = Builder::native(&with(1)).start();
+    for (connections, in_all) in [(1, 1), (4, 5), (2, 7)] {
+        if in_all > 1 {
+            daemon.reload(&with(connections), "done");
+        }
+        wait_for("so many connections", || (sick.connections() == in_all).then_some(()));
+    }
+    daemon.stop();
 }

@@ -11,6 +11,7 @@ use model::SECOND_NS;
 use serde_json::{Value, json};
 
 use super::place::{Place, Queue};
+use super::{copies, count_of, files};
 use crate::cli::{FAILED, MISTAKES};
 use crate::clock::Clock;
 use crate::talk;
@@ -166,11 +167,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
 }
 
 fn plural(count: u64, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-fn copies(count: u64) -> String {
-    if count == 1 { "1 copy".into() } else { format!("{count} copies") }
+    count_of(count, word, &format!("{word}s"))
 }
 
 fn text(report: &Report) -> String {
@@ -223,7 +220,7 @@ fn stretch_text(stretch: &Stretch) -> String {
     };
     let mut text: String = stretch.ranges.iter().map(line).collect();
     if stretch.ranges.is_empty() {
-        text.push_str("  a segment is missing\n");
+        text.push_str("  a segment, or the end of one, is missing\n");
     }
     let cost = match stretch.lost.copies {
         0 => "    nothing that waits was in it\n".to_owned(),
@@ -234,7 +231,7 @@ fn stretch_text(stretch: &Stretch) -> String {
 
 fn aside_text(report: &Report) -> String {
     let bytes: u64 = report.quarantine.iter().map(|file| file.bytes).sum();
-    let count = plural(report.quarantine.len() as u64, "file");
+    let count = files(report.quarantine.len() as u64);
     let mut text = format!("  kept aside from before: {count}, {}\n", talk::bytes(bytes));
     for file in report.quarantine.iter().take(FILES_SHOWN) {
         text.push_str(&format!("    {}\n      {}\n", file.name, file.reason));
@@ -407,7 +404,7 @@ carbon: damaged
   0000000000000004.segment, bytes 5000 to 5099:
     these bytes are no record: a header was damaged or never written
     nothing that waits was in it
-  a segment is missing
+  a segment, or the end of one, is missing
     lost: 5 copies, 200 B
   0000000000000009.segment, 4 KiB: not of this queue
   1 segment cannot be opened

@@ -29,6 +29,12 @@ pub enum LinkError {
     /// The other end said nothing for too long.
     #[error("the other process did not answer in time")]
     Late,
+    /// The other end does not want to, or not any more: it goes on as if nothing had been.
+    #[error("{why}")]
+    Refused {
+        /// Its word.
+        why: String,
+    },
     /// What it said is none of ours.
     #[error("the other process said something unexpected: {0}")]
     Bad(#[from] Bad),

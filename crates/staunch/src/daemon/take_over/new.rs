@@ -32,14 +32,22 @@ const YOURS_WITHIN_NS: u64 = 60 * SECOND_NS;
 /// Longest wait for the last word to be taken.
 const TAKEN_WITHIN_NS: u64 = 5 * SECOND_NS;
 
+/// Longest wait for the end of a process that has closed the conversation without a word.
+const DEAD_WITHIN: Duration = Duration::from_secs(5);
+
 /// Pause before asking again, when the process that was asked has ended meanwhile.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What a new process says when it is to end.
+const CANNOT: &str = "cannot take over; the running process goes on";
 
 /// What another process offers.
 #[derive(Debug)]
 pub struct Inheritance {
     link: Link,
     pid: u32,
+    /// That process, where the system lets us watch it.
+    process: Option<OwnedFd>,
     sockets: Vec<Passed>,
     outputs: Vec<OutputName>,
     /// How soon the service manager wants signs of life.
@@ -76,9 +84,8 @@ pub fn ask(data_dir: &Path) -> anyhow::Result<Option<Inheritance>> {
         match offer(link, deadline_ns) {
             // It may just have been taken over from, or stopped: whoever is there now is asked.
             Err(LinkError::Closed) => std::thread::sleep(ASK_AGAIN),
-            Err(error) => return Err(error).context("cannot take over; the running process goes on"),
-            Ok(Offer::Refused { why }) => bail!("cannot take over: {why}; the running process goes on"),
-            Ok(Offer::Made(inheritance)) => return Ok(Some(inheritance)),
+            Err(error) => return Err(error).context(CANNOT),
+            Ok(inheritance) => return Ok(Some(inheritance)),
         }
     }
 }
@@ -87,16 +94,11 @@ fn nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-enum Offer {
-    Made(Inheritance),
-    Refused { why: String },
-}
-
-fn offer(mut link: Link, deadline_ns: u64) -> Result<Offer, LinkError> {
+fn offer(mut link: Link, deadline_ns: u64) -> Result<Inheritance, LinkError> {
     let (peer, own_uid) = (link.peer(), pass::own_uid());
     if peer.uid != own_uid && own_uid != 0 {
         let why = format!("process {} is another user's", peer.pid);
-        return Ok(Offer::Refused { why });
+        return Err(LinkError::Refused { why });
     }
     let begun_ns = Clock::mono_ns();
     let program = env!("CARGO_PKG_VERSION").to_owned();
@@ -113,17 +115,19 @@ fn offer(mut link: Link, deadline_ns: u64) -> Result<Offer, LinkError> {
             Message::Offered { program, pid, outputs, watchdog_us } => {
                 tracing::info!("taking over from process {pid} (staunch {program})");
                 let watchdog = (watchdog_us > 0).then(|| Duration::from_micros(watchdog_us));
-                return Ok(Offer::Made(Inheritance {
+                return Ok(Inheritance {
                     link,
                     pid,
+                    // One that has ended already will be found to have closed the conversation.
+                    process: pass::process(pid).ok(),
                     sockets,
                     outputs,
                     watchdog,
                     begun_ns,
                     died: false,
-                }));
+                });
             }
-            Message::Refused { why } => return Ok(Offer::Refused { why }),
+            Message::Refused { why } => return Err(LinkError::Refused { why }),
             _ => return Err(LinkError::OutOfTurn),
         }
     }
@@ -207,6 +211,7 @@ impl Inheritance {
         match self.receive_all(&outputs, transforms) {
             Ok(handed) => Ok(handed),
             Err(LinkError::Closed) => {
+                self.ensure_dead()?;
                 tracing::warn!(
                     "process {} has died on the way: going on with its sockets, and with what it has left on disk",
                     self.pid
@@ -214,8 +219,15 @@ impl Inheritance {
                 self.died = true;
                 Ok(self.after_death())
             }
-            Err(error) => Err(error).context("cannot take over; the running process goes on"),
+            Err(error) => Err(error).context(CANNOT),
         }
+    }
+
+    /// A process that lives says why before it ends the conversation; only what a dead one had is ours.
+    fn ensure_dead(&self) -> anyhow::Result<()> {
+        let dead = self.process.as_ref().is_none_or(|process| pass::ended_within(process, DEAD_WITHIN));
+        anyhow::ensure!(dead, "{CANNOT}: process {} has ended the conversation without a word", self.pid);
+        Ok(())
     }
 
     fn receive_all(
@@ -228,7 +240,11 @@ impl Inheritance {
         let sockets = taken.map(|(number, _)| number as u32).collect();
         let numbers = outputs.iter().map(|(known, _)| *known as u32).collect();
         let ready = Message::Ready { sockets, outputs: numbers, transforms };
-        self.link.send(&ready, deadline_ns)?;
+        match self.link.send(&ready, deadline_ns) {
+            // It does not listen any more: it has said why, or is dead.
+            Ok(()) | Err(LinkError::Closed) => {}
+            Err(error) => return Err(error),
+        }
         let mut handed = Handed { owns_queues: false, ..Handed::nothing() };
         loop {
             match self.link.receive(deadline_ns)? {
@@ -249,10 +265,7 @@ impl Inheritance {
                     handed.left.push((*id, left));
                 }
                 Message::Yours => return Ok(handed),
-                Message::Refused { why } => {
-                    tracing::error!("the running process goes on: {why}");
-                    return Err(LinkError::OutOfTurn);
-                }
+                Message::Refused { why } => return Err(LinkError::Refused { why }),
                 _ => return Err(LinkError::OutOfTurn),
             }
         }
@@ -283,11 +296,12 @@ impl Inheritance {
             Err(LinkError::Closed) => match self.link.receive(deadline_ns) {
                 Ok(Message::Refused { why }) => bail!("cannot take over: {why}; process {pid} goes on"),
                 Err(LinkError::Closed) => {
-                    tracing::warn!("process {pid} has died after it had told everything")
+                    self.ensure_dead()?;
+                    tracing::warn!("process {pid} has died after it had told everything");
                 }
                 _ => bail!("cannot take over; process {pid} goes on"),
             },
-            Err(error) => return Err(error).context("cannot take over; the running process goes on"),
+            Err(error) => return Err(error).context(CANNOT),
         }
         let took_ms = (Clock::mono_ns() - self.begun_ns) / 1_000_000;
         tracing::info!("taken over from process {pid} after {took_ms} ms in all");

@@ -102,20 +102,13 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     let Asked { link, program } = asked;
     let peer = link.peer();
     tracing::info!("process {} (staunch {program}) asks to take over", peer.pid);
-    let (offered, outputs) = match on_offer(running) {
-        Ok(offer) => offer,
-        Err(error) => {
-            tracing::error!("cannot offer the sockets: {error}; going on");
-            return false;
-        }
-    };
-    let names = outputs.iter().map(|(_, name)| name.clone()).collect();
-    let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
-    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names)).await;
-    let passed = match answer.and_then(|chosen| chosen_of(running, &places, &outputs, chosen)) {
-        Ok(passed) => passed,
-        Err(error) => {
-            tracing::info!("process {} does not take over: {error}; going on", peer.pid);
+    let (link, passed) = match agree(running, link).await {
+        (link, Ok(passed)) => (link, passed),
+        (link, Err(error)) => {
+            let why = format!("{:#}", anyhow::Error::from(error));
+            tracing::warn!("process {} does not take over: {why}; going on", peer.pid);
+            // Whatever it still says, it has not been told that anything is its.
+            let (_link, _late) = on_thread(link, move |link| refuse(link, why)).await;
             return false;
         }
     };
@@ -158,11 +151,26 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     }
 }
 
+/// Offers what there is, and hears what the new process wants of it. Everything goes on meanwhile.
+async fn agree(running: &Running, link: Link) -> (Link, Result<Passed, Failure>) {
+    let (offered, outputs) = match on_offer(running) {
+        Ok(offer) => offer,
+        Err(error) => return (link, Err(Failure::Offer(error))),
+    };
+    let names = outputs.iter().map(|(_, name)| name.clone()).collect();
+    let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
+    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names)).await;
+    let passed = answer.and_then(|chosen| chosen_of(running, &places, &outputs, chosen));
+    (link, passed.map_err(Failure::Link))
+}
+
 /// Why the new process does not take over.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{0}")]
     Own(&'static str),
+    #[error("cannot offer the sockets")]
+    Offer(#[source] std::io::Error),
     #[error(transparent)]
     Link(#[from] LinkError),
 }
@@ -331,7 +339,7 @@ fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drop
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
     let sources = sources.map(|(_, name, of)| account(Owner::Source, name, of.figures()));
-    let outputs = wiring.accounts.outputs();
+    let outputs = wiring.accounts.outputs_once();
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
     let mut messages: Vec<Message> = sources.chain(outputs).collect();
     for (number, _, id, listen) in &passed.listens {
