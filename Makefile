@@ -36,6 +36,7 @@ test:
 	@$(STEP) fanout compat/fanout.py
 	@$(STEP) rings compat/rings.js
 	@$(STEP) relay compat/relay.py
+	@$(STEP) relay-language compat/relay_language.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -57,6 +58,7 @@ faults: tools
 compat: tools
 	cargo build --locked --package staunch
 	cargo build --locked --package process --example placement --example relay
+	cargo build --locked --package config --example relay_conf
 	compat/side_by_side.py --self-test
 	compat/side_by_side.py --seconds 600 --random 10
 	compat/management.py --self-test
@@ -67,6 +69,8 @@ compat: tools
 	compat/rings.js
 	compat/relay.py --self-test
 	compat/relay.py --configs 1000
+	compat/relay_language.py --self-test
+	compat/relay_language.py --files 2000
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

@@ -197,6 +197,15 @@ fn each_mistake_ends_its_statement_only() {
 }
 
 #[test]
+fn instances_of_bare_digits_are_numbers() {
+    let text = "cluster a carbon_ch a=007 b=\"08\" c=0 d=00 e=10 f=0x;";
+    let reading = read_text("relay.conf", text);
+    let instances = reading.conf.unwrap().servers.into_iter().map(|server| server.instance.unwrap());
+    assert_eq!(instances.collect::<Vec<_>>(), ["7", "08", "0", "0", "10", "0x"]);
+    assert_eq!(reading.mistakes.len(), 2);
+}
+
+#[test]
 fn files_that_include_themselves_are_a_mistake() {
     let read = |name: &str| match name {
         "a" => Ok(b"include b; match x send to blackhole;".to_vec()),

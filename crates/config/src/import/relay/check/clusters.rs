@@ -87,7 +87,7 @@ impl Check<'_> {
                 return None;
             }
         };
-        let instance = syntax.instance.as_ref().map(|word| word.text.clone());
+        let instance = syntax.instance.as_ref().map(|word| self.instance(word));
         let server = Server {
             host,
             port,
@@ -112,6 +112,25 @@ impl Check<'_> {
         };
         self.check_shared(cluster, at, &server, syntax, alone);
         Some(at)
+    }
+
+    /// Bare digits are a number to the original, which has no leading zeros.
+    fn instance(&mut self, word: &Word) -> String {
+        let bare = word.span.place.end - word.span.place.start == word.text.len();
+        let number = word.text.trim_start_matches('0');
+        let digits = word.text.bytes().all(|byte| byte.is_ascii_digit());
+        if !bare || !digits || number.len() == word.text.len() || word.text == "0" {
+            return word.text.clone();
+        }
+        let number = if number.is_empty() { "0" } else { number };
+        let warning = Diagnostic::warning(
+            Code::ImportNoEffect,
+            format!("the instance `{}` is the number {number}", word.text),
+        )
+        .label("loses its zeros, as in the original")
+        .hint(format!("write ={number}, or =\"{}\" if the zeros are meant", word.text));
+        self.mistakes.add(word.span, warning);
+        number.to_owned()
     }
 
     fn check_server(&mut self, server: &Server) {
