@@ -6,6 +6,7 @@
 
 use config::plan::TransformKind;
 use deliver::plan::SenderPlan;
+use deliver::queue::BLOCK_BYTES_MAX;
 
 use super::{CALM, MS_NS, Storm, pipeline};
 use crate::world::outlet::Outlet;
@@ -112,7 +113,8 @@ impl Storm {
     fn within_bounds(&self, Besieged { at, held, .. }: &Besieged) -> Result<(), String> {
         let outlet = &self.world.outlets[*at];
         let holds = Held::of(outlet);
-        let bytes_max = self.world.plan.outputs[*at].queue.bytes_max;
+        // An empty queue takes a block of any size, and what was sent is counted until it is proven.
+        let bytes_max = self.world.plan.outputs[*at].queue.bytes_max + BLOCK_BYTES_MAX as u64;
         if holds.waiting > bytes_max.max(held.waiting) {
             return Err(format!(
                 "output `{}`: {} bytes wait, and {bytes_max} may",
