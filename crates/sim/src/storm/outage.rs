@@ -245,6 +245,8 @@ impl Storm {
         if let Some(keeping) = &mut self.world.keeping {
             keeping.die(false);
         }
+        let calm = self.since();
+        self.before.add(&calm);
         self.world.restart(false);
         let back = self.world.counters(memory::FOLLOWED, "ledger.");
         match back.iter().find(|(_, value)| **value != 0.0) {

@@ -6,6 +6,7 @@
 
 use config::plan::TransformKind;
 use deliver::plan::SenderPlan;
+use deliver::queue::BLOCK_BYTES_MAX;
 
 use super::{CALM, MS_NS, Storm, pipeline};
 use crate::world::outlet::Outlet;
@@ -84,7 +85,9 @@ impl Storm {
         let SenderPlan { retry_min_ms, retry_max_ms, .. } = SenderPlan::default();
         let growing = u64::from((retry_max_ms / retry_min_ms).ilog2()) + 2;
         let attempts_max = 2 * (growing + seconds * 2000 / retry_max_ms);
-        for Besieged { at, attempts, .. } in besieged {
+        // One that the process did not live to see the end of says too little.
+        let told = besieged.into_iter().filter(|_| left == 0);
+        for Besieged { at, attempts, .. } in told {
             let outlet = &self.world.outlets[at];
             let attempts = outlet.link.attempts() - attempts;
             self.tally.attempts += attempts;
@@ -110,7 +113,8 @@ impl Storm {
     fn within_bounds(&self, Besieged { at, held, .. }: &Besieged) -> Result<(), String> {
         let outlet = &self.world.outlets[*at];
         let holds = Held::of(outlet);
-        let bytes_max = self.world.plan.outputs[*at].queue.bytes_max;
+        // An empty queue takes a block of any size, and what was sent is counted until it is proven.
+        let bytes_max = self.world.plan.outputs[*at].queue.bytes_max + BLOCK_BYTES_MAX as u64;
         if holds.waiting > bytes_max.max(held.waiting) {
             return Err(format!(
                 "output `{}`: {} bytes wait, and {bytes_max} may",

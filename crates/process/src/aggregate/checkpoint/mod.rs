@@ -17,11 +17,11 @@
 //!
 //! - it has not ended yet: its values go on in the same window, which then ends when it would have ended;
 //! - it ended while nobody ran: it is closed at once under its own label, if any sample had come in it;
-//! - its label was told already (the caller knows that): its values are left out, as after the flush, and gauges, idle
+//! - it was told already (the caller knows that, see [`Told`]): its values are left out, as after the flush, and gauges, idle
 //!   series and their ages stay. So nothing is counted twice.
 //! - windows have another length or grid now: as at a reload, the values go on in the window that is open.
 //!
-//! With windows under a second several share a label, and one that shares it with a told one counts as told.
+//! Where only the label of what was told is known, windows under a second that share it count as told as well.
 //!
 //! # Format
 //!
