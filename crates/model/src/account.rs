@@ -203,7 +203,8 @@ pub struct Figure {
 }
 
 impl Figure {
-    fn new(family: &str, reason: &str, count: u64, bytes: u64) -> Figure {
+    /// A count under its name.
+    pub fn new(family: &str, reason: &str, count: u64, bytes: u64) -> Figure {
         Figure { family: family.to_owned(), reason: reason.to_owned(), count, bytes }
     }
 }
@@ -339,7 +340,7 @@ impl SourceAccount {
 
     /// Counts beside the sum. What is open now belongs to a process and is none of them.
     fn beside(&self) -> Named<'_, AtomicU64> {
-        vec![
+        let mut beside: Named<'_, AtomicU64> = vec![
             ("packets", "", &self.packets),
             ("bytes", "", &self.bytes),
             ("lines", "", &self.lines),
@@ -351,7 +352,11 @@ impl SourceAccount {
             ("connections_broken", "", &self.connections_broken),
             ("glued_tag_fields", "", &self.glued_tag_fields),
             ("event_fields_ignored", "", &self.event_fields_ignored),
-        ]
+            ("lines_acked", "", &self.lines_acked),
+        ];
+        let failed = Unacked::ALL.iter();
+        beside.extend(failed.map(|why| ("acks_failed", why.word(), &self.acks_failed[why.index()])));
+        beside
     }
 
     /// Everything that another process needs to go on with this account, once nothing is in flight.
@@ -597,6 +602,8 @@ fn an_account_goes_on_in_another_process_and_its_sum_holds() {
     account.settle(Outcome::Shed(Shed::SeriesMax), 4);
     account.kernel_dropped.fetch_add(3, Relaxed);
     account.connections_open.fetch_add(1, Relaxed);
+    account.lines_acked.fetch_add(8, Relaxed);
+    account.fail_acks(Unacked::Shed);
     let next = SourceAccount::default();
     next.receive(1);
     next.settle(Outcome::Rejected(Reject::NoName), 1);
@@ -606,6 +613,7 @@ fn an_account_goes_on_in_another_process_and_its_sum_holds() {
     assert!(sum.holds(), "{sum:?}");
     assert_eq!((sum.received, sum.aggregated, next.shed(Shed::SeriesMax)), (11, 6, 4));
     assert_eq!((next.kernel_dropped.load(Relaxed), next.connections_open.load(Relaxed)), (3, 0));
+    assert_eq!((next.lines_acked.load(Relaxed), next.acks_failed(Unacked::Shed)), (8, 1));
 
     let account = OutputAccount::default();
     account.route(9, 90);

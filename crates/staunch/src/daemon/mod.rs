@@ -192,7 +192,7 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
     let control = Control::open(&plan.data_dir, inherited.as_mut());
     let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
-    let handed = match &mut inherited {
+    let mut handed = match &mut inherited {
         Some(inherited) => inherited.hand_over(&plan)?,
         None => Handed::nothing(),
     };
@@ -206,7 +206,8 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     let (stop, stopped) = watch_channel::channel(false);
     let (outputs, mut syncs) = spawn_outputs(&shared)?;
     let plan = Arc::clone(&shared.wiring.load().plan);
-    let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
+    let adopt = |number, source: &_| handed.adopt(number, source, &shared);
+    let listeners = Listeners::serve(opened, &plan, &makers, &shared, adopt)?;
     let ports = ports.serve(&plan, &shared, &stopped)?;
     let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
     let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));

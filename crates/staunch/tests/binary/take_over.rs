@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::support::{Builder, Daemon, FakeGraphite, Random, udp, wait_for};
+use crate::acks::Client;
+use crate::support::{Builder, Daemon, FakeGraphite, Manner, Random, udp, wait_for};
 
 /// Pause between two packets: what comes in half a second fits the smallest receive buffer of a machine.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -20,6 +21,27 @@ fn config(to: &str, window: &str) -> String {
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\n\
          retry_min = \"50ms\"\nretry_max = \"200ms\"\n"
     )
+}
+
+/// The same with an output whose endpoint reads nothing: once it is [`filled`] the hand-over waits for it.
+fn slow_config(to: &str, window: &str, hangs: &FakeGraphite) -> String {
+    hangs.behave(Manner::Hang);
+    format!(
+        "{}[sources.bulk]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.slow]\ntype = \"tcp\"\nfrom = [\"bulk\"]\nto = [\"{}\"]\n",
+        config(to, window),
+        hangs.to()
+    )
+}
+
+/// Gives the slow output more than its endpoint's kernel takes.
+fn fill(daemon: &Daemon) {
+    let lines = vec![b'x'; 1000].into_iter().chain(*b":1|c\n").collect::<Vec<u8>>().repeat(2000);
+    let mut stream = TcpStream::connect(daemon.at("bulk", "tcp")).expect("it listens");
+    stream.write_all(&lines).expect("it reads");
+    drop(stream);
+    daemon.wait_source("bulk", "routed", 2000);
+    assert!(Daemon::number(&daemon.output("slow"), "waiting") > 0, "{}", daemon.output("slow"));
 }
 
 /// Sends one packet after the other until it is told to stop.
@@ -109,6 +131,146 @@ fn what_is_sent_over_three_restarts_is_counted_once() {
             assert_eq!(graphite.of("stats_counts.hits").len(), 1, "no window was closed for a restart");
         }
     }
+}
+
+/// A client that is told: sends numbered lines, some at a time, each time until all of them are acknowledged.
+fn send_told(client: &mut Client, lines: std::ops::Range<u64>) {
+    for first in lines.clone().step_by(10) {
+        let some = first..lines.end.min(first + 10);
+        // The last line comes in two pieces, and what is in between happens in the middle of it.
+        let text: String = some.clone().map(|number| format!("n{number}:1|c\n")).collect();
+        let (head, tail) = text.split_at(text.len() - 4);
+        client.send(head);
+        client.send(tail);
+        client.wait_reply(&format!("ack {}", some.end));
+    }
+}
+
+#[test]
+fn a_client_that_is_told_sees_nothing_of_restarts() {
+    let table = [("accepted", "memory"), ("safe", "disk"), ("delivered", "memory"), ("delivered", "disk")];
+    for (when, queue) in table {
+        let graphite = FakeGraphite::new();
+        let toml = format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\", \"unix-frames://frames\"]\n\
+             ack_when = \"{when}\"\n\
+             [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n\
+             queue = {{ kind = \"{queue}\" }}\n",
+            graphite.to()
+        );
+        let mut daemon = Builder::native(&toml).start();
+        let at = daemon.at("app", "tcp");
+        let ended = Arc::new(AtomicBool::new(false));
+        let (until, told) = (Arc::clone(&ended), Arc::new(AtomicU64::new(0)));
+        let count = Arc::clone(&told);
+        let mut frames =
+            std::os::unix::net::UnixStream::connect(daemon.folder.path().join("frames")).expect("it listens");
+        let sender = std::thread::spawn(move || {
+            let mut client = Client::connect(at);
+            while !until.load(SeqCst) {
+                let begin = count.load(SeqCst);
+                send_told(&mut client, begin..begin + 20);
+                count.store(begin + 20, SeqCst);
+            }
+            client.end();
+            assert_eq!(client.reply(), "", "everything was told");
+        });
+        frames.write_all(b"\x05\0\0\0f").expect("it reads");
+        for _ in 0..3 {
+            let before = told.load(SeqCst);
+            wait_for("acknowledgements", || (told.load(SeqCst) > before + 100).then_some(()));
+            daemon = replace(&mut daemon);
+            assert_eq!(Daemon::number(&daemon.source("app"), "connections_open"), 2);
+        }
+        frames.write_all(b":1|c").expect("it reads");
+        ended.store(true, SeqCst);
+        sender.join().expect("no line was told of twice, or not at all");
+        let sent = told.load(SeqCst);
+        daemon.wait_source("app", "acks/lines_acked", sent + 1);
+        daemon.wait_output("copy", "waiting", 0);
+        let (row, copies) = (daemon.source("app"), daemon.output("copy"));
+        assert_eq!(Daemon::number(&row, "connections_accepted"), 2, "{row}");
+        assert_eq!(Daemon::number(&row, "received"), sent + 1, "{row}");
+        assert_eq!(Daemon::number(&copies, "copies"), sent + 1, "{copies}");
+        daemon.assert_sums_hold();
+        daemon.stop();
+        let stored = graphite.bytes();
+        let stored = String::from_utf8(stored).expect("it is text");
+        let numbers: Vec<u64> = stored
+            .lines()
+            .filter_map(|line| line.strip_prefix('n')?.split(':').next()?.parse().ok())
+            .collect();
+        assert!(numbers.iter().copied().eq(0..sent), "{when}, {queue}: {} of {sent}", numbers.len());
+        assert_eq!(stored.lines().filter(|line| *line == "f:1|c").count(), 1, "a frame in two pieces");
+    }
+}
+
+#[test]
+fn who_waits_for_an_endpoint_that_is_away_is_told_by_the_successor() {
+    for queue in ["memory", "disk"] {
+        let mut graphite = FakeGraphite::new();
+        graphite.refuse();
+        let toml = format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
+             [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n\
+             retry_min = \"20ms\"\nretry_max = \"100ms\"\nqueue = {{ kind = \"{queue}\" }}\n",
+            graphite.to()
+        );
+        let mut daemon = Builder::native(&toml).start();
+        let at = daemon.at("app", "tcp");
+        let (mut open, mut ended) = (Client::connect(at), Client::connect(at));
+        open.send("n0:1|c\nn1:1|c\n");
+        daemon.wait_source("app", "routed", 2);
+        // One that sends nothing more, as `nc -N`: its last line has no end.
+        ended.send("n2:1|c\nn3:1|c");
+        ended.end();
+        daemon.wait_source("app", "routed", 4);
+        for _ in 0..2 {
+            daemon = replace(&mut daemon);
+            daemon.wait_source("app", "acks/lines_unacked", 4);
+        }
+        open.send("n4:1|c\n");
+        daemon.wait_source("app", "routed", 5);
+        graphite.come_back();
+        open.wait_reply("ack 3");
+        ended.wait_reply("ack 2");
+        assert_eq!(ended.reply(), "", "everything was told");
+        daemon.wait_source("app", "acks/lines_unacked", 0);
+        let row = daemon.source("app");
+        assert_eq!(Daemon::number(&row, "acks/lines_acked"), 5, "{row}");
+        daemon.assert_sums_hold();
+        daemon.stop();
+        let stored = String::from_utf8(graphite.bytes()).expect("it is text");
+        assert_eq!(stored, "n0:1|c\nn1:1|c\nn2:1|c\nn3:1|c\nn4:1|c\n", "{queue}");
+    }
+}
+
+#[test]
+fn who_waits_for_an_output_that_the_successor_does_not_have_is_told_by_the_old_one() {
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let toml = |output: &str, to: &str| {
+        format!(
+            "stop_timeout = \"200ms\"\n\
+             [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
+             [outputs.{output}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n"
+        )
+    };
+    let mut daemon = Builder::native(&toml("one", &graphite.to())).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    daemon.wait_source("app", "routed", 1);
+    let other = FakeGraphite::new();
+    daemon.rewrite(&toml("two", &other.to()));
+    let mut new = replace(&mut daemon);
+    assert_eq!((client.reply(), client.reply()), ("err 0 stopped".to_owned(), String::new()));
+    assert_eq!(Daemon::number(&new.source("app"), "acks/failed/stopped"), 1);
+    // It connects again and sends from the first line on that was not acknowledged.
+    let mut again = Client::connect(new.at("app", "tcp"));
+    again.send("a:1|c\n");
+    again.wait_reply("ack 1");
+    new.stop();
+    assert_eq!(String::from_utf8_lossy(&other.bytes()), "a:1|c\n");
 }
 
 /// Reads numbered lines from `read` until it has nothing more to give.
@@ -236,12 +398,13 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
         let graphite = FakeGraphite::new();
         let queue = if round % 2 == 0 { "memory" } else { "disk" };
         let queue = format!("queue = {{ kind = \"{queue}\" }}\n");
-        let mut daemon = Builder::native(&(config(&graphite.to(), "1h") + &queue)).start();
+        let hangs = FakeGraphite::new();
+        let mut daemon = Builder::native(&(slow_config(&graphite.to(), "1h", &hangs) + &queue)).start();
         let flood = Flood::begin(daemon.at("app", "udp"));
-        // A peer that does not end its connection makes the hand-over take a quarter of a second.
         let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
-        stream.write_all(b"hits:1|c\n").expect("it reads");
-        daemon.wait_source("app", "connections_open", 1);
+        stream.write_all(b"hits:1|c\nhits:").expect("it reads");
+        // Makes the hand-over take a quarter of a second.
+        fill(&daemon);
         let new = daemon.successor();
         wait_for("the hand-over to begin", || daemon.stderr().contains("asks to take over").then_some(()));
         std::thread::sleep(Duration::from_millis(random.below(300) as u64));
@@ -266,13 +429,15 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
         }
         went_on += 1;
         flood.wait_for_more(100);
+        stream.write_all(b"1|c\n").expect("its connection goes on");
         let mut again = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens again");
         again.write_all(b"hits:1|c\n").expect("it reads");
-        let hits = flood.end() + 2;
+        let hits = flood.end() + 3;
         daemon.wait_source("app", "aggregated", hits);
         daemon.assert_sums_hold();
         // And another one may try.
         daemon = replace(&mut daemon);
+        hangs.behave(Manner::Accept);
         daemon.stop();
         assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "round {round}: {}", daemon.stderr());
     }
@@ -283,7 +448,8 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
 fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
     let graphite = FakeGraphite::new();
     let queue = "queue = { kind = \"disk\" }\n";
-    let daemon = Builder::native(&(config(&graphite.to(), "1h") + queue)).start();
+    let hangs = FakeGraphite::new();
+    let daemon = Builder::native(&(slow_config(&graphite.to(), "1h", &hangs) + queue)).start();
     let at = daemon.at("app", "udp");
     let socket = udp(at);
     socket.send(b"level:42|g").expect("it has the port");
@@ -292,9 +458,8 @@ fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
         let page = daemon.json("/api/v1/accounts");
         (Daemon::number(&page["checkpoints"][0], "series") > 3).then_some(())
     });
-    // A peer that does not end its connection makes the hand-over take a quarter of a second.
-    let _stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
-    daemon.wait_source("app", "connections_open", 1);
+    // Makes the hand-over take a quarter of a second.
+    fill(&daemon);
     let mut new = daemon.successor();
     wait_for("the hand-over to begin", || new.stderr().contains("go on here").then_some(()));
     daemon.signal("KILL");

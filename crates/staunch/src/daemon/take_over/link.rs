@@ -17,7 +17,7 @@ use crate::sys::{BorrowedFd, OwnedFd};
 /// Most bytes that a state or a block may have: more than any machine's memory would hold twice.
 const PARTS_BYTES_MAX: u64 = 1 << 36;
 
-/// Pause between two looks at whether the other end is still there.
+/// Pause between two looks at whether the other end is still there, or has taken descriptors.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Why the conversation did not go on.
@@ -109,8 +109,18 @@ impl Link {
         deadline_ns: u64,
     ) -> Result<(), LinkError> {
         let frame = message.encode()?;
-        self.stream.set_write_timeout(Some(left(deadline_ns)?))?;
-        let mut sent = pass::send_with(&self.stream, &frame, passed)?;
+        let mut sent = loop {
+            self.stream.set_write_timeout(Some(left(deadline_ns)?))?;
+            match pass::send_with(&self.stream, &frame, passed) {
+                Ok(sent) => break sent,
+                Err(error) if error.raw_os_error() == Some(pass::TOO_MANY_ON_THE_WAY) => {
+                    // The other end takes them one message after the other.
+                    std::thread::sleep(LOOK_EVERY.min(left(deadline_ns)?));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
         while sent < frame.len() {
             self.stream.set_write_timeout(Some(left(deadline_ns)?))?;
             match self.stream.write(&frame[sent..]) {

@@ -13,9 +13,11 @@ use anyhow::{Context, bail};
 use config::plan::{Listen, Plan};
 use deliver::queue::Left;
 use model::{OutputId, SECOND_NS};
+use pipeline::Unfinished;
 
+use super::handed::HandedConnection;
 use super::link::{Link, LinkError};
-use super::message::{Message, OutputName, Place, Role, VERSION};
+use super::message::{Connection, Message, OutputName, Place, Role, VERSION};
 use super::{Handed, control, name_of};
 use crate::admin::PortKind;
 use crate::clock::Clock;
@@ -264,11 +266,37 @@ impl Inheritance {
                     let left = Left::decode(&bytes, Clock::mono_ns()).ok_or(LinkError::OutOfTurn)?;
                     handed.left.push((*id, left));
                 }
+                Message::Connections(connections) => {
+                    self.receive_connections(connections, outputs, &mut handed.connections, deadline_ns)?
+                }
                 Message::Yours => return Ok(handed),
                 Message::Refused { why } => return Err(LinkError::Refused { why }),
                 _ => return Err(LinkError::OutOfTurn),
             }
         }
+    }
+
+    fn receive_connections(
+        &mut self,
+        connections: Vec<Connection>,
+        outputs: &[(usize, OutputId)],
+        to: &mut Vec<HandedConnection>,
+        deadline_ns: u64,
+    ) -> Result<(), LinkError> {
+        let len = connections.iter().fold(0_u64, |sum, connection| sum.saturating_add(connection.len));
+        let bytes = self.link.receive_parts(len, deadline_ns)?;
+        let mut rest = &bytes[..];
+        let known = |number: u32| outputs.iter().find(|(known, _)| *known == number as usize);
+        for Connection { socket, len, discarding, told, outputs } in connections {
+            let (bytes, after) = rest.split_at_checked(len as usize).ok_or(LinkError::OutOfTurn)?;
+            rest = after;
+            let fd = self.link.take_descriptor().ok_or(LinkError::OutOfTurn)?;
+            let unfinished = Unfinished { bytes: bytes.to_vec(), discarding, told };
+            let outputs = outputs.into_iter().map(|number| known(number).map(|(_, id)| *id));
+            let outputs = outputs.collect::<Option<_>>().ok_or(LinkError::OutOfTurn)?;
+            to.push(HandedConnection { socket: socket as usize, fd, unfinished, outputs });
+        }
+        Ok(())
     }
 
     /// Nobody told what was counted: what the kernel has dropped so far was another process's.

@@ -1,7 +1,7 @@
 //! The old process's side: gives what it has, keeps it until it hears `Taken`, and goes on when it does not.
 //!
 //! The daemon's main task does this, so neither a reload nor a stop comes in between; each step has a bound in time.
-//! Not here: the control socket (`control`), what ends a connection (`sources::stream`), a sender (`deliver`).
+//! Not here: the control socket (`control`), how a connection comes to rest (`sources::parked`), a sender (`deliver`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,12 +11,12 @@ use config::plan::Listen;
 use deliver::Status;
 use deliver::plan::{QueueLimits, WhenFull};
 use deliver::queue::{Left, Queue};
-use model::{OutputId, SECOND_NS, SourceId};
-use pipeline::SavedState;
+use model::{AckWhen, Figure, OutputId, SECOND_NS, SourceAccount, SourceId, Unacked};
+use pipeline::{SavedState, Unfinished};
 
 use super::control::Asked;
 use super::link::{Link, LinkError};
-use super::message::{Message, OutputName, Owner, Place, Role};
+use super::message::{Connection, Message, OutputName, Owner, Place, Role};
 use super::name_of;
 use crate::admin::PortKind;
 use crate::clock::Clock;
@@ -24,14 +24,15 @@ use crate::daemon::worker::{PassedOn, shown};
 use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs::is_retired;
+use crate::sources::parked::Parked;
 use crate::sys::pass::{self, DESCRIPTORS_MAX};
 use crate::sys::{AsFd, BorrowedFd, OwnedFd};
 
 /// Longest wait for the new process to have opened what it wants besides.
 const READY_WITHIN_NS: u64 = 10 * SECOND_NS;
 
-/// Longest wait for connections to end, after the time that their peers have.
-const CONNECTIONS_END_MAX: Duration = Duration::from_secs(2);
+/// Longest wait for connections to hand on what they have read.
+const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);
 
 /// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
 pub const DRAIN_MAX: Duration = Duration::from_millis(250);
@@ -94,6 +95,27 @@ struct Told {
     messages: Vec<Message>,
     states: Vec<SavedState>,
     left: Vec<(u32, Vec<Left>)>,
+    connections: Vec<AtRest>,
+}
+
+/// A connection that nobody reads.
+#[derive(Debug)]
+struct AtRest {
+    /// Number of its place among the listeners.
+    place: usize,
+    connection: Parked,
+    /// What the new process needs to go on with it. None: it ends here.
+    goes: Option<Going>,
+}
+
+/// What is told of a connection that goes on elsewhere.
+#[derive(Debug)]
+struct Going {
+    /// Number of the socket that it came from.
+    socket: u32,
+    unfinished: Unfinished,
+    /// Numbers of the outputs that lines of it wait for.
+    outputs: Vec<u32>,
 }
 
 /// Hands everything over to the process that asks. True when it has taken it, and this one is to end; false when this
@@ -114,9 +136,9 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     };
     let begun_ns = Clock::mono_ns();
     let (told, paused_ns) = prepare(running, &passed).await;
-    let (link, result) = match told {
-        Ok(told) => on_thread(link, move |link| tell(link, &told)).await,
-        Err(why) => (link, Err(Failure::Own(why))),
+    let (link, (result, connections)) = match told {
+        Ok(told) => on_thread(link, move |link| (tell(link, &told), told.connections)).await,
+        Err(why) => (link, (Err(Failure::Own(why)), Vec::new())),
     };
     let result = match result {
         Ok(()) => Ok(()),
@@ -137,11 +159,11 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
                 "process {} has taken over: nothing was read for {paused_ms} ms, {all_ms} ms in all",
                 peer.pid
             );
-            leave(running, &passed);
+            leave(running, &passed, connections);
             true
         }
         Err(why) => {
-            resume(running).await;
+            resume(running, connections).await;
             tracing::warn!(
                 "process {} did not take over: {why}; going on, nothing was read for {paused_ms} ms",
                 peer.pid
@@ -293,8 +315,8 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
         return (Err("the disk is too busy to end a checkpoint"), None);
     }
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
-    if !running.listeners.end_connections(&has, CONNECTIONS_END_MAX).await {
-        return (Err("a connection did not end"), None);
+    if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
+        return (Err("a connection did not come to rest"), None);
     }
     let paused_ns = Clock::mono_ns();
     let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
@@ -329,16 +351,62 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     }
     let left =
         passed.outputs.iter().map(|(number, id)| (*number, wiring.outlets[id.index()].left())).collect();
-    let messages = messages(running, passed, &handed.drops);
-    (Ok(Told { messages, states: handed.states, left }), Some(paused_ns))
+    // Whoever can be told something is told it here, and is counted from there on by the new process.
+    shared.acks.resolve(&wiring.outlets);
+    let connections = at_rest(running, passed);
+    let messages = messages(running, passed, &handed.drops, &connections);
+    (Ok(Told { messages, states: handed.states, left, connections }), Some(paused_ns))
+}
+
+/// The connections, and what the new process needs of those that it can go on with.
+fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
+    let places = running.listeners.places();
+    let waiting = running.shared.acks.waiting();
+    let number_of = |output: &OutputId| {
+        let passed = passed.outputs.iter().find(|(_, id)| id == output);
+        passed.map(|(number, _)| *number)
+    };
+    let goes = |place: usize, connection: &mut Parked| {
+        let (source, listen) = &places[place];
+        let (number, ..) = passed.listens.iter().find(|(_, name, _, at)| name == source && at == listen)?;
+        let unfinished = connection.unfinished()?;
+        let outputs = connection.id().and_then(|id| waiting.get(&id)).map_or(&[][..], Vec::as_slice);
+        // What waits for an output that does not go on with it is answered here, as far as it can be.
+        let outputs: Vec<u32> = outputs.iter().map(number_of).collect::<Option<_>>()?;
+        let waits = unfinished.told.is_some_and(|told| told.acked < told.lines);
+        let can_wait = unfinished.told.is_some_and(|told| told.when == AckWhen::Delivered);
+        (waits != outputs.is_empty() && (can_wait || !waits)).then_some(Going {
+            socket: *number,
+            unfinished,
+            outputs,
+        })
+    };
+    let all = running.listeners.take_parked().into_iter();
+    all.map(|(place, mut connection)| AtRest { place, goes: goes(place, &mut connection), connection })
+        .collect()
 }
 
 /// Accounts and drops.
-fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drops)]) -> Vec<Message> {
+fn messages(
+    running: &Running,
+    passed: &Passed,
+    drops: &[(SourceId, Listen, Drops)],
+    connections: &[AtRest],
+) -> Vec<Message> {
     let wiring = running.shared.wiring.load();
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
-    let sources = sources.map(|(_, name, of)| account(Owner::Source, name, of.figures()));
+    let places = running.listeners.places();
+    // Their clients are told so when nobody asks for our account any more.
+    let ending = |name: &str| {
+        let stopped = |at_rest: &&AtRest| {
+            at_rest.goes.is_none() && at_rest.connection.waits() && places[at_rest.place].0 == name
+        };
+        let count = connections.iter().filter(stopped).count() as u64;
+        Figure::new("acks_failed", Unacked::Stopped.word(), count, 0)
+    };
+    let figures = |name: &str, of: &SourceAccount| [of.figures(), vec![ending(name)]].concat();
+    let sources = sources.map(|(_, name, of)| account(Owner::Source, name, figures(name, of)));
     let outputs = wiring.accounts.outputs();
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
     let mut messages: Vec<Message> = sources.chain(outputs).collect();
@@ -372,11 +440,35 @@ fn tell(link: &mut Link, told: &Told) -> Result<(), Failure> {
             link.send_parts(&bytes, deadline_ns)?;
         }
     }
+    tell_connections(link, &told.connections, deadline_ns)?;
     link.send(&Message::Yours, deadline_ns)?;
     match link.receive(deadline_ns)? {
         Message::Taken => Ok(()),
         _ => Err(LinkError::OutOfTurn.into()),
     }
+}
+
+/// Gives the connections that go on elsewhere. They stay ours as well.
+fn tell_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -> Result<(), LinkError> {
+    let going: Vec<_> =
+        connections.iter().filter_map(|at_rest| Some((at_rest, at_rest.goes.as_ref()?))).collect();
+    for some in going.chunks(DESCRIPTORS_MAX) {
+        let told = |(_, going): &(&AtRest, &Going)| Connection {
+            socket: going.socket,
+            len: going.unfinished.bytes.len() as u64,
+            discarding: going.unfinished.discarding,
+            told: going.unfinished.told,
+            outputs: going.outputs.clone(),
+        };
+        let descriptors: Vec<BorrowedFd<'_>> =
+            some.iter().map(|(at_rest, _)| at_rest.connection.fd()).collect();
+        let message = Message::Connections(some.iter().map(told).collect());
+        link.send_with(&message, &descriptors, deadline_ns)?;
+        let bytes: Vec<u8> =
+            some.iter().flat_map(|(_, going)| going.unfinished.bytes.iter().copied()).collect();
+        link.send_parts(&bytes, deadline_ns)?;
+    }
+    Ok(())
 }
 
 /// Takes the offer back. True when the new process had said before that it goes on: then it does.
@@ -405,7 +497,7 @@ fn refuse(link: &mut Link, why: String) -> bool {
 }
 
 /// Goes on as if nothing had been.
-async fn resume(running: &mut Running) {
+async fn resume(running: &mut Running, connections: Vec<AtRest>) {
     let shared = Arc::clone(&running.shared);
     let wiring = shared.wiring.load_full();
     for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
@@ -423,7 +515,12 @@ async fn resume(running: &mut Running) {
         listeners::makers(&plan, &worker.shard, &accounts)
     });
     if let Ok(makers) = makers.await
-        && let Err(error) = running.listeners.serve_again(&wiring.plan, &makers, &shared)
+        && let Err(error) = running.listeners.serve_again(
+            &wiring.plan,
+            &makers,
+            &shared,
+            connections.into_iter().map(|at_rest| (at_rest.place, at_rest.connection)).collect(),
+        )
     {
         tracing::error!("cannot accept connections again: {error}");
     }
@@ -432,8 +529,10 @@ async fn resume(running: &mut Running) {
 }
 
 /// Ends what does not go on elsewhere.
-fn leave(running: &mut Running, passed: &Passed) {
+fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>) {
     let shared = Arc::clone(&running.shared);
+    let ending = connections.into_iter().filter(|at_rest| at_rest.goes.is_none());
+    ending.for_each(|at_rest| at_rest.connection.end(&shared));
     shared.stopping.store(true, Relaxed);
     let wiring = shared.wiring.load_full();
     let deadline_ns = Clock::mono_ns() + wiring.plan.stop_timeout_ms * 1_000_000;
