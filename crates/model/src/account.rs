@@ -354,8 +354,7 @@ impl SourceAccount {
             ("event_fields_ignored", "", &self.event_fields_ignored),
             ("lines_acked", "", &self.lines_acked),
         ];
-        let failed = Unacked::ALL.iter();
-        beside.extend(failed.map(|why| ("acks_failed", why.word(), &self.acks_failed[why.index()])));
+        beside.extend(Unacked::ALL.iter().map(|r| ("acks_failed", r.word(), &self.acks_failed[r.index()])));
         beside
     }
 
@@ -507,6 +506,8 @@ impl OutputAccount {
             ("connects", "", &self.connects),
             ("errors", "", &self.errors),
             ("resent", "", &self.resent),
+            ("in_doubt", "", &self.in_doubt),
+            ("in_doubt_bytes", "", &self.in_doubt_bytes),
             ("tags_left_out", "", &self.tags_left_out),
         ]
     }
@@ -602,8 +603,9 @@ fn an_account_goes_on_in_another_process_and_its_sum_holds() {
     account.settle(Outcome::Shed(Shed::SeriesMax), 4);
     account.kernel_dropped.fetch_add(3, Relaxed);
     account.connections_open.fetch_add(1, Relaxed);
-    account.lines_acked.fetch_add(8, Relaxed);
-    account.fail_acks(Unacked::Shed);
+    account.lines_acked.fetch_add(7, Relaxed);
+    account.lines_unacked.fetch_add(1, Relaxed);
+    account.fail_acks(Unacked::Stopped);
     let next = SourceAccount::default();
     next.receive(1);
     next.settle(Outcome::Rejected(Reject::NoName), 1);
@@ -613,18 +615,22 @@ fn an_account_goes_on_in_another_process_and_its_sum_holds() {
     assert!(sum.holds(), "{sum:?}");
     assert_eq!((sum.received, sum.aggregated, next.shed(Shed::SeriesMax)), (11, 6, 4));
     assert_eq!((next.kernel_dropped.load(Relaxed), next.connections_open.load(Relaxed)), (3, 0));
-    assert_eq!((next.lines_acked.load(Relaxed), next.acks_failed(Unacked::Shed)), (8, 1));
+    let lines = (next.lines_acked.load(Relaxed), next.lines_unacked.load(Relaxed));
+    assert_eq!((lines, next.acks_failed(Unacked::Stopped)), ((7, 0), 1));
 
     let account = OutputAccount::default();
     account.route(9, 90);
     account.settle(CopyOutcome::Delivered, 5, 50);
     account.settle(CopyOutcome::Shed(Shed::TooOld), 1, 10);
     account.resent.fetch_add(2, Relaxed);
+    account.in_doubt.fetch_add(4, Relaxed);
+    account.in_doubt_bytes.fetch_add(40, Relaxed);
     let next = OutputAccount::default();
     next.go_on_with(&account.figures());
     next.go_on_with(&[unknown]);
     assert!(next.sum(0).holds() && next.sum(0).copies == 6, "three still wait: {:?}", next.sum(0));
     next.route(3, 30);
     assert_eq!((next.bytes_routed(), next.bytes_delivered(), next.copies_waiting_high()), (90, 50, 9));
-    assert_eq!(next.resent.load(Relaxed), 2);
+    let sent = [&next.resent, &next.in_doubt, &next.in_doubt_bytes].map(|count| count.load(Relaxed));
+    assert_eq!(sent, [2, 4, 40]);
 }

@@ -58,4 +58,11 @@ impl Accounts {
             .enumerate()
             .map(|(at, (name, account))| (OutputId(at as u16), name.as_str(), account))
     }
+
+    /// The same with each account once: outputs that share one, see [`earlier_self`], are the last of them.
+    pub fn outputs_once(&self) -> impl Iterator<Item = (OutputId, &str, &Arc<OutputAccount>)> {
+        let later = |id: OutputId| self.outputs[id.index() + 1..].iter();
+        self.outputs()
+            .filter(move |(id, _, account)| !later(*id).any(|(_, other)| Arc::ptr_eq(account, other)))
+    }
 }

@@ -3,4 +3,6 @@
 pub mod aggregate;
 pub mod glob;
 pub mod placement;
+pub mod relay;
+pub mod rollup;
 pub mod stage;

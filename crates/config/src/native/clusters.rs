@@ -63,7 +63,10 @@ pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnos
         let key = match mistake {
             ClusterMistake::SameLabel { .. } if fields.place_of("labels").is_some() => "labels",
             ClusterMistake::TooManyShards | ClusterMistake::NoSuchEndpoint { .. } => "shards",
-            ClusterMistake::TooManyEndpoints | ClusterMistake::SameLabel { .. } => "to",
+            ClusterMistake::TooManyEndpoints
+            | ClusterMistake::SameLabel { .. }
+            | ClusterMistake::BadLabel { .. }
+            | ClusterMistake::BadReplication { .. } => "to",
         };
         wrong.push(no_cluster(mistake.to_string()).at(place(fields, key)));
     }

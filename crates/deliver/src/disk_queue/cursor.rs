@@ -1,4 +1,4 @@
-//! The cursor file: how far everything is settled, in three slots.
+//! The cursor file: how far everything is settled, and up to where it was written, in three slots.
 //!
 //! A write goes to the slot that is neither the one that was synced last nor the one that was written last: wherever it
 //! is torn, the next process finds the last write, and the next machine the last sync. A file whose sync failed is
@@ -6,12 +6,20 @@
 
 use model::{Disk, DiskError};
 
-use super::format::{CURSOR_BYTES, Place, SLOT_BYTES, SLOT_OFFSETS, Slot, Totals};
+use super::format::{CURSOR_BYTES, Place, SLOT_BYTES, SLOT_BYTES_MIN, SLOT_OFFSETS, Slot, Totals};
 
-const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
+pub(super) const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
 
-/// What a cursor points at.
-pub(super) type Settled = (Totals, Place);
+/// What a cursor tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Noted {
+    /// Everything before it has its outcome.
+    pub(super) settled: Totals,
+    /// Where the first record is that has none.
+    pub(super) place: Place,
+    /// Everything before it was written to segments: what of it the next run does not find is gone.
+    pub(super) written: Totals,
+}
 
 #[derive(Debug)]
 pub(super) struct Cursor<F> {
@@ -21,10 +29,10 @@ pub(super) struct Cursor<F> {
     name: usize,
     write: u64,
     /// What was written last, and the slot that has it.
-    written: Option<(Settled, usize)>,
-    synced: Option<(Settled, usize)>,
+    written: Option<(Noted, usize)>,
+    synced: Option<(Noted, usize)>,
     /// What the sync that runs will make safe.
-    running: Option<(Settled, usize)>,
+    running: Option<(Noted, usize)>,
     /// When `written` or what should be written first differed from `synced`.
     pub(super) since_ns: Option<u64>,
     /// When `written` first differed from what should be written. None also while a write fails: it is tried again with
@@ -38,14 +46,19 @@ pub(super) struct Cursor<F> {
 /// True when a cursor was written once, readable or not. A file that was only prepared is all zeros.
 pub(super) fn was_written<D: Disk>(disk: &D) -> bool {
     NAMES.iter().filter_map(|name| disk.open(name).ok()).any(|file| {
-        SLOT_OFFSETS.into_iter().any(|offset| {
-            let mut bytes = [0; SLOT_BYTES];
-            match disk.read_at(&file, offset, &mut bytes) {
-                Ok(()) => bytes != [0; SLOT_BYTES],
-                Err(error) => error != DiskError::Short,
-            }
+        SLOT_OFFSETS.into_iter().any(|offset| match read_slot(disk, &file, offset) {
+            Ok(bytes) => bytes != [0; SLOT_BYTES],
+            Err(error) => error != DiskError::Short,
         })
     })
+}
+
+/// The last slot of a file of version 1 ends earlier.
+fn read_slot<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<[u8; SLOT_BYTES], DiskError> {
+    let len = disk.size(file)?.saturating_sub(offset).clamp(SLOT_BYTES_MIN as u64, SLOT_BYTES as u64);
+    let mut bytes = [0; SLOT_BYTES];
+    disk.read_at(file, offset, &mut bytes[..len as usize])?;
+    Ok(bytes)
 }
 
 /// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot).
@@ -53,9 +66,8 @@ pub(super) fn read_slots<D: Disk>(disk: &D) -> Vec<(Slot, usize, usize)> {
     let mut found = Vec::new();
     for (name, file) in NAMES.iter().enumerate().filter_map(|(at, name)| Some((at, disk.open(name).ok()?))) {
         for (place, offset) in SLOT_OFFSETS.into_iter().enumerate() {
-            let mut bytes = [0; SLOT_BYTES];
-            let read = disk.read_at(&file, offset, &mut bytes).ok();
-            found.extend(read.and_then(|()| Slot::decode(&bytes)).map(|slot| (slot, name, place)));
+            let slot = read_slot(disk, &file, offset).ok().and_then(|bytes| Slot::decode(&bytes));
+            found.extend(slot.map(|slot| (slot, name, place)));
         }
     }
     found
@@ -88,7 +100,7 @@ impl<F: Clone> Cursor<F> {
             let synced = |file: &F| disk.sync(file).is_ok() && disk.sync_directory().is_ok();
             cursor.file = disk.open(NAMES[name]).ok().filter(synced);
             match cursor.file {
-                Some(_) => cursor.synced = Some(((slot.settled, slot.place), place)),
+                Some(_) => cursor.synced = Some((slot.noted(), place)),
                 None => cursor.name = 1 - name,
             }
             cursor.written = cursor.synced;
@@ -98,9 +110,9 @@ impl<F: Clone> Cursor<F> {
         cursor
     }
 
-    /// Notes when what was settled is to be written.
-    pub(super) fn look(&mut self, settled: Settled, now_ns: u64) {
-        let is_written = self.written.is_some_and(|(written, _)| written == settled);
+    /// Notes when `noted` is to be written.
+    pub(super) fn look(&mut self, noted: Noted, now_ns: u64) {
+        let is_written = self.written.is_some_and(|(written, _)| written == noted);
         if is_written || self.failed {
             self.unwritten_since_ns = None;
         } else {
@@ -108,17 +120,17 @@ impl<F: Clone> Cursor<F> {
         }
     }
 
-    /// Writes `settled` if it is news. What is written survives this process, and not the machine.
-    pub(super) fn write<D: Disk<File = F>>(&mut self, disk: &D, settled: Settled) -> Result<(), DiskError> {
-        let result = self.try_write(disk, settled);
+    /// Writes `noted` if it is news. What is written survives this process, and not the machine.
+    pub(super) fn write<D: Disk<File = F>>(&mut self, disk: &D, noted: Noted) -> Result<(), DiskError> {
+        let result = self.try_write(disk, noted);
         self.unwritten_since_ns = None;
         self.failed = result.is_err();
         result
     }
 
-    fn try_write<D: Disk<File = F>>(&mut self, disk: &D, settled: Settled) -> Result<(), DiskError> {
+    fn try_write<D: Disk<File = F>>(&mut self, disk: &D, noted: Noted) -> Result<(), DiskError> {
         debug_assert!(self.running.is_none(), "the slot is being synced");
-        if self.written.is_some_and(|(written, _)| written == settled) {
+        if self.written.is_some_and(|(written, _)| written == noted) {
             return Ok(());
         }
         let file = self.open(disk)?;
@@ -126,10 +138,11 @@ impl<F: Clone> Cursor<F> {
         let at = (0..SLOT_OFFSETS.len()).find(|at| !taken.contains(&Some(*at)));
         let at = at.expect("two of three slots are taken at most");
         let write = self.write.saturating_add(1);
-        let slot = Slot { queue_id: self.queue_id, write, place: settled.1, settled: settled.0 };
+        let Noted { settled, place, written } = noted;
+        let slot = Slot { queue_id: self.queue_id, write, place, settled, written };
         disk.write_at(&file, SLOT_OFFSETS[at], &[&slot.encode()])?;
         self.write = write;
-        self.written = Some((settled, at));
+        self.written = Some((noted, at));
         Ok(())
     }
 
@@ -152,14 +165,14 @@ impl<F: Clone> Cursor<F> {
         Ok(file)
     }
 
-    /// True when what is safe lags behind `settled`.
-    pub(super) fn is_behind(&self, settled: Settled) -> bool {
-        self.synced.is_none_or(|(synced, _)| synced != settled)
+    /// True when what is safe lags behind `noted`.
+    pub(super) fn is_behind(&self, noted: Noted) -> bool {
+        self.synced.is_none_or(|(synced, _)| synced != noted)
     }
 
     /// How far everything is settled, as far as that is synced.
     pub(super) fn safe(&self) -> Option<Totals> {
-        self.synced.map(|((settled, _place), _slot)| settled)
+        self.synced.map(|(noted, _)| noted.settled)
     }
 
     /// The file to sync, when what was written is not safe, and whether its name is new.
@@ -174,7 +187,7 @@ impl<F: Clone> Cursor<F> {
     }
 
     /// The sync ended. Returns what is safe now, if that is news.
-    pub(super) fn finish(&mut self, good: bool) -> Option<Settled> {
+    pub(super) fn finish(&mut self, good: bool) -> Option<Noted> {
         let ran = self.running.take()?;
         if !good {
             // The other file keeps what was safe in this one until it is read and outnumbered.

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use model::Span;
 use twox_hash::XxHash3_64;
 
+use super::cursor::Noted;
 use crate::block::{Block, BlockForm, PARTITIONS};
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
 pub(super) const RECORD_HEADER_BYTES: usize = 96;
-pub(super) const SLOT_BYTES: usize = 88;
+pub(super) const SLOT_BYTES: usize = 120;
+/// Bytes of a slot of version 1, which did not tell what was written.
+pub(super) const SLOT_BYTES_MIN: usize = 88;
 /// A page for each slot: a torn write never reaches another one.
 pub(super) const SLOT_OFFSETS: [u64; 3] = [0, 4096, 8192];
 /// Bytes of a cursor file.
@@ -22,7 +25,10 @@ pub(super) const MARKER: [u8; 4] = [0xf1, b'S', b'q', 0x1a];
 
 const SEGMENT_MAGIC: [u8; 8] = *b"STNSEG\r\n";
 const SLOT_MAGIC: [u8; 8] = *b"STNCUR\r\n";
-const VERSION: u32 = 1;
+const SEGMENT_VERSION: u32 = 1;
+const SLOT_VERSION: u32 = 2;
+/// What a record's header has in the place of a form when it is the mark behind the last record of a segment.
+const MARK_FORM: u8 = 3;
 const SEGMENT_SUFFIX: &str = ".segment";
 const QUARANTINE_SUFFIX: &str = ".quarantine";
 
@@ -109,7 +115,7 @@ impl SegmentHeader {
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let mut out = Writer(&mut bytes);
         out.bytes(&SEGMENT_MAGIC);
-        out.u32(VERSION);
+        out.u32(SEGMENT_VERSION);
         out.u32(SEGMENT_HEADER_BYTES as u32);
         out.u64(self.queue_id);
         out.u64(self.sequence);
@@ -122,7 +128,7 @@ impl SegmentHeader {
     pub(super) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Option<SegmentHeader> {
         let mut reader = Reader(bytes);
         let known = reader.bytes() == SEGMENT_MAGIC
-            && reader.u32() == VERSION
+            && reader.u32() == SEGMENT_VERSION
             && reader.u32() == SEGMENT_HEADER_BYTES as u32;
         if !known || !sealed(bytes, 0) {
             return None;
@@ -174,6 +180,27 @@ impl RecordHeader {
         (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
     }
 
+    /// What stands behind the last record of a segment, until the next one is written over it: it says what came before
+    /// it, so that a record whose header does not hold is missed although none follows.
+    pub(super) fn mark(before: Totals) -> RecordHeader {
+        RecordHeader {
+            before,
+            made_wall_ns: 0,
+            copy_bytes: 0,
+            copies: 0,
+            form: MARK_FORM,
+            partition: None,
+            borders_len: 0,
+            block_len: 0,
+            body_checksum: 0,
+        }
+    }
+
+    /// It is no record, but the mark behind one.
+    pub(super) fn is_mark(&self) -> bool {
+        self.form == MARK_FORM
+    }
+
     /// Bytes of the whole record.
     pub(super) fn disk_bytes(&self) -> u64 {
         RECORD_HEADER_BYTES as u64 + u64::from(self.borders_len) + u64::from(self.block_len)
@@ -186,6 +213,9 @@ impl RecordHeader {
 
     /// All that was appended up to this record, itself included.
     pub(super) fn after(&self) -> Totals {
+        if self.is_mark() {
+            return self.before;
+        }
         self.before.plus(Totals {
             records: 1,
             copies: u64::from(self.copies),
@@ -233,7 +263,8 @@ impl RecordHeader {
             },
             body_checksum: reader.u64(),
         };
-        (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
+        let is_whole = !header.is_mark() || header == RecordHeader::mark(header.before);
+        (is_whole && header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
     }
 
     /// The id of the queue whose record this is.
@@ -311,7 +342,8 @@ pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option
     }
 }
 
-/// One of the three slots of a cursor file: everything before `settled` has its outcome.
+/// One of the three slots of a cursor file: everything before `settled` has its outcome, and everything before `written`
+/// was in the segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) queue_id: u64,
@@ -319,6 +351,8 @@ pub(super) struct Slot {
     pub(super) write: u64,
     pub(super) place: Place,
     pub(super) settled: Totals,
+    /// In version 1, `settled`.
+    pub(super) written: Totals,
 }
 
 /// A byte in a segment.
@@ -329,34 +363,41 @@ pub(super) struct Place {
 }
 
 impl Slot {
+    pub(super) fn noted(&self) -> Noted {
+        Noted { settled: self.settled, place: self.place, written: self.written }
+    }
+
     pub(super) fn encode(&self) -> [u8; SLOT_BYTES] {
         let mut bytes = [0; SLOT_BYTES];
         let mut out = Writer(&mut bytes);
         out.bytes(&SLOT_MAGIC);
-        out.u32(VERSION);
+        out.u32(SLOT_VERSION);
         out.u32(SLOT_BYTES as u32);
         out.u64(self.queue_id);
         out.u64(self.write);
         out.u64(self.place.sequence);
         out.u64(self.place.offset);
         self.settled.put(&mut out);
+        self.written.put(&mut out);
         seal(&mut bytes, 0);
         bytes
     }
 
     pub(super) fn decode(bytes: &[u8; SLOT_BYTES]) -> Option<Slot> {
         let mut reader = Reader(bytes);
-        let known =
-            reader.bytes() == SLOT_MAGIC && reader.u32() == VERSION && reader.u32() == SLOT_BYTES as u32;
-        if !known || !sealed(bytes, 0) {
+        if reader.bytes() != SLOT_MAGIC {
             return None;
         }
-        Some(Slot {
-            queue_id: reader.u64(),
-            write: reader.u64(),
-            place: Place { sequence: reader.u64(), offset: reader.u64() },
-            settled: Totals::take(&mut reader),
-        })
+        let (version, size) = (reader.u32(), reader.u32() as usize);
+        let known = matches!((version, size), (1, SLOT_BYTES_MIN) | (SLOT_VERSION, SLOT_BYTES));
+        if !known || !sealed(&bytes[..size], 0) {
+            return None;
+        }
+        let (queue_id, write) = (reader.u64(), reader.u64());
+        let place = Place { sequence: reader.u64(), offset: reader.u64() };
+        let settled = Totals::take(&mut reader);
+        let written = if version == 1 { settled } else { Totals::take(&mut reader) };
+        Some(Slot { queue_id, write, place, settled, written })
     }
 }
 
@@ -447,7 +488,7 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const ID: u64 = 0x1234_5678_9abc_def0;
@@ -466,8 +507,9 @@ mod tests {
         let record = RecordHeader::of(&block, &borders, totals(8), 11, ID).expect("a small block");
         assert_eq!(RecordHeader::decode(&record.encode(ID), ID), Some(record));
         assert_eq!(RecordHeader::decode(&record.encode(ID), ID + 1), None, "another queue's");
-        let slot =
-            Slot { queue_id: ID, write: 3, place: Place { sequence: 1, offset: 2 }, settled: totals(4) };
+        let mark = RecordHeader::mark(totals(8));
+        assert_eq!(RecordHeader::decode(&mark.encode(ID), ID), Some(mark));
+        let slot = slot();
         assert_eq!(Slot::decode(&slot.encode()), Some(slot));
         for bit in 0..SEGMENT_HEADER_BYTES * 8 {
             let mut bytes = segment.encode();
@@ -483,6 +525,43 @@ mod tests {
             let mut bytes = slot.encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Slot::decode(&bytes), None, "bit {bit}");
+        }
+    }
+
+    fn slot() -> Slot {
+        let place = Place { sequence: 1, offset: 2 };
+        Slot { queue_id: ID, write: 3, place, settled: totals(4), written: totals(9) }
+    }
+
+    /// What version 1 would have written in the place of a slot; zeros stay zeros.
+    pub(in super::super) fn to_version_1(slot: &mut [u8]) {
+        if slot[..8] != SLOT_MAGIC {
+            return;
+        }
+        slot[8..16].copy_from_slice(&[1, 0, 0, 0, 88, 0, 0, 0]);
+        seal(&mut slot[..SLOT_BYTES_MIN], 0);
+        let end = slot.len().min(SLOT_BYTES);
+        slot[SLOT_BYTES_MIN..end].fill(0);
+    }
+
+    #[test]
+    fn a_slot_of_version_1_is_read_without_what_was_written() {
+        let mut bytes = slot().encode();
+        to_version_1(&mut bytes);
+        assert_eq!(Slot::decode(&bytes), Some(Slot { written: totals(4), ..slot() }));
+        bytes[SLOT_BYTES_MIN - 1] ^= 1;
+        assert_eq!(Slot::decode(&bytes), None);
+    }
+
+    #[test]
+    fn a_mark_that_says_more_than_a_mark_is_none() {
+        let mark = RecordHeader::mark(totals(8));
+        for header in [
+            RecordHeader { copies: 1, ..mark },
+            RecordHeader { block_len: 1, ..mark },
+            RecordHeader { borders_len: 8, ..mark },
+        ] {
+            assert_eq!(RecordHeader::decode(&header.encode(ID), ID), None, "{header:?}");
         }
     }
 

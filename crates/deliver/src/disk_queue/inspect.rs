@@ -99,10 +99,10 @@ impl Inspection {
     /// Looks at the directory: headers of all segments, and those of the records in the last one. With `live` a process
     /// may be writing there. Fails only when the directory cannot be listed.
     pub fn of<D: Disk>(disk: &D, live: bool) -> Result<Inspection, DiskError> {
-        let mut found = survey(disk)?;
+        let mut found = survey(disk, live)?;
         if live && found.report.cursor_lost {
             // Its first write may have come between two looks.
-            found = survey(disk)?;
+            found = survey(disk, live)?;
         }
         Ok(Inspection { survey: found, live })
     }

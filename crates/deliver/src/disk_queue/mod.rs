@@ -141,6 +141,8 @@ pub struct Recovery {
     pub copies_waiting: u64,
     /// What they take up on disk.
     pub bytes_waiting: u64,
+    /// Of these copies, those that were written behind everything that is there: the last segment was cut short, or is gone.
+    pub copies_gone: u64,
 }
 
 /// What went wrong with the disk since the queue was opened.
@@ -273,7 +275,7 @@ impl<D: Disk> DiskQueue<D> {
             (segment.sequence, first..end.max(first))
         });
         let commit = Commit::new(ranges, found.end.records, now.mono_ns);
-        let queue = DiskQueue {
+        let mut queue = DiskQueue {
             disk,
             plan,
             account,
@@ -305,6 +307,10 @@ impl<D: Disk> DiskQueue<D> {
             #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
+        if queue.cursor_is_behind() {
+            // What was found is missed from now on, should more of it go. Tried again with the first sync.
+            let _noted = queue.cursor.write(&queue.disk, queue.noted());
+        }
         Ok((queue, report))
     }
 
@@ -328,7 +334,7 @@ impl<D: Disk> DiskQueue<D> {
         }
         if self.cursor_is_behind() {
             self.cursor.since_ns.get_or_insert(now.mono_ns);
-            self.cursor.look(self.settled(), now.mono_ns);
+            self.cursor.look(self.noted(), now.mono_ns);
         }
         let after = |since_ns: u64, window_ms: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
         let records = self.commit.since_ns().map(|since_ns| after(since_ns, self.plan.sync_window_ms));
@@ -372,7 +378,7 @@ impl<D: Disk> DiskQueue<D> {
             self.writer = None;
         }
         let cursor_good = done.cursor.is_ok() && done.directory.is_ok();
-        let cursor = self.cursor.finish(cursor_good).map(|(settled, _)| settled);
+        let cursor = self.cursor.finish(cursor_good).map(|noted| noted.settled);
         if let Some(settled) = cursor {
             self.making_room = false;
             self.remove_settled(settled);

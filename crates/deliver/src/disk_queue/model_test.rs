@@ -3,14 +3,15 @@
 //! Checked after every operation: the answers, the account's sum, that what was called safe stays so. After every crash
 //! a copy of the disk is read to its end: nothing is there twice, out of order or changed; all that was safe, or that a
 //! killed process had accepted, is there unless it has its outcome; nothing before the durable cursor is. Each flipped
-//! byte may take one record.
+//! byte may take one record; a last segment that is cut short or gone takes what was in it. Whatever is missing is
+//! counted as damaged, to the copy.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::faulty_disk::FaultyDisk;
+use super::faulty_disk::{Faults, FaultyDisk};
 use super::*;
 use crate::plan::WhenFull;
 use crate::queue::Queue;
@@ -37,9 +38,19 @@ enum Op {
     DiskBytes(Option<u64>),
     /// A byte of a file, and what becomes of it; the process dies with it.
     Flip(usize, usize, u8),
+    /// So much of the last segment is left, or none; the process dies with it.
+    CutLast(Option<usize>),
 }
 
-fn ops(flips: bool) -> impl Strategy<Value = Vec<Op>> {
+/// What is done to the files themselves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Harm {
+    None,
+    Flips,
+    Cuts,
+}
+
+fn ops(harm: Harm) -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         8 => (1..4_usize, 8..40_usize).prop_map(|(lines, len)| Op::Append(lines, len)),
         6 => Just(Op::Pop),
@@ -55,8 +66,10 @@ fn ops(flips: bool) -> impl Strategy<Value = Vec<Op>> {
         1 => (0..4_u64).prop_map(Op::SyncErrorIn),
         1 => (0..6_u64).prop_map(Op::WriteErrorIn),
         1 => proptest::option::of(0..400_u64).prop_map(Op::DiskBytes),
-        1 => (any::<usize>(), any::<usize>(), 1..=255_u8).prop_map(move |(file, at, change)| {
-            if flips { Op::Flip(file, at, change) } else { Op::Pass(1) }
+        1 => (any::<usize>(), any::<usize>(), 1..=255_u8).prop_map(move |(file, at, change)| match harm {
+            Harm::None => Op::Pass(1),
+            Harm::Flips => Op::Flip(file, at, change),
+            Harm::Cuts => Op::CutLast((change > 60).then_some(at)),
         }),
     ];
     proptest::collection::vec(op, 1..90)
@@ -115,6 +128,25 @@ struct Sim {
     cursor_synced: u64,
     flips: usize,
     lost_to_flips: usize,
+    cuts: usize,
+    /// Copies of the record that was last given each number.
+    numbers: BTreeMap<u64, u64>,
+    /// After a loss of power nobody knows of some number which record had it.
+    doubtful: bool,
+    /// Up to where the cursor says that segments were written.
+    noted: u64,
+    noted_synced: u64,
+    job_noted: u64,
+}
+
+/// What a new process finds.
+struct Copied {
+    /// What it would deliver, in order.
+    found: Vec<(u64, Record)>,
+    /// Copies that it counts as damaged.
+    damaged: u64,
+    /// Numbers of the records that it accounts for.
+    accounted: std::ops::Range<u64>,
 }
 
 impl Sim {
@@ -140,6 +172,12 @@ impl Sim {
             cursor_synced: 0,
             flips: 0,
             lost_to_flips: 0,
+            cuts: 0,
+            numbers: BTreeMap::new(),
+            doubtful: false,
+            noted: 0,
+            noted_synced: 0,
+            job_noted: 0,
         };
         sim.queue.canary = canary;
         sim
@@ -176,6 +214,7 @@ impl Sim {
                 self.disk.change_faults(|faults| faults.bytes_max = bytes_max);
             }
             Op::Flip(file, at, change) => self.flip(*file, *at, *change),
+            Op::CutLast(left) => self.cut_last(*left),
         }
         if self.disk.is_dead() {
             self.crash(self.power);
@@ -191,6 +230,8 @@ impl Sim {
         let number = self.queue.accepted_up_to().0;
         let record = Record { number, text, copies_left: lines as u64, safe: false, gone: false };
         let faults_met = self.disk.faults_met();
+        // Even if the process dies in it, its header may be there.
+        self.numbers.insert(number, lines as u64);
         let want = self.model_append(&record);
         let appended = self.queue.append(block, self.now);
         if faults_met == self.disk.faults_met() {
@@ -307,10 +348,11 @@ impl Sim {
         let job = if last { self.queue.begin_last_sync() } else { self.queue.begin_sync(self.now) };
         if (self.disk.faults_met(), self.queue.counts().write_errors) == (faults_met, write_errors) {
             self.cursor_written = settled;
+            self.noted = self.queue.accepted_up_to().0;
         }
-        self.job_settled = match &job {
-            Some(job) if job.cursor.is_some() => settled,
-            _ => 0,
+        (self.job_settled, self.job_noted) = match &job {
+            Some(job) if job.cursor.is_some() => (settled, self.noted),
+            _ => (0, 0),
         };
         self.job = job;
     }
@@ -326,6 +368,7 @@ impl Sim {
         assert!(synced.safe_up_to <= self.queue.accepted_up_to());
         if good {
             self.cursor_synced = self.cursor_synced.max(self.job_settled);
+            self.noted_synced = self.noted_synced.max(self.job_noted);
         }
     }
 
@@ -347,16 +390,39 @@ impl Sim {
         self.crash(false);
     }
 
+    fn cut_last(&mut self, left: Option<usize>) {
+        let names = self.disk.list().expect("the disk lives between operations");
+        let Some(last) = names.iter().filter(|name| format::segment_sequence(name).is_some()).max() else {
+            return;
+        };
+        match left {
+            Some(left) => self.disk.damage(last, |bytes| bytes.truncate(left % (bytes.len() + 1))),
+            None => {
+                self.disk.change_faults(|faults| *faults = Faults::default());
+                self.disk.remove(last).expect("it was listed");
+                self.disk.sync_directory().expect("no faults");
+            }
+        }
+        self.cuts += 1;
+        self.lift_bounds();
+        self.crash(false);
+    }
+
     fn crash(&mut self, power: bool) {
+        let accepted = self.queue.accepted_up_to().0;
         self.held.clear();
         self.job = None;
         if power {
             self.disk.lose_power();
             self.cursor_written = self.cursor_synced;
+            self.noted = self.noted_synced;
         } else {
             self.disk.restart();
         }
-        let (found, damaged) = self.read_copy();
+        let copied = self.read_copy();
+        let least = if power || self.cuts > 0 { self.noted } else { accepted };
+        self.check_counts(&copied, least, power);
+        let Copied { found, damaged, .. } = copied;
         self.compare(&found, power);
         let found: Vec<u64> = found.into_iter().map(|(id, _)| id).collect();
         if damaged > 0 {
@@ -383,11 +449,12 @@ impl Sim {
     }
 
     /// Everything that a new process would deliver, in order.
-    fn read_copy(&self) -> (Vec<(u64, Record)>, u64) {
+    fn read_copy(&self) -> Copied {
         inspect_test::check_agreement(&self.disk.copy());
         let account = Arc::new(OutputAccount::default());
         let (mut queue, _) = DiskQueue::open(self.disk.copy(), self.plan, Arc::clone(&account), 3, self.now)
             .expect("the disk lists its names");
+        let accounted = queue.settled_up_to().0..queue.accepted_up_to().0;
         let mut found = Vec::new();
         while let Some(entry) = queue.pop(self.now) {
             let text = std::str::from_utf8(&entry.block().bytes).expect("texts are ASCII").to_owned();
@@ -399,7 +466,21 @@ impl Sim {
             entry.settle(CopyOutcome::Delivered);
         }
         assert!(account.sum(0).holds() && queue.copies() == 0, "{:?}", account.sum(0));
-        (found, account.shed(Shed::Damaged))
+        Copied { found, damaged: account.shed(Shed::Damaged), accounted }
+    }
+
+    /// Every record that is not settled was found or is counted, at least up to `least`.
+    fn check_counts(&mut self, copied: &Copied, least: u64, power: bool) {
+        let Copied { found, damaged, accounted } = copied;
+        assert!(accounted.end >= least, "{accounted:?} of {least}");
+        let copies: u64 = found.iter().map(|(_, record)| record.copies_left).sum();
+        if power {
+            // What came back may be an earlier try at the same number, whole or not.
+            self.numbers.extend(found.iter().map(|(_, record)| (record.number, record.copies_left)));
+            self.doubtful |= *damaged > 0;
+        }
+        let all: u64 = self.numbers.range(accounted.clone()).map(|(_, copies)| copies).sum();
+        assert!(self.doubtful || copies + damaged == all, "{copies} + {damaged} of {all} in {accounted:?}");
     }
 
     fn compare(&mut self, found: &[(u64, Record)], power: bool) {
@@ -407,7 +488,7 @@ impl Sim {
         let mut missing = 0;
         for (id, record) in &self.records {
             let there = found.iter().any(|(other, _)| other == id);
-            if there && self.flips == 0 {
+            if there && self.flips + self.cuts == 0 {
                 assert!(record.number >= self.cursor_written, "block {id} was settled: {record:?}");
             }
             if !there && !record.gone && (record.safe || !power) {
@@ -415,7 +496,11 @@ impl Sim {
             }
         }
         self.lost_to_flips += missing;
-        assert!(self.lost_to_flips <= self.flips, "{missing} blocks are gone, with {} flips", self.flips);
+        assert!(
+            self.cuts > 0 || self.lost_to_flips <= self.flips,
+            "{missing} blocks are gone, with {} flips",
+            self.flips
+        );
         for (id, record) in found {
             // One whose append never returned may be there whole, although the process died in it.
             let known = self.records.entry(*id).or_insert_with(|| record.clone());
@@ -457,7 +542,7 @@ impl Sim {
         assert!(self.queue.segments() <= 1, "only one that is written may be left");
         self.disk.lose_power();
         // What an earlier loss of power took may show up with a file that was removed; what was delivered may not.
-        let (found, _) = self.read_copy();
+        let found = self.read_copy().found;
         assert!(found.iter().all(|(id, _)| !delivered.contains(id)), "{found:?} of {delivered:?}");
     }
 }
@@ -473,13 +558,22 @@ proptest! {
 
     #[test]
     fn the_queue_answers_like_the_model_and_keeps_what_it_promised(
-        plan in plans(), ops in ops(false), seed in any::<u64>(),
+        plan in plans(), ops in ops(Harm::None), seed in any::<u64>(),
     ) {
         run(plan, &ops, None, seed);
     }
 
     #[test]
-    fn each_flipped_byte_takes_one_record_at_most(plan in plans(), ops in ops(true), seed in any::<u64>()) {
+    fn each_flipped_byte_takes_one_record_at_most(
+        plan in plans(), ops in ops(Harm::Flips), seed in any::<u64>(),
+    ) {
+        run(plan, &ops, None, seed);
+    }
+
+    #[test]
+    fn what_was_in_a_last_segment_that_is_cut_short_or_gone_is_counted(
+        plan in plans(), ops in ops(Harm::Cuts), seed in any::<u64>(),
+    ) {
         run(plan, &ops, None, seed);
     }
 }
@@ -498,7 +592,7 @@ fn each_canary_is_found() {
             config,
             proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
         )
-        .run(&(plans(), ops(false), any::<u64>()), |(plan, ops, seed)| {
+        .run(&(plans(), ops(Harm::None), any::<u64>()), |(plan, ops, seed)| {
             run(plan, &ops, Some(canary), seed);
             Ok(())
         });

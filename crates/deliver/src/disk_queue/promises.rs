@@ -6,8 +6,12 @@ use std::sync::Arc;
 
 use model::{CopyOutcome, Now, OutputAccount, Shed};
 
+use super::cursor::NAMES;
 use super::faulty_disk::FaultyDisk;
-use super::format::{RecordHeader, SegmentHeader, Totals, segment_name};
+use super::format::{
+    CURSOR_BYTES, Place, RecordHeader, SEGMENT_HEADER_BYTES, SLOT_OFFSETS, SegmentHeader, Slot, Totals,
+    segment_name,
+};
 use super::inspect::{Begin, Inspection, Step};
 use super::salvage::{quarantined, salvage};
 use super::{DiskQueue, DiskQueuePlan};
@@ -21,6 +25,7 @@ pub fn check(garbage: &[u8]) {
     alone(garbage);
     between(garbage, true);
     flipped(garbage);
+    built(garbage);
 }
 
 /// Looks at it without opening, as `staunch queue` does: the blocks that wait, and the copies that are lost.
@@ -109,7 +114,8 @@ pub(super) fn between(garbage: &[u8], as_header: bool) {
     }
 }
 
-/// Each flipped byte takes one record at most, and it is counted.
+/// Each flipped byte takes one record at most, and it is counted: by the segment's header and the mark behind the last
+/// one, unless a byte of these is flipped as well, and in any case where there is a cursor.
 fn flipped(garbage: &[u8]) {
     let mut totals = Totals::default();
     let mut bytes = header().encode().to_vec();
@@ -118,17 +124,122 @@ fn flipped(garbage: &[u8]) {
         blocks.push(vec![b'a' + number; 50]);
         bytes.extend_from_slice(&record(blocks.last().expect("just pushed"), &mut totals));
     }
+    let written = totals;
+    let mark_at = bytes.len();
+    bytes.extend_from_slice(&RecordHeader::mark(written).encode(QUEUE_ID));
     let flips = garbage.chunks_exact(3).take(4);
     let count = flips.len();
+    let whole = bytes.clone();
     for flip in flips {
         let at = usize::from(u16::from_le_bytes([flip[0], flip[1]])) % bytes.len();
         bytes[at] ^= flip[2];
     }
+    for cursor in [false, true] {
+        let disk = FaultyDisk::new(1);
+        disk.store(&segment_name(3), &bytes);
+        if cursor {
+            disk.store(NAMES[0], &cursor_file(written));
+        }
+        let (found, damaged) = drain(&disk);
+        let expected: Vec<Vec<u8>> = blocks.iter().filter(|block| found.contains(block)).cloned().collect();
+        assert_eq!(found, expected, "in order, each once");
+        assert!(found.len() + count >= blocks.len(), "{} of {}", found.len(), blocks.len());
+        let accounted = found.len() as u64 + damaged;
+        let same = |range: std::ops::Range<usize>| bytes[range.clone()] == whole[range];
+        if cursor || same(0..SEGMENT_HEADER_BYTES) && same(mark_at..bytes.len()) {
+            assert_eq!(accounted, blocks.len() as u64, "{damaged} damaged");
+        } else {
+            assert!(accounted <= blocks.len() as u64, "{damaged} damaged");
+        }
+    }
+}
+
+/// Nothing is settled.
+fn cursor_file(written: Totals) -> Vec<u8> {
+    let place = Place { sequence: 3, offset: 0 };
+    let slot = Slot { queue_id: QUEUE_ID, write: 1, place, settled: Totals::default(), written };
+    let mut bytes = vec![0; CURSOR_BYTES];
+    bytes[..slot.encode().len()].copy_from_slice(&slot.encode());
+    bytes
+}
+
+/// Structures whose checksums are right and whose fields are not, as no queue writes them: `plan` says which, in which
+/// order, and with what between them.
+fn built(plan: &[u8]) {
+    let mut plan = Plan(plan);
+    let mut segments = vec![Vec::new()];
+    let mut cursor = vec![0; CURSOR_BYTES];
+    while let Some(what) = plan.0.first().copied() {
+        plan.0 = &plan.0[1..];
+        let sequence = segments.len() as u64;
+        let segment = segments.last_mut().expect("there is always one");
+        let queue_id = if what & 0x80 == 0 { QUEUE_ID } else { plan.number() };
+        match what % 8 {
+            0 => segment.extend_from_slice(plan.bytes()),
+            1 => {
+                let header =
+                    SegmentHeader { queue_id, sequence, before: plan.totals(), made_wall_ns: plan.number() };
+                segment.extend_from_slice(&header.encode());
+            }
+            2 => segment.extend_from_slice(&RecordHeader::mark(plan.totals()).encode(queue_id)),
+            3 if sequence < 4 => segments.push(Vec::new()),
+            4 => {
+                let place = Place { sequence: plan.number(), offset: plan.number() };
+                let (write, settled, written) = (plan.number(), plan.totals(), plan.totals());
+                let at = SLOT_OFFSETS[usize::from(what / 8) % SLOT_OFFSETS.len()] as usize;
+                let slot = Slot { queue_id, write, place, settled, written }.encode();
+                cursor[at..at + slot.len()].copy_from_slice(&slot);
+            }
+            _ => {
+                let block = Block::lines(plan.bytes().to_vec(), plan.number() as u32, 0);
+                let header = RecordHeader::of(&block, &[], plan.totals(), plan.number(), queue_id);
+                let mut header = header.expect("a small block");
+                if what & 0x40 != 0 {
+                    header.form = (plan.number() % 5) as u8;
+                    (header.copy_bytes, header.block_len) = (plan.number(), plan.number() as u32);
+                }
+                segment.extend_from_slice(&header.encode(queue_id));
+                segment.extend_from_slice(&block.bytes);
+            }
+        }
+    }
     let disk = FaultyDisk::new(1);
-    disk.store(&segment_name(3), &bytes);
-    let (found, damaged) = drain(&disk);
-    let expected: Vec<Vec<u8>> = blocks.iter().filter(|block| found.contains(block)).cloned().collect();
-    assert_eq!(found, expected, "in order, each once");
-    assert!(found.len() + count >= blocks.len(), "{} of {}", found.len(), blocks.len());
-    assert!(found.len() as u64 + damaged <= blocks.len() as u64, "{damaged} damaged");
+    for (at, segment) in segments.iter().enumerate() {
+        disk.store(&segment_name(at as u64 + 1), segment);
+    }
+    disk.store(NAMES[0], &cursor);
+    let _what_is_left = drain(&disk);
+}
+
+/// Fields from bytes; zeros when there are no more.
+struct Plan<'a>(&'a [u8]);
+
+impl<'a> Plan<'a> {
+    /// Small ones, mostly; some of eight bytes.
+    fn number(&mut self) -> u64 {
+        match self.0 {
+            [0xff, rest @ ..] => {
+                let (number, rest) = rest.split_at(rest.len().min(8));
+                self.0 = rest;
+                number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+            }
+            [number, rest @ ..] => {
+                self.0 = rest;
+                u64::from(*number)
+            }
+            [] => 0,
+        }
+    }
+
+    fn totals(&mut self) -> Totals {
+        let [records, copies, copy_bytes, disk_bytes] = [(); 4].map(|()| self.number());
+        Totals { records, copies, copy_bytes, disk_bytes }
+    }
+
+    fn bytes(&mut self) -> &'a [u8] {
+        let len = (self.number() as usize).min(self.0.len());
+        let (bytes, rest) = self.0.split_at(len);
+        self.0 = rest;
+        bytes
+    }
 }

@@ -1,8 +1,8 @@
 //! Opening whatever is in the directory.
 //!
 //! Headers of all segments and the records' headers of the last one are read, nothing else: each header says what came
-//! before it, so that the counts of everything between are known. 10 GB are 160 segments. Damage inside a segment is
-//! found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
+//! before it, so that the counts of everything between are known, and the mark behind the last record and the cursor say
+//! what was there in all. 10 GB are 160 segments. Damage inside a segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
 
 use std::collections::VecDeque;
 
@@ -18,6 +18,15 @@ use super::{DiskQueueCounts, Recovery, Segment};
 
 /// Sequence numbers from here on are none of ours: counting up from them would overflow.
 const SEQUENCE_MAX: u64 = 1 << 62;
+
+/// The same for all that a queue has held, in each count.
+const TOTAL_MAX: u64 = 1 << 62;
+
+/// Whatever its checksum says, a structure with more is none of ours.
+fn can_be(totals: Totals) -> bool {
+    let Totals { records, copies, copy_bytes, disk_bytes } = totals;
+    records.max(copies).max(copy_bytes).max(disk_bytes) <= TOTAL_MAX
+}
 
 /// What opening found.
 #[derive(Debug)]
@@ -73,7 +82,7 @@ pub(super) fn recover<D: Disk>(
     quarantine_bytes_max: u64,
     fresh_id: u64,
 ) -> Result<Found<D::File>, DiskError> {
-    let mut survey = survey(disk)?;
+    let mut survey = survey(disk, false)?;
     let mut quarantine = Quarantine::new(disk, &survey.names, quarantine_bytes_max);
     let mut counts = DiskQueueCounts::default();
     for sequence in &survey.begun {
@@ -110,14 +119,16 @@ pub(super) fn recover<D: Disk>(
 /// Reads what opening needs to know. Fails only when the directory cannot be listed.
 ///
 /// The names come first and the cursor last: what a process removes meanwhile is settled, and the cursor says so.
-pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
+/// With `live` a process may be writing: segments then end where they do, whatever the cursor says was written since.
+pub(super) fn survey<D: Disk>(disk: &D, live: bool) -> Result<Survey, DiskError> {
     let names = disk.list()?;
     let mut report = Recovery::default();
     let candidates = candidates(disk, &names, &mut report);
     let sequences = names.iter().filter_map(|name| segment_sequence(name));
     let highest = sequences.filter(|sequence| *sequence < SEQUENCE_MAX).max().unwrap_or(0);
 
-    let slots = read_slots(disk);
+    let mut slots = read_slots(disk);
+    slots.retain(|(slot, ..)| can_be(slot.settled) && can_be(slot.written));
     let elected = queue_id(disk, &candidates, &slots);
     let (mut segments, mut begun, mut foreign) = (VecDeque::new(), Vec::new(), Vec::new());
     for candidate in candidates {
@@ -132,7 +143,7 @@ pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
     report.segments = segments.len() as u64;
     let headless = segments.iter().filter(|segment| segment.start == 0).count();
     report.segments_damaged = (headless + foreign.len()) as u64;
-    let (mut end, tail) = end_of_last(disk, elected.unwrap_or_default(), &segments);
+    let (mut end, mut tail) = end_of_last(disk, elected.unwrap_or_default(), &segments);
 
     let cursor = slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
     let cursor = cursor.max_by_key(|(slot, ..)| slot.write).copied();
@@ -144,6 +155,14 @@ pub(super) fn survey<D: Disk>(disk: &D) -> Result<Survey, DiskError> {
     // After a loss of power the cursor may be ahead of the segments, and one that was removed may be back with records
     // that were lost and whose numbers were given again: what the cursor says holds, and counts never go back.
     end = if settled.records >= end.records { settled } else { end.at_least(settled) };
+    let written =
+        cursor.map(|(slot, ..)| slot.written).filter(|written| !live && written.records > end.records);
+    if let Some(written) = written {
+        report.copies_gone = written.since(end).copies;
+        end = end.at_least(written);
+        // What is left of it is found by whoever looks for it.
+        tail.clear();
+    }
     let settled_segments = settled_segments(&segments, end, settled);
     report.segments_removed = settled_segments as u64;
     let passed = cursor.map_or(0, |(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX));
@@ -197,7 +216,7 @@ fn candidates<D: Disk>(disk: &D, names: &[String], report: &mut Recovery) -> Vec
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let read = disk.read_at(&file, 0, &mut bytes).or_else(|_| disk.read_at(&file, 0, &mut bytes));
         let header = read.ok().and_then(|()| SegmentHeader::decode(&bytes));
-        let header = header.filter(|header| header.sequence == sequence);
+        let header = header.filter(|header| header.sequence == sequence && can_be(header.before));
         candidates.push(Candidate { sequence, size, header });
     }
     candidates
@@ -235,7 +254,7 @@ fn adopt<D: Disk>(disk: &D, candidate: &Candidate, queue_id: u64, previous: Tota
         Some(_) => return None,
         None => {
             let mut reader = SegmentReader::new(sequence, disk.open(&segment_name(sequence)).ok()?);
-            let fits = |header: &RecordHeader| header.before.covers(previous);
+            let fits = |header: &RecordHeader| header.before.covers(previous) && can_be(header.after());
             let (header, _) = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
             segment(header.before, 0)
         }
@@ -251,22 +270,25 @@ fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -
     let mut reader = SegmentReader::of_headers(last.sequence, file);
     let (mut end, mut at) = (last.before, last.start);
     loop {
-        let mut seen = None;
+        let passed = end;
         let fits = |header: &RecordHeader| {
-            let fits = header.before.covers(end) && header.after().covers(header.before);
+            let after = header.after();
+            let fits = header.before.covers(end) && after.covers(header.before) && can_be(after);
             if fits {
-                seen = Some(*header);
+                // A record that was cut off counts as well: its header says what was in it.
+                end = after;
             }
             fits
         };
-        // Damage between two records is found again by whoever reads there.
         damage.clear();
         let next = reader.next(disk, queue_id, (at, last.size), fits, &mut damage);
-        // A record that was cut off is counted as well: its header says what was in it.
-        end = seen.map_or(end, |header| header.after());
         match next {
             Some((header, offset)) => at = offset + header.disk_bytes(),
-            None => return (end, damage),
+            None => {
+                // Damage that cost a record is found again by whoever reads there.
+                damage.retain(|_| end == passed);
+                return (end, damage);
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use super::format::{
     quarantine_place,
 };
 use super::inspect::Inspection;
-use super::scan::SegmentReader;
+use super::scan::{DamageKind, SegmentReader};
 use crate::block::Block;
 
 /// Longest first line of a file that is looked at for its reason.
@@ -128,7 +128,7 @@ fn in_file<D: Disk, E>(
     while at < size {
         let mut cut_off = None;
         let seen = |header: &RecordHeader| {
-            cut_off = Some(*header);
+            cut_off = (!header.is_mark()).then_some(*header);
             true
         };
         let mut damage = Vec::new();
@@ -136,7 +136,9 @@ fn in_file<D: Disk, E>(
         // Of a record that is cut off the damage says where it is.
         let cut_at = damage.last().map_or(size, |damage| damage.from);
         let found = next.or(cut_off.map(|header| (header, cut_at)));
-        let passed = found.map_or(size, |(_, offset)| offset);
+        // No record, up to the next one or to the mark.
+        let no_record = damage.first().filter(|first| first.from == at && first.kind != DamageKind::CutOff);
+        let passed = no_record.map_or(at, |first| first.to);
         if at < passed
             && let Some(block) = block_behind(&mut reader, disk, id, (at, passed, size))
         {

@@ -83,7 +83,8 @@ impl<F: Clone> SegmentReader<F> {
         SegmentReader { ahead_bytes: HEADERS_CHUNK_BYTES, ..SegmentReader::new(sequence, file) }
     }
 
-    /// The first record at `from` or behind it that `fits`, with its offset; none up to `size`.
+    /// The first record at `from` or behind it that `fits`, with its offset; none up to `size`. Marks are asked about as
+    /// well, and passed.
     pub(super) fn next<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -92,10 +93,16 @@ impl<F: Clone> SegmentReader<F> {
         mut fits: impl FnMut(&RecordHeader) -> bool,
         damage: &mut Vec<Damage>,
     ) -> Option<(RecordHeader, u64)> {
-        let mut at = from;
+        let (mut from, mut at) = (from, from);
         while at < size {
             let header = self.header(disk, queue_id, at, size);
             if let Some(header) = header.filter(&mut fits) {
+                if header.is_mark() {
+                    note(damage, from, at, DamageKind::NotARecord);
+                    at += header.disk_bytes();
+                    from = at;
+                    continue;
+                }
                 if header.disk_bytes() <= size - at {
                     note(damage, from, at, DamageKind::NotARecord);
                     return Some((header, at));

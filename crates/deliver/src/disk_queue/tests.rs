@@ -73,6 +73,7 @@ fn six() -> FaultyDisk {
 
 const HEADER: usize = format::SEGMENT_HEADER_BYTES;
 const RECORD: usize = format::RECORD_HEADER_BYTES + 2;
+const MARK: usize = format::RECORD_HEADER_BYTES;
 
 #[test]
 fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled() {
@@ -112,66 +113,122 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
     assert_eq!(drain(&mut queue), ["7\n"]);
 }
 
+/// Damage that leaves no bytes to be kept aside.
+const NOTHING_LEFT: &[&str] = &[
+    "the mark cut off",
+    "the last record cut off",
+    "all of the last segment's records cut off",
+    "the last segment cut to nothing",
+    "all records cut off",
+    "cut to nothing",
+    "a header taken out",
+];
+
 #[test]
 fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
     type Change = fn(&mut Vec<u8>);
-    // (name, file, change, what comes out, copies damaged)
-    let table: &[(&str, &str, Change, &str, u64)] = &[
-        ("a body", "0000000000000001.segment", |b| b[HEADER + RECORD - 1] ^= 1, "12345", 1),
-        ("a record's header", "0000000000000001.segment", |b| b[HEADER + 9] ^= 1, "12345", 1),
-        ("a marker", "0000000000000002.segment", |b| b[HEADER] ^= 1, "01345", 1),
-        ("the last header", "0000000000000003.segment", |b| b[HEADER + RECORD + 30] ^= 1, "01234", 0),
-        ("the last body", "0000000000000003.segment", |b| b[HEADER + 2 * RECORD - 1] ^= 1, "01234", 1),
+    const FIRST: &str = "0000000000000001.segment";
+    const SECOND: &str = "0000000000000002.segment";
+    const LAST: &str = "0000000000000003.segment";
+    // (name, file, change, what comes out, copies damaged, the same where the cursor is lost as well)
+    let table: &[(&str, &str, Change, &str, u64, u64)] = &[
+        ("a body", FIRST, |b| b[HEADER + RECORD - 1] ^= 1, "12345", 1, 1),
+        ("a record's header", FIRST, |b| b[HEADER + 9] ^= 1, "12345", 1, 1),
+        ("a marker", SECOND, |b| b[HEADER] ^= 1, "01345", 1, 1),
+        ("a mark", SECOND, |b| b[HEADER + 2 * RECORD + 50] ^= 1, "012345", 0, 0),
+        ("the last header", LAST, |b| b[HEADER + RECORD + 30] ^= 1, "01234", 1, 1),
+        ("the last body", LAST, |b| b[HEADER + 2 * RECORD - 1] ^= 1, "01234", 1, 1),
+        ("the last mark", LAST, |b| b[HEADER + 2 * RECORD + 50] ^= 1, "012345", 0, 0),
         (
-            "the last body cut off",
-            "0000000000000003.segment",
-            |b| b.truncate(HEADER + 2 * RECORD - 1),
+            "the last header and the mark",
+            LAST,
+            |b| {
+                b[HEADER + RECORD + 30] ^= 1;
+                b[HEADER + 2 * RECORD + 50] ^= 1;
+            },
             "01234",
             1,
-        ),
-        (
-            "the last header cut off",
-            "0000000000000003.segment",
-            |b| b.truncate(HEADER + RECORD + 9),
-            "01234",
             0,
         ),
-        ("a tail cut off", "0000000000000002.segment", |b| b.truncate(HEADER + RECORD + 9), "01245", 1),
-        ("all records cut off", "0000000000000002.segment", |b| b.truncate(HEADER), "0145", 2),
-        ("cut to nothing", "0000000000000002.segment", |b| b.clear(), "0145", 2),
-        ("nothing but zeros", "0000000000000002.segment", |b| b.fill(0), "0145", 2),
-        ("a segment's header", "0000000000000001.segment", |b| b[3] ^= 1, "012345", 0),
-        ("the last segment's header", "0000000000000003.segment", |b| b[3] ^= 1, "012345", 0),
-        (
-            "bytes put in",
-            "0000000000000002.segment",
-            |b| drop(b.splice(HEADER..HEADER, [7; 999])),
-            "012345",
-            0,
-        ),
-        ("bytes taken out", "0000000000000002.segment", |b| drop(b.drain(HEADER..HEADER + 5)), "01345", 1),
-        ("a header taken out", "0000000000000002.segment", |b| drop(b.drain(..HEADER)), "012345", 0),
-        ("bytes behind", "0000000000000003.segment", |b| b.extend([1; 500]), "012345", 0),
-        ("zeros behind", "0000000000000002.segment", |b| b.resize(9000, 0), "012345", 0),
+        ("the mark cut off", LAST, |b| b.truncate(HEADER + 2 * RECORD), "012345", 0, 0),
+        ("the last body cut off", LAST, |b| b.truncate(HEADER + 2 * RECORD - 1), "01234", 1, 1),
+        ("the last header cut off", LAST, |b| b.truncate(HEADER + RECORD + 9), "01234", 1, 0),
+        ("the last record cut off", LAST, |b| b.truncate(HEADER + RECORD), "01234", 1, 0),
+        ("all of the last segment's records cut off", LAST, |b| b.truncate(HEADER), "0123", 2, 0),
+        ("the last segment cut to nothing", LAST, |b| b.clear(), "0123", 2, 0),
+        ("nothing but zeros in the last segment", LAST, |b| b.fill(0), "0123", 2, 0),
+        ("a tail cut off", SECOND, |b| b.truncate(HEADER + RECORD + 9), "01245", 1, 1),
+        ("all records cut off", SECOND, |b| b.truncate(HEADER), "0145", 2, 2),
+        ("cut to nothing", SECOND, |b| b.clear(), "0145", 2, 2),
+        ("nothing but zeros", SECOND, |b| b.fill(0), "0145", 2, 2),
+        ("a segment's header", FIRST, |b| b[3] ^= 1, "012345", 0, 0),
+        ("the last segment's header", LAST, |b| b[3] ^= 1, "012345", 0, 0),
+        ("bytes put in", SECOND, |b| drop(b.splice(HEADER..HEADER, [7; 999])), "012345", 0, 0),
+        ("bytes taken out", SECOND, |b| drop(b.drain(HEADER..HEADER + 5)), "01345", 1, 1),
+        ("a header taken out", SECOND, |b| drop(b.drain(..HEADER)), "012345", 0, 0),
+        ("bytes behind", LAST, |b| b.extend([1; 500]), "012345", 0, 0),
+        ("zeros behind", SECOND, |b| b.resize(9000, 0), "012345", 0, 0),
     ];
-    for (name, file, change, want, damaged) in table {
+    for (name, file, change, want, damaged, without_cursor) in table {
+        for (cursor, damaged) in [(true, *damaged), (false, *without_cursor)] {
+            let disk = six();
+            disk.damage(file, change);
+            if !cursor {
+                disk.remove("cursor-0").expect("it is there");
+            }
+            let name = format!("{name}, cursor {cursor}");
+            let (mut queue, report) = open(&disk, plan(300));
+            assert_eq!(queue.copies(), report.copies_waiting, "{name}");
+            let found: Vec<String> = drain(&mut queue);
+            assert_eq!(found.concat().replace('\n', ""), *want, "{name}");
+            assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{name}");
+            assert_eq!(
+                (queue.counts().damaged_records, queue.lost_of_before()),
+                (damaged, damaged),
+                "{name}"
+            );
+            // What was passed over is kept aside, once.
+            let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
+            let there = !NOTHING_LEFT.iter().any(|nothing| name.starts_with(nothing));
+            assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
+            // The next run finds none of it again.
+            append(&mut queue, "6\n");
+            let _ = sync(&mut queue, &disk);
+            let (mut queue, report) = open(&disk, plan(300));
+            assert_eq!((drain(&mut queue), report.copies_gone), (vec!["6\n".to_owned()], 0), "{name}");
+            assert_eq!(queue.account().shed(Shed::Damaged), 0, "{name}");
+        }
+    }
+}
+
+/// What version 1 left: no marks, and cursors that do not tell what was written.
+#[test]
+fn a_queue_of_version_1_goes_on() {
+    for settled in 0..6 {
         let disk = six();
-        disk.damage(file, change);
+        let (mut queue, _) = open(&disk, plan(300));
+        for _ in 0..settled {
+            queue.pop(at_ms(0)).expect("six wait").settle(CopyOutcome::Delivered);
+        }
+        drop(queue.begin_last_sync().map(|job| job.perform(&disk)));
+        (1..=3)
+            .for_each(|segment| disk.damage(&format::segment_name(segment), |b| b.truncate(b.len() - MARK)));
+        disk.damage("cursor-0", |bytes| {
+            bytes.truncate(format::SLOT_OFFSETS[2] as usize + format::SLOT_BYTES_MIN)
+        });
+        for offset in format::SLOT_OFFSETS.map(|offset| offset as usize) {
+            disk.damage("cursor-0", |bytes| format::tests::to_version_1(&mut bytes[offset..]));
+        }
         let (mut queue, report) = open(&disk, plan(300));
-        assert_eq!(queue.copies(), report.copies_waiting, "{name}");
-        let found: Vec<String> = drain(&mut queue);
-        assert_eq!(found.concat().replace('\n', ""), *want, "{name}");
-        assert_eq!(queue.account().shed(Shed::Damaged), *damaged, "{name}");
-        assert_eq!((queue.counts().damaged_records, queue.lost_of_before()), (*damaged, *damaged), "{name}");
-        // What was passed over is kept aside, unless there is nothing to keep.
-        let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
-        let nothing_left = ["all records cut off", "cut to nothing", "a header taken out"].contains(name);
-        assert_eq!(
-            kept,
-            !nothing_left && *name != "a segment's header" && *name != "the last segment's header"
-                || name.ends_with("segment's header"),
-            "{name}"
-        );
+        assert_eq!((report.copies_waiting, report.cursor_lost), (6 - settled, false));
+        let first = queue.pop(at_ms(0)).expect("some wait");
+        first.settle(CopyOutcome::Delivered);
+        append(&mut queue, "6\n");
+        let _ = sync(&mut queue, &disk);
+        let (mut queue, report) = open(&disk, plan(300));
+        assert_eq!((report.copies_waiting, report.cursor_lost), (6 - settled, false));
+        assert_eq!(drain(&mut queue).len() as u64, 6 - settled);
+        assert_eq!(queue.account().shed(Shed::Damaged), 0);
     }
 }
 
@@ -190,12 +247,24 @@ fn damage_in_what_this_run_took_is_no_loss_of_an_earlier_one() {
 
 #[test]
 fn a_missing_segment_is_counted() {
-    for (missing, want, damaged) in [(1, "2345", 0), (2, "0145", 2), (3, "0123", 0)] {
+    let table: [(&[u64], &str, u64, u64); 5] = [
+        (&[1], "2345", 2, 0),
+        (&[2], "0145", 2, 0),
+        (&[3], "0123", 2, 2),
+        (&[2, 3], "01", 4, 4),
+        (&[1, 2, 3], "", 6, 6),
+    ];
+    for (missing, want, damaged, gone) in table {
         let disk = six();
-        disk.remove(&format::segment_name(missing)).expect("it is there");
-        let (mut queue, _) = open(&disk, plan(300));
+        for segment in missing {
+            disk.remove(&format::segment_name(*segment)).expect("it is there");
+        }
+        let (mut queue, report) = open(&disk, plan(300));
+        assert_eq!((report.copies_waiting, report.copies_gone), (6, gone), "{missing:?}");
         assert_eq!(drain(&mut queue).concat().replace('\n', ""), want);
-        assert_eq!(queue.account().shed(Shed::Damaged), damaged);
+        assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{missing:?}");
+        append(&mut queue, "6\n");
+        assert_eq!(queue.accepted_up_to(), Position(7), "no number is given twice");
     }
 }
 
@@ -239,8 +308,8 @@ fn any_slot_of_the_cursor_may_be_torn() {
         drop(queue);
         disk.damage("cursor-0", |bytes| bytes[slot as usize + 20] ^= 1);
         let (mut queue, report) = open(&disk, plan(300));
-        // The third write is in the first slot again, since each was synced.
-        let want = if slot == format::SLOT_OFFSETS[0] {
+        // Each was synced, so that two slots take turns; the first write told what is written, the fourth is the last.
+        let want = if slot == format::SLOT_OFFSETS[1] {
             vec!["2\n", "3\n", "4\n", "5\n"]
         } else {
             vec!["3\n", "4\n", "5\n"]
@@ -537,7 +606,7 @@ fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
         let disk = six();
         let limits = QueueLimits { when_full, ..QueueLimits::default() };
         let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(300) });
-        let used = 3 * (HEADER + 2 * RECORD) as u64 + format::CURSOR_BYTES as u64;
+        let used = 3 * (HEADER + 2 * RECORD + MARK) as u64 + format::CURSOR_BYTES as u64;
         disk.set_faults(Faults { bytes_max: Some(used + HEADER as u64 + 50), ..Faults::default() });
         for _ in 0..3 {
             assert_eq!(queue.append(block("6\n"), at_ms(0)), want, "{when_full:?}");
@@ -583,7 +652,7 @@ fn what_a_failed_write_left_is_no_record() {
         let limits = QueueLimits { when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
         let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(10_000) });
         append(&mut queue, "0\n");
-        let used = (format::CURSOR_BYTES + HEADER + RECORD) as u64;
+        let used = (format::CURSOR_BYTES + HEADER + RECORD + MARK) as u64;
         disk.set_faults(Faults { bytes_max: Some(used + room), ..Faults::default() });
         assert_eq!(queue.append(block(&text), at_ms(0)), Appended::Shed);
         drop(queue);
@@ -739,12 +808,28 @@ fn any_bytes_open_and_records_between_them_come_back() {
         promises::check(&garbage);
         let markers: Vec<u8> = format::MARKER.iter().copied().cycle().take(len).collect();
         promises::check(&markers);
+        // More like the plan of a directory: small numbers.
+        promises::check(
+            &garbage.iter().map(|byte| if *byte < 8 { 0xff } else { byte & 0xc7 }).collect::<Vec<_>>(),
+        );
     }
     // A whole segment of another queue, as it is and torn in all places.
     let other = six().bytes(&format::segment_name(1)).expect("it is there");
     for cut in 0..other.len() {
         promises::between(&other[cut..], false);
     }
+}
+
+/// What the fuzz target `segment` found: directories whose checksums hold, and whose counts nobody ever counted to.
+#[test]
+fn counts_past_all_counting_are_none_of_ours() {
+    let huge = [0xff_u8; 9];
+    let plans: [Vec<u8>; 3] = [
+        [&[4_u8][..], &huge.repeat(11)].concat(),
+        [&[1_u8][..], &huge.repeat(5)].concat(),
+        [&[2_u8][..], &huge.repeat(4)].concat(),
+    ];
+    plans.iter().for_each(|plan| promises::check(plan));
 }
 
 #[test]

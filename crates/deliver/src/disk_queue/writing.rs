@@ -5,9 +5,10 @@ use model::{Disk, DiskError, Now, Shed};
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
 use super::commit::SyncJob;
-use super::cursor::Settled;
+use super::cursor::Noted;
 use super::format::{
-    RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders, segment_name,
+    RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders,
+    segment_name,
 };
 use super::scan::DamageKind;
 use super::{DiskQueue, Segment};
@@ -21,10 +22,17 @@ const NAMES_MAX: usize = 1000;
 /// Bytes that are reserved at once, as far as the segment goes.
 const RESERVE_BYTES: u64 = 4 << 20;
 
-/// Makes what a failed write left at `offset` no record, so that the next run neither delivers nor misses what this one
-/// counts as shed. If that fails as well, it will.
-fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64) {
-    if disk.size(file).is_ok_and(|size| size > offset) {
+/// Makes what a failed write left of a record and of the mark behind it neither, so that the next run neither delivers nor
+/// misses what this one counts as shed. If that fails as well, it will.
+fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, queue_id: u64) {
+    let size = disk.size(file).unwrap_or(u64::MAX);
+    let mark_at = offset + header.disk_bytes();
+    if size > mark_at {
+        let _left = disk.write_at(file, mark_at, &[&[0; 4]]);
+    }
+    // What was there before.
+    let mark = RecordHeader::mark(header.before).encode(queue_id);
+    if size > offset && disk.write_at(file, offset, &[&mark]).is_err() {
         let _left = disk.write_at(file, offset, &[&[0; 4]]);
     }
 }
@@ -86,6 +94,7 @@ impl<D: Disk> DiskQueue<D> {
             None => self.begin_segment(now)?,
         };
         let size = self.segments.back().map_or(0, |last| last.size);
+        let bytes = bytes + RECORD_HEADER_BYTES as u64; // The mark behind it.
         if size + bytes > self.reserved {
             let ahead = bytes.max(RESERVE_BYTES.min(self.plan.segment_bytes.saturating_sub(size)));
             let ahead = if self.disk.reserve(&file, size, ahead).is_ok() {
@@ -128,9 +137,11 @@ impl<D: Disk> DiskQueue<D> {
             None => self.begin_segment(now)?,
         };
         let last = self.segments.back_mut().expect("the segment that is written is the last one");
-        let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes];
+        // In the same write, so that it costs no call; the next record takes its place.
+        let mark = RecordHeader::mark(header.after()).encode(self.queue_id);
+        let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes, &mark];
         if let Err(error) = self.disk.write_at(&file, last.size, &parts) {
-            wipe(&self.disk, &file, last.size);
+            wipe(&self.disk, &file, last.size, header, self.queue_id);
             return Err(error);
         }
         last.size += header.disk_bytes();
@@ -209,17 +220,18 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// What the cursor file should say.
-    pub(super) fn settled(&self) -> Settled {
+    pub(super) fn noted(&self) -> Noted {
+        let written = self.end;
         #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::CursorPastUnsettled) {
-            return (self.read, self.place);
+            return Noted { settled: self.read, place: self.place, written };
         }
-        (self.settlement.settled(), self.settlement.place())
+        Noted { settled: self.settlement.settled(), place: self.settlement.place(), written }
     }
 
     pub(super) fn cursor_is_behind(&self) -> bool {
-        // A queue that never settled anything needs no cursor.
-        self.settlement.settled().records > 0 && self.cursor.is_behind(self.settled())
+        // A queue that never held anything needs no cursor.
+        self.end.records > 0 && self.cursor.is_behind(self.noted())
     }
 
     pub(super) fn begin(&mut self, with_cursor: bool) -> Option<SyncJob<D::File>> {
@@ -230,7 +242,7 @@ impl<D: Disk> DiskQueue<D> {
         let mut cursor = None;
         if self.cursor_is_behind() {
             // Without a sync it outlives this process, which is worth the write.
-            match self.cursor.write(&self.disk, self.settled()) {
+            match self.cursor.write(&self.disk, self.noted()) {
                 Ok(()) if with_cursor => cursor = self.cursor.begin(),
                 Ok(()) => {}
                 Err(_) => {

@@ -1,22 +1,30 @@
-//! Sharding instead of copying: which endpoint of a cluster a key belongs to (spec statsd §13; R6 of §14).
+//! Sharding instead of copying: which endpoints of a cluster a key belongs to (spec statsd §13; R6 of §14; spec
+//! graphite §3).
 //!
-//! Path of a line: `KeyReader::key` (the bytes that decide) -> **`Cluster::owner`** (`ring` or `shards`) -> the queue
-//! of that endpoint. `health` turns the results of checks into changes, which come back as `Cluster::set_live`.
-//! Pure: no I/O, no clock, no look-up of names; `owner` does not allocate.
+//! Path of a line: `KeyReader::key` (the bytes that decide) -> **`Cluster::owner`** (`ring`, `carbon` or `shards`) -> the
+//! queue of that endpoint. `health` turns the results of checks into changes, which come back as `Cluster::set_live`.
+//! A relay asks `Cluster::placed` once for a name, and `Cluster::stand_in` for each line whose owner is away.
+//! Pure: no I/O, no clock, no look-up of names; `owner` does not allocate but on rings with replicas.
 //! Not here: who sends the health checks, and what becomes of a line that nobody owns.
 //! Invariants: an owner is live; with no endpoint live there is none; the same history of `set_live` gives the same
 //! owners in every process.
 
+mod carbon;
+mod fnv;
 mod health;
 mod key;
+mod label;
 mod ring;
 mod shards;
 
 pub use health::{HEALTH_CHECKS_MAX, Health, HealthChange, HealthPlan};
 pub use key::{KeyForm, KeyReader, node_key};
 
+use carbon::{CarbonForm, CarbonRing};
+use fnv::{Bytes, fnv1a_64};
+use label::Label;
 use ring::{Ring, RingForm};
-use shards::{Shards, ShardsHash};
+use shards::{Shards, ShardsHash, mixed};
 
 /// Most endpoints of a cluster.
 pub const ENDPOINTS_MAX: usize = 1024;
@@ -35,6 +43,33 @@ pub enum Placement {
     /// MurmurHash3 of 32 bits with seed 0xaccd3d34, modulo the number of shards, as the statsrelay of Lyft and Uber
     /// (C, later Rust) places.
     Murmur3Statsrelay(ShardTable),
+    /// carbon-c-relay's `carbon_ch`: a ring of MD5 by address or instance.
+    CarbonCh,
+    /// carbon-c-relay's `fnv1a_ch`: a ring of FNV-1a by address and port, or by instance.
+    Fnv1aCh,
+    /// carbon-c-relay's `jump_fnv1a_ch`: jump hash over the endpoints in the order of their instances.
+    JumpFnv1aCh,
+    /// carbon-c-relay's `any_of`: FNV-1a modulo the number of endpoints.
+    AnyOf,
+    /// The ring of carbon's own daemons, written in Python.
+    CarbonPython {
+        /// What is hashed, and how.
+        hash: CarbonHash,
+        /// Owners of one key are on different hosts (`DIVERSE_REPLICAS`, on by default).
+        diverse: bool,
+    },
+}
+
+/// `ROUTER_HASH_TYPE` of carbon's own daemons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CarbonHash {
+    /// MD5 by address and instance.
+    #[default]
+    CarbonCh,
+    /// FNV-1a by instance.
+    Fnv1aCh,
+    /// MurmurHash3 by address and instance.
+    Mmh3Ch,
 }
 
 /// How many points of the ring come from one digest.
@@ -61,6 +96,11 @@ impl Placement {
             Placement::Ketama => "ketama",
             Placement::Jump(_) => "jump",
             Placement::Murmur3Statsrelay(_) => "murmur3-statsrelay",
+            Placement::CarbonCh => "carbon_ch",
+            Placement::Fnv1aCh => "fnv1a_ch",
+            Placement::JumpFnv1aCh => "jump_fnv1a_ch",
+            Placement::AnyOf => "any_of",
+            Placement::CarbonPython { .. } => "carbon-python",
         }
     }
 }
@@ -86,6 +126,18 @@ pub enum ClusterMistake {
         /// The endpoint that it names.
         endpoint: usize,
     },
+    /// A label is not `HOST:PORT` or `HOST:PORT=INSTANCE`.
+    BadLabel {
+        /// The endpoint that it is of.
+        endpoint: usize,
+    },
+    /// A key has no owner, or more than there are endpoints, or more than one where the form knows but one.
+    BadReplication {
+        /// Owners that a key was to have.
+        replication: u8,
+        /// The most that it can have.
+        most: usize,
+    },
 }
 
 impl std::fmt::Display for ClusterMistake {
@@ -98,6 +150,12 @@ impl std::fmt::Display for ClusterMistake {
             }
             ClusterMistake::NoSuchEndpoint { shard, endpoint } => {
                 write!(f, "shard {shard} is on endpoint {endpoint}, which is not listed")
+            }
+            ClusterMistake::BadLabel { endpoint } => {
+                write!(f, "endpoint {endpoint} is not told as HOST:PORT or HOST:PORT=INSTANCE")
+            }
+            ClusterMistake::BadReplication { replication, most } => {
+                write!(f, "a key cannot be on {replication} endpoints, but on 1 to {most}")
             }
         }
     }
@@ -113,48 +171,93 @@ pub struct Cluster {
     /// in the order of their return. It decides between points of equal value.
     listed: Vec<u16>,
     rule: Rule,
+    /// Owners of a key.
+    replication: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Rule {
     Ring(Ring),
+    Carbon(CarbonRing),
     Shards(Shards),
 }
 
 impl Cluster {
     /// A cluster whose endpoints are all live. A label is what the original hashes for a place on its ring:
-    /// `host:port` as written in its configuration; the forms without a ring go by the order alone.
+    /// `host:port` as written in its configuration, for those of the Graphite family with `=instance` behind it where
+    /// there is one; the forms without a ring go by the order alone.
     pub fn new<L: AsRef<[u8]>>(placement: &Placement, labels: &[L]) -> Result<Cluster, ClusterMistake> {
+        Cluster::replicated(placement, labels, 1)
+    }
+
+    /// The same, with `replication` owners for each key. More than one only with the forms of the Graphite family, and not
+    /// with `any_of`.
+    pub fn replicated<L: AsRef<[u8]>>(
+        placement: &Placement,
+        labels: &[L],
+        replication: u8,
+    ) -> Result<Cluster, ClusterMistake> {
         if labels.len() > ENDPOINTS_MAX {
             return Err(ClusterMistake::TooManyEndpoints);
         }
-        let ring = |form| {
-            no_label_twice(labels)?;
-            Ok(Rule::Ring(Ring::new(form, labels)))
-        };
-        let rule = match placement {
-            Placement::StatsdNode(replicas) => ring(RingForm::StatsdNode(*replicas))?,
-            Placement::Ketama => ring(RingForm::Ketama)?,
-            Placement::Jump(table) => Rule::Shards(Shards::new(ShardsHash::Jump, table, labels.len())?),
-            Placement::Murmur3Statsrelay(table) => {
-                Rule::Shards(Shards::new(ShardsHash::Murmur3, table, labels.len())?)
-            }
-        };
+        let rule = Rule::new(placement, labels)?;
+        let most = if rule.replicates() { labels.len().max(1) } else { 1 };
+        if replication == 0 || usize::from(replication) > most {
+            return Err(ClusterMistake::BadReplication { replication, most });
+        }
         let listed = (0..labels.len() as u16).collect();
-        let mut cluster = Cluster { live: vec![true; labels.len()], listed, rule };
+        let live = vec![true; labels.len()];
+        let mut cluster = Cluster { live, listed, rule, replication: usize::from(replication) };
         cluster.rebuild();
         Ok(cluster)
     }
 
-    /// The endpoint that `key` belongs to, by its place in the list given to [`Cluster::new`]. None when no endpoint
-    /// is live.
+    /// The endpoint that `key` belongs to, by its place in the list given to [`Cluster::new`]; of several the first.
+    /// None when no endpoint is live.
     pub fn owner(&self, key: &[u8]) -> Option<usize> {
-        let owner = match &self.rule {
-            Rule::Ring(ring) => ring.owner(key)?,
-            Rule::Shards(shards) => shards.owner(key, &self.live, &self.listed)?,
+        let (owner, hash) = match &self.rule {
+            Rule::Ring(ring) => return ring.owner(key),
+            Rule::Carbon(ring) => (ring.owner(key)?, key_hash(key)),
+            Rule::Shards(shards) => shards.owner(key)?,
         };
-        debug_assert!(self.live[owner], "an owner is live");
-        Some(owner)
+        if self.live[owner] { Some(owner) } else { self.stand_in(hash, &[]) }
+    }
+
+    /// Puts all owners of `key` behind what `to` holds, in their order, whether they are live or not. Only the rings of
+    /// StatsD's proxies are made of live endpoints alone.
+    pub fn placed(&self, key: &[u8], to: &mut Vec<u16>) {
+        match &self.rule {
+            Rule::Ring(ring) => to.extend(ring.owner(key).map(|owner| owner as u16)),
+            Rule::Carbon(ring) => ring.owners(key, self.replication, to),
+            Rule::Shards(shards) => shards.owners(key, self.replication, to),
+        }
+    }
+
+    /// The endpoint that takes the place of one that is out: of the live ones that are not among `taken` the one for
+    /// which the key's hash (see [`key_hash`]) mixed with the endpoint's number is highest. So the keys of one that goes
+    /// spread over the others, nothing else moves, and they return with it.
+    pub fn stand_in(&self, hash: u64, taken: &[u16]) -> Option<usize> {
+        let free = self.listed.iter().filter(|endpoint| !taken.contains(endpoint));
+        let stand_in = free.max_by_key(|endpoint| mixed(hash, u64::from(**endpoint)))?;
+        debug_assert!(self.live[usize::from(*stand_in)], "those listed are live");
+        Some(usize::from(*stand_in))
+    }
+
+    /// Where `key` lies on the ring of the Graphite family that this is; none for other forms.
+    pub fn position(&self, key: &[u8]) -> Option<i64> {
+        match &self.rule {
+            Rule::Carbon(ring) => Some(ring.position(key)),
+            Rule::Ring(_) | Rule::Shards(_) => None,
+        }
+    }
+
+    /// The points of the ring of the Graphite family that this is, ascending, and whose they are.
+    pub fn points(&self) -> impl Iterator<Item = (i64, usize)> {
+        let ring = match &self.rule {
+            Rule::Carbon(ring) => Some(ring.points()),
+            Rule::Ring(_) | Rule::Shards(_) => None,
+        };
+        ring.into_iter().flatten()
     }
 
     /// Takes an endpoint out (`false`) or puts it back; true when that changed anything.
@@ -206,6 +309,51 @@ impl Cluster {
     }
 }
 
+impl Rule {
+    fn new<L: AsRef<[u8]>>(placement: &Placement, labels: &[L]) -> Result<Rule, ClusterMistake> {
+        let ring = |form| {
+            no_label_twice(labels)?;
+            Ok(Rule::Ring(Ring::new(form, labels)))
+        };
+        let shards = |hash, table| Ok(Rule::Shards(Shards::new(hash, table, labels.len())?));
+        let carbon = |form| Ok(Rule::Carbon(CarbonRing::new(form, &parsed(labels)?)));
+        match placement {
+            Placement::StatsdNode(replicas) => ring(RingForm::StatsdNode(*replicas)),
+            Placement::Ketama => ring(RingForm::Ketama),
+            Placement::Jump(table) => shards(ShardsHash::Jump, table),
+            Placement::Murmur3Statsrelay(table) => shards(ShardsHash::Murmur3, table),
+            Placement::AnyOf => shards(ShardsHash::Fnv1aSigned, &Vec::new()),
+            Placement::JumpFnv1aCh => Ok(Rule::Shards(Shards::by_instance(&parsed(labels)?))),
+            Placement::CarbonCh => carbon(CarbonForm::RelayMd5),
+            Placement::Fnv1aCh => carbon(CarbonForm::RelayFnv1a),
+            Placement::CarbonPython { hash, diverse } => {
+                carbon(CarbonForm::Python { hash: *hash, diverse: *diverse })
+            }
+        }
+    }
+
+    /// Whether a key may have several owners.
+    fn replicates(&self) -> bool {
+        match self {
+            Rule::Ring(_) => false,
+            Rule::Carbon(_) => true,
+            Rule::Shards(shards) => shards.replicates(),
+        }
+    }
+}
+
+/// The hash of a key by which stand-ins are chosen.
+pub fn key_hash(key: &[u8]) -> u64 {
+    fnv1a_64(key, Bytes::Unsigned)
+}
+
+fn parsed<L: AsRef<[u8]>>(labels: &[L]) -> Result<Vec<Label<'_>>, ClusterMistake> {
+    let parse = |(endpoint, label)| {
+        Label::parse(AsRef::<[u8]>::as_ref(label)).ok_or(ClusterMistake::BadLabel { endpoint })
+    };
+    labels.iter().enumerate().map(parse).collect()
+}
+
 fn no_label_twice<L: AsRef<[u8]>>(labels: &[L]) -> Result<(), ClusterMistake> {
     let mut sorted: Vec<usize> = (0..labels.len()).collect();
     sorted.sort_by_key(|at| labels[*at].as_ref());
@@ -216,5 +364,7 @@ fn no_label_twice<L: AsRef<[u8]>>(labels: &[L]) -> Result<(), ClusterMistake> {
     }
 }
 
+#[cfg(test)]
+mod graphite_tests;
 #[cfg(test)]
 mod tests;

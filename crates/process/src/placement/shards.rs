@@ -1,11 +1,19 @@
 //! Forms without a ring: a hash picks one of numbered shards, a table says where the shard lives.
 
+use super::fnv::{Bytes, fnv1a_32, fnv1a_64};
+use super::label::Label;
 use super::{ClusterMistake, SHARDS_MAX};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ShardsHash {
+    /// Jump hash of FNV-1a.
     Jump,
+    /// The same as carbon-c-relay has it.
+    JumpSigned,
+    /// MurmurHash3 modulo the number of shards.
     Murmur3,
+    /// FNV-1a of 32 bits modulo the number of shards, as carbon-c-relay has it.
+    Fnv1aSigned,
 }
 
 #[derive(Clone, Debug)]
@@ -29,38 +37,85 @@ impl Shards {
         Ok(Shards { hash, table: table.iter().map(|endpoint| *endpoint as u16).collect() })
     }
 
-    /// The endpoint of the key's shard. The originals know no endpoints that are out: here each key of one that is goes
-    /// to the live endpoint for which the key's hash mixed with the endpoint's number is highest. So these keys spread
-    /// over the others, nothing else moves, and they return with it.
-    pub(super) fn owner(&self, key: &[u8], live: &[bool], listed: &[u16]) -> Option<usize> {
-        if self.table.is_empty() || listed.is_empty() {
+    /// One shard per endpoint in the order of `jump_fnv1a_ch`: those with an instance first, by instance, then those
+    /// without, as they were given (spec graphite §3.3).
+    pub(super) fn by_instance(labels: &[Label<'_>]) -> Shards {
+        let mut table: Vec<u16> = Vec::with_capacity(labels.len());
+        for (endpoint, label) in labels.iter().enumerate() {
+            // Not a sort of the library: numbers and texts together may go round in a circle, which these abhor.
+            let behind = table.iter().rposition(|other| !comes_before(label, &labels[usize::from(*other)]));
+            table.insert(behind.map_or(0, |at| at + 1), endpoint as u16);
+        }
+        Shards { hash: ShardsHash::JumpSigned, table }
+    }
+
+    /// Whether [`Shards::owners`] can find more than one.
+    pub(super) fn replicates(&self) -> bool {
+        matches!(self.hash, ShardsHash::JumpSigned)
+    }
+
+    /// The endpoint of the key's shard, and a hash of the key.
+    pub(super) fn owner(&self, key: &[u8]) -> Option<(usize, u64)> {
+        if self.table.is_empty() {
             return None;
         }
         let shards = self.table.len() as u32;
         let (hash, shard) = match self.hash {
             ShardsHash::Jump => {
-                let hash = fnv1a(key);
+                let hash = fnv1a_64(key, Bytes::Unsigned);
+                (hash, jump(hash, shards))
+            }
+            ShardsHash::JumpSigned => {
+                let hash = fnv1a_64(key, Bytes::Signed);
                 (hash, jump(hash, shards))
             }
             ShardsHash::Murmur3 => {
                 let hash = murmur3(key, STATSRELAY_SEED);
                 (u64::from(hash), hash % shards)
             }
+            ShardsHash::Fnv1aSigned => {
+                let hash = fnv1a_32(key, Bytes::Signed);
+                (u64::from(hash), hash % shards)
+            }
         };
-        let endpoint = usize::from(self.table[shard as usize]);
-        if live[endpoint] {
-            return Some(endpoint);
+        Some((usize::from(self.table[shard as usize]), hash))
+    }
+
+    /// Puts the `count` endpoints that own the key behind what `to` holds, as `jump_fnv1a_ch` finds them: the list's last
+    /// one takes the place of one that is taken, and the hash is stirred.
+    pub(super) fn owners(&self, key: &[u8], count: usize, to: &mut Vec<u16>) {
+        if count <= 1 || !self.replicates() {
+            to.extend(self.owner(key).map(|(endpoint, _)| endpoint as u16));
+            return;
         }
-        let stand_in = listed.iter().max_by_key(|endpoint| mixed(hash, u64::from(**endpoint)))?;
-        Some(usize::from(*stand_in))
+        let mut left = self.table.clone();
+        let mut hash = fnv1a_64(key, Bytes::Signed);
+        for _ in 0..count.min(left.len()) {
+            to.push(left.swap_remove(jump(hash, left.len() as u32) as usize));
+            hash ^= hash >> 12;
+            hash ^= hash << 25;
+            hash ^= hash >> 27;
+            hash = hash.wrapping_mul(2_685_821_657_736_338_717);
+        }
     }
 }
 
-/// FNV-1a, 64 bits.
-fn fnv1a(key: &[u8]) -> u64 {
-    key.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+#[cfg(test)]
+impl Shards {
+    pub(super) fn table(&self) -> &[u16] {
+        &self.table
+    }
+}
+
+/// Whether `label` stands before `other`, which was given before it, in the order of [`Shards::by_instance`].
+fn comes_before(label: &Label<'_>, other: &Label<'_>) -> bool {
+    match (label.instance_number(), other.instance_number()) {
+        (Some(own), Some(before)) => own < before,
+        _ => match (label.instance, other.instance) {
+            (Some(own), Some(before)) => own < before,
+            (own, before) => own.is_some() && before.is_none(),
+        },
+    }
 }
 
 /// Jump consistent hash (Lamping and Veach, arXiv:1406.2294): a number below `count`, which is above 0.
@@ -76,7 +131,7 @@ fn jump(hash: u64, count: u32) -> u32 {
 }
 
 /// A hash of hash and number: the finish of SplitMix64.
-fn mixed(hash: u64, number: u64) -> u64 {
+pub(super) fn mixed(hash: u64, number: u64) -> u64 {
     let mut hash = hash.wrapping_add((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -87,7 +142,7 @@ fn mixed(hash: u64, number: u64) -> u64 {
 const STATSRELAY_SEED: u32 = 0xaccd_3d34;
 
 /// MurmurHash3_x86_32.
-fn murmur3(key: &[u8], seed: u32) -> u32 {
+pub(super) fn murmur3(key: &[u8], seed: u32) -> u32 {
     let scrambled = |block: u32| block.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     let (blocks, tail) = key.as_chunks::<4>();
     let mut hash = blocks.iter().fold(seed, |hash, block| {
@@ -105,24 +160,6 @@ fn murmur3(key: &[u8], seed: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fnv1a_gives_its_published_values() {
-        // The first two are of FNV's own test vectors, the rest of jjneely's statsrelay.
-        let table: &[(&str, u64)] = &[
-            ("", 0xcbf2_9ce4_8422_2325),
-            ("a", 0xaf63_dc4c_8601_ec8c),
-            ("foobar", 0x8594_4171_f739_67e8),
-            ("changed", 0xdf38_879a_f614_707b),
-            (
-                "5min.prod.dc06.graphite-web006-g6.kernel.net.netfilter.nf_conntrack_max",
-                0xdb7b_58ef_171e_ee9f,
-            ),
-        ];
-        for (key, want) in table {
-            assert_eq!(fnv1a(key.as_bytes()), *want, "{key:?}");
-        }
-    }
 
     #[test]
     fn murmur3_gives_its_published_values() {

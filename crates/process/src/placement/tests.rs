@@ -43,7 +43,7 @@ fn owners(cluster: &Cluster, keys: &[Vec<u8>]) -> Vec<Option<usize>> {
 fn ring(cluster: &Cluster) -> &Ring {
     match &cluster.rule {
         Rule::Ring(ring) => ring,
-        Rule::Shards(_) => panic!("a form without a ring"),
+        Rule::Carbon(_) | Rule::Shards(_) => panic!("a form without such a ring"),
     }
 }
 

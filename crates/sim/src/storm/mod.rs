@@ -363,10 +363,14 @@ impl Storm {
         if self.random.chance(30) {
             self.world.turn()?;
         }
-        // If the connection has ended meanwhile, the rest is another one's, whose answers nobody reads.
-        self.world.stream("k", &name, false, &lines[cut..])?;
-        if done && let Some(source) = self.world.source("k") {
-            source.end(&name, End::Orderly);
+        let Some(source) = self.world.source("k") else { return Ok(()) };
+        // Sent on one that has ended meanwhile, the rest would begin another of its name, whose answers are about other
+        // lines.
+        if source.connections().any(|open| *open == name) {
+            self.world.stream("k", &name, false, &lines[cut..])?;
+            if done && let Some(source) = self.world.source("k") {
+                source.end(&name, End::Orderly);
+            }
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! `/api/v1/accounts`: the two sums, with every loss under its reason.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
@@ -256,12 +255,8 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let sources = sources.collect();
     let mut outputs: Vec<OutputRow> = Vec::new();
     // A reload may have given a name to another endpoint: what its row was before goes on in the row that is now.
-    for (id, name, account) in wiring.accounts.outputs() {
-        let mut later = wiring.accounts.outputs().skip(id.index() + 1);
-        // With a queue on disk both have one account, and the row that is now says it all.
-        if later.any(|(_, _, other)| Arc::ptr_eq(account, other)) {
-            continue;
-        }
+    // With a queue on disk both have one account, and the row that is now says it all.
+    for (id, name, _) in wiring.accounts.outputs_once() {
         let row = output_row(&wiring, id, now);
         match outputs.iter_mut().find(|known| known.name == name) {
             Some(before) => *before = row.with_before(before),

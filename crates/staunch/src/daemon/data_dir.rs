@@ -90,7 +90,10 @@ impl DataDir {
             }
             Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
-        write_holder(&mut &lock, http).map_err(unusable)?;
+        if let Err(error) = write_holder(&mut &lock, http) {
+            // A full disk, such as one that what waits in queues has filled.
+            tracing::warn!("cannot write who has the data directory {}: {error}", path.display());
+        }
         Ok(DataDir { path: path.to_owned(), lock })
     }
 
@@ -177,9 +180,10 @@ fn write_holder(lock: &mut &File, http: Option<SocketAddr>) -> io::Result<()> {
         // A text takes everything.
         let _written = writeln!(text, "http {http}");
     }
-    lock.set_len(0)?;
     lock.rewind()?;
-    lock.write_all(text.as_bytes())
+    // Over what is there, which takes no more room on the disk.
+    lock.write_all(text.as_bytes())?;
+    lock.set_len(text.len() as u64)
 }
 
 /// Name of the folder of an output's queue: the output's own, with `%XX` for each byte that is no letter, no digit and
@@ -244,6 +248,16 @@ mod tests {
         let error = DataDir::lock(&file, None).expect_err("it is a file");
         assert!(error.to_string().contains("cannot use the data directory"), "{error}");
         assert!(std::error::Error::source(&error).is_some());
+    }
+
+    /// On a disk that takes nothing the directory is ours all the same: what waits there is to be delivered.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_keeps_nobody_from_a_directory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::os::unix::fs::symlink("/dev/full", folder.path().join(LOCK_FILE)).expect("a link");
+        let held = DataDir::lock(folder.path(), None).expect("the lock needs no room");
+        assert!(held.sign(None).is_err(), "nothing can be written there");
     }
 
     #[test]

@@ -29,7 +29,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Handover {
     /// None when nothing is to be left: another daemon does that there.
-    data_dir: Option<PathBuf>,
+    data_dir: Mutex<Option<PathBuf>>,
     labels: Mutex<Labels>,
     changed: Condvar,
     /// Held by whoever writes.
@@ -49,7 +49,8 @@ impl Handover {
     /// Takes up what the instance before has left in the data folder.
     pub fn read(data_dir: &Path) -> Handover {
         let path = data_dir.join(FILE);
-        let mut handover = Handover { data_dir: Some(data_dir.to_owned()), ..Handover::default() };
+        let mut handover =
+            Handover { data_dir: Mutex::new(Some(data_dir.to_owned())), ..Handover::default() };
         let mut by_name = BTreeMap::new();
         if fs::metadata(&path).is_ok_and(|found| found.len() > FILE_BYTES_MAX) {
             tracing::warn!("{} is no file of ours: left alone", path.display());
@@ -66,6 +67,18 @@ impl Handover {
 
     fn labels(&self) -> MutexGuard<'_, Labels> {
         self.labels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn data_dir(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.data_dir.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on labels are left in this data folder, where the next instance looks for them.
+    pub fn keep_in(&self, data_dir: &Path) {
+        if self.data_dir().replace(data_dir.to_owned()).as_deref() != Some(data_dir) {
+            self.labels().unwritten = true;
+            self.changed.notify_one();
+        }
     }
 
     /// Label of the last window of an aggregation that was told.
@@ -129,8 +142,8 @@ impl Handover {
             labels.unwritten = false;
             labels.by_name.iter().map(|(name, label_s)| format!("{label_s} {name}\n")).collect()
         };
-        let Some(data_dir) = self.data_dir.as_ref().filter(|_| !text.is_empty()) else { return Ok(()) };
-        fs::create_dir_all(data_dir)?;
+        let Some(data_dir) = self.data_dir().clone().filter(|_| !text.is_empty()) else { return Ok(()) };
+        fs::create_dir_all(&data_dir)?;
         let half = data_dir.join(format!("{FILE}.new"));
         fs::write(&half, text)?;
         fs::rename(&half, data_dir.join(FILE))
@@ -158,6 +171,10 @@ fn what_is_left_is_taken_up() {
     let handover = Handover::read(folder.path());
     let found = ["stats", "a b", "c"].map(|name| handover.label_of(name));
     assert_eq!(found, [Some(1070), Some(5), None]);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    handover.keep_in(elsewhere.path());
+    handover.leave().expect("written");
+    assert_eq!(Handover::read(elsewhere.path()).label_of("stats"), Some(1070));
     let known: Vec<(String, u64)> = labels("no number\n\n12\n7 x\n").collect();
     assert_eq!(known, [("x".to_owned(), 7)]);
 }

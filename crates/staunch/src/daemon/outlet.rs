@@ -3,43 +3,38 @@
 //! A queue on disk belongs to a name. When a reload gives the name to another endpoint the outlet has a successor, which
 //! shares the queue and the account, and whose task starts when that of the first has ended.
 //!
+//! Here: what goes into the queue, and who is woken. In files of their own: `connections` (what goes out to each sender),
+//! `on_disk` (the thread that syncs), `health` (what is shown of it), `ending`, and `parking` (a hot restart).
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
+mod connections;
+mod ending;
 mod health;
+mod on_disk;
 mod parking;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::plan::OutputPlan;
-use deliver::disk_queue::{DiskQueue, Position, Promise, SyncDone};
+use deliver::disk_queue::{DiskQueue, Position, Promise};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
-use deliver::stream::{Action, StreamSender};
-use deliver::{EndpointState, Status};
 use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
-use crate::clock::Clock;
+use self::connections::Seat;
+use self::parking::Orders;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
 pub use health::{CheckState, ShownState};
-
-/// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
-const DEGRADED_PERCENT: u64 = 80;
-
-/// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last
-/// sync.
-const DRAIN_PERCENT: u64 = 80;
+pub use on_disk::OnDisk;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
-
-/// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
-const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;
 
 /// Between the shard, which appends, and the output's task or thread, which takes.
 #[derive(Debug)]
@@ -86,103 +81,13 @@ pub struct Outlet {
 /// Who is told that a queue gets on. Shared by all outlets of the queue.
 type Progress = Arc<OnceLock<Arc<Notify>>>;
 
-/// What one sender of an output tells of itself.
-#[derive(Debug, Default)]
-struct Seat {
-    /// Wakes its task.
-    more: Notify,
-    /// What it holds outside the queue.
-    copies: AtomicU64,
-    bytes: AtomicU64,
-    state: Mutex<Option<EndpointState>>,
-    /// Its task has ended.
-    ended: AtomicBool,
-    /// When its task ends, that was for nothing: it begins anew.
-    goes_on: AtomicBool,
-}
-
-/// Whether an output is to end, and when at the latest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Orders {
-    stopping: bool,
-    deadline_ns: u64,
-}
-
-impl Seat {
-    fn state(&self) -> Option<EndpointState> {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the thread that syncs a queue on disk needs beside the queue.
-#[derive(Debug)]
-pub struct OnDisk {
-    folder: Folder,
-    /// Monotonic nanosecond at which the thread wakes by itself; 0 while it is awake.
-    sleeps_until_ns: AtomicU64,
-    /// Outlets of the queue whose tasks have not ended.
-    open: AtomicU32,
-    /// The daemon ends: the queue is synced a last time when all tasks have ended.
-    closing: AtomicBool,
-    /// Nobody syncs it any more.
-    released: AtomicBool,
-    work: Condvar,
-}
-
-impl OnDisk {
-    /// Where the queue is.
-    pub fn folder(&self) -> &Folder {
-        &self.folder
-    }
-
-    fn new(folder: Folder) -> OnDisk {
-        OnDisk {
-            folder,
-            sleeps_until_ns: AtomicU64::new(0),
-            open: AtomicU32::new(0),
-            closing: AtomicBool::new(false),
-            released: AtomicBool::new(false),
-            work: Condvar::new(),
-        }
-    }
-
-    /// True when the daemon ends and nothing is settled or appended any more: only the last sync is left.
-    pub fn is_done(&self) -> bool {
-        self.closing.load(Relaxed) && self.open.load(Relaxed) == 0
-    }
-
-    /// Told by the thread, with the queue locked, before it looks for something to do.
-    pub fn falls_asleep(&self) {
-        self.sleeps_until_ns.store(u64::MAX, Relaxed);
-    }
-
-    /// Told by the thread when it has found something.
-    pub fn is_awake(&self) {
-        self.sleeps_until_ns.store(0, Relaxed);
-    }
-
-    /// Sleeps until it is woken, or for `pause`.
-    pub fn sleep(&self, queue: MutexGuard<'_, OutputQueue<Folder>>, now_ns: u64, pause: Option<Duration>) {
-        match pause {
-            Some(pause) => {
-                let until_ns = now_ns.saturating_add(pause.as_nanos() as u64);
-                self.sleeps_until_ns.store(until_ns, Relaxed);
-                let _guard = self.work.wait_timeout(queue, pause).unwrap_or_else(PoisonError::into_inner);
-            }
-            None => {
-                let _guard = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-        self.is_awake();
-    }
-
-    /// Wakes the thread if it would sleep past `at_ns`. The queue is locked, so that the thread is awake or waits.
-    fn wake_before(&self, at_ns: u64, _locked: &OutputQueue<Folder>) {
-        if self.sleeps_until_ns.load(Relaxed) > at_ns {
-            self.is_awake();
-            self.work.notify_one();
-        }
-    }
+/// What an output that is a thread knows of, so that it need not come back for it at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Records wait, which it cannot take yet.
+    pub records: bool,
+    /// It is to end.
+    pub stop: bool,
 }
 
 impl Outlet {
@@ -196,19 +101,6 @@ impl Outlet {
     pub fn on_disk(name: &str, queue: DiskQueue<Folder>, folder: Folder) -> Outlet {
         let account = Arc::clone(queue.account());
         Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(OnDisk::new(folder)), &account)
-    }
-
-    /// Puts a queue on disk in the place of one in memory that nothing has come into. Once.
-    pub fn put_on_disk(&self, queue: DiskQueue<Folder>, folder: Folder) {
-        let mut place = self.queue();
-        debug_assert!(place.copies() == 0, "what was in memory would be shed");
-        let disk = OnDisk::new(folder);
-        disk.open.store(u32::from(!self.has_ended()), Relaxed);
-        if self.disk.set(Arc::new(disk)).is_ok() {
-            *place = OutputQueue::Disk(Box::new(queue));
-        }
-        drop(place);
-        self.wake();
     }
 
     /// Another outlet of the same queue on disk, for another endpoint. Its task may begin when this one's has ended.
@@ -265,69 +157,6 @@ impl Outlet {
     /// The queue, for one short step.
     pub fn queue(&self) -> MutexGuard<'_, OutputQueue<Folder>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// With so many connections that share the queue.
-    #[must_use]
-    pub fn with_connections(mut self, connections: usize) -> Outlet {
-        if connections > 1 {
-            self.lanes = Some(Mutex::new(Lanes::new(connections)));
-            self.senders = (0..connections).map(|_| Seat::default()).collect();
-        }
-        self
-    }
-
-    /// How many connections share the queue.
-    pub fn connections(&self) -> usize {
-        self.senders.len()
-    }
-
-    fn lanes(&self) -> Option<MutexGuard<'_, Lanes>> {
-        self.lanes.as_ref().map(|lanes| lanes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Asks the sender of connection `number` what to do next.
-    pub fn poll<'s>(&self, number: usize, sender: &'s mut StreamSender, now: Now) -> Action<'s> {
-        let mut queue = self.queue();
-        match self.lanes() {
-            None => sender.poll(&mut *queue, now),
-            Some(mut lanes) => sender.poll(&mut lanes.of(&mut *queue, number), now),
-        }
-    }
-
-    /// The sender of connection `number` ends: what it holds goes back.
-    pub fn finish_stop(&self, number: usize, sender: &mut StreamSender, now: Now) {
-        let mut queue = self.queue();
-        match self.lanes() {
-            None => sender.finish_stop(&mut *queue, now),
-            Some(mut lanes) => sender.finish_stop(&mut lanes.of(&mut *queue, number), now),
-        }
-    }
-
-    /// Puts back what waits for one of several connections: the queue then has all that no sender holds.
-    pub fn recall(&self) {
-        let mut queue = self.queue();
-        if let Some(mut lanes) = self.lanes() {
-            lanes.recall(&mut *queue);
-        }
-    }
-
-    /// Wakes the senders that may take something now and could not before.
-    fn wake_others(&self) {
-        if self.lanes.is_none() {
-            return;
-        }
-        let ready = {
-            let mut queue = self.queue();
-            self.lanes().map_or(0, |mut lanes| lanes.take_ready(&mut *queue))
-        };
-        let seats = self.senders.iter().enumerate().filter(|(number, _)| ready & (1 << number) != 0);
-        seats.for_each(|(_, seat)| seat.more.notify_one());
-    }
-
-    /// What the thread that syncs needs; none for a queue in memory.
-    pub fn disk(&self) -> Option<&OnDisk> {
-        self.disk.get().map(|disk| &**disk)
     }
 
     /// Place of the next block.
@@ -399,28 +228,6 @@ impl Outlet {
         (place, appended)
     }
 
-    /// [`Queue::shed_older`], also of what waits for other connections than the next one. None while it is parked: then
-    /// nothing of it may change.
-    pub fn shed_older(&self, age_ns: u64, reason: Shed, blocks_max: usize, now: Now) -> Option<bool> {
-        let mut queue = self.queue();
-        if self.is_parked() {
-            return None;
-        }
-        Some(match self.lanes() {
-            None => queue.shed_older(age_ns, reason, blocks_max, now),
-            Some(mut lanes) => lanes.of(&mut *queue, 0).shed_older(age_ns, reason, blocks_max, now),
-        })
-    }
-
-    /// Age of the oldest block that no sender holds, in nanoseconds.
-    pub fn oldest_age_ns(&self, now: Now) -> Option<u64> {
-        let mut queue = self.queue();
-        match self.lanes() {
-            None => queue.oldest_age_ns(now),
-            Some(mut lanes) => lanes.of(&mut *queue, 0).oldest_age_ns(now),
-        }
-    }
-
     /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
     pub fn changed(&self) {
         self.progressed();
@@ -435,15 +242,6 @@ impl Outlet {
         // By the account: what the sender took out of the queue a moment ago it has not published yet.
         let fits = self.account.copies_waiting() == 0 || queue.has_room(bytes, records);
         fits && queue.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
-    }
-
-    fn is_nearly_full(&self, queue: &impl Queue) -> bool {
-        let limits = queue.limits();
-        let past = |held: u64, most: u64| {
-            most > 0 && u128::from(held) * 100 > u128::from(most) * u128::from(DEGRADED_PERCENT)
-        };
-        past(self.account.bytes_waiting.load(Relaxed), limits.bytes_max)
-            || past(self.account.copies_waiting(), limits.records_max)
     }
 
     /// Bounds and times of another plan, for a queue that stays where it is.
@@ -477,52 +275,19 @@ impl Outlet {
         }
     }
 
-    /// Resolves when there may be something to do for connection `number`.
-    pub async fn woken(&self, number: usize) {
-        self.senders[number].more.notified().await;
-    }
-
-    /// Waits on a thread until there may be something to do, or so long.
-    pub fn wait(&self, at_most: Duration) {
+    /// Waits on a thread until there may be something to do beside what it has `seen`, or so long.
+    pub fn wait(&self, seen: Seen, at_most: Duration) {
         let queue = self.queue();
         // Under the lock that every appended block has taken too, so that its wake-up sees it.
         self.is_thread.store(true, Relaxed);
-        if queue.copies() == 0 && !self.is_stopping() {
+        if !self.has_news(&*queue, seen) {
             let _guard =
                 self.more_for_thread.wait_timeout(queue, at_most).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Tells what the sender of connection `number` holds, for the account.
-    pub fn publish(&self, number: usize, copies: u64, bytes: u64, state: EndpointState) {
-        let seat = &self.senders[number];
-        seat.copies.store(copies, Relaxed);
-        seat.bytes.store(bytes, Relaxed);
-        *seat.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
-        self.progressed();
-        self.wake_sync();
-        self.wake_others();
-        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
-            self.degraded_since_ns.store(0, Relaxed);
-        }
-    }
-
-    /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
-    fn wake_sync(&self) {
-        let Some(disk) = self.disk() else { return };
-        let soon_ns = Clock::mono_ns() + SETTLED_WITHIN_NS;
-        if disk.sleeps_until_ns.load(Relaxed) > soon_ns {
-            disk.wake_before(soon_ns, &self.queue());
-        }
-    }
-
-    /// Takes the result of a sync, and tells those who wait for one.
-    pub fn on_synced(&self, done: SyncDone) {
-        if let Some(queue) = self.queue().on_disk() {
-            let _synced = queue.on_synced(done);
-        }
-        self.synced.notify_waiters();
-        self.progressed();
+    fn has_news(&self, queue: &impl Queue, seen: Seen) -> bool {
+        (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop)
     }
 
     /// Bytes that wait, in the queue and in the senders.
@@ -539,155 +304,16 @@ impl Outlet {
         let held: u64 = self.senders.iter().map(|seat| seat.copies.load(Relaxed)).sum();
         self.account.sum(queue.copies() + ahead + held)
     }
-
-    /// Orders the output to drain until `deadline_ns` and end.
-    pub fn stop(&self, deadline_ns: u64) {
-        self.deadline_ns.store(deadline_ns, Relaxed);
-        self.stopping.store(true, Relaxed);
-        self.wake();
-    }
-
-    /// The daemon ends: as [`Outlet::stop`], and what is on disk is synced a last time. Part of the time until
-    /// `deadline_ns` is left for that.
-    pub fn close(&self, deadline_ns: u64, now: Now) {
-        let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
-        if let Some(disk) = self.disk() {
-            disk.closing.store(true, Relaxed);
-        }
-        self.stop(if self.disk().is_some() { now.mono_ns + drains_ns } else { deadline_ns });
-        self.wake_to_end();
-    }
-
-    fn wake_to_end(&self) {
-        if let Some(disk) = self.disk() {
-            disk.wake_before(0, &self.queue());
-        }
-    }
-
-    /// Orders the output to leave at once, for its successor.
-    pub fn hand_over(&self) {
-        self.stop(0);
-    }
-
-    /// True once the output is to drain and end.
-    pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Relaxed)
-    }
-
-    /// When draining ends for connection `number`. When the daemon ends, a queue on disk whose endpoint is down is left at
-    /// once: nothing of it is lost, and the next start may be waited for.
-    pub fn deadline_ns(&self, number: usize) -> u64 {
-        let is_down = || self.senders[number].state().is_some_and(|state| state.status == Status::Down);
-        let leaves = self.disk().is_some_and(|disk| disk.closing.load(Relaxed));
-        if leaves && is_down() {
-            return 0;
-        }
-        self.deadline_ns.load(Relaxed)
-    }
-
-    /// Told by the task of connection `number` as its last act.
-    pub fn set_ended(&self, number: usize) {
-        let ended_before = self.senders[number].ended.swap(true, Relaxed);
-        if let (Some(disk), false, true) = (self.disk(), ended_before, self.has_ended()) {
-            disk.open.fetch_sub(1, Relaxed);
-        }
-        self.wake_to_end();
-        self.at_end.notify_waiters();
-    }
-
-    /// What stays on disk of an output that a reload has removed and whose time is over; none while the daemon ends, or
-    /// when a successor goes on.
-    pub fn left_on_disk(&self) -> Option<(&OnDisk, u64)> {
-        let copies = self.queue().copies();
-        let disk = self.disk().filter(|disk| !disk.closing.load(Relaxed))?;
-        (copies > 0 && self.deadline_ns.load(Relaxed) != 0).then_some((disk, copies))
-    }
-
-    /// Resolves when all tasks have ended.
-    pub async fn ended(&self) {
-        // Before the look, so that an end that comes between the two is not missed.
-        let end = self.at_end.notified();
-        if !self.has_ended() {
-            end.await;
-        }
-    }
-
-    /// True when all tasks but that of connection `number` have ended.
-    pub fn ends_with(&self, number: usize) -> bool {
-        let others = self.senders.iter().enumerate().filter(|(other, _)| *other != number);
-        others.into_iter().all(|(_, seat)| seat.ended.load(Relaxed))
-    }
-
-    /// True when all tasks have ended.
-    pub fn has_ended(&self) -> bool {
-        self.senders.iter().all(|seat| seat.ended.load(Relaxed))
-    }
-}
-
-/// An outlet that never had a task, after a reload that failed, is not waited for.
-impl Drop for Outlet {
-    fn drop(&mut self) {
-        (0..self.connections()).for_each(|number| self.set_ended(number));
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use deliver::Failure;
     use model::SECOND_NS;
 
     use super::*;
 
     fn at(s: u64) -> Now {
         Now::default().plus_ns(s * SECOND_NS)
-    }
-
-    fn endpoint(status: Status, since_s: u64) -> EndpointState {
-        let last_failure = (status == Status::Down).then(|| (Failure::Refused, at(since_s)));
-        EndpointState { status, since_ns: at(since_s).mono_ns, attempts: 0, last_failure }
-    }
-
-    fn shown(outlet: &Outlet, s: u64) -> (&'static str, &'static str, u64) {
-        let ShownState { word, last_error, for_ns } = outlet.shown(at(s));
-        (word, last_error, for_ns / SECOND_NS)
-    }
-
-    #[test]
-    fn a_check_that_says_down_is_believed_before_what_sending_has_shown() {
-        let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
-        assert_eq!(shown(&outlet, 5), ("new", "", 0));
-        outlet.publish(0, 0, 0, endpoint(Status::Starting, 0));
-        assert_eq!(shown(&outlet, 5), ("starting", "", 0), "not since the machine was started");
-        outlet.publish(0, 0, 0, endpoint(Status::Up, 2));
-        assert_eq!(shown(&outlet, 5), ("up", "", 3));
-        outlet.set_checked(CheckState { up: true, failure: Some("check_timeout") }, at(6));
-        assert_eq!(shown(&outlet, 7), ("up", "", 5));
-        for s in [8, 9] {
-            outlet.set_checked(CheckState { up: false, failure: Some("check_answer") }, at(s));
-        }
-        assert_eq!(shown(&outlet, 10), ("down", "check_answer", 2));
-        outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
-        outlet.set_checked(CheckState { up: true, failure: None }, at(11));
-        assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
-    }
-
-    #[test]
-    fn what_waits_for_other_connections_is_shed_by_age_as_well() {
-        let account = Arc::new(OutputAccount::default());
-        let outlet = Outlet::new("o", QueueLimits::default(), &account).with_connections(4);
-        for partition in 0..4 {
-            let block = Block::lines(b"a 1 2\n".to_vec(), 1, at(u64::from(partition)).mono_ns);
-            assert!(outlet.append(Block { partition: Some(partition), ..block }, at(3)).is_some());
-        }
-        // The last connection takes its own, and what is in front of it waits for the others.
-        let held = outlet.lanes().expect("four connections").of(&mut *outlet.queue(), 3).pop(at(5));
-        assert_eq!(outlet.oldest_age_ns(at(5)), Some(5 * SECOND_NS));
-        assert_eq!(outlet.shed_older(4 * SECOND_NS, Shed::Dropped, 9, at(5)), Some(false));
-        assert_eq!((account.shed(Shed::Dropped), outlet.oldest_age_ns(at(5))), (2, Some(3 * SECOND_NS)));
-        assert_eq!(outlet.shed_older(0, Shed::Dropped, 1, at(5)), Some(true), "there may be more");
-        assert_eq!((account.shed(Shed::Dropped), account.copies_waiting()), (3, 1));
-        held.expect("it took its own").settle(CopyOutcome::Delivered);
-        assert!(account.sum(0).holds());
     }
 
     #[test]
@@ -705,28 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn an_output_whose_queue_is_nearly_full_is_degraded_until_it_is_not() {
-        let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
-        for (bytes_max, records_max) in [(1_000_000, 10), (10 * one().memory_bytes(), 0)] {
-            let account = Arc::new(OutputAccount::default());
-            let limits = QueueLimits { bytes_max, records_max, ..QueueLimits::default() };
-            let outlet = Outlet::new("o", limits, &account);
-            outlet.publish(0, 0, 0, endpoint(Status::Up, 1));
-            for _ in 0..8 {
-                let _place = outlet.append(one(), at(2));
-            }
-            assert_eq!(shown(&outlet, 5).0, "up", "eight of ten are not over 80 %");
-            assert!(outlet.append(one(), at(3)).is_some());
-            assert!(outlet.append(one(), at(4)).is_some());
-            assert_eq!(shown(&outlet, 5), ("degraded", "", 2));
-            outlet.publish(0, 0, 0, endpoint(Status::Down, 5));
-            assert_eq!(shown(&outlet, 6), ("down", "refused", 1));
-            for _ in 0..2 {
-                let entry = outlet.queue().pop(at(6)).expect("it was appended");
-                entry.settle(CopyOutcome::Delivered);
-            }
-            outlet.publish(0, 0, 0, endpoint(Status::Up, 6));
-            assert_eq!(shown(&outlet, 7), ("up", "", 1));
-        }
+    fn a_thread_that_cannot_write_does_not_come_back_for_what_waits() {
+        let outlet = Outlet::new("file", QueueLimits::default(), &Arc::default());
+        let has_news = |records, stop| outlet.has_news(&*outlet.queue(), Seen { records, stop });
+        assert!(!has_news(false, false));
+        let _place = outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
+        assert!(has_news(false, false) && !has_news(true, false));
+        outlet.stop(0);
+        assert!(has_news(true, false) && !has_news(true, true));
     }
 }

@@ -13,7 +13,7 @@ use pipeline::{Accounts, earlier_self, laid_over};
 use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
-use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Wiring};
+use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
@@ -96,10 +96,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
         syncs::spawn(&mut running.syncs, outlet).map_err(|error| error.to_string())?;
         outputs::spawn(&mut running.outputs, &shared, id).map_err(|error| error.to_string())?;
     }
-    if let Some(data_dir) = &running.data_dir {
-        shared.checkpoints.keep_in(data_dir.state_dir());
-        shared.handover.keep(&plan).map_err(|error| error.to_string())?;
-    }
+    keep_state(&shared, running.data_dir.as_ref(), &plan)?;
     let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
     let gone = running.listeners.update(&plan, &makers, &shared);
     running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;
@@ -127,15 +124,32 @@ fn outlets(
     let mut outlets = before.outlets.clone();
     for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
         outlets.push(match earlier_self(plan, at) {
-            Some(earlier) => Arc::new(outlets[earlier.index()].successor()),
+            Some(earlier) => queues::successor(output, &outlets[earlier.index()]),
             None => queues::open(output, accounts.output(OutputId(at as u16)), data_dir)?,
         });
     }
     Ok(outlets)
 }
 
+/// Checkpoints, and the labels that belong to them, are kept where the next start looks for them.
+fn keep_state(shared: &Shared, data_dir: Option<&DataDir>, plan: &Plan) -> Result<(), String> {
+    match data_dir {
+        Some(data_dir) => {
+            shared.checkpoints.keep_in(data_dir.state_dir());
+            shared.handover.keep_in(data_dir.path());
+            shared.handover.keep(plan).map_err(|error| error.to_string())
+        }
+        // As at a start: what is wanted and not ours is left alone.
+        None if data_dir::is_wanted(plan) => Ok(()),
+        None => {
+            shared.handover.keep_in(&plan.data_dir);
+            Ok(())
+        }
+    }
+}
+
 async fn rewire_worker(
-    shared: &crate::daemon::shared::Shared,
+    shared: &Shared,
     plan: &Arc<Plan>,
     accounts: Accounts,
     outlets: Vec<Arc<Outlet>>,

@@ -12,7 +12,7 @@ use deliver::file::{FileAction, FileSender, RotationStep, rotation};
 use deliver::plan::FilePlan;
 
 use crate::clock::Clock;
-use crate::daemon::outlet::Outlet;
+use crate::daemon::outlet::{Outlet, Seen};
 use crate::outputs::{end, publish, tell};
 
 /// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
@@ -46,29 +46,32 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
     };
     let mut open = None;
     while !sender.stopped() {
-        if outlet.is_stopping() {
+        let stop = outlet.is_stopping();
+        if stop {
             sender.begin_stop(outlet.deadline_ns(0));
         }
-        let (pause, error) = step(&mut sender, outlet, place, plan, &mut open);
+        let (rest, error) = step(&mut sender, outlet, place, plan, &mut open);
         while let Some(news) = sender.take_news() {
             tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());
         }
         publish(outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
-        if let Some(pause) = pause {
-            outlet.wait(pause.min(NAP));
+        // A sender that has just come to its end says `Idle`, for good.
+        if let Some((records, pause)) = rest.filter(|_| !sender.stopped()) {
+            outlet.wait(Seen { records, stop }, pause.min(NAP));
         }
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());
     end(outlet, 0, sender.state());
 }
 
+/// Does what the sender says. Gives how long to rest, if it does, and whether it rests although records wait.
 fn step(
     sender: &mut FileSender,
     outlet: &Outlet,
     place: &Place,
     plan: FilePlan,
     open: &mut Option<Open>,
-) -> (Option<Duration>, Option<io::Error>) {
+) -> (Option<(bool, Duration)>, Option<io::Error>) {
     let now = Clock::now();
     let action = sender.poll(&mut *outlet.queue(), now);
     let done = match action {
@@ -89,9 +92,9 @@ fn step(
             Ok(())
         }
         FileAction::WaitUntil(at_ns) => {
-            return (Some(Duration::from_nanos(at_ns.saturating_sub(now.mono_ns))), None);
+            return (Some((true, Duration::from_nanos(at_ns.saturating_sub(now.mono_ns)))), None);
         }
-        FileAction::Idle => return (Some(NAP), None),
+        FileAction::Idle => return (Some((false, NAP)), None),
     };
     let error = done.err();
     if let Some(error) = &error {

@@ -251,3 +251,21 @@ fn several_connections_share_a_queue_and_keep_the_order_of_each_series() {
         assert_eq!(by_series(&sick), by_series(&healthy), "{kind}");
     }
 }
+
+#[test]
+fn a_reload_changes_the_number_of_connections_to_a_queue_on_disk() {
+    let (sick, healthy) = (FakeGraphite::new(), FakeGraphite::new());
+    let folder = tempfile::tempdir().expect("a folder");
+    let with = |connections: usize| {
+        let more = format!("connections = {connections}\nqueue = {{ kind = \"disk\" }}\n");
+        format!("data_dir = {:?}\n{}", folder.path(), config(&sick, &healthy, &more))
+    };
+    let mut daemon = Builder::native(&with(1)).start();
+    for (connections, in_all) in [(1, 1), (4, 5), (2, 7)] {
+        if in_all > 1 {
+            daemon.reload(&with(connections), "done");
+        }
+        wait_for("so many connections", || (sick.connections() == in_all).then_some(()));
+    }
+    daemon.stop();
+}

@@ -264,3 +264,17 @@ fn a_data_directory_that_another_has_means_no_checkpoints_and_no_more() {
     first.stop();
     assert!(data_dir.join("last-flush").exists());
 }
+
+#[test]
+fn labels_are_noted_beside_the_checkpoints_that_a_reload_has_begun() {
+    let graphite = FakeGraphite::new();
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let toml = config(&graphite, "1s", "");
+    let mut daemon = Builder::native(&toml.replace("\"100ms\"", "\"off\"")).start();
+    daemon.reload(&format!("data_dir = {:?}\n{toml}", elsewhere.path()), "done");
+    let noted = || std::fs::read_to_string(elsewhere.path().join("last-flush")).ok();
+    let text = wait_for("a label", noted);
+    assert!(text.ends_with(" stats\n"), "{text}");
+    assert!(elsewhere.path().join("state").is_dir());
+    daemon.stop();
+}

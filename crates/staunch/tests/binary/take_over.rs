@@ -597,3 +597,30 @@ fn with_nobody_to_take_over_from_it_starts_as_usual() {
     daemon.stop();
     assert!(!daemon.folder.path().join("staunch-data/control.sock").exists());
 }
+
+#[test]
+fn an_account_that_two_endpoints_of_a_name_have_shared_goes_on_once() {
+    let (first, second) = (FakeGraphite::new(), FakeGraphite::new());
+    let with = |endpoint: &FakeGraphite| {
+        format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+             [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nqueue = {{ kind = \"disk\" }}\n",
+            endpoint.to()
+        )
+    };
+    let mut daemon = Builder::native(&with(&first)).start();
+    let send = |daemon: &Daemon| {
+        let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+        stream.write_all(b"hits:1|c\n").expect("it reads");
+    };
+    send(&daemon);
+    daemon.wait_output("copy", "delivered", 1);
+    daemon.reload(&with(&second), "done");
+    send(&daemon);
+    daemon.wait_output("copy", "delivered", 2);
+    daemon = replace(&mut daemon);
+    let row = daemon.output("copy");
+    assert_eq!((Daemon::number(&row, "copies"), Daemon::number(&row, "delivered")), (2, 2), "{row}");
+    daemon.assert_sums_hold();
+    daemon.stop();
+}

@@ -56,7 +56,13 @@ fn print_cluster(out: &mut Out, section: &Section<'_>) {
             };
             out.key_unless("ring_replicas", number.into(), "1".into());
         }
-        Placement::Ketama => {}
+        // Those of the Graphite family have nothing but their endpoints, and no section has them.
+        Placement::Ketama
+        | Placement::CarbonCh
+        | Placement::Fnv1aCh
+        | Placement::JumpFnv1aCh
+        | Placement::AnyOf
+        | Placement::CarbonPython { .. } => {}
         Placement::Jump(table) | Placement::Murmur3Statsrelay(table) => {
             print_shards(out, table, &section.endpoints)
         }

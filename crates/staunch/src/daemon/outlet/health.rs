@@ -3,10 +3,14 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
+use deliver::queue::Queue;
 use deliver::{EndpointState, Status};
 use model::Now;
 
 use super::{Outlet, Seat};
+
+/// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
+const DEGRADED_PERCENT: u64 = 80;
 
 /// What an output's check has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,5 +77,85 @@ impl Outlet {
     pub fn state(&self) -> Option<EndpointState> {
         let states = self.senders.iter().filter_map(Seat::state);
         states.max_by_key(|state| (state.status == Status::Down, state.status == Status::Up))
+    }
+
+    pub(super) fn is_nearly_full(&self, queue: &impl Queue) -> bool {
+        let limits = queue.limits();
+        let past = |held: u64, most: u64| {
+            most > 0 && u128::from(held) * 100 > u128::from(most) * u128::from(DEGRADED_PERCENT)
+        };
+        past(self.account.bytes_waiting.load(Relaxed), limits.bytes_max)
+            || past(self.account.copies_waiting(), limits.records_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use deliver::Failure;
+    use deliver::plan::QueueLimits;
+    use deliver::queue::Block;
+    use model::{CopyOutcome, OutputAccount, SECOND_NS};
+
+    use super::*;
+
+    fn at(s: u64) -> Now {
+        Now::default().plus_ns(s * SECOND_NS)
+    }
+
+    fn endpoint(status: Status, since_s: u64) -> EndpointState {
+        let last_failure = (status == Status::Down).then(|| (Failure::Refused, at(since_s)));
+        EndpointState { status, since_ns: at(since_s).mono_ns, attempts: 0, last_failure }
+    }
+
+    fn shown(outlet: &Outlet, s: u64) -> (&'static str, &'static str, u64) {
+        let ShownState { word, last_error, for_ns } = outlet.shown(at(s));
+        (word, last_error, for_ns / SECOND_NS)
+    }
+
+    #[test]
+    fn a_check_that_says_down_is_believed_before_what_sending_has_shown() {
+        let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
+        assert_eq!(shown(&outlet, 5), ("new", "", 0));
+        outlet.publish(0, 0, 0, endpoint(Status::Starting, 0));
+        assert_eq!(shown(&outlet, 5), ("starting", "", 0), "not since the machine was started");
+        outlet.publish(0, 0, 0, endpoint(Status::Up, 2));
+        assert_eq!(shown(&outlet, 5), ("up", "", 3));
+        outlet.set_checked(CheckState { up: true, failure: Some("check_timeout") }, at(6));
+        assert_eq!(shown(&outlet, 7), ("up", "", 5));
+        for s in [8, 9] {
+            outlet.set_checked(CheckState { up: false, failure: Some("check_answer") }, at(s));
+        }
+        assert_eq!(shown(&outlet, 10), ("down", "check_answer", 2));
+        outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
+        outlet.set_checked(CheckState { up: true, failure: None }, at(11));
+        assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
+    }
+
+    #[test]
+    fn an_output_whose_queue_is_nearly_full_is_degraded_until_it_is_not() {
+        let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
+        for (bytes_max, records_max) in [(1_000_000, 10), (10 * one().memory_bytes(), 0)] {
+            let account = Arc::new(OutputAccount::default());
+            let limits = QueueLimits { bytes_max, records_max, ..QueueLimits::default() };
+            let outlet = Outlet::new("o", limits, &account);
+            outlet.publish(0, 0, 0, endpoint(Status::Up, 1));
+            for _ in 0..8 {
+                let _place = outlet.append(one(), at(2));
+            }
+            assert_eq!(shown(&outlet, 5).0, "up", "eight of ten are not over 80 %");
+            assert!(outlet.append(one(), at(3)).is_some());
+            assert!(outlet.append(one(), at(4)).is_some());
+            assert_eq!(shown(&outlet, 5), ("degraded", "", 2));
+            outlet.publish(0, 0, 0, endpoint(Status::Down, 5));
+            assert_eq!(shown(&outlet, 6), ("down", "refused", 1));
+            for _ in 0..2 {
+                let entry = outlet.queue().pop(at(6)).expect("it was appended");
+                entry.settle(CopyOutcome::Delivered);
+            }
+            outlet.publish(0, 0, 0, endpoint(Status::Up, 6));
+            assert_eq!(shown(&outlet, 7), ("up", "", 1));
+        }
     }
 }

@@ -6,7 +6,14 @@ use std::sync::{MutexGuard, PoisonError};
 
 use deliver::queue::Left;
 
-use super::{Orders, Outlet};
+use super::Outlet;
+
+/// Whether an output is to end, and when at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Orders {
+    stopping: bool,
+    deadline_ns: u64,
+}
 
 impl Outlet {
     /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and

@@ -407,7 +407,7 @@ fn messages(
     };
     let figures = |name: &str, of: &SourceAccount| [of.figures(), vec![ending(name)]].concat();
     let sources = sources.map(|(_, name, of)| account(Owner::Source, name, figures(name, of)));
-    let outputs = wiring.accounts.outputs();
+    let outputs = wiring.accounts.outputs_once();
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
     let mut messages: Vec<Message> = sources.chain(outputs).collect();
     for (number, _, id, listen) in &passed.listens {

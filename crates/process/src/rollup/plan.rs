@@ -1,0 +1,70 @@
+//! What a rollup is told to do. Made by `config`.
+
+/// One `aggregate` statement's windows and results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RollupPlan {
+    /// Length of a window in seconds, at least 1. Windows begin at its multiples since the Unix epoch.
+    pub every_s: u32,
+    /// Seconds after its begin for which a window takes points: above `every_s`.
+    pub expire_s: u32,
+    /// Which second of its window a result is labelled with.
+    pub stamp: Stamp,
+    /// What is computed, and under which names; at least one.
+    pub computes: Vec<ComputePlan>,
+    /// What becomes of points of windows that are over.
+    pub late: Late,
+}
+
+/// Which second of a window labels its results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stamp {
+    /// The first.
+    Start,
+    /// Half of it, rounded down, after the first.
+    Middle,
+    /// The first of the next window.
+    #[default]
+    End,
+}
+
+/// What becomes of points of windows that are over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// They are shed, and counted.
+    #[default]
+    Shed,
+    /// They count in the oldest window that is open.
+    Oldest,
+}
+
+/// One result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComputePlan {
+    /// What is computed.
+    pub compute: Compute,
+    /// Its name as a replacement (spec graphite §2.6): each name that it gives is a series of its own.
+    pub name: String,
+}
+
+/// What is computed from the values of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compute {
+    /// Their sum.
+    Sum,
+    /// Their number.
+    Count,
+    /// The highest.
+    Max,
+    /// The lowest.
+    Min,
+    /// Sum by number.
+    Average,
+    /// The value of a nearest rank, in percent from 1 to 99; the median is the 50th.
+    Percentile(u8),
+    /// A percentile in tenths of a percent, between two values where it falls there: carbon's p50 to p999.
+    Interpolated(u16),
+    /// Of the whole population, not of a sample.
+    Variance,
+    /// Its root.
+    Stddev,
+}

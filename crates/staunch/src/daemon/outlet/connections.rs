@@ -1,0 +1,172 @@
+//! The connections that share an outlet's queue: what each sender takes and tells, and which of them gets what waits.
+//!
+//! With one connection the queue is all there is; with several, `deliver::lanes` keeps the order of each series.
+//! Invariant: lanes are locked after the queue, never before it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use deliver::EndpointState;
+use deliver::lanes::Lanes;
+use deliver::queue::Queue;
+use deliver::stream::{Action, StreamSender};
+use model::{Now, Shed};
+use tokio::sync::Notify;
+
+use super::Outlet;
+
+/// What one sender of an output tells of itself.
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    /// Wakes its task.
+    pub(super) more: Notify,
+    /// What it holds outside the queue.
+    pub(super) copies: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    state: Mutex<Option<EndpointState>>,
+    /// Its task has ended.
+    pub(super) ended: AtomicBool,
+    /// When its task ends, that was for nothing: it begins anew.
+    pub(super) goes_on: AtomicBool,
+}
+
+impl Seat {
+    pub(super) fn state(&self) -> Option<EndpointState> {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outlet {
+    /// With so many connections that share the queue.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Outlet {
+        if connections > 1 {
+            self.lanes = Some(Mutex::new(Lanes::new(connections)));
+            self.senders = (0..connections).map(|_| Seat::default()).collect();
+        }
+        self
+    }
+
+    /// How many connections share the queue.
+    pub fn connections(&self) -> usize {
+        self.senders.len()
+    }
+
+    pub(super) fn lanes(&self) -> Option<MutexGuard<'_, Lanes>> {
+        self.lanes.as_ref().map(|lanes| lanes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks the sender of connection `number` what to do next.
+    pub fn poll<'s>(&self, number: usize, sender: &'s mut StreamSender, now: Now) -> Action<'s> {
+        let mut queue = self.queue();
+        match self.lanes() {
+            None => sender.poll(&mut *queue, now),
+            Some(mut lanes) => sender.poll(&mut lanes.of(&mut *queue, number), now),
+        }
+    }
+
+    /// The sender of connection `number` ends: what it holds goes back.
+    pub fn finish_stop(&self, number: usize, sender: &mut StreamSender, now: Now) {
+        let mut queue = self.queue();
+        match self.lanes() {
+            None => sender.finish_stop(&mut *queue, now),
+            Some(mut lanes) => sender.finish_stop(&mut lanes.of(&mut *queue, number), now),
+        }
+    }
+
+    /// Puts back what waits for one of several connections: the queue then has all that no sender holds.
+    pub fn recall(&self) {
+        let mut queue = self.queue();
+        if let Some(mut lanes) = self.lanes() {
+            lanes.recall(&mut *queue);
+        }
+    }
+
+    /// Wakes the senders that may take something now and could not before.
+    fn wake_others(&self) {
+        if self.lanes.is_none() {
+            return;
+        }
+        let ready = {
+            let mut queue = self.queue();
+            self.lanes().map_or(0, |mut lanes| lanes.take_ready(&mut *queue))
+        };
+        let seats = self.senders.iter().enumerate().filter(|(number, _)| ready & (1 << number) != 0);
+        seats.for_each(|(_, seat)| seat.more.notify_one());
+    }
+
+    /// [`Queue::shed_older`], also of what waits for other connections than the next one. None while it is parked: then
+    /// nothing of it may change.
+    pub fn shed_older(&self, age_ns: u64, reason: Shed, blocks_max: usize, now: Now) -> Option<bool> {
+        let mut queue = self.queue();
+        if self.is_parked() {
+            return None;
+        }
+        Some(match self.lanes() {
+            None => queue.shed_older(age_ns, reason, blocks_max, now),
+            Some(mut lanes) => lanes.of(&mut *queue, 0).shed_older(age_ns, reason, blocks_max, now),
+        })
+    }
+
+    /// Age of the oldest block that no sender holds, in nanoseconds.
+    pub fn oldest_age_ns(&self, now: Now) -> Option<u64> {
+        let mut queue = self.queue();
+        match self.lanes() {
+            None => queue.oldest_age_ns(now),
+            Some(mut lanes) => lanes.of(&mut *queue, 0).oldest_age_ns(now),
+        }
+    }
+
+    /// Resolves when there may be something to do for connection `number`.
+    pub async fn woken(&self, number: usize) {
+        self.senders[number].more.notified().await;
+    }
+
+    /// Tells what the sender of connection `number` holds, for the account.
+    pub fn publish(&self, number: usize, copies: u64, bytes: u64, state: EndpointState) {
+        let seat = &self.senders[number];
+        seat.copies.store(copies, Relaxed);
+        seat.bytes.store(bytes, Relaxed);
+        *seat.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        self.progressed();
+        self.wake_sync();
+        self.wake_others();
+        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
+            self.degraded_since_ns.store(0, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use deliver::plan::QueueLimits;
+    use deliver::queue::Block;
+    use model::{CopyOutcome, OutputAccount, SECOND_NS};
+
+    use super::*;
+
+    fn at(s: u64) -> Now {
+        Now::default().plus_ns(s * SECOND_NS)
+    }
+
+    #[test]
+    fn what_waits_for_other_connections_is_shed_by_age_as_well() {
+        let account = Arc::new(OutputAccount::default());
+        let outlet = Outlet::new("o", QueueLimits::default(), &account).with_connections(4);
+        for partition in 0..4 {
+            let block = Block::lines(b"a 1 2\n".to_vec(), 1, at(u64::from(partition)).mono_ns);
+            assert!(outlet.append(Block { partition: Some(partition), ..block }, at(3)).is_some());
+        }
+        // The last connection takes its own, and what is in front of it waits for the others.
+        let held = outlet.lanes().expect("four connections").of(&mut *outlet.queue(), 3).pop(at(5));
+        assert_eq!(outlet.oldest_age_ns(at(5)), Some(5 * SECOND_NS));
+        assert_eq!(outlet.shed_older(4 * SECOND_NS, Shed::Dropped, 9, at(5)), Some(false));
+        assert_eq!((account.shed(Shed::Dropped), outlet.oldest_age_ns(at(5))), (2, Some(3 * SECOND_NS)));
+        assert_eq!(outlet.shed_older(0, Shed::Dropped, 1, at(5)), Some(true), "there may be more");
+        assert_eq!((account.shed(Shed::Dropped), account.copies_waiting()), (3, 1));
+        held.expect("it took its own").settle(CopyOutcome::Delivered);
+        assert!(account.sum(0).holds());
+    }
+}

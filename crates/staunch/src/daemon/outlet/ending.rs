@@ -1,0 +1,96 @@
+//! How an outlet ends: by a stop, by a reload that removes its output, or for its successor; and who is told.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use deliver::Status;
+use model::Now;
+
+use super::Outlet;
+
+/// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last
+/// sync.
+const DRAIN_PERCENT: u64 = 80;
+
+impl Outlet {
+    /// Orders the output to drain until `deadline_ns` and end.
+    pub fn stop(&self, deadline_ns: u64) {
+        self.deadline_ns.store(deadline_ns, Relaxed);
+        self.stopping.store(true, Relaxed);
+        self.wake();
+    }
+
+    /// The daemon ends: as [`Outlet::stop`], and what is on disk is synced a last time. Part of the time until
+    /// `deadline_ns` is left for that.
+    pub fn close(&self, deadline_ns: u64, now: Now) {
+        let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
+        if let Some(disk) = self.disk() {
+            disk.closing.store(true, Relaxed);
+        }
+        self.stop(if self.disk().is_some() { now.mono_ns + drains_ns } else { deadline_ns });
+        self.wake_to_end();
+    }
+
+    pub(super) fn wake_to_end(&self) {
+        if let Some(disk) = self.disk() {
+            disk.wake_before(0, &self.queue());
+        }
+    }
+
+    /// Orders the output to leave at once, for its successor.
+    pub fn hand_over(&self) {
+        self.stop(0);
+    }
+
+    /// True once the output is to drain and end.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// When draining ends for connection `number`. When the daemon ends, a queue on disk whose endpoint is down is left at
+    /// once: nothing of it is lost, and the next start may be waited for.
+    pub fn deadline_ns(&self, number: usize) -> u64 {
+        let is_down = || self.senders[number].state().is_some_and(|state| state.status == Status::Down);
+        let leaves = self.disk().is_some_and(|disk| disk.closing.load(Relaxed));
+        if leaves && is_down() {
+            return 0;
+        }
+        self.deadline_ns.load(Relaxed)
+    }
+
+    /// Told by the task of connection `number` as its last act.
+    pub fn set_ended(&self, number: usize) {
+        let ended_before = self.senders[number].ended.swap(true, Relaxed);
+        if let (Some(disk), false, true) = (self.disk(), ended_before, self.has_ended()) {
+            disk.open.fetch_sub(1, Relaxed);
+        }
+        self.wake_to_end();
+        self.at_end.notify_waiters();
+    }
+
+    /// Resolves when all tasks have ended.
+    pub async fn ended(&self) {
+        // Before the look, so that an end that comes between the two is not missed.
+        let end = self.at_end.notified();
+        if !self.has_ended() {
+            end.await;
+        }
+    }
+
+    /// True when all tasks but that of connection `number` have ended.
+    pub fn ends_with(&self, number: usize) -> bool {
+        let others = self.senders.iter().enumerate().filter(|(other, _)| *other != number);
+        others.into_iter().all(|(_, seat)| seat.ended.load(Relaxed))
+    }
+
+    /// True when all tasks have ended.
+    pub fn has_ended(&self) -> bool {
+        self.senders.iter().all(|seat| seat.ended.load(Relaxed))
+    }
+}
+
+/// An outlet that never had a task, after a reload that failed, is not waited for.
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        (0..self.connections()).for_each(|number| self.set_ended(number));
+    }
+}

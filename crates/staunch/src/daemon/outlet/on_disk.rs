@@ -1,0 +1,136 @@
+//! An outlet whose queue is on disk: what the thread that syncs it (`daemon::syncs`) is told, and what it tells.
+//!
+//! The thread sleeps until a commit window ends or something was settled that the disk is to know; it is woken only when
+//! it would sleep past that.
+//! Not here: what a sync is (`deliver::disk_queue`), and the thread itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use deliver::disk_queue::{DiskQueue, SyncDone};
+use deliver::queue::{OutputQueue, Queue};
+
+use super::{MS_NS, Outlet};
+use crate::clock::Clock;
+use crate::disk::Folder;
+
+/// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
+const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;
+
+/// What the thread that syncs a queue on disk needs beside the queue.
+#[derive(Debug)]
+pub struct OnDisk {
+    folder: Folder,
+    /// Monotonic nanosecond at which the thread wakes by itself; 0 while it is awake.
+    sleeps_until_ns: AtomicU64,
+    /// Outlets of the queue whose tasks have not ended.
+    pub(super) open: AtomicU32,
+    /// The daemon ends: the queue is synced a last time when all tasks have ended.
+    pub(super) closing: AtomicBool,
+    /// Nobody syncs it any more.
+    pub(super) released: AtomicBool,
+    work: Condvar,
+}
+
+impl OnDisk {
+    /// Where the queue is.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    pub(super) fn new(folder: Folder) -> OnDisk {
+        OnDisk {
+            folder,
+            sleeps_until_ns: AtomicU64::new(0),
+            open: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+            released: AtomicBool::new(false),
+            work: Condvar::new(),
+        }
+    }
+
+    /// True when the daemon ends and nothing is settled or appended any more: only the last sync is left.
+    pub fn is_done(&self) -> bool {
+        self.closing.load(Relaxed) && self.open.load(Relaxed) == 0
+    }
+
+    /// Told by the thread, with the queue locked, before it looks for something to do.
+    pub fn falls_asleep(&self) {
+        self.sleeps_until_ns.store(u64::MAX, Relaxed);
+    }
+
+    /// Told by the thread when it has found something.
+    pub fn is_awake(&self) {
+        self.sleeps_until_ns.store(0, Relaxed);
+    }
+
+    /// Sleeps until it is woken, or for `pause`.
+    pub fn sleep(&self, queue: MutexGuard<'_, OutputQueue<Folder>>, now_ns: u64, pause: Option<Duration>) {
+        match pause {
+            Some(pause) => {
+                let until_ns = now_ns.saturating_add(pause.as_nanos() as u64);
+                self.sleeps_until_ns.store(until_ns, Relaxed);
+                let _guard = self.work.wait_timeout(queue, pause).unwrap_or_else(PoisonError::into_inner);
+            }
+            None => {
+                let _guard = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        self.is_awake();
+    }
+
+    /// Wakes the thread if it would sleep past `at_ns`. The queue is locked, so that the thread is awake or waits.
+    pub(super) fn wake_before(&self, at_ns: u64, _locked: &OutputQueue<Folder>) {
+        if self.sleeps_until_ns.load(Relaxed) > at_ns {
+            self.is_awake();
+            self.work.notify_one();
+        }
+    }
+}
+
+impl Outlet {
+    /// Puts a queue on disk in the place of one in memory that nothing has come into. Once.
+    pub fn put_on_disk(&self, queue: DiskQueue<Folder>, folder: Folder) {
+        let mut place = self.queue();
+        debug_assert!(place.copies() == 0, "what was in memory would be shed");
+        let disk = OnDisk::new(folder);
+        disk.open.store(u32::from(!self.has_ended()), Relaxed);
+        if self.disk.set(Arc::new(disk)).is_ok() {
+            *place = OutputQueue::Disk(Box::new(queue));
+        }
+        drop(place);
+        self.wake();
+    }
+
+    /// What the thread that syncs needs; none for a queue in memory.
+    pub fn disk(&self) -> Option<&OnDisk> {
+        self.disk.get().map(|disk| &**disk)
+    }
+
+    /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
+    pub(super) fn wake_sync(&self) {
+        let Some(disk) = self.disk() else { return };
+        let soon_ns = Clock::mono_ns() + SETTLED_WITHIN_NS;
+        if disk.sleeps_until_ns.load(Relaxed) > soon_ns {
+            disk.wake_before(soon_ns, &self.queue());
+        }
+    }
+
+    /// Takes the result of a sync, and tells those who wait for one.
+    pub fn on_synced(&self, done: SyncDone) {
+        if let Some(queue) = self.queue().on_disk() {
+            let _synced = queue.on_synced(done);
+        }
+        self.synced.notify_waiters();
+        self.progressed();
+    }
+
+    /// What stays on disk of an output that a reload has removed and whose time is over; none while the daemon ends, or
+    /// when a successor goes on.
+    pub fn left_on_disk(&self) -> Option<(&OnDisk, u64)> {
+        let copies = self.queue().copies();
+        let disk = self.disk().filter(|disk| !disk.closing.load(Relaxed))?;
+        (copies > 0 && self.deadline_ns.load(Relaxed) != 0).then_some((disk, copies))
+    }
+}
