@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use staunch::daemon::take_over::link::Link;
+use staunch::daemon::take_over::message::{Message, VERSION};
+
 use crate::acks::Client;
 use crate::support::{Builder, Daemon, FakeGraphite, Manner, Random, udp, wait_for};
 
@@ -391,15 +394,18 @@ fn a_successor_that_cannot_start_changes_nothing() {
 }
 
 #[test]
-fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
+fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
     let mut random = Random::new(0x7A6B_1E55);
     let mut went_on = 0;
-    for round in 0..6 {
+    for round in 0..4 {
+        let (signal, timeout) = if round < 2 { ("KILL", "1m") } else { ("STOP", "500ms") };
         let graphite = FakeGraphite::new();
         let queue = if round % 2 == 0 { "memory" } else { "disk" };
         let queue = format!("queue = {{ kind = \"{queue}\" }}\n");
         let hangs = FakeGraphite::new();
-        let mut daemon = Builder::native(&(slow_config(&graphite.to(), "1h", &hangs) + &queue)).start();
+        let toml = slow_config(&graphite.to(), "1h", &hangs) + &queue;
+        let toml = format!("take_over_timeout = \"{timeout}\"\n{toml}");
+        let mut daemon = Builder::native(&toml).start();
         let flood = Flood::begin(daemon.at("app", "udp"));
         let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
         stream.write_all(b"hits:1|c\nhits:").expect("it reads");
@@ -408,9 +414,8 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
         let new = daemon.successor();
         wait_for("the hand-over to begin", || daemon.stderr().contains("asks to take over").then_some(()));
         std::thread::sleep(Duration::from_millis(random.below(300) as u64));
-        // Dropped, it is killed.
         let had_taken = new.stderr().contains("taken over from");
-        drop(new);
+        new.signal(signal);
         if had_taken || daemon.stderr().contains("has taken over") {
             // The new one was there already: that it is gone now is no matter of the hand-over.
             assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
@@ -441,7 +446,118 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
         daemon.stop();
         assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "round {round}: {}", daemon.stderr());
     }
-    assert!(went_on > 0, "no successor was killed before it had taken over");
+    assert!(went_on > 0, "no successor was stopped before it had taken over");
+}
+
+/// How far [`a_process_that_asks`] goes before it does nothing more.
+const STEPS: [&str; 6] = ["connected", "asked", "offered", "ready", "half", "yours"];
+
+/// Where it is told how far to go, and where it says that it is there.
+const STEP: &str = "STAUNCH_TEST_TAKE_OVER_STEP";
+const THERE: &str = "STAUNCH_TEST_TAKE_OVER_THERE";
+
+/// No test, but a process of one: asks for everything and never says that it goes on.
+#[test]
+fn a_process_that_asks() {
+    let (Ok(last), Some(there)) = (std::env::var(STEP), std::env::var_os(THERE)) else { return };
+    let folder = std::path::Path::new(&there).parent().expect("it is in a folder").to_owned();
+    let reached = |step: &str| {
+        if step == last {
+            std::fs::write(&there, step).expect("the folder is ours");
+            loop {
+                std::thread::park();
+            }
+        }
+    };
+    let mut link = Link::connect(&folder.join("staunch-data/control.sock")).expect("somebody listens");
+    let deadline_ns = u64::MAX;
+    reached("connected");
+    let program = "of a test".to_owned();
+    link.send(&Message::Hello { version: VERSION, program }, deadline_ns).expect("it listens");
+    reached("asked");
+    let mut places = Vec::new();
+    let outputs = loop {
+        match link.receive(deadline_ns).expect("an offer") {
+            Message::Sockets(some) => places.extend(some),
+            Message::Offered { outputs, .. } => break outputs,
+            other => panic!("{other:?}"),
+        }
+    };
+    reached("offered");
+    let (sockets, outputs) = ((0..places.len() as u32).collect(), (0..outputs.len() as u32).collect());
+    let ready = Message::Ready { sockets, outputs, transforms: vec!["stats".to_owned()] };
+    link.send(&ready, deadline_ns).expect("it listens");
+    reached("ready");
+    loop {
+        match link.receive(deadline_ns).expect("everything") {
+            Message::State { .. } => reached("half"),
+            Message::Yours => reached("yours"),
+            _ => {}
+        }
+    }
+}
+
+/// Starts that process and waits until it is at `step`.
+fn ask_up_to(step: &str, daemon: &Daemon) -> std::process::Child {
+    let there = daemon.folder.path().join(step);
+    let child = std::process::Command::new(std::env::current_exe().expect("we are a file"))
+        .args(["--exact", "take_over::a_process_that_asks", "--nocapture"])
+        .env(STEP, step)
+        .env(THERE, &there)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    wait_for(step, || there.exists().then_some(()));
+    child
+}
+
+#[test]
+fn one_that_hangs_or_dies_at_any_step_leaves_the_old_one_as_it_was() {
+    let graphite = FakeGraphite::new();
+    let queue = "queue = { kind = \"disk\" }\n";
+    let toml = config(&graphite.to(), "1h") + queue;
+    let mut daemon = Builder::native(&format!("take_over_timeout = \"300ms\"\n{toml}")).start();
+    // More state than a socket holds, so that half of it can be told.
+    let names: String = (0..4000).map(|number| format!("{}.{number}:1|c\n", "x".repeat(60))).collect();
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    stream.write_all(names.as_bytes()).expect("it reads");
+    daemon.wait_source("app", "aggregated", 4000);
+    let flood = Flood::begin(daemon.at("app", "udp"));
+    let mut hits = 0;
+    for step in STEPS {
+        for signal in ["STOP", "KILL"] {
+            stream.write_all(b"hits:1|").expect("it goes on");
+            let ends = |daemon: &Daemon| daemon.stderr().matches("going on").count();
+            let before = ends(&daemon);
+            let mut child = ask_up_to(step, &daemon);
+            let id = child.id().to_string();
+            let sent = std::process::Command::new("/bin/kill").args([&format!("-{signal}"), &id]).status();
+            assert!(sent.expect("kill can be run").success());
+            // One that says nothing is forgotten without a word, and holds up nobody.
+            if step != "connected" {
+                wait_for("the end of it", || (ends(&daemon) > before).then_some(()));
+                child.wait().expect("it has been killed");
+            }
+            stream.write_all(b"c\n").expect("it goes on");
+            hits += 1;
+            flood.wait_for_more(10);
+            // Already gone is as good.
+            let _gone = child.kill();
+            child.wait().expect("it has been killed");
+            std::fs::remove_file(daemon.folder.path().join(step)).expect("it was there");
+        }
+    }
+    daemon.rewrite(&toml);
+    daemon.signal("HUP");
+    wait_for("the reload", || daemon.stderr().contains("reloaded").then_some(()));
+    let mut new = replace(&mut daemon);
+    let hits = hits + flood.end();
+    new.wait_source("app", "aggregated", hits + 4000);
+    let row = new.source("app");
+    assert_eq!(Daemon::number(&row, "connections_accepted"), 1, "{row}");
+    new.assert_sums_hold();
+    new.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", new.stderr());
 }
 
 #[test]

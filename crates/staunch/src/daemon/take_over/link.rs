@@ -27,7 +27,7 @@ pub enum LinkError {
     #[error("the other process ended the conversation")]
     Closed,
     /// The other end said nothing for too long.
-    #[error("the other process did not answer in time")]
+    #[error("the other process did not answer in time (`take_over_timeout`)")]
     Late,
     /// The other end does not want to, or not any more: it goes on as if nothing had been.
     #[error("{why}")]

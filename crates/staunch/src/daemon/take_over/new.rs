@@ -28,7 +28,7 @@ use crate::sys::{AsFd, OwnedFd, pass, socket_memory};
 /// Longest wait for the offer. Another process may be taking over at this very moment: we are next.
 const OFFER_WITHIN_NS: u64 = 30 * SECOND_NS;
 
-/// Longest wait from being ready to having everything.
+/// Longest wait from being ready to having everything, besides the time that the config gives.
 const YOURS_WITHIN_NS: u64 = 60 * SECOND_NS;
 
 /// Longest wait for the last word to be taken.
@@ -210,7 +210,8 @@ impl Inheritance {
             .collect();
         tracing::info!("{ours} of its sockets and {} of its outputs go on here", outputs.len());
         let transforms = plan.transforms.iter().map(|transform| transform.name.clone()).collect();
-        match self.receive_all(&outputs, transforms) {
+        let timeout_ns = plan.take_over_timeout_ms * 1_000_000;
+        match self.receive_all(&outputs, transforms, Clock::mono_ns() + YOURS_WITHIN_NS + timeout_ns) {
             Ok(handed) => Ok(handed),
             Err(LinkError::Closed) => {
                 self.ensure_dead()?;
@@ -236,8 +237,8 @@ impl Inheritance {
         &mut self,
         outputs: &[(usize, OutputId)],
         transforms: Vec<String>,
+        deadline_ns: u64,
     ) -> Result<Handed, LinkError> {
-        let deadline_ns = Clock::mono_ns() + YOURS_WITHIN_NS;
         let taken = self.sockets.iter().enumerate().filter(|(_, passed)| passed.taken);
         let sockets = taken.map(|(number, _)| number as u32).collect();
         let numbers = outputs.iter().map(|(known, _)| *known as u32).collect();

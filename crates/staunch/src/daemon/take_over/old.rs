@@ -28,9 +28,6 @@ use crate::sources::parked::Parked;
 use crate::sys::pass::{self, DESCRIPTORS_MAX};
 use crate::sys::{AsFd, BorrowedFd, OwnedFd};
 
-/// Longest wait for the new process to have opened what it wants besides.
-const READY_WITHIN_NS: u64 = 10 * SECOND_NS;
-
 /// Longest wait for connections to hand on what they have read.
 const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);
 
@@ -43,13 +40,7 @@ const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
 /// How much longer an output may take to stop: a write to a disk that hangs.
 const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
 
-/// Longest time that telling everything takes, and then its being taken, …
-const TAKEN_WITHIN_NS: u64 = 10 * SECOND_NS;
-
-/// … and how much longer for each MiB of state.
-const TAKEN_WITHIN_NS_PER_MIB: u64 = SECOND_NS;
-
-/// How long a process that has been refused may still hold on to what it was given.
+/// How long a process that has been refused may still hold on to what it was given, if `take_over_timeout` is not less.
 const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
 
 /// A socket on offer, and what it is here.
@@ -123,21 +114,25 @@ struct Going {
 pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     let Asked { link, program } = asked;
     let peer = link.peer();
+    let timeout_ns = running.shared.wiring.load().plan.take_over_timeout_ms * 1_000_000;
     tracing::info!("process {} (staunch {program}) asks to take over", peer.pid);
-    let (link, passed) = match agree(running, link).await {
+    let (link, passed) = match agree(running, link, timeout_ns).await {
         (link, Ok(passed)) => (link, passed),
         (link, Err(error)) => {
             let why = format!("{:#}", anyhow::Error::from(error));
             tracing::warn!("process {} does not take over: {why}; going on", peer.pid);
             // Whatever it still says, it has not been told that anything is its.
-            let (_link, _late) = on_thread(link, move |link| refuse(link, why)).await;
+            let (_link, _late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             return false;
         }
     };
     let begun_ns = Clock::mono_ns();
     let (told, paused_ns) = prepare(running, &passed).await;
     let (link, (result, connections)) = match told {
-        Ok(told) => on_thread(link, move |link| (tell(link, &told), told.connections)).await,
+        Ok(told) => {
+            let deadline_ns = paused_ns.unwrap_or(begun_ns) + timeout_ns;
+            on_thread(link, move |link| (tell(link, &told, deadline_ns), told.connections)).await
+        }
         Err(why) => (link, (Err(Failure::Own(why)), Vec::new())),
     };
     let result = match result {
@@ -145,7 +140,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
         Err(error) => {
             let why = error.to_string();
             // Its word may have been on the way already.
-            let (_link, late) = on_thread(link, move |link| refuse(link, why)).await;
+            let (_link, late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             if late { Ok(()) } else { Err(error) }
         }
     };
@@ -174,14 +169,14 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
 }
 
 /// Offers what there is, and hears what the new process wants of it. Everything goes on meanwhile.
-async fn agree(running: &Running, link: Link) -> (Link, Result<Passed, Failure>) {
+async fn agree(running: &Running, link: Link, timeout_ns: u64) -> (Link, Result<Passed, Failure>) {
     let (offered, outputs) = match on_offer(running) {
         Ok(offer) => offer,
         Err(error) => return (link, Err(Failure::Offer(error))),
     };
     let names = outputs.iter().map(|(_, name)| name.clone()).collect();
     let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
-    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names)).await;
+    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names, timeout_ns)).await;
     let passed = answer.and_then(|chosen| chosen_of(running, &places, &outputs, chosen));
     (link, passed.map_err(Failure::Link))
 }
@@ -250,8 +245,13 @@ fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
 }
 
 /// Gives the offer, and hears what is taken of it.
-fn offer(link: &mut Link, offered: &[Offered], outputs: Vec<OutputName>) -> Result<Chosen, LinkError> {
-    let deadline_ns = Clock::mono_ns() + READY_WITHIN_NS;
+fn offer(
+    link: &mut Link,
+    offered: &[Offered],
+    outputs: Vec<OutputName>,
+    timeout_ns: u64,
+) -> Result<Chosen, LinkError> {
+    let deadline_ns = Clock::mono_ns() + timeout_ns;
     for some in offered.chunks(DESCRIPTORS_MAX) {
         let places = some.iter().map(|offered| offered.place.clone()).collect();
         let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(|offered| offered.fd.as_fd()).collect();
@@ -421,10 +421,7 @@ fn messages(
 }
 
 /// Tells everything, and waits for the word that it is taken.
-fn tell(link: &mut Link, told: &Told) -> Result<(), Failure> {
-    let state_bytes: usize = told.states.iter().map(|state| state.bytes.len()).sum();
-    let for_state_ns = (state_bytes >> 20) as u64 * TAKEN_WITHIN_NS_PER_MIB;
-    let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS + for_state_ns;
+fn tell(link: &mut Link, told: &Told, deadline_ns: u64) -> Result<(), Failure> {
     for message in &told.messages {
         link.send(message, deadline_ns)?;
     }
@@ -475,15 +472,16 @@ fn tell_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -
 ///
 /// After this it can say so no more. It is waited for, since it may hold what must not be used twice; if it does not
 /// let go of it, it hangs, and is ended.
-fn refuse(link: &mut Link, why: String) -> bool {
+fn refuse(link: &mut Link, why: String, timeout_ns: u64) -> bool {
     link.stop_listening();
-    let heard_until_ns = Clock::mono_ns() + GONE_WITHIN_NS;
+    let gone_within_ns = timeout_ns.min(GONE_WITHIN_NS);
+    let heard_until_ns = Clock::mono_ns() + gone_within_ns;
     while let Ok(message) = link.receive(heard_until_ns) {
         if message == Message::Taken {
             return true;
         }
     }
-    let deadline_ns = Clock::mono_ns() + GONE_WITHIN_NS;
+    let deadline_ns = Clock::mono_ns() + gone_within_ns;
     // It may have ended, which is what is wanted.
     let _gone = link.send(&Message::Refused { why }, deadline_ns);
     if !link.closed_before(deadline_ns) {
@@ -564,7 +562,7 @@ mod tests {
             if said {
                 there.write_all(&Message::Taken.encode().expect("it is short")).expect("it has room");
             }
-            let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned()));
+            let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned(), 30 * SECOND_NS));
             if !said {
                 // The other end hears why, finds that it can say nothing any more, and ends.
                 let mut there = Link::new(there).expect("it is connected");
