@@ -5,20 +5,24 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::frame::{LengthFramer, LineFramer};
+use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 
 fuzz_target!(|data: &[u8]| {
     let [max, read, stream @ ..] = data else { return };
     let (max, read) = (usize::from(*max), usize::from(*read).max(1));
-    assert_eq!(lines(max, stream.chunks(read)), lines_at_once(max, stream));
-    assert_eq!(frames(max, stream.chunks(read)), frames(max, [stream]));
+    for end in [LineEnd::Lf, LineEnd::LfOrCr] {
+        assert_eq!(lines(end, max, stream.chunks(read)), lines_at_once(end, max, stream));
+    }
+    for order in [LengthOrder::Little, LengthOrder::Big] {
+        assert_eq!(frames(order, max, stream.chunks(read)), frames(order, max, [stream]));
+    }
 });
 
 /// Lines with their LF, the tail, and how many were too long.
 type Lines = (Vec<u8>, Vec<u8>, u64);
 
-fn lines<'a>(max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Lines {
-    let mut framer = LineFramer::new(max);
+fn lines<'a>(end: LineEnd, max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Lines {
+    let mut framer = LineFramer::ended_by(end, max);
     let mut lines = Vec::new();
     for read in reads {
         lines.extend_from_slice(framer.push(read));
@@ -28,18 +32,30 @@ fn lines<'a>(max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Lines {
     (lines, tail, framer.take_too_long())
 }
 
-fn lines_at_once(max: usize, stream: &[u8]) -> Lines {
-    let mut pieces: Vec<&[u8]> = stream.split(|&byte| byte == b'\n').collect();
-    let tail = pieces.pop().unwrap_or_default();
-    let too_long = pieces.iter().chain([&tail]).filter(|line| line.len() > max).count() as u64;
-    let short = pieces.iter().filter(|line| line.len() <= max);
-    let lines = short.flat_map(|line| line.iter().copied().chain([b'\n'])).collect();
-    (lines, if tail.len() > max { Vec::new() } else { tail.to_vec() }, too_long)
+fn lines_at_once(end: LineEnd, max: usize, stream: &[u8]) -> Lines {
+    let ends = |byte: u8| byte == b'\n' || (byte == b'\r' && end == LineEnd::LfOrCr);
+    let mut lines = Vec::new();
+    let mut too_long = 0;
+    let mut line = Vec::new();
+    for byte in stream {
+        line.push(*byte);
+        if ends(*byte) {
+            too_long += u64::from(line.len() > max + 1);
+            let line = std::mem::take(&mut line);
+            lines.extend(if line.len() > max + 1 { Vec::new() } else { line });
+        }
+    }
+    too_long += u64::from(line.len() > max);
+    (lines, if line.len() > max { Vec::new() } else { line }, too_long)
 }
 
 /// Frames, whether the stream went bad, and how much of an unfinished frame is held.
-fn frames<'a>(max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, bool, usize) {
-    let mut framer = LengthFramer::new(max);
+fn frames<'a>(
+    order: LengthOrder,
+    max: usize,
+    reads: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<Vec<u8>>, bool, usize) {
+    let mut framer = LengthFramer::ordered(order, max);
     let mut frames = Vec::new();
     let mut bad = false;
     for read in reads {

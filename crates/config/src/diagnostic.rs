@@ -128,18 +128,27 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 /// All diagnostics for a person, each with code, place, source line, caret, hint, and a closing line with their
 /// number. Ends with a line feed; empty when there are none.
 pub fn render(source: Source, diagnostics: &[Diagnostic], colour: bool) -> String {
-    if diagnostics.is_empty() {
+    render_files(&[(source, diagnostics)], colour)
+}
+
+/// The same for several files, with one closing line for all of them.
+pub fn render_files(files: &[(Source<'_>, &[Diagnostic])], colour: bool) -> String {
+    let all = || files.iter().flat_map(|(_, diagnostics)| diagnostics.iter());
+    if all().next().is_none() {
         return String::new();
     }
-    let lines = Lines::new(source.text);
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(renderer::DecorStyle::Ascii);
     let mut out = String::new();
-    for diagnostic in diagnostics {
-        out.push_str(&renderer.render(&[group(source, &lines, diagnostic)]));
-        out.push('\n');
+    for (source, diagnostics) in files.iter().filter(|(_, diagnostics)| !diagnostics.is_empty()) {
+        let lines = Lines::new(source.text);
+        for diagnostic in *diagnostics {
+            out.push_str(&renderer.render(&[group(*source, &lines, diagnostic)]));
+            out.push('\n');
+        }
     }
-    out.push_str(&renderer.render(&[Group::with_title(closing(diagnostics))]));
+    let errors = all().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    out.push_str(&renderer.render(&[Group::with_title(closing(errors, all().count() - errors))]));
     out.push('\n');
     out
 }
@@ -195,9 +204,7 @@ fn cut(text: &str, start: usize, end: usize) -> (&str, usize, usize) {
     (&text[from..to], start - from, end.clamp(start, to) - from)
 }
 
-fn closing(diagnostics: &[Diagnostic]) -> annotate_snippets::Title<'static> {
-    let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
-    let warnings = diagnostics.len() - errors;
+fn closing(errors: usize, warnings: usize) -> annotate_snippets::Title<'static> {
     let count = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     match (errors, warnings) {
         (0, _) => Level::WARNING.primary_title(format!("no mistakes, {}", count(warnings, "warning"))),

@@ -39,6 +39,36 @@ pub struct Plan {
     pub built_in: bool,
 }
 
+/// Why a source's lines cannot be acknowledged when their copies are safe, or delivered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Against<'a> {
+    /// They become part of an aggregate, which is in memory, and is many lines in one.
+    Aggregated(&'a TransformPlan),
+    /// The output's queue is in memory.
+    InMemory(&'a OutputPlan),
+    /// Nothing proves that what the output sends has arrived.
+    Datagrams(&'a OutputPlan),
+}
+
+impl Plan {
+    /// What stands first against acknowledging the lines of `source` at that time; none when nothing does.
+    pub fn against(&self, source: SourceId, when: AckWhen) -> Option<Against<'_>> {
+        if when == AckWhen::Accepted {
+            return None;
+        }
+        if let Some(transform) = self.transforms.iter().find(|transform| transform.from.contains(&source)) {
+            return Some(Against::Aggregated(transform));
+        }
+        let mut outputs = self.outputs.iter().filter(|output| output.from.contains(&Feed::Source(source)));
+        if when == AckWhen::Safe {
+            return outputs.find(|output| !output.queue_kind.is_disk()).map(Against::InMemory);
+        }
+        let sends_datagrams =
+            |kind: &OutputKind| matches!(kind, OutputKind::Packets(packets) if packets.to.is_datagram());
+        outputs.find(|output| sends_datagrams(&output.kind)).map(Against::Datagrams)
+    }
+}
+
 /// One place that a source listens at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {

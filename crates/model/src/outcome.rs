@@ -37,7 +37,7 @@ macro_rules! reasons {
 reasons! {
     /// Why a record was refused at intake. The sender is at fault.
     Reject {
-        NoName "no_name" "The line has no name before the first colon.",
+        NoName "no_name" "The line has no name, or nothing is left of it.",
         NoType "no_type" "The value is not followed by a `|` and a type.",
         BadType "bad_type" "The type is none that the dialect knows.",
         BadValue "bad_value" "The value is not a number.",
@@ -47,15 +47,23 @@ reasons! {
         LineTooLong "line_too_long" "The line is longer than the limit of its stream.",
         KeyTooLong "key_too_long" "The name with its tags is longer than `key_bytes_max`.",
         TooManyTags "too_many_tags" "The line has more than `tags_max` tags.",
-        BadTag "bad_tag" "The tags of the line are of two styles, or cannot be read.",
+        BadTag "bad_tag" "The tags of the line cannot be read.",
         BadEvent "bad_event" "A DogStatsD event's lengths do not fit its text.",
         BadCheck "bad_check" "A service check has no name or no status of 0 to 3.",
-        BadTimestamp "bad_timestamp" "The `T` field is not a whole number above 0.",
+        BadTimestamp "bad_timestamp" "The time is not a number that the source takes.",
         TimestampUnsupported "timestamp_unsupported" "A `T` field on a type that cannot carry one.",
         BadFrame "bad_frame" "A length-prefixed frame is longer than the limit; the connection was closed.",
         PacketTruncated "packet_truncated" "The packet was longer than any that is read whole, and this line lost its end.",
         TailLost "tail_lost" "The connection broke in the middle of a line.",
         EmptyLine "empty_line" "An empty line between two others, which the `perl` dialect counts as bad.",
+        NoValue "no_value" "Nothing stands behind the name of a Graphite line.",
+        NoTimestamp "no_timestamp" "A Graphite line has no time, and `missing_timestamp` does not say `now`.",
+        TooManyFields "too_many_fields" "A Graphite line has more than a name, a value and a time.",
+        BadName "bad_name" "The name holds a control character, or a blank at which others would split it.",
+        NameTooLong "name_too_long" "The name is longer than `name_bytes_max`.",
+        NotUtf8 "not_utf8" "The line is not UTF-8, for which carbon would close the connection.",
+        BadMessage "bad_message" "A pickle or protobuf message cannot be read, or asks for more than numbers and text.",
+        BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
     }
 }
 
@@ -111,6 +119,7 @@ reasons! {
         Shed "shed" "A record or a copy of it was shed at a limit; the accounts of the source and of its outputs say at which.",
         Refused "refused" "An endpoint refused a copy.",
         InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
+        Reloaded "reloaded" "Since a reload the condition that held when the connection was made can no longer be met for the source; a new connection has the new one.",
         IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
         Unread "unread" "The client did not read its acknowledgements for as long as `idle_timeout`.",
         BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",

@@ -60,6 +60,8 @@ pub struct Taking {
     mark: AckMark,
     source: Arc<SourceAccount>,
     source_lost: u64,
+    /// What takes from the source can keep what was promised when the connection was made.
+    kept: bool,
     outputs: Vec<Before>,
 }
 
@@ -91,7 +93,8 @@ impl Taking {
             }
         };
         let outputs = shard.reached(batch.source).iter().map(before).collect();
-        Some(Taking { mark, source_lost: source.lost(), source, outputs })
+        let kept = shard.keeps(batch.source, mark.when);
+        Some(Taking { mark, source_lost: source.lost(), source, kept, outputs })
     }
 }
 
@@ -220,10 +223,14 @@ impl Acks {
     /// The shard has pushed the batch and its blocks are in the queues, or were shed. Gives the outputs whose progress
     /// it waits for: call [`Self::resolve`] when one has made some, and once now.
     pub fn taken(&mut self, taking: Taking, queues: &mut impl Queues) -> Vec<OutputId> {
-        let Taking { mark, source, source_lost, outputs } = taking;
+        let Taking { mark, source, source_lost, kept, outputs } = taking;
         let AckMark { connection, up_to, rejected, when } = mark;
         let Some(waiting) = self.connections.get_mut(&connection) else { return Vec::new() };
         if waiting.answer.failed.is_some() {
+            return Vec::new();
+        }
+        if !kept {
+            self.fail(connection, Unacked::Reloaded);
             return Vec::new();
         }
         let turned_away = |before: &Before| queues.account(before.output).turned_away() != before.turned_away;

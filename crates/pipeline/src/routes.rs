@@ -2,7 +2,7 @@
 
 use config::plan::{Feed, OutputKind, PacketsPlan, Plan};
 use deliver::plan::WhenFull;
-use model::{OutputId, SourceId, TransformId};
+use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::packets::Sharing;
 
@@ -23,6 +23,8 @@ pub(crate) struct SourceRoutes {
     pub(crate) reached: Vec<OutputId>,
     /// Outputs of its packets that the source waits for when they are full, if it can wait.
     pub(crate) blocking: Vec<OutputId>,
+    /// What its clients may be told of their lines.
+    pub(crate) acks: Vec<AckWhen>,
 }
 
 impl SourceRoutes {
@@ -59,7 +61,9 @@ fn takes_events(kind: &OutputKind) -> bool {
 
 /// Routes of the source `id`. Events also follow the edges of the source's transforms.
 pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
-    let mut routes = SourceRoutes::default();
+    let keeps = |when: &AckWhen| plan.against(id, *when).is_none();
+    let acks = AckWhen::ALL.into_iter().filter(keeps).collect();
+    let mut routes = SourceRoutes { acks, ..SourceRoutes::default() };
     for (at, transform) in plan.transforms.iter().enumerate() {
         if transform.from.contains(&id) {
             routes.transforms.push(TransformId(at as u16));

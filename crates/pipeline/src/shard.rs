@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, TransformKind};
 use model::{
-    CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject, SampleBatch, Shed,
-    SourceId, Tally, TransformId,
+    AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject,
+    SampleBatch, Shed, SourceId, Tally, TransformId,
 };
 use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
 use wire::statsd::{Options, Parser};
@@ -243,6 +243,11 @@ impl Shard {
     /// Outputs that take something of the source without an aggregation in between.
     pub fn reached(&self, source: SourceId) -> &[OutputId] {
         self.sources.get(source.index()).map_or(&[], |source| &source.routes.reached)
+    }
+
+    /// True when what takes from the source can keep the promise.
+    pub fn keeps(&self, source: SourceId, when: AckWhen) -> bool {
+        self.sources.get(source.index()).is_some_and(|source| source.routes.acks.contains(&when))
     }
 
     /// Hands on everything of the source that waits for more to come.

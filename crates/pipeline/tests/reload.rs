@@ -1,11 +1,11 @@
 //! What a reload keeps and what it ends, at the border of the pipeline.
 
-use config::diagnostic::Source;
-use config::plan::Plan;
-use model::{Now, OutputId, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, Routed, Shard, earlier_self, laid_over};
+mod world;
 
-const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
+use config::plan::Plan;
+use model::{OutputId, SourceId};
+use pipeline::{Accounts, earlier_self, laid_over};
+use world::{START, World, plan_of};
 
 fn plan(dialect: &str, transform: &str) -> Plan {
     let text = format!(
@@ -13,41 +13,13 @@ fn plan(dialect: &str, transform: &str) -> Plan {
          [transforms.{transform}]\ntype = \"aggregate\"\nfrom = [\"s\"]\nstats_prefix = \"\"\n\
          [outputs.o]\ntype = \"graphite\"\nfrom = [\"{transform}\"]\nto = [\"tcp://127.0.0.1:2003\"]\n"
     );
-    let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
-    plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
-}
-
-struct World {
-    plan: Plan,
-    accounts: Accounts,
-    shard: Shard,
-    routed: Routed,
+    plan_of(&text)
 }
 
 impl World {
-    fn new(plan: Plan) -> World {
-        let accounts = Accounts::default().carried_to(&plan);
-        let shard = Shard::new(&plan, &accounts, 7, START);
-        World { plan, accounts, shard, routed: Routed::default() }
-    }
-
-    fn send(&mut self, packet: &str) {
-        let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
-        let spans = [Span::new(0, packet.len())];
-        self.shard.push(intake.datagrams(packet.as_bytes(), &spans, START), START, &mut self.routed);
-    }
-
-    fn reload(&mut self, plan: Plan) {
-        self.accounts = self.accounts.carried_to(&plan);
-        self.shard.reconfigure(&plan, &self.accounts, START, &mut self.routed);
-        self.plan = plan;
-    }
-
     /// Lines that have left so far, without time and without our own figures.
     fn lines(&mut self) -> Vec<String> {
-        let blocks = self.routed.blocks.drain(..);
-        let text: String =
-            blocks.map(|(_, block)| String::from_utf8_lossy(&block.bytes).into_owned()).collect();
+        let text = self.text();
         let kept = text.lines().filter(|line| line.starts_with("stats_counts."));
         kept.filter_map(|line| line.rsplit_once(' ')).map(|(line, _time)| line.to_owned()).collect()
     }
@@ -55,10 +27,10 @@ impl World {
 
 #[test]
 fn names_are_read_by_the_new_dialect_at_once() {
-    let mut world = World::new(plan("etsy", "t"));
-    world.send("a b:1|c");
+    let mut world = World::new(plan("etsy", "t"), 7);
+    world.send("a b:1|c", START);
     world.reload(plan("perl", "t"));
-    world.send("a b:1|c");
+    world.send("a b:1|c", START);
     world.shard.stop(START, &mut world.routed);
     let mut lines = world.lines();
     lines.sort();
@@ -68,22 +40,22 @@ fn names_are_read_by_the_new_dialect_at_once() {
 
 #[test]
 fn an_aggregation_that_is_gone_has_its_last_flush() {
-    let mut world = World::new(plan("union", "old"));
-    world.send("hits:3|c");
+    let mut world = World::new(plan("union", "old"), 7);
+    world.send("hits:3|c", START);
     world.reload(plan("union", "new"));
     assert_eq!(world.lines(), ["stats_counts.hits 3"]);
-    world.send("hits:4|c");
+    world.send("hits:4|c", START);
     world.shard.stop(START, &mut world.routed);
     assert_eq!(world.lines(), ["stats_counts.hits 4"]);
 }
 
 #[test]
 fn an_aggregation_that_stays_keeps_its_window() {
-    let mut world = World::new(plan("union", "t"));
-    world.send("hits:3|c");
+    let mut world = World::new(plan("union", "t"), 7);
+    world.send("hits:3|c", START);
     world.reload(plan("union", "t"));
     assert_eq!(world.lines(), [""; 0]);
-    world.send("hits:4|c");
+    world.send("hits:4|c", START);
     world.shard.stop(START, &mut world.routed);
     assert_eq!(world.lines(), ["stats_counts.hits 7"]);
 }
@@ -97,8 +69,7 @@ fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
              placement = \"{placement}\"\n",
             to.join(", ")
         );
-        let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
-        plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
+        plan_of(&text)
     };
     let names = |plan: &Plan| -> Vec<String> {
         let members = plan.clusters[0].members.iter();
@@ -127,8 +98,7 @@ fn a_queue_on_disk_and_its_account_go_with_the_name() {
                  queue = {{ kind = \"{kind}\" }}\n"
             );
         }
-        let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
-        plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
+        plan_of(&text)
     };
     let mut plan = with(&[("a", 1, "disk"), ("b", 1, "memory")]);
     let mut accounts = Accounts::default().carried_to(&plan);

@@ -1,12 +1,12 @@
 //! What an aggregation holds, through a reload that changes what it does, and into another process.
 
-use config::diagnostic::Source;
-use config::plan::Plan;
-use model::{Now, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, Routed, SavedState, Shard};
-use process::aggregate::checkpoint::Window;
+mod world;
 
-const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
+use config::plan::Plan;
+use model::{Now, SECOND_NS, SourceId};
+use pipeline::SavedState;
+use process::aggregate::checkpoint::Window;
+use world::{START, World, plan_of};
 
 fn plan(dialect: &str, options: &str) -> Plan {
     let text = format!(
@@ -14,36 +14,10 @@ fn plan(dialect: &str, options: &str) -> Plan {
          [transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\nself_counters = \"none\"\n{options}\n\
          [outputs.o]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"tcp://127.0.0.1:2003\"]\n"
     );
-    let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
-    plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
-}
-
-struct World {
-    plan: Plan,
-    accounts: Accounts,
-    shard: Shard,
-    routed: Routed,
+    plan_of(&text)
 }
 
 impl World {
-    fn new(plan: Plan, seed: u64) -> World {
-        let accounts = Accounts::default().carried_to(&plan);
-        let shard = Shard::new(&plan, &accounts, seed, START);
-        World { plan, accounts, shard, routed: Routed::default() }
-    }
-
-    fn send(&mut self, packet: &str, now: Now) {
-        let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
-        let spans = [Span::new(0, packet.len())];
-        self.shard.push(intake.datagrams(packet.as_bytes(), &spans, now), now, &mut self.routed);
-    }
-
-    fn reload(&mut self, plan: Plan) {
-        self.accounts = self.accounts.carried_to(&plan);
-        self.shard.reconfigure(&plan, &self.accounts, START, &mut self.routed);
-        self.plan = plan;
-    }
-
     /// Users' lines of a last flush at `now`, without our own figures, sorted.
     fn stopped(&mut self, now: Now) -> Vec<String> {
         self.shard.stop(now, &mut self.routed);
@@ -51,9 +25,7 @@ impl World {
     }
 
     fn lines(&mut self) -> Vec<String> {
-        let blocks = self.routed.blocks.drain(..);
-        let text: String =
-            blocks.map(|(_, block)| String::from_utf8_lossy(&block.bytes).into_owned()).collect();
+        let text = self.text();
         let mut lines: Vec<String> =
             text.lines().filter(|line| !line.contains("statsd.")).map(str::to_owned).collect();
         lines.sort();

@@ -6,33 +6,18 @@
 #![allow(clippy::print_stdout, reason = "an example talks to the person who runs it")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use std::hash::BuildHasher;
+mod measured;
+
 use std::time::Instant;
 
-use foldhash::fast::FixedState;
-use model::{Canonical, GaugeOp, Kind, Now, RawKey, Sample, SampleView, SourceId, Span, Value};
+use measured::{as_it_is, cpu_ns, hash};
+use model::{GaugeOp, Kind, Now, Sample, SampleView, SourceId, Span, Value};
 use process::aggregate::checkpoint::Slice;
 use process::aggregate::{AggregatePlan, Aggregator};
 
 const SLICE_SERIES: usize = 512;
 const TIMER_VALUES: usize = 8;
 const ROUNDS: usize = 7;
-
-fn hash(kind: Kind, name: &[u8]) -> u64 {
-    FixedState::with_seed(7).hash_one((kind as u8, name))
-}
-
-fn as_it_is(kind: Kind, raw: RawKey<'_>, out: &mut Vec<u8>) -> Canonical {
-    out.extend_from_slice(raw.name);
-    Canonical { name_len: raw.name.len(), clean: true, hash: hash(kind, raw.name) }
-}
-
-/// Nanoseconds that this thread has spent on a processor: others on the machine do not count. 0 where the system
-/// does not tell.
-fn cpu_ns() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0)
-}
 
 fn fill(aggregator: &mut Aggregator, series: usize) {
     for at in 0..series {

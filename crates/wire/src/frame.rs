@@ -1,4 +1,5 @@
-//! Streams of bytes to packets: lines ended by LF, and frames that begin with their length (spec statsd §2.1, §5.5).
+//! Streams of bytes to packets: lines ended by LF (or CR), and frames that begin with their length (spec statsd §2.1,
+//! §5.5; graphite §1.1.2, §1.2).
 //!
 //! Path of a packet: the connection's task reads bytes -> **`LineFramer::push`** or **`LengthFramer::push`** -> what
 //! is whole goes to the source's parser as one packet, what is not waits here for the next read.
@@ -6,29 +7,60 @@
 //! Invariants: what comes out does not depend on where the reads cut the stream; a framer never holds more than its
 //! `_max` (and, between a read and the next, the whole lines of the last read).
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr2, memrchr, memrchr2};
 use model::Reject;
 
-/// Cuts a stream at LF and holds the unfinished last line.
+/// What ends a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineEnd {
+    /// LF.
+    Lf,
+    /// LF or CR, each of them: of CR LF the second ends an empty line.
+    LfOrCr,
+}
+
+impl LineEnd {
+    fn first(self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            LineEnd::Lf => memchr(b'\n', bytes),
+            LineEnd::LfOrCr => memchr2(b'\n', b'\r', bytes),
+        }
+    }
+
+    fn last(self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            LineEnd::Lf => memrchr(b'\n', bytes),
+            LineEnd::LfOrCr => memrchr2(b'\n', b'\r', bytes),
+        }
+    }
+}
+
+/// Cuts a stream at its line ends and holds the unfinished last line.
 #[derive(Clone, Debug)]
 pub struct LineFramer {
     /// Whole lines that were given out and are forgotten at the next call, then the unfinished line.
     buffer: Vec<u8>,
     /// Length of the whole lines in `buffer`.
     given: usize,
-    /// Under way to the LF of a line that is too long.
+    /// Under way to the end of a line that is too long.
     discarding: bool,
     too_long: u64,
     line_bytes_max: usize,
+    end: LineEnd,
 }
 
 impl LineFramer {
     /// A framer for lines of at most `line_bytes_max` bytes, LF not counted.
     pub fn new(line_bytes_max: usize) -> LineFramer {
-        LineFramer { buffer: Vec::new(), given: 0, discarding: false, too_long: 0, line_bytes_max }
+        LineFramer::ended_by(LineEnd::Lf, line_bytes_max)
     }
 
-    /// Takes what was read and gives all lines that are whole now, each with its LF; empty when there is none.
+    /// A framer for lines with such ends, of at most `line_bytes_max` bytes without it.
+    pub fn ended_by(end: LineEnd, line_bytes_max: usize) -> LineFramer {
+        LineFramer { buffer: Vec::new(), given: 0, discarding: false, too_long: 0, line_bytes_max, end }
+    }
+
+    /// Takes what was read and gives all lines that are whole now, each with its end; empty when there is none.
     ///
     /// A line over the limit is left out and counted, see [`LineFramer::take_too_long`].
     pub fn push(&mut self, bytes: &[u8]) -> &[u8] {
@@ -38,7 +70,7 @@ impl LineFramer {
         let mut start = 0;
         while !rest.is_empty() {
             if self.discarding {
-                let Some(end) = memchr(b'\n', rest) else { break };
+                let Some(end) = self.end.first(rest) else { break };
                 self.discarding = false;
                 rest = &rest[end + 1..];
                 continue;
@@ -47,7 +79,7 @@ impl LineFramer {
             // be taken all at once.
             let room = self.line_bytes_max - (self.buffer.len() - start) + 1;
             let window = &rest[..rest.len().min(room)];
-            if let Some(last) = memrchr(b'\n', window) {
+            if let Some(last) = self.end.last(window) {
                 self.buffer.extend_from_slice(&rest[..=last]);
                 start = self.buffer.len();
                 rest = &rest[last + 1..];
@@ -102,22 +134,38 @@ impl LineFramer {
     }
 }
 
-/// Bytes of a frame's length: an unsigned integer, little-endian.
+/// Bytes of a frame's length: an unsigned integer.
 const LENGTH_BYTES: usize = 4;
 
-/// Cuts a stream of frames that begin with their length, as DogStatsD clients write them to a unix stream socket.
+/// In which order the bytes of a frame's length come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LengthOrder {
+    /// The lowest first: DogStatsD on unix stream sockets.
+    Little,
+    /// The highest first: pickle and protobuf of the Graphite family.
+    Big,
+}
+
+/// Cuts a stream of frames that begin with their length. A frame is held as far as it has come: what its length
+/// announces is never made room for.
 #[derive(Clone, Debug)]
 pub struct LengthFramer {
     /// The unfinished frame with its length, or a part of the length.
     held: Vec<u8>,
     bad: bool,
     frame_bytes_max: usize,
+    order: LengthOrder,
 }
 
 impl LengthFramer {
-    /// A framer for frames of at most `frame_bytes_max` bytes, length not counted.
+    /// A framer for frames of at most `frame_bytes_max` bytes, length not counted, as DogStatsD clients write them.
     pub fn new(frame_bytes_max: usize) -> LengthFramer {
-        LengthFramer { held: Vec::new(), bad: false, frame_bytes_max }
+        LengthFramer::ordered(LengthOrder::Little, frame_bytes_max)
+    }
+
+    /// A framer for frames of at most `frame_bytes_max` bytes with lengths in such an order.
+    pub fn ordered(order: LengthOrder, frame_bytes_max: usize) -> LengthFramer {
+        LengthFramer { held: Vec::new(), bad: false, frame_bytes_max, order }
     }
 
     /// Takes what was read and calls `each` with every frame that is whole now.
@@ -198,7 +246,10 @@ impl LengthFramer {
     /// The length that `text` begins with; `None` when not all of it is there.
     fn frame_len(&self, text: &[u8]) -> Result<Option<usize>, Reject> {
         let Some(length) = text.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
-        let len = u32::from_le_bytes(*length) as usize;
+        let len = match self.order {
+            LengthOrder::Little => u32::from_le_bytes(*length),
+            LengthOrder::Big => u32::from_be_bytes(*length),
+        } as usize;
         if len > self.frame_bytes_max { Err(Reject::BadFrame) } else { Ok(Some(len)) }
     }
 }
@@ -309,6 +360,44 @@ mod tests {
         assert_eq!(sent, Err(Reject::BadFrame));
         assert_eq!(framer.push(b"\x01\0\0\0x", |_| panic!("nothing follows")), Err(Reject::BadFrame));
         assert_eq!(framer.held(), 0);
+    }
+
+    #[test]
+    fn a_cr_ends_a_line_where_it_does() {
+        let table: &[(&str, &str, &str, u64)] = &[
+            ("a\r\nb\rc", "a\r\nb\r", "c", 0),
+            ("123456789\ra\n", "a\n", "", 1),
+            ("12345678\r\r\r", "12345678\r\r\r", "", 0),
+            ("endless and endless\r\nb\n", "\nb\n", "", 1),
+        ];
+        for &(stream, lines, tail, too_long) in table {
+            for step in 1..=stream.len() {
+                let mut framer = LineFramer::ended_by(LineEnd::LfOrCr, 8);
+                let mut got = Vec::new();
+                for read in stream.as_bytes().chunks(step) {
+                    got.extend_from_slice(framer.push(read));
+                    assert!(framer.held() <= 8);
+                }
+                assert_eq!(got.escape_ascii().to_string(), lines.escape_default().to_string());
+                assert_eq!(framer.take_too_long(), too_long);
+                assert_eq!(framer.finish(), tail.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_of_two_gibibytes_is_refused_before_a_byte_is_held() {
+        for (length, fine) in [(16 << 20, true), ((16 << 20) + 1, false), (2 << 30, false), (u32::MAX, false)]
+        {
+            let mut framer = LengthFramer::ordered(LengthOrder::Big, 16 << 20);
+            let bytes = [&length.to_be_bytes()[..], b"\x80\x02"].concat();
+            assert_eq!(framer.push(&bytes, |_| panic!("no frame is whole")).is_ok(), fine, "{length}");
+            assert_eq!(framer.held(), if fine { 6 } else { 0 });
+        }
+        let mut framer = LengthFramer::ordered(LengthOrder::Big, 9);
+        let mut got = Vec::new();
+        let sent = framer.push(b"\0\0\0\x02hi\0\0", |frame| got.push(frame.to_vec()));
+        assert_eq!((sent, got, framer.held()), (Ok(()), vec![b"hi".to_vec()], 2));
     }
 
     /// Cuts `stream` at places that come from `cuts`.

@@ -3,6 +3,7 @@
 pub mod javascript;
 mod json;
 pub mod perl;
+pub mod relay;
 pub mod statsd;
 pub mod statsd_proxy;
 

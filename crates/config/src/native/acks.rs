@@ -1,13 +1,13 @@
 //! Whether what a source's `ack_when` promises can be kept by what takes from it.
 //!
-//! Not here: when it is kept (`pipeline`).
+//! Not here: what stands against it ([`Plan::against`]), when it is kept (`pipeline`).
 
 use model::{AckWhen, SourceId};
 
 use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Family;
-use crate::plan::{Feed, Listen, OutputKind, PacketsPlan, Plan, SourcePlan};
+use crate::plan::{Against, Listen, OutputPlan, Plan, SourcePlan, TransformPlan};
 
 /// Finds promises that cannot be kept. Sections and plans are in the same order.
 pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
@@ -31,7 +31,6 @@ fn mistake(
     place: Place,
 ) -> Option<Diagnostic> {
     let name = &source.name;
-    let word = when.word();
     let cannot = |label: String, hint: String| {
         let message = format!("source `{name}` cannot acknowledge");
         Some(Diagnostic::error(Code::AckWhen, message).at(place).label(label).hint(hint))
@@ -43,40 +42,27 @@ fn mistake(
             "add a listener of `tcp://`, `unix://` or `unix-frames://`, or leave `ack_when` out".into(),
         );
     }
-    if when == AckWhen::Accepted {
-        return None;
-    }
-    if let Some(transform) = plan.transforms.iter().find(|transform| transform.from.contains(&id)) {
-        return cannot(
-            format!("`{}` aggregates what it takes in", transform.name),
+    match plan.against(id, when)? {
+        Against::Aggregated(TransformPlan { name, .. }) => cannot(
+            format!("`{name}` aggregates what it takes in"),
             format!(
-                "an aggregate is in memory until its window ends: write \"accepted\", or feed \"{}\" from another source",
-                transform.name
+                "an aggregate is in memory until its window ends: write \"accepted\", or feed \"{name}\" from another source"
             ),
-        );
-    }
-    let mut outputs = plan.outputs.iter().filter(|output| output.from.contains(&Feed::Source(id)));
-    if when == AckWhen::Safe {
-        let output = outputs.find(|output| !output.queue_kind.is_disk())?;
-        return cannot(
-            format!("the queue of `{}` is in memory", output.name),
-            format!("give output `{}` queue = {{ kind = \"disk\" }}, or write \"accepted\"", output.name),
-        );
-    }
-    let output = outputs.find(|output| sends_datagrams(&output.kind))?;
-    cannot(
-        format!("`{}` sends datagrams, and nothing proves that one has arrived", output.name),
-        format!(
-            "write \"accepted\" or \"safe\" instead of \"{word}\", or send to `{}` by a stream",
-            output.name
         ),
-    )
+        Against::InMemory(OutputPlan { name, .. }) => cannot(
+            format!("the queue of `{name}` is in memory"),
+            format!("give output `{name}` queue = {{ kind = \"disk\" }}, or write \"accepted\""),
+        ),
+        Against::Datagrams(OutputPlan { name, .. }) => cannot(
+            format!("`{name}` sends datagrams, and nothing proves that one has arrived"),
+            format!(
+                "write \"accepted\" or \"safe\" instead of \"{}\", or send to `{name}` by a stream",
+                when.word()
+            ),
+        ),
+    }
 }
 
 fn is_datagram(listen: &Listen) -> bool {
     matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. })
-}
-
-fn sends_datagrams(kind: &OutputKind) -> bool {
-    matches!(kind, OutputKind::Packets(PacketsPlan { to, .. }) if to.is_datagram())
 }

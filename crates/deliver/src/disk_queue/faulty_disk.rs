@@ -18,6 +18,8 @@ pub struct Faults {
     pub lose_write_in: Option<u64>,
     /// That write fails in its middle.
     pub write_error_in: Option<u64>,
+    /// Every write fails before its first byte.
+    pub writes_fail: bool,
     /// That sync fails: of what it should have made safe, some is and some never will be.
     pub sync_error_in: Option<u64>,
     /// (name, first byte, last byte): what cannot be read.
@@ -255,6 +257,10 @@ impl Disk for FaultyDisk {
             state.put(*file, offset, &bytes[..part]);
             state.faults_met += u64::from(!crashes);
             return Err(if crashes { DEAD } else { FAILED });
+        }
+        if state.faults.writes_fail {
+            state.faults_met += 1;
+            return Err(FAILED);
         }
         let grows = (offset + bytes.len()).saturating_sub(state.files[*file].bytes.len());
         let room = state.faults.bytes_max.map_or(u64::MAX, |max| max.saturating_sub(state.used()));

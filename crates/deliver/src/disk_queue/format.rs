@@ -318,7 +318,8 @@ pub(crate) fn encode_borders(form: &BlockForm, out: &mut Vec<u8>) {
     }
 }
 
-/// Places past the block's end are moved to it, so that no sender cuts outside.
+/// Places past the block's end are moved to it, so that no sender cuts outside. None also where frames have more copies
+/// than a block can have.
 pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockForm> {
     let (pairs, rest) = borders.as_chunks::<8>();
     if !rest.is_empty() {
@@ -330,7 +331,11 @@ pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option
     });
     match form {
         0 => pairs.len().eq(&0).then_some(BlockForm::Lines),
-        1 => Some(BlockForm::Frames(pairs.map(|(end, copies)| (end.min(block_len), copies)).collect())),
+        1 => {
+            let copies: u64 = pairs.clone().map(|(_, copies)| u64::from(copies)).sum();
+            let frames = pairs.map(|(end, copies)| (end.min(block_len), copies)).collect();
+            u32::try_from(copies).is_ok().then_some(BlockForm::Frames(frames))
+        }
         2 => {
             let span = |(at, len): (u32, u32)| {
                 let at = at.min(block_len);
@@ -621,7 +626,9 @@ pub(super) mod tests {
         assert_eq!(frames, Some(BlockForm::Frames(vec![(4, 1), (4, 9), (4, 0)])));
         let spans = [(4, 0), (4, 0), (4, 0)].map(|(at, len)| Span::new(at, len)).to_vec();
         assert_eq!(decode_borders(2, &pairs, 4), Some(BlockForm::Packets(Arc::new(spans))));
-        for (form, borders) in [(0, &pairs[..]), (1, &pairs[..7]), (3, &pairs[..])] {
+        let most: Vec<u8> = [1, u32::MAX, 2, 1].iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert!(decode_borders(1, &most[..8], 4).is_some());
+        for (form, borders) in [(0, &pairs[..]), (1, &pairs[..7]), (1, &most[..]), (3, &pairs[..])] {
             assert_eq!(decode_borders(form, borders, 4), None, "form {form}");
         }
     }

@@ -49,6 +49,7 @@ mod cursor;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
+mod holding;
 pub mod inspect;
 #[cfg(test)]
 mod inspect_test;
@@ -82,6 +83,8 @@ use cursor::Cursor;
 pub use format::Totals;
 use format::{Place, RecordHeader};
 pub(crate) use format::{decode_borders, encode_borders, form_code};
+use holding::Held;
+pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
 use quarantine::Quarantine;
 pub use scan::DamageKind;
 use scan::SegmentReader;
@@ -245,6 +248,7 @@ pub struct DiskQueue<D: Disk> {
     reserved: u64,
     /// How the last write failed; none when it did not.
     write_error: Option<DiskError>,
+    held: Held,
     quarantine: Quarantine,
     counts: DiskQueueCounts,
     /// Used again for each append.
@@ -301,6 +305,7 @@ impl<D: Disk> DiskQueue<D> {
             making_room: false,
             reserved: 0,
             write_error: None,
+            held: Held::default(),
             quarantine: found.quarantine,
             counts: found.counts,
             borders: Vec::new(),
@@ -342,11 +347,12 @@ impl<D: Disk> DiskQueue<D> {
         let cursor = self.cursor.since_ns.map(|since_ns| after(since_ns, window_ms));
         // Written sooner than synced: what a killed process delivers twice is as little as what it had accepted.
         let write = self.cursor.unwritten_since_ns.map(|since_ns| after(since_ns, self.plan.sync_window_ms));
-        records.into_iter().chain(cursor).chain(write).min()
+        records.into_iter().chain(cursor).chain(write).chain(self.held_due_ns()).min()
     }
 
     /// What to sync now. None while an earlier job runs, or when there is nothing.
     pub fn begin_sync(&mut self, now: Now) -> Option<SyncJob<D::File>> {
+        self.try_held(now);
         let window_ms = self.cursor_window_ms();
         let due_ns = |since_ns: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
         let cursor_due = self.cursor.since_ns.is_some_and(|since_ns| due_ns(since_ns) <= now.mono_ns);
@@ -357,8 +363,9 @@ impl<D: Disk> DiskQueue<D> {
         if self.making_room { self.plan.sync_window_ms } else { self.plan.cursor_window_ms }
     }
 
-    /// The same with the cursor in any case: before the queue is closed.
+    /// The same with the cursor in any case: before the queue is closed. What is held in memory then is written or shed.
     pub fn begin_last_sync(&mut self) -> Option<SyncJob<D::File>> {
+        self.write_or_shed_held();
         self.begin(true)
     }
 
@@ -489,12 +496,13 @@ impl<D: Disk> Queue for DiskQueue<D> {
     ///
     /// A block that is larger than the whole bound is shed (`queue_full`). A disk that is full is a full queue: with
     /// `shed_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
-    /// that fails the block is handed back (`block`) or shed (`disk_failed`).
+    /// that fails the block is handed back whatever `when_full` says: who cannot wait calls [`DiskQueue::hold`].
     fn append(&mut self, block: Block, now: Now) -> Appended {
         if block.copies == 0 && block.bytes.is_empty() {
             return Appended::Kept;
         }
         self.expire(now);
+        self.try_held(now);
         let header =
             self.header_of(&block).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
         let Some(header) = header else {
@@ -505,6 +513,10 @@ impl<D: Disk> Queue for DiskQueue<D> {
             Ok(block) => block,
             Err(appended) => return appended,
         };
+        if self.held.len() > 0 {
+            // It comes behind what is held.
+            return Appended::Full(block);
+        }
         if let Err(error) = self.write(&header, &block, now) {
             return self.not_written(block, error, now);
         }
@@ -574,7 +586,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
                 self.settle_part(number, part, reason);
                 true
             }
-            None => self.shed_unread(reason),
+            None => self.shed_unread(reason) || self.shed_held(reason),
         }
     }
 
@@ -598,18 +610,18 @@ impl<D: Disk> Queue for DiskQueue<D> {
     /// True when no block waits here.
     fn is_empty(&mut self) -> bool {
         self.take_notes();
-        self.returned.is_empty() && self.read.records >= self.end.records
+        self.returned.is_empty() && self.read.records >= self.end.records && self.held.len() == 0
     }
 
     /// Copies in the queue, without what is held outside. What is damaged counts until somebody reads there.
     fn copies(&self) -> u64 {
-        self.end.since(self.read).copies + self.returned_copies + self.log.copies_left()
+        self.end.since(self.read).copies + self.returned_copies + self.log.copies_left() + self.held.copies
     }
 
     /// Bytes on disk of the blocks in the queue, without what is held outside.
     fn bytes(&mut self) -> u64 {
         self.take_notes();
-        self.end.since(self.read).disk_bytes + self.returned_bytes
+        self.end.since(self.read).disk_bytes + self.returned_bytes + self.held.disk_bytes
     }
 
     /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
@@ -622,9 +634,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
         fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
     }
 
-    /// Place of the next block: every one before it was accepted.
+    /// Place of the next block: every one before it was accepted. It goes back when what was held in memory is shed.
     fn accepted_up_to(&self) -> Position {
-        Position(self.end.records)
+        Position(self.end.records + self.held.len() as u64)
     }
 
     /// Every block before it has its outcome.
@@ -639,6 +651,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
         let settled = self.settlement.settled().records;
         if (settled..self.opened_end).contains(&of.0) {
             return Promise::InDoubt;
+        }
+        if of.0 >= self.end.records {
+            return Promise::Accepted;
         }
         #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::SafeBeforeSync) {

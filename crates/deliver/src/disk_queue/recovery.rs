@@ -1,8 +1,9 @@
 //! Opening whatever is in the directory.
 //!
-//! Headers of all segments and the records' headers of the last one are read, nothing else: each header says what came
-//! before it, so that the counts of everything between are known, and the mark behind the last record and the cursor say
-//! what was there in all. 10 GB are 160 segments. Damage inside a segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
+//! Headers of all segments and the mark that ends the last one are read; only where there is none, because a write was
+//! cut short, the records' headers of that segment. Each header says what came before it, so that the counts of
+//! everything between are known, and the cursor says what was there in all. 10 GB are 160 segments. Damage inside a
+//! segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
 
 use std::collections::VecDeque;
 
@@ -268,6 +269,14 @@ fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -
     let Some(last) = segments.back() else { return (Totals::default(), damage) };
     let Ok(file) = disk.open(&segment_name(last.sequence)) else { return (last.before, damage) };
     let mut reader = SegmentReader::of_headers(last.sequence, file);
+    if let Some((mark, at)) = reader.last_mark(disk, queue_id, last.size)
+        && mark.before.covers(last.before)
+        && can_be(mark.before)
+        && mark.before.since(last.before).disk_bytes == at - last.start
+    {
+        // Nobody was killed in the middle of a write: it says all that the headers would.
+        return (mark.before, damage);
+    }
     let (mut end, mut at) = (last.before, last.start);
     loop {
         let passed = end;

@@ -159,6 +159,18 @@ impl<F: Clone> SegmentReader<F> {
         self.bytes(disk, from, to.saturating_sub(from), size)
     }
 
+    /// The mark that ends a segment of `size` bytes, and where it is. None when something else does.
+    pub(super) fn last_mark<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        queue_id: u64,
+        size: u64,
+    ) -> Option<(RecordHeader, u64)> {
+        let at = size.checked_sub(RECORD_HEADER_BYTES as u64)?;
+        let mark = self.header(disk, queue_id, at, size).filter(RecordHeader::is_mark)?;
+        Some((mark, at))
+    }
+
     fn header<D: Disk<File = F>>(
         &mut self,
         disk: &D,

@@ -113,17 +113,6 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
     assert_eq!(drain(&mut queue), ["7\n"]);
 }
 
-/// Damage that leaves no bytes to be kept aside.
-const NOTHING_LEFT: &[&str] = &[
-    "the mark cut off",
-    "the last record cut off",
-    "all of the last segment's records cut off",
-    "the last segment cut to nothing",
-    "all records cut off",
-    "cut to nothing",
-    "a header taken out",
-];
-
 #[test]
 fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
     type Change = fn(&mut Vec<u8>);
@@ -176,29 +165,37 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
             if !cursor {
                 disk.remove("cursor-0").expect("it is there");
             }
-            let name = format!("{name}, cursor {cursor}");
-            let (mut queue, report) = open(&disk, plan(300));
-            assert_eq!(queue.copies(), report.copies_waiting, "{name}");
-            let found: Vec<String> = drain(&mut queue);
-            assert_eq!(found.concat().replace('\n', ""), *want, "{name}");
-            assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{name}");
-            assert_eq!(
-                (queue.counts().damaged_records, queue.lost_of_before()),
-                (damaged, damaged),
-                "{name}"
-            );
-            // What was passed over is kept aside, once.
-            let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
-            let there = !NOTHING_LEFT.iter().any(|nothing| name.starts_with(nothing));
-            assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
-            // The next run finds none of it again.
-            append(&mut queue, "6\n");
-            let _ = sync(&mut queue, &disk);
-            let (mut queue, report) = open(&disk, plan(300));
-            assert_eq!((drain(&mut queue), report.copies_gone), (vec!["6\n".to_owned()], 0), "{name}");
-            assert_eq!(queue.account().shed(Shed::Damaged), 0, "{name}");
+            check_damaged(&disk, &format!("{name}, cursor {cursor}"), want, damaged);
         }
     }
+}
+
+fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
+    // Then there are no bytes to be kept aside.
+    let nothing_left = [
+        "the mark cut off",
+        "the last record cut off",
+        "all of the last segment's records cut off",
+        "the last segment cut to nothing",
+        "all records cut off",
+        "cut to nothing",
+        "a header taken out",
+    ];
+    let (mut queue, report) = open(disk, plan(300));
+    assert_eq!(queue.copies(), report.copies_waiting, "{name}");
+    assert_eq!(drain(&mut queue).concat().replace('\n', ""), want, "{name}");
+    assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{name}");
+    assert_eq!((queue.counts().damaged_records, queue.lost_of_before()), (damaged, damaged), "{name}");
+    // What was passed over is kept aside, once.
+    let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
+    let there = !nothing_left.iter().any(|nothing| name.starts_with(nothing));
+    assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
+    // The next run finds none of it again.
+    append(&mut queue, "6\n");
+    let _ = sync(&mut queue, disk);
+    let (mut queue, report) = open(disk, plan(300));
+    assert_eq!((drain(&mut queue), report.copies_gone), (vec!["6\n".to_owned()], 0), "{name}");
+    assert_eq!(queue.account().shed(Shed::Damaged), 0, "{name}");
 }
 
 /// What version 1 left: no marks, and cursors that do not tell what was written.
@@ -690,7 +687,7 @@ fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
 }
 
 #[test]
-fn opening_reads_headers_and_the_last_segment_only() {
+fn opening_reads_headers_and_where_the_last_write_was_cut_short_the_last_segment() {
     let disk = FaultyDisk::new(1);
     let segment_bytes = 20_000;
     let (mut queue, _) = open(&disk, plan(segment_bytes));
@@ -701,11 +698,21 @@ fn opening_reads_headers_and_the_last_segment_only() {
     let segments = queue.segments() as u64;
     assert!(segments > 50);
     drop(queue);
-    let before = disk.bytes_read();
-    let (queue, report) = open(&disk, plan(segment_bytes));
-    let read = disk.bytes_read() - before;
-    assert_eq!((report.copies_waiting, queue.copies()), (1000, 1000));
-    assert!(read <= segments * HEADER as u64 + segment_bytes, "{read} bytes of {} segments", segments);
+    let last = disk.list().expect("it lists").into_iter().max().expect("there are segments");
+    // (bytes cut off, bytes read beside headers at most, copies that wait)
+    for (cut, read_max, waiting) in
+        [(0, MARK as u64, 1000), (1, segment_bytes, 1000), (MARK + 1, segment_bytes, 1000)]
+    {
+        let disk = disk.copy();
+        disk.damage(&last, |bytes| bytes.truncate(bytes.len() - cut));
+        let before = disk.bytes_read();
+        let (queue, report) = open(&disk, plan(segment_bytes));
+        let read = disk.bytes_read() - before;
+        assert_eq!((report.copies_waiting, queue.copies()), (waiting, waiting));
+        // Once for what they tell, once for whether there ever was one.
+        let slots = 2 * 3 * format::SLOT_BYTES as u64;
+        assert!(read <= segments * HEADER as u64 + slots + read_max, "{read} bytes of {segments} segments");
+    }
 }
 
 #[test]

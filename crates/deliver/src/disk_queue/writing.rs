@@ -4,6 +4,8 @@ use model::{Disk, DiskError, Now, Shed};
 
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
+#[cfg(doc)]
+use super::FAILING_MS_MAX;
 use super::commit::SyncJob;
 use super::cursor::Noted;
 use super::format::{
@@ -51,6 +53,7 @@ impl<D: Disk> DiskQueue<D> {
     pub(super) fn write(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
         let written = self.write_at_all(header, block, now);
         self.write_error = written.err();
+        self.held.note(written, now);
         self.free_what_is_settled();
         written
     }
@@ -73,16 +76,20 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// True when the disk has room for blocks of `bytes` that are appended next: with [`WhenFull::Block`] somebody asks
-    /// before he takes what he would lose. It reserves some more, so that it is not asked each time.
+    /// before he takes what he would lose. It reserves some more, so that it is not asked each time. A disk that fails is
+    /// waited for as well, until it has failed for [`FAILING_MS_MAX`]: others wait behind who waits here.
     pub fn reserve(&mut self, bytes: u64, now: Now) -> bool {
-        let reserved = self.try_to_reserve(bytes, now);
-        if let Err(error) = reserved {
-            // However often somebody looks: it is one failure until a write succeeds.
-            self.counts.write_errors += u64::from(self.write_error.is_none());
-            self.write_error = Some(error);
-            self.free_what_is_settled();
+        self.try_held(now);
+        if self.held.len() > 0 {
+            return false;
         }
-        reserved.is_ok()
+        let Err(error) = self.try_to_reserve(bytes, now) else { return true };
+        // However often somebody looks: it is one failure until a write succeeds.
+        self.counts.write_errors += u64::from(self.write_error.is_none());
+        self.write_error = Some(error);
+        self.held.note(Err(error), now);
+        self.free_what_is_settled();
+        error != DiskError::Full && self.held.failed_for_too_long(now)
     }
 
     fn try_to_reserve(&mut self, bytes: u64, now: Now) -> Result<(), DiskError> {
@@ -188,15 +195,15 @@ impl<D: Disk> DiskQueue<D> {
         created
     }
 
-    /// What `when_full` makes of a block that the disk did not take.
+    /// What becomes of a block that the disk did not take: `when_full` is about a full disk only.
     pub(super) fn not_written(&mut self, block: Block, error: DiskError, now: Now) -> Appended {
-        let reason = if error == DiskError::Full { Shed::QueueFull } else { Shed::DiskFailed };
-        match self.plan.limits.when_full {
+        let when_full = if error == DiskError::Full { self.plan.limits.when_full } else { WhenFull::Block };
+        match when_full {
             WhenFull::Block => return Appended::Full(block),
-            WhenFull::ShedOldest if error == DiskError::Full => self.make_room(now),
-            WhenFull::ShedOldest | WhenFull::ShedNewest => {}
+            WhenFull::ShedOldest => self.make_room(now),
+            WhenFull::ShedNewest => {}
         }
-        self.shed(block, reason);
+        self.shed(block, Shed::QueueFull);
         Appended::Shed
     }
 

@@ -178,8 +178,13 @@ impl World {
             }
         };
         let outputs = (0..copies.len()).map(|at| before(at, &mut self.outputs)).collect();
-        let taking =
-            Taking { mark, source: Arc::clone(&self.source), source_lost: self.source.lost(), outputs };
+        let taking = Taking {
+            mark,
+            source: Arc::clone(&self.source),
+            source_lost: self.source.lost(),
+            kept: true,
+            outputs,
+        };
         let mut places = Vec::new();
         for (at, copies) in copies.iter().enumerate() {
             let output = &mut self.outputs.0[at];
@@ -343,8 +348,13 @@ fn what_cannot_be_kept_is_told_once_and_only_to_those_who_wait() {
     source.receive(1);
     let asked = &world.connections[2];
     let mark = AckMark { connection: asked.id, up_to: 2, rejected: 0, when: AckWhen::Accepted };
-    let taking =
-        Taking { mark, source_lost: source.lost(), source: Arc::clone(&source), outputs: Vec::new() };
+    let taking = Taking {
+        mark,
+        source_lost: source.lost(),
+        source: Arc::clone(&source),
+        kept: true,
+        outputs: Vec::new(),
+    };
     source.settle(model::Outcome::Shed(Shed::SeriesMax), 1);
     assert_eq!(world.acks.taken(taking, &mut world.outputs), []);
     assert_eq!(world.answer(2).failed, Some(Unacked::Shed), "the record itself was shed");

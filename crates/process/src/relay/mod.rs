@@ -1,8 +1,30 @@
 //! The relay's statements: which endpoints a line goes to, and under which name (spec graphite §2).
+//!
+//! Path of a line: its name (`wire`) -> **`CachedRouter::route`** -> for a name that is not known `Router::decide`, rule
+//! after rule -> `Decision::run` -> an [`Act`] for each copy and each value of a rollup (`rollup`).
+//! Not here: what a line looks like (`wire`), queues (`deliver`), the language (`config`). No I/O, no clock.
+//! Invariants: statements are met in the plan's order, strictly; a cached decision equals a fresh one; whatever
+//! [`Router::explain`] tells is what happens.
 
+mod cache;
+mod decision;
+mod explain;
+mod expression;
+mod mistake;
 mod plan;
+mod replacement;
+mod router;
+mod syntax;
+#[cfg(test)]
+mod tests;
 
+pub use cache::{CacheFigures, CacheLimits, CachedRouter};
+pub use decision::{Act, COPIES_MAX, Decision, End, Line, Routing};
+pub use explain::{Chosen, Did, Explanation, Meeting, Sent, Why};
+pub use expression::{Class, GROUPS_MAX};
+pub use mistake::{MistakeAt, RelayMistake, RelayWarning};
 pub use plan::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
     Sharing, Statement, To, ValidatePlan,
 };
+pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};

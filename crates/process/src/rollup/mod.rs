@@ -1,5 +1,372 @@
 //! Rollups: many series into few, by window of the points' own time (spec graphite §2.7).
+//!
+//! Path of a point: `relay::Act::Feed` (a result's name) -> **`Rollups::feed`** -> `Window::add`. Some time after its
+//! window is over: **`Rollups::tick`** -> the caller's `emit` -> the result's route (`relay::Entry::Result`).
+//! Time comes in as an argument. It never goes back here: a wall clock that is set back stands still until it is where it
+//! was, so that no window is told twice.
+//! Not here: names of results (`relay`), values from text (`wire`), where results go.
+//! Invariants: a series' results come with growing timestamps, each window once; every point that counted is in one
+//! result, or in what [`Rollups::finish`] gives back; the same calls give the same results in the same order.
 
 mod plan;
+mod series;
+#[cfg(test)]
+mod tests;
+mod window;
 
-pub use plan::{Compute, ComputePlan, Late, RollupPlan, Stamp};
+pub use plan::{COMPUTES_MAX, Compute, ComputePlan, Late, RollupPlan, Stamp};
+
+use std::hash::Hasher;
+use std::io::Write;
+
+use foldhash::{SharedSeed, fast::FoldHasher};
+use hashbrown::HashTable;
+use model::Now;
+
+use crate::placement::key_hash;
+use series::{Series, VALUE_BYTES, WINDOW_BYTES, series_bytes};
+use window::Window;
+
+/// Bounds of what rollups hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RollupLimits {
+    /// Most results under way.
+    pub series_max: u32,
+    /// Most bytes of names, windows and values of percentiles, of all results together. A window takes 56 bytes and a value
+    /// 8; lists double when they are full, so that up to twice as much memory is taken.
+    pub bytes_max: usize,
+}
+
+impl Default for RollupLimits {
+    /// As many series as an aggregation has, and 256 MiB.
+    fn default() -> RollupLimits {
+        RollupLimits { series_max: model::limits::SERIES_MAX, bytes_max: 256 << 20 }
+    }
+}
+
+/// What became of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fed {
+    /// It counts in its window.
+    Counted,
+    /// Its window is over, and it counts in the oldest one that is not ([`Late::Oldest`]).
+    CountedLate,
+    /// Its window is over.
+    Late,
+    /// It is of a time so far ahead that no window is kept for it.
+    Early,
+    /// It would have begun a result past `series_max`.
+    SeriesMax,
+    /// It would have taken room past `bytes_max`.
+    BytesMax,
+    /// It is infinite or no number.
+    NotFinite,
+}
+
+impl Fed {
+    /// The word that names it where it is counted.
+    pub fn word(self) -> &'static str {
+        match self {
+            Fed::Counted => "counted",
+            Fed::CountedLate => "counted_late",
+            Fed::Late => "late",
+            Fed::Early => "early",
+            Fed::SeriesMax => "series_max",
+            Fed::BytesMax => "bytes_max",
+            Fed::NotFinite => "not_finite",
+        }
+    }
+}
+
+/// One value for one result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feed<'a> {
+    /// Place in the list given to [`Rollups::new`].
+    pub rollup: u16,
+    /// Place in its computes.
+    pub compute: u16,
+    /// The result's name.
+    pub name: &'a [u8],
+    /// The value.
+    pub value: f64,
+    /// Unix seconds, as the line has them.
+    pub timestamp: i64,
+}
+
+/// One result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rolled<'a> {
+    /// Place in the list given to [`Rollups::new`].
+    pub rollup: u16,
+    /// What was computed.
+    pub compute: Compute,
+    /// Its name.
+    pub name: &'a [u8],
+    /// Finite.
+    pub value: f64,
+    /// Unix seconds.
+    pub timestamp: u64,
+}
+
+impl Rolled<'_> {
+    /// The text behind the name, as carbon-c-relay writes it: ` 12.500000 1700000010`; counts are whole.
+    pub fn write_rest(&self, out: &mut Vec<u8>) {
+        let written = match self.compute {
+            Compute::Count => write!(out, " {:.0} {}", self.value, self.timestamp),
+            _ => write!(out, " {:.6} {}", self.value, self.timestamp),
+        };
+        written.expect("a vector takes all");
+    }
+}
+
+/// What a call of [`Rollups::tick`] or [`Rollups::finish`] told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Results.
+    pub results: u64,
+    /// Results that were infinite and were not told.
+    pub not_finite: u64,
+    /// Values in windows that were not over, which end with [`Rollups::finish`].
+    pub values_left: u64,
+    /// There is more to do now: call again.
+    pub more: bool,
+}
+
+/// Counts for self-metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RollupFigures {
+    /// Results under way.
+    pub series: u32,
+    /// Bytes of names, windows and kept values.
+    pub bytes: usize,
+}
+
+/// All rollups of a relay, owned by one thread.
+#[derive(Debug)]
+pub struct Rollups {
+    plans: Vec<RollupPlan>,
+    limits: RollupLimits,
+    seed: u64,
+    shared: SharedSeed,
+    /// The latest second that was told.
+    now_s: u64,
+    /// In the order in which they began, but for places that are used again.
+    series: Vec<Option<Series>>,
+    free: Vec<u32>,
+    index: HashTable<u32>,
+    bytes: usize,
+    /// Nothing is due before this second.
+    due_s: u64,
+    /// The same as far as the sweep under way has seen.
+    next_due_s: u64,
+    /// Where the sweep goes on; 0 when none is under way.
+    cursor: usize,
+}
+
+impl Rollups {
+    /// Rollups without results, by plans that hold ([`RollupPlan::check`]). Draw `seed` at random, or senders can choose
+    /// names that collide; results do not depend on it.
+    pub fn new(plans: Vec<RollupPlan>, limits: RollupLimits, seed: u64) -> Rollups {
+        assert!(plans.iter().all(|plan| plan.check().is_ok()), "plans are checked before");
+        Rollups {
+            plans,
+            limits,
+            seed,
+            shared: SharedSeed::from_u64(seed),
+            now_s: 0,
+            series: Vec::new(),
+            free: Vec::new(),
+            index: HashTable::new(),
+            bytes: 0,
+            due_s: u64::MAX,
+            next_due_s: u64::MAX,
+            cursor: 0,
+        }
+    }
+
+    /// Takes one value.
+    pub fn feed(&mut self, feed: Feed<'_>, now: Now) -> Fed {
+        if !feed.value.is_finite() {
+            return Fed::NotFinite;
+        }
+        let now_s = self.time(now);
+        let plan = &self.plans[usize::from(feed.rollup)];
+        let (compute, late) = (plan.computes[usize::from(feed.compute)].compute, plan.late);
+        let every = u64::from(plan.every_s);
+        // The window that covers the time at which a point may have begun its way.
+        let first = now_s.saturating_sub(u64::from(plan.expire_s)) / every;
+        let hash = self.hash(&feed);
+        let known = self.find(hash, &feed);
+        let known_open = known.map(|at| self.at(at)).map(|series| match series.windows.is_empty() {
+            true => series.open.max(first),
+            false => series.open,
+        });
+        let open = known_open.unwrap_or(first);
+        let wanted = u64::try_from(feed.timestamp).map_or(0, |second| second / every);
+        let over = feed.timestamp < 0 || wanted < open;
+        if over && late == Late::Shed {
+            return Fed::Late;
+        }
+        if wanted >= open.max(first).saturating_add(plan.windows()) {
+            return Fed::Early;
+        }
+        let number = wanted.max(open);
+        let at = match known {
+            Some(at) => at,
+            None if self.index.len() >= self.limits.series_max as usize => return Fed::SeriesMax,
+            None if self.bytes + series_bytes(feed.name) + WINDOW_BYTES + VALUE_BYTES
+                > self.limits.bytes_max =>
+            {
+                return Fed::BytesMax;
+            }
+            None => self.begin(hash, &feed, open),
+        };
+        match self.add(at, open, number, compute, feed.value) {
+            false => Fed::BytesMax,
+            true if over => Fed::CountedLate,
+            true => Fed::Counted,
+        }
+    }
+
+    /// Tells the results that are due, at most of `series_max` series, in the order in which these began. Call it a few
+    /// times a second, and again at once while there is more.
+    pub fn tick(&mut self, now: Now, series_max: usize, mut emit: impl FnMut(Rolled<'_>)) -> Told {
+        let now_s = self.time(now);
+        let mut told = Told::default();
+        if self.cursor == 0 {
+            if now_s < self.due_s {
+                return told;
+            }
+            self.next_due_s = u64::MAX;
+        }
+        let end = self.series.len().min(self.cursor.saturating_add(series_max.max(1)));
+        for at in self.cursor..end {
+            let Some(series) = &mut self.series[at] else { continue };
+            let plan = &self.plans[usize::from(series.rollup)];
+            let over = series.over(plan, now_s);
+            self.bytes -= series.tell(plan, over, &mut told, &mut emit);
+            if series.windows.is_empty() && now_s >= series.due_s(plan) {
+                self.end(at);
+            } else {
+                self.next_due_s = self.next_due_s.min(series.due_s(plan));
+            }
+        }
+        told.more = end < self.series.len();
+        self.cursor = if told.more { end } else { 0 };
+        if !told.more {
+            self.due_s = self.next_due_s;
+        }
+        told
+    }
+
+    /// The second at which something is due; none when nothing is under way.
+    pub fn due_s(&self) -> Option<u64> {
+        let due_s = if self.cursor == 0 { self.due_s } else { self.now_s };
+        (due_s != u64::MAX).then_some(due_s)
+    }
+
+    /// The end: tells every window whose seconds have passed, whether late points may come or not, and forgets the rest,
+    /// whose values it counts.
+    pub fn finish(&mut self, now: Now, mut emit: impl FnMut(Rolled<'_>)) -> Told {
+        let now_s = self.time(now);
+        let mut told = Told::default();
+        for series in self.series.iter_mut().flatten() {
+            let plan = &self.plans[usize::from(series.rollup)];
+            let over = now_s / u64::from(plan.every_s);
+            series.tell(plan, over, &mut told, &mut emit);
+            told.values_left += series.windows.iter().map(|(_, window)| window.count).sum::<u64>();
+        }
+        self.series.clear();
+        self.free.clear();
+        self.index.clear();
+        (self.bytes, self.cursor, self.due_s) = (0, 0, u64::MAX);
+        told
+    }
+
+    /// Counts for self-metrics.
+    pub fn figures(&self) -> RollupFigures {
+        RollupFigures { series: self.index.len() as u32, bytes: self.bytes }
+    }
+
+    fn time(&mut self, now: Now) -> u64 {
+        self.now_s = self.now_s.max(now.wall_seconds());
+        self.now_s
+    }
+
+    fn hash(&self, feed: &Feed<'_>) -> u64 {
+        let of = u64::from(feed.rollup) << 16 | u64::from(feed.compute);
+        let mut hasher = FoldHasher::with_seed(self.seed ^ of, &self.shared);
+        hasher.write(feed.name);
+        hasher.finish()
+    }
+
+    fn find(&self, hash: u64, feed: &Feed<'_>) -> Option<usize> {
+        let same = |at: &u32| {
+            let series = self.at(*at as usize);
+            series.hash == hash
+                && (series.rollup, series.compute) == (feed.rollup, feed.compute)
+                && *series.name == *feed.name
+        };
+        self.index.find(hash, same).map(|at| *at as usize)
+    }
+
+    fn at(&self, at: usize) -> &Series {
+        self.series[at].as_ref().expect("the index names places in use")
+    }
+
+    fn begin(&mut self, hash: u64, feed: &Feed<'_>, open: u64) -> usize {
+        let every_s = self.plans[usize::from(feed.rollup)].every_s;
+        let series = Series {
+            hash,
+            name: feed.name.into(),
+            rollup: feed.rollup,
+            compute: feed.compute,
+            // Of the name alone, so that the same input is told at the same time by each process.
+            splay_s: key_hash(feed.name) % u64::from(every_s.min(10)),
+            open,
+            windows: Vec::new(),
+        };
+        let at = match self.free.pop() {
+            Some(at) => at as usize,
+            None => {
+                self.series.push(None);
+                self.series.len() - 1
+            }
+        };
+        self.bytes += series_bytes(feed.name);
+        self.series[at] = Some(series);
+        let series = &self.series;
+        let rehash = |at: &u32| series[*at as usize].as_ref().map_or(0, |series| series.hash);
+        self.index.insert_unique(hash, at as u32, rehash);
+        at
+    }
+
+    /// Adds a value to a window; false when there is no room for it.
+    fn add(&mut self, at: usize, open: u64, number: u64, compute: Compute, value: f64) -> bool {
+        let series = self.series[at].as_mut().expect("the index names places in use");
+        let place = series.windows.partition_point(|(known, _)| *known < number);
+        let known = series.windows.get(place).is_some_and(|(known, _)| *known == number);
+        let value_bytes = if compute.keeps_values() { VALUE_BYTES } else { 0 };
+        let more = if known { value_bytes } else { WINDOW_BYTES + value_bytes };
+        if self.bytes + more > self.limits.bytes_max {
+            return false;
+        }
+        self.bytes += more;
+        series.open = open;
+        if !known {
+            series.windows.insert(place, (number, Window::default()));
+        }
+        series.windows[place].1.add(compute, value);
+        let due_s = series.due_s(&self.plans[usize::from(series.rollup)]);
+        (self.due_s, self.next_due_s) = (self.due_s.min(due_s), self.next_due_s.min(due_s));
+        true
+    }
+
+    fn end(&mut self, at: usize) {
+        let series = self.series[at].take().expect("a series in use");
+        let entry = self.index.find_entry(series.hash, |place| *place as usize == at);
+        entry.expect("a series in use is in the index").remove();
+        self.bytes -= series_bytes(&series.name);
+        self.free.push(at as u32);
+    }
+}

@@ -15,6 +15,29 @@ pub struct RollupPlan {
     pub late: Late,
 }
 
+impl RollupPlan {
+    /// # Errors
+    /// Why it cannot be, in words.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let percentile = |plan: &ComputePlan| match plan.compute {
+            Compute::Percentile(percent) => (1..=99).contains(&percent),
+            Compute::Interpolated(permille) => permille <= 1000,
+            _ => true,
+        };
+        match () {
+            () if self.every_s == 0 => Err("a window is at least one second long"),
+            () if self.expire_s <= self.every_s => Err("`expire` must be greater than `every`"),
+            () if self.computes.is_empty() => Err("an aggregation needs something to compute"),
+            () if self.computes.len() > COMPUTES_MAX => Err("an aggregation computes at most 255 results"),
+            () if !self.computes.iter().all(percentile) => Err("a percentile is from 1 to 99"),
+            () => Ok(()),
+        }
+    }
+}
+
+/// Most results of one aggregation.
+pub const COMPUTES_MAX: usize = 255;
+
 /// Which second of a window labels its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stamp {

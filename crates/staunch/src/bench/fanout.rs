@@ -121,29 +121,18 @@ fn place(daemon: Daemon, to: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(words: &str) -> Result<Args, clap::Error> {
-        Cli::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|cli| cli.args)
-    }
+    use crate::bench::parse;
 
     #[test]
     fn arguments_have_defaults_and_bounds() {
-        let args = parse("").unwrap();
+        let args = parse::<Args>("").unwrap();
         assert_eq!((args.runs, args.rate, args.outage_rate, args.endpoints), (5, 200_000, 300_000, 2));
-        let args = parse("--scenario outage --scenario cpu --server-core 3").unwrap();
+        let args = parse::<Args>("--scenario outage --scenario cpu --server-core 3").unwrap();
         assert_eq!(args.scenario, [Scenario::Outage, Scenario::Cpu]);
         assert_eq!(args.common.server_core, 3);
         for bad in ["--runs 0", "--endpoints 0", "--endpoints 65", "--count 0", "--scenario two"] {
-            assert!(parse(bad).is_err(), "{bad}");
+            assert!(parse::<Args>(bad).is_err(), "{bad}");
         }
     }
 

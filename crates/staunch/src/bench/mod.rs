@@ -80,3 +80,16 @@ pub enum BenchError {
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> BenchError {
     move |cause| BenchError::Io { what, cause }
 }
+
+/// The arguments of a bench from words, as its command line reads them.
+#[cfg(test)]
+fn parse<A: clap::Args>(words: &str) -> Result<A, clap::Error> {
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli<A: clap::Args> {
+        #[command(flatten)]
+        args: A,
+    }
+    Cli::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|cli| cli.args)
+}

@@ -269,26 +269,15 @@ fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(words: &str) -> Result<Args, clap::Error> {
-        Cli::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|cli| cli.args)
-    }
+    use crate::bench::parse;
 
     #[test]
     fn arguments_have_defaults_and_bounds() {
-        let args = parse("").expect("all have defaults");
+        let args = parse::<Args>("").expect("all have defaults");
         assert_eq!((args.runs, args.megabytes, args.window), (5, 1000, 10));
         for bad in ["--runs 0", "--megabytes 0", "--window 4", "--window 21"] {
-            assert!(parse(bad).is_err(), "{bad}");
+            assert!(parse::<Args>(bad).is_err(), "{bad}");
         }
     }
 

@@ -107,30 +107,19 @@ fn method(args: &Args) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(words: &str) -> Result<Args, clap::Error> {
-        Cli::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|cli| cli.args)
-    }
+    use crate::bench::parse;
 
     #[test]
     fn arguments_have_defaults_and_bounds() {
-        let args = parse("").unwrap();
+        let args = parse::<Args>("").unwrap();
         assert_eq!((args.runs, args.names, args.pack, args.kind), (5, 1000, 30, SampleType::C));
-        let args = parse("--scenario one --scenario flood --type mix --pack 128").unwrap();
+        let args = parse::<Args>("--scenario one --scenario flood --type mix --pack 128").unwrap();
         assert_eq!(args.scenario, [Scenario::One, Scenario::Flood]);
         for bad in
             ["--runs 0", "--runs 1001", "--names 0", "--pack 0", "--pack 129", "--series 0", "--type x"]
         {
-            assert!(parse(bad).is_err(), "{bad}");
+            assert!(parse::<Args>(bad).is_err(), "{bad}");
         }
     }
 }

@@ -341,7 +341,7 @@ pub(crate) struct TestArgs {
 /// `staunch explain`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// A code such as C014, or the name of an outcome such as bad_value; none lists them all.
+    /// A code such as C014, an outcome such as bad_value, or the reason of an `err` line; none lists them all.
     pub(crate) code: Option<String>,
 }
 

@@ -1,19 +1,21 @@
-//! `staunch explain`: the page of a code or an outcome.
+//! `staunch explain`: the page of a code, an outcome or a reason of an `err` line.
 
 use std::process::ExitCode;
 
 use config::diagnostic::{Code, nearest};
 
 use super::args::ExplainArgs;
-use super::{MISTAKES, outcomes};
+use super::outcomes::Page;
+use super::{MISTAKES, outcomes, unacked};
 use crate::talk;
 
 /// `staunch explain`
 pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let pages = outcomes::pages();
+    let (pages, unacked) = (outcomes::pages(), unacked::pages());
     let Some(word) = &args.code else {
         let codes = Code::ALL.iter().map(|code| format!("{:<22} {}\n", code.word(), code.title()));
-        let reasons = pages.iter().map(|page| format!("{:<22} {}: {}\n", page.word, page.family, page.why));
+        let reasons = pages.iter().chain(&unacked);
+        let reasons = reasons.map(|page| format!("{:<22} {}: {}\n", page.word, page.family, page.why));
         talk::data(codes.chain(reasons).collect::<String>().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -21,12 +23,16 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         talk::data(code.explain().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(page) = pages.iter().find(|page| page.word == word.as_str()) {
-        let text = format!(
-            "{}: an outcome of the family `{}`\n\n{}\n\n{}\n",
-            page.word, page.family, page.why, page.advice
-        );
-        talk::data(text.as_bytes())?;
+    let text =
+        |page: &Page, what: &str| format!("{}: {what}\n\n{}\n\n{}\n", page.word, page.why, page.advice);
+    let outcome = pages.iter().filter(|page| page.word == word.as_str());
+    let outcome = outcome.map(|page| text(page, &format!("an outcome of the family `{}`", page.family)));
+    let answer = unacked.iter().filter(|page| page.word == word.as_str());
+    let answer =
+        answer.map(|page| text(page, "a reason of `err` lines, for clients that want acknowledgements"));
+    let texts: Vec<String> = outcome.chain(answer).collect();
+    if !texts.is_empty() {
+        talk::data(texts.join("\n").as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let others = outcomes::NO_LOSS.iter().chain(&outcomes::OUTSIDE);
@@ -34,7 +40,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         talk::data(format!("{word}\n\n{about}\n").as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let known = Code::ALL.iter().map(|code| code.word()).chain(pages.iter().map(|page| page.word));
+    let known =
+        Code::ALL.iter().map(|code| code.word()).chain(pages.iter().chain(&unacked).map(|page| page.word));
     let known = known.chain(others.map(|(word, _)| *word));
     let hint = nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     talk::say(&format!("staunch: there is no code or outcome `{word}`{hint}\n"));

@@ -17,6 +17,7 @@ mod run;
 #[cfg(windows)]
 mod service;
 mod test;
+mod unacked;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;

@@ -57,12 +57,18 @@ fn rejected(reason: Reject) -> &'static str {
         }
         Reject::KeyTooLong => "Raise `key_bytes_max` of the source, or shorten names and tags at the sender.",
         Reject::TooManyTags => "Raise `tags_max` of the source, or send fewer tags.",
-        Reject::BadTag => "No part of this version gives it: it is kept for tag styles to come.",
+        Reject::BadTag => {
+            "A Graphite tag is written `;tag=value`: neither is empty, the tag has no `!` and no `^`, the value does not \
+             begin with `~`. Correct the sender."
+        }
         Reject::BadEvent => "The two lengths in `_e{5,4}:` count bytes, not characters. Correct the sender.",
         Reject::BadCheck => {
             "A service check is written `_sc|name|status` with a status of 0 to 3. Correct the sender."
         }
-        Reject::BadTimestamp => "A timestamp is written `|T1656581400`: Unix seconds, whole, above 0.",
+        Reject::BadTimestamp => {
+            "In StatsD a time is written `|T1656581400`: Unix seconds, whole, above 0. In Graphite it is the last field, in \
+             Unix seconds; `-1` stands for now, `N` for nothing."
+        }
         Reject::TimestampUnsupported => "Only counters and gauges may carry a `T` field. Correct the sender.",
         Reject::BadFrame => {
             "The client writes something else than packets behind a length of four bytes, little-endian, or packets \
@@ -77,6 +83,22 @@ fn rejected(reason: Reject) -> &'static str {
              an orderly close by the peer the last line counts without its line feed unless `tail_counts = false`."
         }
         Reject::EmptyLine => "Only the dialect `perl` counts it. Correct the sender, or ignore the count.",
+        Reject::NoValue => "Correct the sender: a point is written `name value time`, with blanks between.",
+        Reject::NoTimestamp => "Correct the sender, or set `missing_timestamp = \"now\"` on the source.",
+        Reject::TooManyFields => {
+            "Correct the sender: a name must not hold blanks. `personality = \"c-relay\"` lets such lines pass, and whoever \
+             gets them has the same trouble."
+        }
+        Reject::BadName => "Correct the sender. `personality = \"c-relay\"` puts `_` for such bytes.",
+        Reject::NameTooLong => "Raise `name_bytes_max` of the source, or find out who makes such names.",
+        Reject::NotUtf8 => {
+            "Correct the sender. `personality = \"c-relay\"` puts `_` for each byte that is not ASCII."
+        }
+        Reject::BadMessage => {
+            "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
+             that pickles lists of `(name, (time, value))`; objects of classes are never made."
+        }
+        Reject::BadElement => "The other points of its message were taken. Correct the sender.",
     }
 }
 

@@ -58,12 +58,14 @@ pub enum DataDirError {
         holder: String,
     },
     /// It cannot be made, or its lock cannot be opened.
-    #[error("cannot use the data directory {}\n  hint: make it writable for this user, or set `data_dir`", path.display())]
+    #[error(
+        "cannot use the data directory {}: {cause}\n  hint: make it writable for this user, or set `data_dir`",
+        path.display()
+    )]
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// Why.
-        #[source]
+        /// Why. Told in front of the hint, where a source would come behind it.
         cause: io::Error,
     },
 }
@@ -246,8 +248,11 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").expect("written");
         let error = DataDir::lock(&file, None).expect_err("it is a file");
-        assert!(error.to_string().contains("cannot use the data directory"), "{error}");
-        assert!(std::error::Error::source(&error).is_some());
+        let told = format!("{:#}", anyhow::Error::from(error));
+        let head = format!("cannot use the data directory {}: ", file.display());
+        let (before, hint) = told.split_once("\n  hint: ").expect("a hint");
+        assert!(before.starts_with(&head) && before.len() > head.len(), "without its cause: {told}");
+        assert!(hint.ends_with("set `data_dir`"), "the cause comes before it: {told}");
     }
 
     /// On a disk that takes nothing the directory is ours all the same: what waits there is to be delivered.

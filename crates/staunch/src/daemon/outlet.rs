@@ -22,7 +22,7 @@ use deliver::disk_queue::{DiskQueue, Position, Promise};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
-use model::{CopyOutcome, DiskError, Now, OutputAccount, OutputSum, Shed};
+use model::{Now, OutputAccount, OutputSum, Shed};
 use tokio::sync::Notify;
 
 use self::connections::Seat;
@@ -178,15 +178,20 @@ impl Outlet {
     /// kept.
     pub fn append(&self, block: Block, now: Now) -> Option<Position> {
         let partition = block.partition;
-        let (place, appended) = self.append_to(&mut self.queue(), block, now);
-        let kept = appended == Appended::Kept;
-        if let Appended::Full(block) = appended {
-            // The shard serves sources that cannot wait, so it cannot wait either.
-            let disk_failed = self.queue().on_disk().and_then(|queue| queue.write_error());
-            let is_full = disk_failed.is_none_or(|error| error == DiskError::Full);
-            let shed = CopyOutcome::Shed(if is_full { Shed::QueueFull } else { Shed::DiskFailed });
-            self.account.pass(shed, u64::from(block.copies), block.copy_bytes());
-        }
+        let (place, kept) = {
+            let mut queue = self.queue();
+            let (place, appended) = self.append_to(&mut queue, block, now);
+            let appended = match (appended, &mut *queue) {
+                // The shard serves sources that cannot wait, so it cannot wait either.
+                (Appended::Full(block), OutputQueue::Disk(queue)) => queue.hold(block, now),
+                (Appended::Full(block), OutputQueue::Memory(queue)) => {
+                    queue.shed(block, Shed::QueueFull);
+                    Appended::Shed
+                }
+                (appended, _) => appended,
+            };
+            (place, appended == Appended::Kept)
+        };
         // Older blocks may have been shed to make room.
         self.progressed();
         match self.lanes().map(|lanes| lanes.lane_of(partition)) {

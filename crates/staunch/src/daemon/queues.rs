@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
 use config::plan::{OutputKind, OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery};
 use deliver::plan::{QueueKind, QueueLimits};
@@ -60,18 +59,18 @@ fn open_on_disk(
         anyhow::bail!("output `{}` has its queue in memory", output.name)
     };
     let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
-    let failed = || {
-        format!(
-            "cannot open the queue on disk of output `{}` in {}\n  hint: make the folder readable and writable \
-             for this user, or write kind = \"memory\"; what waits on disk then stays there",
+    let failed = |cause: &dyn std::error::Error| {
+        anyhow::anyhow!(
+            "cannot open the queue on disk of output `{}` in {}: {cause}\n  hint: make the folder readable and \
+             writable for this user, or write kind = \"memory\"; what waits on disk then stays there",
             output.name,
             path.display()
         )
     };
-    let folder = Folder::open(path.clone()).with_context(failed)?;
+    let folder = Folder::open(path.clone()).map_err(|error| failed(&error))?;
     let plan = disk_plan(output.queue, sync_window_ms);
     let opened = DiskQueue::open(folder.clone(), plan, Arc::clone(account), random_seed(), Clock::now());
-    let (queue, found) = opened.with_context(failed)?;
+    let (queue, found) = opened.map_err(|error| failed(&error))?;
     tell(&output.name, &path, &found);
     Ok((queue, folder))
 }

@@ -2,27 +2,38 @@
 //!
 //! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` ->
 //! `Shard::push`; records of connections come through the exchange. What the shard gives goes to the outlets.
+//! In files of their own: `handle` (calls from other threads), `socket`, `batches` (what came on connections), and
+//! `handing_over` (a hot restart).
 //! Not here: connections and outputs (tasks of their own), and decisions about records (`pipeline`).
 //! Invariant: no call in the loop waits for anything but the sockets, the waker and the clock.
 
-use std::collections::VecDeque;
+mod batches;
+mod handing_over;
+mod handle;
+mod socket;
+
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::Listen;
-use model::{Now, SampleBatch, SourceAccount, SourceId};
-use pipeline::{Complaint, Exchange, Intake, Routed, SavedState, Shard};
-use tokio::sync::{Notify, oneshot};
+use model::{Now, SampleBatch, SourceId};
+use pipeline::{Complaint, Exchange, Routed, Shard};
+use tokio::sync::Notify;
 
+use self::batches::BLOCKED_PAUSE_NS;
+use self::handle::TellEnd;
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
-use crate::kernel::{BATCH_BOUNDS, Drops, SocketGauge};
-use crate::sys::{self, AsFd, BorrowedFd, Gather, OwnedFd, PacketReader, Rest, Wait, Waker, Watch};
+use crate::kernel::BATCH_BOUNDS;
+use crate::sys::{self, AsFd, Gather, PacketReader, Rest, Wait, Watch};
+pub use handing_over::{HandedOver, PassedOn};
+pub use handle::ShardHandle;
+pub use socket::{DatagramSocket, shown};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;
@@ -50,117 +61,6 @@ const LAST_READ_MAX_NS: u64 = model::SECOND_NS;
 
 /// How often the kernel's drop counts are read and reports of busy names are looked for, in nanoseconds.
 const CHORES_EVERY_NS: u64 = model::SECOND_NS;
-
-/// First pause between two looks at a queue that a source waits for; it doubles while there is no room.
-const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
-
-/// Longest such pause: an endpoint that takes nothing for hours costs next to nothing.
-const BLOCKED_PAUSE_MAX_NS: u64 = 32 * BLOCKED_PAUSE_NS;
-
-type Job = Box<dyn FnOnce(&mut Worker) + Send>;
-
-/// Calls into the worker, from any thread.
-#[derive(Clone)]
-pub struct ShardHandle {
-    jobs: Arc<Mutex<Jobs>>,
-    waker: Arc<Waker>,
-    asleep: Arc<AtomicBool>,
-    /// Told when the thread ends.
-    end: Arc<Notify>,
-}
-
-#[derive(Default)]
-struct Jobs {
-    waiting: VecDeque<Job>,
-    /// Nobody takes jobs any more.
-    ended: bool,
-}
-
-impl std::fmt::Debug for ShardHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ShardHandle")
-    }
-}
-
-impl ShardHandle {
-    /// A handle, to be given to the worker and to everyone who calls it.
-    ///
-    /// # Errors
-    /// When the process has no file descriptor left.
-    pub fn new() -> io::Result<ShardHandle> {
-        Ok(ShardHandle {
-            jobs: Arc::default(),
-            waker: Arc::new(Waker::new()?),
-            asleep: Arc::default(),
-            end: Arc::default(),
-        })
-    }
-
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Resolves when the worker has ended, in whatever way. For one caller.
-    pub async fn ended(&self) {
-        self.end.notified().await;
-    }
-
-    /// Runs `job` on the worker's thread between two turns. The answer is an error when the worker has ended.
-    pub fn call<R: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Worker) -> R + Send + 'static,
-    ) -> oneshot::Receiver<R> {
-        let (answer, receiver) = oneshot::channel();
-        let job: Job = Box::new(move |worker| {
-            // Whoever asked may have gone away; the job was done all the same.
-            let _gone = answer.send(job(worker));
-        });
-        let mut jobs = self.jobs();
-        if !jobs.ended {
-            jobs.waiting.push_back(job);
-            self.waker.wake();
-        }
-        receiver
-    }
-
-    /// Calls that wait for the worker.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.jobs().waiting.len()
-    }
-
-    /// As if the worker had ended.
-    #[cfg(test)]
-    pub(crate) fn end(&self) {
-        drop(TellEnd(self.clone()));
-    }
-
-    /// Wakes the worker to look at the exchange.
-    pub fn wake(&self) {
-        if self.asleep.load(Relaxed) {
-            self.waker.wake();
-        }
-    }
-}
-
-/// One datagram socket of a source.
-#[derive(Debug)]
-pub struct DatagramSocket {
-    /// Source that it belongs to.
-    pub source: SourceId,
-    /// Where it listens.
-    pub listen: Listen,
-    /// The socket, UDP or unix.
-    pub fd: OwnedFd,
-    /// Its intake.
-    pub intake: Intake,
-    /// The source's account.
-    pub account: Arc<SourceAccount>,
-    /// What the kernel holds and drops.
-    pub gauge: Arc<SocketGauge>,
-    /// Reading failed: told once.
-    pub failed: bool,
-}
 
 /// Everything the thread owns.
 #[derive(Debug)]
@@ -217,26 +117,6 @@ pub struct KeyFlushReport {
     pub names: pipeline::BusyNames,
     /// When.
     pub at: Now,
-}
-
-/// What another process goes on with.
-#[derive(Debug)]
-pub struct PassedOn {
-    /// Datagram sockets, by source and place.
-    pub sockets: Vec<(SourceId, Listen)>,
-    /// Names of aggregations.
-    pub transforms: Vec<String>,
-    /// A number that nobody outside knows, for their state.
-    pub state_id: u64,
-}
-
-/// What another process needs of the shard's thread to go on.
-#[derive(Debug)]
-pub struct HandedOver {
-    /// The state of each aggregation.
-    pub states: Vec<SavedState>,
-    /// What was counted of the kernel's drops, by socket.
-    pub drops: Vec<(SourceId, Listen, Drops)>,
 }
 
 /// What a worker is made of.
@@ -340,34 +220,6 @@ impl Worker {
         self.ended = true;
     }
 
-    /// Does nothing but answer calls until [`Self::thaw`].
-    pub fn freeze(&mut self) {
-        self.frozen = true;
-    }
-
-    /// Begins, or goes on where it was.
-    pub fn thaw(&mut self) {
-        self.frozen = false;
-        self.due_ns = 0;
-    }
-
-    /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
-    pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
-        self.saver.end()
-    }
-
-    /// Makes checkpoints again.
-    pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
-        self.saver.follow(plan, Clock::now());
-    }
-
-    fn run_jobs(&mut self) {
-        let jobs = std::mem::take(&mut self.handle.jobs().waiting);
-        for job in jobs {
-            job(self);
-        }
-    }
-
     /// One turn over the sockets: says how many packets came with the calls that emptied them.
     fn receive(&mut self) -> usize {
         let mut got = 0;
@@ -394,78 +246,6 @@ impl Worker {
             }
         }
         got
-    }
-
-    fn take_exchange(&mut self, now: Now) {
-        if self.shard.blocks() {
-            return self.take_unblocked(now);
-        }
-        self.take_all(now);
-    }
-
-    /// Batch by batch, each only when the outputs that must not lose it have room.
-    fn take_unblocked(&mut self, now: Now) {
-        // What this turn's packets gave is in the queues before anybody asks them for room.
-        self.deliver(now);
-        // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
-        let looks = now.mono_ns >= self.blocked_until_ns;
-        let (mut taken, mut waited) = (false, false);
-        loop {
-            let Worker { shard, outlets, exchange, .. } = self;
-            let next = exchange.take_next(|batch| {
-                let blocking = shard.blocking(batch.source);
-                let has_room = |id: &model::OutputId| {
-                    let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records, now)
-                };
-                blocking.is_empty() || (looks && blocking.iter().all(has_room))
-            });
-            let Some(batch) = next else { break };
-            taken = true;
-            waited |= !self.shard.blocking(batch.source).is_empty();
-            self.take_batch(batch, now);
-            self.deliver(now);
-        }
-        self.blocked = !self.exchange.is_empty();
-        if !self.blocked {
-            self.blocked_until_ns = 0;
-        } else if looks {
-            let longer_ns = (2 * self.blocked_pause_ns).min(BLOCKED_PAUSE_MAX_NS);
-            self.blocked_pause_ns = if waited { BLOCKED_PAUSE_NS } else { longer_ns };
-            self.blocked_until_ns = now.mono_ns + self.blocked_pause_ns;
-        }
-        if taken {
-            self.room.notify_waiters();
-        }
-    }
-
-    fn take_all(&mut self, now: Now) {
-        self.blocked = false;
-        self.exchange.take_all(&mut self.taken);
-        if self.taken.is_empty() {
-            return;
-        }
-        self.room.notify_waiters();
-        let mut taken = std::mem::take(&mut self.taken);
-        taken.drain(..).for_each(|batch| self.take_batch(batch, now));
-        self.taken = taken;
-    }
-
-    /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards.
-    fn take_batch(&mut self, batch: SampleBatch, now: Now) {
-        if batch.ack.is_none() {
-            return self.shard.push_owned(batch, now, &mut self.routed);
-        }
-        // What came before it has its place in the queues, and its losses are counted.
-        self.deliver(now);
-        let source = batch.source;
-        let taking = AckDesk::begin(&batch, &self.shard, &self.outlets);
-        self.shard.push_owned(batch, now, &mut self.routed);
-        self.shard.close_reached(source, now, &mut self.routed);
-        self.deliver(now);
-        if let Some(taking) = taking {
-            self.acks.taken(taking, &self.outlets);
-        }
     }
 
     fn tick(&mut self, now: Now) {
@@ -565,37 +345,6 @@ impl Worker {
         Stopped { checkpoints: self.saver.last(&mut self.shard, now) }
     }
 
-    /// Looks at queues that had no room at once.
-    pub fn look_for_room(&mut self) {
-        self.blocked_until_ns = 0;
-    }
-
-    /// Brings everything into a state that another process can go on with, and freezes. Sockets and aggregations that are
-    /// not `passed` on are emptied; what waits at the other sockets is left to whoever reads them next.
-    pub fn hand_over(&mut self, passed: &PassedOn) -> HandedOver {
-        let is_passed = |socket: &DatagramSocket| {
-            passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
-        };
-        let (kept, left): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
-        self.sockets = left;
-        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
-        self.sockets.extend(kept);
-        let now = Clock::now();
-        self.take_all(now);
-        self.count_drops();
-        self.shard.flush_others(&passed.transforms, now, &mut self.routed);
-        let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
-        states.retain(|state| passed.transforms.contains(&state.name));
-        self.deliver(now);
-        self.tell_flushes();
-        self.freeze();
-        let drops =
-            self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
-        HandedOver { drops: drops.collect(), states }
-    }
-
     /// Takes a new plan: aggregations keep their state.
     pub fn reconfigure(
         &mut self,
@@ -656,92 +405,4 @@ impl Worker {
         self.handle.asleep.store(false, Relaxed);
         self.handle.waker.drain();
     }
-}
-
-/// Whoever waits for an answer is told that none will come, also when the thread panics.
-struct TellEnd(ShardHandle);
-
-impl Drop for TellEnd {
-    fn drop(&mut self) {
-        let jobs = {
-            let mut jobs = self.0.jobs();
-            jobs.ended = true;
-            std::mem::take(&mut jobs.waiting)
-        };
-        drop(jobs);
-        self.0.end.notify_one();
-    }
-}
-
-impl DatagramSocket {
-    fn take(
-        &mut self,
-        packets: &sys::Packets<'_>,
-        shard: &mut Shard,
-        routed: &mut Routed,
-        complaints: Complaints,
-    ) {
-        let now = Clock::now();
-        if packets.truncated.is_empty() {
-            shard.push(self.intake.datagrams(packets.bytes, packets.spans, now), now, routed);
-        } else {
-            self.account.packets_truncated.fetch_add(packets.truncated.len() as u64, Relaxed);
-            let mut spans = packets.spans.to_vec();
-            for place in packets.truncated {
-                let span = &mut spans[usize::from(*place)];
-                *span = self.intake.whole_lines(packets.bytes, *span);
-            }
-            shard.push(self.intake.datagrams(packets.bytes, &spans, now), now, routed);
-        }
-        while let Some(complaint) = self.intake.take_complaint() {
-            complaints(&complaint);
-        }
-    }
-
-    fn note_failure(&mut self, error: &io::Error) {
-        if !std::mem::replace(&mut self.failed, true) {
-            tracing::error!(
-                "cannot read from {}: {error}; the socket is left alone from now on",
-                shown(&self.listen)
-            );
-        }
-    }
-
-    /// Lets nothing more in; senders are told.
-    fn refuse_more(&self) {
-        if let Err(error) = sys::refuse_more(self.fd.as_fd()) {
-            tracing::debug!("{} stays open until it is closed: {error}", shown(&self.listen));
-        }
-    }
-
-    /// Adds what the kernel dropped since the last call to the source's account, and reads how full the socket is.
-    pub fn count_drops(&self) {
-        self.gauge.read(&self.fd);
-    }
-}
-
-impl AsFd for DatagramSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-/// A listener as users write it.
-pub fn shown(listen: &Listen) -> String {
-    match listen {
-        Listen::Udp(address) => format!("udp://{address}"),
-        Listen::Tcp(address) => format!("tcp://{address}"),
-        Listen::UnixStream { path, .. } => format!("unix://{}", path.display()),
-        Listen::UnixDatagram { path, .. } => format!("unixgram://{}", path.display()),
-        Listen::UnixFrames { path, .. } => format!("unix-frames://{}", path.display()),
-    }
-}
-
-#[test]
-fn calls_to_a_worker_that_ended_are_answered_by_an_error() {
-    let handle = ShardHandle::new().expect("a descriptor is free");
-    let waiting = handle.call(|_worker| 1);
-    drop(TellEnd(handle.clone()));
-    let late = handle.call(|_worker| 2);
-    assert!(waiting.blocking_recv().is_err() && late.blocking_recv().is_err());
 }

@@ -293,6 +293,8 @@ impl Answered {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(_gone) => return,
                 }
+                // One that always has more would keep the thread from everything else, and from this time-out.
+                tokio::task::yield_now().await;
             }
         };
         // Cancel-safe: what is read is thrown away. A client that goes on sending is cut off.

@@ -69,6 +69,18 @@ pub(crate) struct Output {
     pub(crate) bytes_waiting: u64,
     pub(crate) bytes_max: u64,
     pub(crate) oldest_s: f64,
+    pub(crate) disk: Option<Disk>,
+}
+
+/// A queue on disk, in the API's words.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Disk {
+    pub(crate) segments: u64,
+    pub(crate) blocks_unsynced: u64,
+    pub(crate) blocks_in_doubt: u64,
+    pub(crate) write_errors: u64,
+    pub(crate) sync_errors: u64,
 }
 
 impl Output {
@@ -104,5 +116,7 @@ fn the_daemons_document_is_read_whole() {
     let raw_output = &raw["outputs"][0];
     assert_eq!(raw_output["state"], output.state.as_str());
     assert_eq!(raw_output["bytes_max"], output.bytes_max);
+    let disk = output.disk.as_ref().expect("the example's queue is on disk");
+    assert_eq!(raw_output["disk"]["segments"], disk.segments);
     assert!(source.holds && output.holds && source.packets > 0 && output.copies > 0);
 }

@@ -5,7 +5,7 @@
 use model::Now;
 use serde::Serialize;
 
-use super::document::{Document, Output, Source};
+use super::document::{Disk, Document, Output, Source};
 
 /// Whether the two sums of an account hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -97,9 +97,35 @@ pub(crate) struct OutputSample {
     /// `waiting_bytes` as a share of `queue_bytes_max`.
     pub(crate) queue_fill: f64,
     pub(crate) oldest_s: f64,
+    /// Its queue on disk; none for a queue in memory.
+    pub(crate) disk: Option<DiskSample>,
     pub(crate) sums: Option<Sums>,
     #[serde(skip)]
     pub(crate) reasons: Vec<(String, u64)>,
+}
+
+/// How safe what waits on disk is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DiskState {
+    /// All of it is synced.
+    #[default]
+    Safe,
+    /// Some of it is not synced yet.
+    Unsynced,
+    /// A write or a sync has failed since the look before, or a sync has failed of what still waits.
+    Failing,
+}
+
+/// A queue on disk.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct DiskSample {
+    pub(crate) state: DiskState,
+    pub(crate) segments: u64,
+    pub(crate) blocks_unsynced: u64,
+    pub(crate) blocks_in_doubt: u64,
+    pub(crate) write_errors: u64,
+    pub(crate) sync_errors: u64,
 }
 
 /// Makes samples of the looks at one daemon.
@@ -235,8 +261,26 @@ fn output_sample(row: &Output, interval: Option<&Interval<'_>>) -> OutputSample 
         queue_bytes_max: row.bytes_max,
         queue_fill: fill,
         oldest_s: row.oldest_s,
+        disk: row.disk.as_ref().map(|disk| disk_sample(disk, before.and_then(|before| before.disk.as_ref()))),
         sums: Some(Sums::of(row.holds, before.is_some_and(|before| unmoved_output(before, row)))),
         reasons: most_first(reasons),
+    }
+}
+
+fn disk_sample(disk: &Disk, before: Option<&Disk>) -> DiskSample {
+    let errors = |disk: &Disk| disk.write_errors + disk.sync_errors;
+    let failed = before.is_some_and(|before| errors(disk) > errors(before));
+    DiskSample {
+        state: match () {
+            () if failed || disk.blocks_in_doubt > 0 => DiskState::Failing,
+            () if disk.blocks_unsynced > 0 => DiskState::Unsynced,
+            () => DiskState::Safe,
+        },
+        segments: disk.segments,
+        blocks_unsynced: disk.blocks_unsynced,
+        blocks_in_doubt: disk.blocks_in_doubt,
+        write_errors: disk.write_errors,
+        sync_errors: disk.sync_errors,
     }
 }
 
@@ -377,6 +421,35 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_disk_that_fails_now_is_told_before_what_it_has_not_synced() {
+        let mut tracker = Tracker::new("x");
+        for (second, (unsynced, in_doubt, write_errors, sync_errors, want)) in [
+            (0, 0, 7, 7, DiskState::Safe),
+            (3, 0, 7, 7, DiskState::Unsynced),
+            (3, 0, 8, 7, DiskState::Failing),
+            (0, 0, 8, 7, DiskState::Safe),
+            (0, 0, 8, 8, DiskState::Failing),
+            (2, 1, 8, 8, DiskState::Failing),
+            (0, 0, 0, 0, DiskState::Safe),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let disk = Disk {
+                segments: 2,
+                blocks_unsynced: unsynced,
+                blocks_in_doubt: in_doubt,
+                write_errors,
+                sync_errors,
+            };
+            let output = Output { name: "a".into(), disk: Some(disk), ..Output::default() };
+            let sample = tracker.take(Ok(document(Vec::new(), vec![output])), at(second as f64));
+            let disk = sample.outputs[0].disk.as_ref().expect("its queue is on disk");
+            assert_eq!((disk.state, disk.segments, disk.blocks_unsynced), (want, 2, unsynced), "{second}");
+        }
+    }
+
+    #[test]
     fn sums_are_broken_only_when_they_do_not_hold_at_rest() {
         let row = |received, holds| Source { holds, ..source(received, 0) };
         let mut tracker = Tracker::new("x");
@@ -405,7 +478,7 @@ pub(crate) mod tests {
         let example: serde_json::Value =
             serde_json::from_str(example.expect("the page has an example")).expect("it is JSON");
         let mut tracker = Tracker::new("x");
-        let output = Output { name: "a".into(), ..Output::default() };
+        let output = Output { name: "a".into(), disk: Some(Disk::default()), ..Output::default() };
         let sample = tracker.take(Ok(document(vec![source(1, 0)], vec![output])), at(1.0));
         let sample = serde_json::to_value(sample).expect("it serializes");
         let members = |value: &serde_json::Value| -> Vec<String> {
@@ -415,6 +488,7 @@ pub(crate) mod tests {
             (&example, &sample),
             (&example["sources"][0], &sample["sources"][0]),
             (&example["outputs"][0], &sample["outputs"][0]),
+            (&example["outputs"][0]["disk"], &sample["outputs"][0]["disk"]),
         ] {
             assert_eq!(members(shown), members(real));
             for member in members(real) {

@@ -10,7 +10,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 
 use super::figure::{age, bytes, count, percent, rate, time_of_day};
-use super::sample::{OutputSample, Sample, SourceSample, Sums};
+use super::sample::{DiskSample, DiskState, OutputSample, Sample, SourceSample, Sums};
 use super::view::{Focus, Shown};
 
 /// From here on a queue counts as filling, in the API's words degraded.
@@ -40,7 +40,7 @@ const OUTPUT_COLUMNS: [Column; 9] = [
     ("lost/s", 6, true),
     ("reason", 10, false),
     ("wait", 5, true),
-    ("bytes", 5, true),
+    ("disk", 5, true),
     ("fill", 5, true),
     ("old", 4, true),
 ];
@@ -54,7 +54,8 @@ const HELP: &[&str] = &[
     "OUTPUTS  copy/s        copies routed to it a second",
     "         dlvd/s        copies that the endpoint has, a second",
     "         lost/s        copies lost a second; reason: the one that loses most",
-    "         wait, bytes   copies that wait, and their memory",
+    "         wait          copies that wait",
+    "         disk          what waits on disk: safe, or blocks not synced; FAIL!",
     "         fill, old     share of the queue's bound; age of the oldest copy",
     "a `!` marks what is over 80 %; `staunch explain REASON` says what to do",
     "sums     hold: every record has one outcome",
@@ -280,11 +281,21 @@ fn output_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, output: &OutputSa
         (rate(output.lost_per_s), loss),
         (output.lost_reason.clone().unwrap_or_default(), loss),
         (count(output.waiting as f64), plain),
-        (bytes(output.waiting_bytes), plain),
+        on_disk(canvas, output),
         filled(canvas, output.queue_fill),
         (if output.waiting == 0 { "-".to_owned() } else { age(output.oldest_s) }, plain),
     ];
     table_row(canvas, row, (mark, &output.name, plain), &OUTPUT_COLUMNS, &cells);
+}
+
+/// What a crash of the machine would find: all of it, or not yet the last so many blocks.
+fn on_disk(canvas: &Canvas<'_>, output: &OutputSample) -> (String, Style) {
+    let Some(disk) = &output.disk else { return ("-".to_owned(), Style::new()) };
+    match disk.state {
+        DiskState::Safe => ("safe".to_owned(), Style::new()),
+        DiskState::Unsynced => (count(disk.blocks_unsynced as f64), Style::new()),
+        DiskState::Failing => ("FAIL!".to_owned(), canvas.bad()),
+    }
 }
 
 fn filled(canvas: &Canvas<'_>, fill: f64) -> (String, Style) {
@@ -327,10 +338,24 @@ fn about_source(source: &SourceSample) -> [String; 2] {
 fn about_output(output: &OutputSample) -> [String; 2] {
     let mut text =
         format!("{}  {}  {} for {}", output.name, output.kind, output.state, age(output.state_for_s as f64));
+    let place = if output.disk.is_some() { "on disk" } else { "in memory" };
+    text.push_str(&format!(", {} {place}", bytes(output.waiting_bytes)));
     if !output.last_error.is_empty() {
         text.push_str(&format!("; last error: {}", output.last_error));
     }
-    [text, lost(&output.reasons)]
+    let troubles = output.disk.as_ref().map(troubles).unwrap_or_default();
+    [text, troubles + &lost(&output.reasons)]
+}
+
+/// What the log says more of.
+fn troubles(disk: &DiskSample) -> String {
+    let figures = [
+        ("blocks in doubt", disk.blocks_in_doubt),
+        ("write errors", disk.write_errors),
+        ("sync errors", disk.sync_errors),
+    ];
+    let told = figures.iter().filter(|(_, count)| *count > 0);
+    told.map(|(what, count)| format!("{what} {count}; ")).collect()
 }
 
 fn lost(reasons: &[(String, u64)]) -> String {

@@ -112,9 +112,9 @@ staunch top  127.0.0.1:8680                                            sums hold
 22:36:45 UTC, every second
  SOURCES  1               pkt/s  rec/s kdrop/s kdrops queue  rej/s reject shed/s
  app                       200k  1.23M       0  12.3k    3%    0.5      7      0
-[OUTPUTS] 2      state    copy/s dlvd/s lost/s reason      wait bytes  fill  old
->live/10~.1:8125 up         200k   200k      0               13 4.88k   <1%   0s
- dead            down       200k      0   199k queue_full  131k 64.0M 100%!   1m
+[OUTPUTS] 2      state    copy/s dlvd/s lost/s reason      wait  disk  fill  old
+>live/10~.1:8125 up         200k   200k      0               13     -   <1%   0s
+ dead            down       200k      0   199k queue_full  131k     - 100%!   1m
 
 
 
@@ -129,7 +129,7 @@ staunch top  127.0.0.1:8680                                            sums hold
 
 
 
-live/10.0.0.1:8125  udp  up for 1h
+live/10.0.0.1:8125  udp  up for 1h, 4.88k in memory
 nothing lost
 quit   sources   outputs   pause   ? help";
     let rows = rows(&frame(&shown, 80, 24));
@@ -141,7 +141,7 @@ fn the_selected_row_is_told_in_full() {
     let mut shown = shown(vec![source("app")], vec![output("live"), down("dead")]);
     shown.press(Some(KeyCode::Down.into()));
     let with = rows(&frame(&shown, 80, 24));
-    assert_eq!(with[21], "dead  udp  down for 2m; last error: refused");
+    assert_eq!(with[21], "dead  udp  down for 2m, 64.0M in memory; last error: refused");
     assert_eq!(with[22], "lost: queue_full 999990, too_old 10");
     shown.press(Some(KeyCode::Char('s').into()));
     let with = rows(&frame(&shown, 80, 24));
@@ -149,6 +149,27 @@ fn the_selected_row_is_told_in_full() {
     assert!(with[3].starts_with(">app"));
     assert_eq!(with[21], "app  statsd  udp://127.0.0.1:8125  tcp://127.0.0.1:8125");
     assert_eq!(with[22], "lost: kernel_dropped 12345, bad_value 5, no_type 2");
+}
+
+#[test]
+fn a_queue_on_disk_says_how_safe_it_is() {
+    let safe = DiskSample { segments: 3, ..DiskSample::default() };
+    let unsynced = DiskSample { state: DiskState::Unsynced, blocks_unsynced: 12_345, ..safe.clone() };
+    let failing =
+        DiskSample { state: DiskState::Failing, blocks_in_doubt: 2, sync_errors: 1, ..unsynced.clone() };
+    let more = "blocks in doubt 2; sync errors 1; ";
+    let outputs =
+        [&safe, &unsynced, &failing].map(|disk| OutputSample { disk: Some(disk.clone()), ..down("d") });
+    let mut shown = shown(Vec::new(), outputs.into());
+    for (at, (cell, more)) in [(" safe", ""), ("12.3k", ""), ("FAIL!", more)].into_iter().enumerate() {
+        let buffer = frame(&shown, 80, 24);
+        let with = rows(&buffer);
+        assert_eq!(&with[4 + at][64..69], cell, "{with:?}");
+        assert_eq!(with[21], "d  udp  down for 2m, 64.0M on disk; last error: refused");
+        assert_eq!(with[22], format!("{more}lost: queue_full 999990, too_old 10"));
+        assert_eq!(buffer[(65, 4 + at as u16)].fg == Color::Red, cell == "FAIL!");
+        shown.press(Some(KeyCode::Down.into()));
+    }
 }
 
 #[test]
@@ -319,5 +340,5 @@ fn as_text_it_has_no_keys_and_no_blank_end() {
     let shown = shown(vec![source("app")], vec![output("live")]);
     let text = text(&shown, (80, 24));
     assert!(text.starts_with("staunch top  127.0.0.1:8680 "), "{text}");
-    assert!(text.ends_with("\nlive  udp  up for 1h\nnothing lost\n"), "{text}");
+    assert!(text.ends_with("\nlive  udp  up for 1h, 4.88k in memory\nnothing lost\n"), "{text}");
 }

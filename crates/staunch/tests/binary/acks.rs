@@ -136,6 +136,25 @@ fn a_reload_that_gives_a_queue_another_endpoint_answers_who_waited_for_it() {
 }
 
 #[test]
+fn a_reload_that_takes_the_ground_from_a_promise_ends_who_had_it() {
+    let graphite = FakeGraphite::new();
+    let toml = config("safe", &graphite.to(), "queue = { kind = \"disk\" }");
+    let aggregated = "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\
+                      [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"points\"\n";
+    let mut daemon = Builder::native(&toml).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    assert_eq!(client.reply(), "ack 1");
+    daemon.reload(&(toml.replace("\"safe\"", "\"accepted\"") + aggregated), "done");
+    client.send("a:1|c\n");
+    assert_eq!(client.reply(), "err 1 reloaded", "an aggregate is in memory");
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    assert_eq!(client.reply(), "ack 1");
+    daemon.stop();
+}
+
+#[test]
 fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
     let mut graphite = FakeGraphite::new();
     graphite.refuse();

@@ -182,7 +182,9 @@ fn one_blocked_endpoint_among_five_costs_the_other_four_nothing() {
 fn write_until_it_waits(stream: &mut std::net::TcpStream) {
     const MOST_BYTES: usize = 256 << 20;
     stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a time-out can be set");
-    let lines: Vec<u8> = (0..1000).flat_map(|number| format!("n{number}:1|c\n").into_bytes()).collect();
+    // Long ones: what makes it wait is bytes, and what takes its time is lines.
+    let line = |number: u32| format!("some.rather.long.name.of.a.series.that.fills.buffers.{number}:1|c\n");
+    let lines: Vec<u8> = (0..1000).flat_map(|number| line(number).into_bytes()).collect();
     let mut taken = 0;
     // A stream that is cut off in a line goes on behind it, wherever that is.
     while let Ok(written) = stream.write(&lines[taken % lines.len()..]) {

@@ -174,6 +174,25 @@ fn the_help_of_every_verb_fits_a_small_terminal() {
 }
 
 #[test]
+fn a_word_that_means_two_things_is_explained_as_both() {
+    let explained = |word: &str| {
+        let run = Command::new(STAUNCH).args(["explain", word]).output().expect("the binary starts");
+        assert!(run.status.success(), "{word}: {}", run.status);
+        String::from_utf8(run.stdout).expect("it is text")
+    };
+    let (outcome, answer) = ("an outcome of the family `", "a reason of `err` lines");
+    for (word, of_outcome, of_answer) in [
+        ("stopped", true, true),
+        ("bad_frame", true, true),
+        ("unread", false, true),
+        ("too_old", true, false),
+    ] {
+        let text = explained(word);
+        assert_eq!((text.contains(outcome), text.contains(answer)), (of_outcome, of_answer), "{text}");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     for args in
         [&["manual", "reference"][..], &["explain"], &["manual", "schema"], &["--help"], &["manual", "man"]]

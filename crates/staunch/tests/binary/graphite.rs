@@ -107,15 +107,15 @@ fn a_large_flush_into_a_graphite_that_hangs_delays_nobody() {
     let socket = udp(daemon.at("app", "udp"));
     wait_flushes(&sick, 1);
     sick.behave(Manner::Hang);
-    // Far more than two sockets' buffers hold: 30,000 series of two lines a flush.
-    let packets = (0..1000).map(|at| {
+    // More with each flush than two sockets' buffers have left: 15,000 series of two lines.
+    let packets = (0..500).map(|at| {
         (0..30)
             .map(|n| format!("some.rather.long.name.of.a.series.{}:1|c\n", at * 30 + n))
             .collect::<String>()
     });
     let sent = crate::support::traffic::send_all(&socket, packets);
-    assert_eq!(sent, 1000);
-    daemon.wait_source("app", "aggregated", 30_000);
+    assert_eq!(sent, 500);
+    daemon.wait_source("app", "aggregated", 15_000);
     wait_for("the endpoint to be down", || (daemon.output("sick")["state"] == "down").then_some(()));
     wait_flushes(&healthy, 3);
     assert!(Daemon::number(&daemon.output("sick"), "waiting") > 0, "all this time it took nothing");

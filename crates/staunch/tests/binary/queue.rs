@@ -131,6 +131,13 @@ fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
     let exported = good(&queue(&folder, &["export", "copy", "--json"]));
     fs::write(folder.join("copy.json"), &exported).expect("written");
     fs::write(folder.join("lines.txt"), lines(0..1)).expect("written");
+    // Neither queue is to send blocks as JSON as if they were lines.
+    for name in ["copy", "carbon"] {
+        let wrong = queue(&folder, &["replay", name, "--from", "copy.json"]);
+        assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+        assert!(stderr(&wrong).contains("copy.json, line 1: it is a block as JSON\n  hint: add --json"));
+    }
+    assert_eq!(row(&folder, "carbon")["copies_waiting"], 0);
     // Lines are none that this output could send, with a daemon and without.
     let wrong = queue(&folder, &["replay", "copy", "--from", "lines.txt"]);
     assert_eq!(wrong.status.code(), Some(2));

@@ -122,11 +122,16 @@ fn slot() -> u64 {
     now.as_secs() / 2
 }
 
+/// A point that every flush has.
+const EACH: &str = "stats_counts.statsd.packets_received";
+
 /// Sends 10 hits, and kills the daemon when they are in a checkpoint. Gives the label of their window; none when that
 /// ended too soon, as it may on a busy machine.
-fn killed_in_mid_window(daemon: &mut Daemon) -> Option<u64> {
+fn killed_in_mid_window(daemon: &mut Daemon, graphite: &FakeGraphite) -> Option<u64> {
     let begun = slot();
-    wait_for("a new slot", || (slot() > begun).then_some(()));
+    // Not by the clock alone: the daemon may come to close its window after that, and what comes before it has is part of it.
+    let is_flushed = || graphite.of(EACH).iter().any(|point| point.time_s >= 2 * (begun + 1));
+    wait_for("the window before to be flushed", || is_flushed().then_some(()));
     let socket = udp(daemon.at("app", "udp"));
     socket.send(b"hits:10|c\nload:5|g").expect("it is there");
     daemon.wait_source("app", "aggregated", 2);
@@ -141,7 +146,7 @@ fn a_window_that_ended_while_nobody_ran_is_told_under_its_own_label() {
     let (graphite, mut daemon, label) = std::iter::repeat_with(|| {
         let graphite = FakeGraphite::new();
         let mut daemon = Builder::native(&config(&graphite, "2s", "")).start();
-        let label = killed_in_mid_window(&mut daemon)?;
+        let label = killed_in_mid_window(&mut daemon, &graphite)?;
         Some((graphite, daemon, label))
     })
     .find_map(|killed| killed)

@@ -1,6 +1,7 @@
-//! Graphite: what is written to carbon.
+//! Graphite: what is written to carbon (`encoder`), and what is read as carbon or a relay would (`input`).
 
 mod encoder;
+pub mod input;
 mod name;
 mod namespace;
 mod pickle;

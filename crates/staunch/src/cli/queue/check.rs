@@ -11,6 +11,7 @@ use model::SECOND_NS;
 use serde_json::{Value, json};
 
 use super::place::{Place, Queue};
+use super::{copies, count_of, files};
 use crate::cli::{FAILED, MISTAKES};
 use crate::clock::Clock;
 use crate::talk;
@@ -166,11 +167,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
 }
 
 fn plural(count: u64, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-fn copies(count: u64) -> String {
-    if count == 1 { "1 copy".into() } else { format!("{count} copies") }
+    count_of(count, word, &format!("{word}s"))
 }
 
 fn text(report: &Report) -> String {
@@ -234,7 +231,7 @@ fn stretch_text(stretch: &Stretch) -> String {
 
 fn aside_text(report: &Report) -> String {
     let bytes: u64 = report.quarantine.iter().map(|file| file.bytes).sum();
-    let count = plural(report.quarantine.len() as u64, "file");
+    let count = files(report.quarantine.len() as u64);
     let mut text = format!("  kept aside from before: {count}, {}\n", talk::bytes(bytes));
     for file in report.quarantine.iter().take(FILES_SHOWN) {
         text.push_str(&format!("    {}\n      {}\n", file.name, file.reason));

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::api;
 use super::change::Opened;
 use super::place::{Place, Queue};
+use super::{copies, files};
 use crate::admin::queues::{Amount, Dropped};
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueDropArgs;
@@ -52,11 +53,11 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", queue.path.display()))?;
     let name = &queue.name;
     if args.quarantine {
-        let files = quarantined(&inspection, &disk);
-        let bytes = files.iter().map(|file| file.bytes).sum();
+        let aside = quarantined(&inspection, &disk);
+        let bytes = aside.iter().map(|file| file.bytes).sum();
         return Ok(format!(
-            "removes what is kept aside of `{name}`\n  {} files, {}",
-            files.len(),
+            "removes what is kept aside of `{name}`\n  {}, {}",
+            files(aside.len() as u64),
             talk::bytes(bytes)
         ));
     }
@@ -65,7 +66,7 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
     let age_s = |made_ns: u64| Clock::now().wall_ns.saturating_sub(made_ns) as f64 / SECOND_NS as f64;
     let oldest = made_ns
         .map_or_else(String::new, |made_ns| format!(", the oldest {} old", figure::age(age_s(made_ns))));
-    let waits = format!("{} copies, {}{oldest}", waiting.copies, talk::bytes(waiting.disk_bytes));
+    let waits = format!("{}, {}{oldest}", copies(waiting.copies), talk::bytes(waiting.disk_bytes));
     Ok(match args.older_than {
         Some(ms) => format!(
             "drops what has waited {} or longer in `{name}`\n  there wait {waits}",
@@ -91,8 +92,8 @@ fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<D
     let mut opened = Opened::open(place, queue)?;
     let mut dropped = Dropped { queue: queue.name.clone(), ..Dropped::default() };
     if args.quarantine {
-        let (files, bytes) = opened.queue.remove_quarantine()?;
-        dropped.quarantine = Amount { copies: files, bytes };
+        let (copies, bytes) = opened.queue.remove_quarantine()?;
+        dropped.quarantine = Amount { copies, bytes };
     } else {
         let age_ns = args.older_than.unwrap_or(0).saturating_mul(SECOND_NS / 1000);
         opened.queue.shed_older(age_ns, Shed::Dropped, usize::MAX, Clock::now());
@@ -106,12 +107,13 @@ fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<D
 
 fn told(name: &str, dropped: &Dropped, quarantine: bool) -> String {
     if quarantine {
-        let Amount { copies: files, bytes } = dropped.quarantine;
-        return format!("staunch: {files} files of `{name}` removed, {}\n", talk::bytes(bytes));
+        let Amount { copies: count, bytes } = dropped.quarantine;
+        return format!("staunch: {} of `{name}` removed, {}\n", files(count), talk::bytes(bytes));
     }
-    let Amount { copies, bytes } = dropped.dropped;
+    let Amount { copies: count, bytes } = dropped.dropped;
     let mut text = format!(
-        "staunch: {copies} copies of `{name}` dropped, {}; {} wait\n",
+        "staunch: {} of `{name}` dropped, {}; {} wait\n",
+        copies(count),
         talk::bytes(bytes),
         dropped.left.copies
     );

@@ -7,6 +7,7 @@ use deliver::disk_queue::salvage::{quarantined, salvage};
 use deliver::queue::Block;
 
 use super::place::{Place, Queue};
+use super::{copies, count_of};
 use crate::blocks::{About, Form, to_json};
 use crate::cli::FAILED;
 use crate::cli::args::QueueExportArgs;
@@ -134,14 +135,11 @@ fn aside(queue: &Queue, damaged: bool, out: &mut Out<'_>) -> Result<(), Stop> {
 }
 
 fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
-    let plural =
-        |count: u64, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
-    let copies = |count| plural(count, "copy", "copies");
     let mut text = format!(
         "staunch: {} exported from `{}`, in {}\n",
         copies(out.copies),
         out.queue,
-        plural(out.blocks, "block", "blocks")
+        count_of(out.blocks, "block", "blocks")
     );
     if out.damaged > 0 && args.quarantine {
         text.push_str(&format!(
@@ -155,7 +153,7 @@ fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
             out.queue
         ));
     }
-    if place.owner.is_some() && !args.quarantine {
+    if place.owner.is_some() && !args.quarantine && out.copies > 0 {
         text.push_str("  a daemon delivers from this queue: what was exported may be delivered as well\n");
     }
     text

@@ -33,3 +33,16 @@ pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
         QueueVerb::Replay(args) => replay::replay(&Place::find(&whose)?, &args, json),
     }
 }
+
+/// So many of something, in words.
+fn count_of(count: u64, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+fn copies(count: u64) -> String {
+    count_of(count, "copy", "copies")
+}
+
+fn files(count: u64) -> String {
+    count_of(count, "file", "files")
+}

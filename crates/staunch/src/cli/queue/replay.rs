@@ -12,9 +12,9 @@ use deliver::disk_queue::inspect::Inspection;
 use deliver::disk_queue::salvage::{quarantined, salvage};
 use deliver::queue::{Appended, Block, Queue as _};
 
-use super::api;
 use super::change::Opened;
 use super::place::{Owner, Place, Queue};
+use super::{api, copies};
 use crate::admin::queues::{Replayed, takes};
 use crate::blocks::{About, Form, LineBlocks, from_json, to_json};
 use crate::cli::MISTAKES;
@@ -91,6 +91,10 @@ fn from_lines(input: &mut dyn BufRead, name: &str, as_json: bool, replay: &mut R
         let block = match as_json {
             true if line.iter().all(u8::is_ascii_whitespace) => None,
             true => Some(from_json(&line, now_ns).map_err(wrong)?),
+            // An output of lines would send them as they are.
+            false if line.starts_with(b"{") && from_json(&line, now_ns).is_ok() => {
+                return Err(wrong("it is a block as JSON\n  hint: add --json".into()));
+            }
             false => blocks.push(&line, now_ns).map_err(wrong)?,
         };
         if let Some(block) = block
@@ -180,19 +184,19 @@ impl Replay {
 }
 
 fn told(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
-    let mut text = format!("staunch: {} copies put back at the end of `{name}`\n", done.copies);
+    let mut text = format!("staunch: {} put back at the end of `{name}`\n", copies(done.copies));
     if done.full {
         text.push_str(
             "  the queue is full, and the rest was not taken: raise its bytes_max, or let it drain first\n",
         );
         if args.from.is_some() {
             text.push_str(&format!(
-                "  the rest of the input begins behind its first {} copies\n",
-                done.copies
+                "  the rest of the input begins behind its first {}\n",
+                copies(done.copies)
             ));
         }
     }
-    if args.quarantine {
+    if args.quarantine && done.blocks > 0 {
         text.push_str(&format!(
             "  the files are still there, to be removed with `staunch queue drop {name} --quarantine`\n"
         ));

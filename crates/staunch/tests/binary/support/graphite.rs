@@ -86,7 +86,9 @@ impl FakeGraphite {
         listener.set_nonblocking(true).expect("a socket can be asked not to block");
         let away = Arc::new(AtomicBool::new(false));
         let (state, gone) = (Arc::clone(&self.state), Arc::clone(&away));
-        let acceptor = std::thread::spawn(move || accept(&listener, &state, &gone));
+        // Before the thread runs, which may be a while: nobody is to think that all has been read by then.
+        let seen = self.state.witness();
+        let acceptor = std::thread::spawn(move || accept(&listener, &state, &gone, &seen));
         self.acceptor = Some((away, acceptor));
     }
 
@@ -179,9 +181,8 @@ impl Drop for FakeGraphite {
 /// Pause between two looks at what is to be done.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-fn accept(listener: &TcpListener, state: &Arc<State>, away: &Arc<AtomicBool>) {
+fn accept(listener: &TcpListener, state: &Arc<State>, away: &Arc<AtomicBool>, seen: &AtomicU64) {
     let mut connections = Vec::new();
-    let seen = state.witness();
     while !away.load(SeqCst) {
         let asked = state.asked.load(SeqCst);
         match listener.accept() {

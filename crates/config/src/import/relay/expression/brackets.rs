@@ -1,0 +1,236 @@
+//! `[…]`: a set of bytes, read as POSIX does, and with PCRE2's escapes.
+//!
+//! In POSIX a backslash in brackets is itself, in PCRE2 it begins an escape, as it does here. Where the backslash itself is
+//! all the difference (`[\\.]`) nothing is said: names have none, unless `-c` lets them.
+
+use std::ops::Range;
+
+use super::{Reader, Refusal};
+
+const UNCLOSED: &str = "Unmatched [, [^, [:, [., or [=";
+
+/// Whether a byte is in a class.
+type Class = fn(u8) -> bool;
+
+/// Named classes with their bytes; `word` is PCRE2's.
+const CLASSES: &[(&str, Class)] = &[
+    ("alnum", |byte| byte.is_ascii_alphanumeric()),
+    ("alpha", |byte| byte.is_ascii_alphabetic()),
+    ("blank", |byte| byte == b' ' || byte == b'\t'),
+    ("cntrl", |byte| byte.is_ascii_control()),
+    ("digit", |byte| byte.is_ascii_digit()),
+    ("graph", |byte| byte.is_ascii_graphic()),
+    ("lower", |byte| byte.is_ascii_lowercase()),
+    ("print", |byte| byte.is_ascii_graphic() || byte == b' '),
+    ("punct", |byte| byte.is_ascii_punctuation()),
+    ("space", |byte| byte.is_ascii_whitespace() || byte == 0x0b),
+    ("upper", |byte| byte.is_ascii_uppercase()),
+    ("xdigit", |byte| byte.is_ascii_hexdigit()),
+    ("word", |byte| byte.is_ascii_alphanumeric() || byte == b'_'),
+];
+
+/// Bytes of a set.
+struct Set([bool; 256]);
+
+impl Set {
+    fn add(&mut self, byte: u8) {
+        self.0[usize::from(byte)] = true;
+    }
+
+    fn add_all(&mut self, is_in: impl Fn(u8) -> bool) {
+        (0..=u8::MAX).filter(|byte| is_in(*byte)).for_each(|byte| self.add(byte));
+    }
+
+    /// As the `regex` crate reads it.
+    fn text(&self, negated: bool) -> String {
+        let mut out = String::from(if negated { "[^" } else { "[" });
+        let mut byte = 0;
+        while byte < 256 {
+            if !self.0[byte] {
+                byte += 1;
+                continue;
+            }
+            let end = (byte..256).find(|at| !self.0[*at]).unwrap_or(256) - 1;
+            push(&mut out, byte);
+            if end > byte + 1 {
+                out.push('-');
+            }
+            if end > byte {
+                push(&mut out, end);
+            }
+            byte = end + 1;
+        }
+        out.push(']');
+        out
+    }
+}
+
+fn push(out: &mut String, byte: usize) {
+    match u8::try_from(byte).map(char::from) {
+        Ok(c) if c.is_ascii_alphanumeric() || c == '_' || c == '.' => out.push(c),
+        _ => out.push_str(&format!("\\x{byte:02X}")),
+    }
+}
+
+/// One end of a range, or a whole class.
+enum Item {
+    Byte(u8),
+    Class,
+}
+
+/// Reads the brackets that begin at the reader's place.
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<String, Refusal> {
+    let start = reader.at;
+    let unclosed = || {
+        let refusal = Refusal::new(start..start + 1, "this `[` is not closed", UNCLOSED);
+        refusal
+            .hint("add `]`, or write `\\[` for the character itself; a `]` meant as a character stands first")
+    };
+    reader.at += 1;
+    let negated = reader.peek() == Some(b'^');
+    reader.at += usize::from(negated);
+    let mut set = Set([false; 256]);
+    let first = reader.at;
+    loop {
+        let at = reader.at;
+        let byte = reader.peek().ok_or_else(unclosed)?;
+        if byte == b']' && at > first {
+            reader.at += 1;
+            break;
+        }
+        let Item::Byte(low) = item(reader, &mut set, byte, start)? else { continue };
+        if reader.peek() == Some(b'-') && reader.text.get(reader.at + 1).is_some_and(|byte| *byte != b']') {
+            reader.at += 1;
+            let byte = reader.peek().ok_or_else(unclosed)?;
+            range(reader, &mut set, low, byte, at, start)?;
+        } else {
+            set.add(low);
+        }
+    }
+    let inner = &reader.text[first..reader.at - 1];
+    if !negated && inner.len() > 2 && inner.starts_with(b":") && inner.ends_with(b":") {
+        let class = String::from_utf8_lossy(inner).into_owned();
+        let message = format!("`[{class}]` is a set of these characters, not a class");
+        reader.note(start..reader.at, message, format!("write `[[{class}]]`"));
+    }
+    Ok(set.text(negated))
+}
+
+/// The rest of `low-…`.
+fn range(
+    reader: &mut Reader<'_>,
+    set: &mut Set,
+    low: u8,
+    byte: u8,
+    at: usize,
+    start: usize,
+) -> Result<(), Refusal> {
+    let high = item(reader, set, byte, start)?;
+    let place = at..reader.at;
+    let refuse = |message: &str| Err(Refusal::new(place.clone(), message, "Invalid range end"));
+    match high {
+        Item::Class => refuse("a range cannot end in a class"),
+        Item::Byte(high) if high < low => refuse("this range ends before it begins"),
+        Item::Byte(high) => {
+            let goes_on = reader.peek() == Some(b'-') && reader.text.get(reader.at + 1) != Some(&b']');
+            if goes_on && reader.text.get(reader.at + 1).is_some() {
+                return refuse("a range cannot begin where another one ends");
+            }
+            set.add_all(|byte| (low..=high).contains(&byte));
+            Ok(())
+        }
+    }
+}
+
+fn item(reader: &mut Reader<'_>, set: &mut Set, byte: u8, start: usize) -> Result<Item, Refusal> {
+    match (byte, reader.text.get(reader.at + 1)) {
+        (b'[', Some(b':')) => class(reader, set, start),
+        (b'[', Some(sign @ (b'.' | b'='))) => collating(reader, *sign, start),
+        (b'\\', Some(_)) => Ok(escape(reader, set)),
+        _ => {
+            reader.at += 1;
+            Ok(Item::Byte(byte))
+        }
+    }
+}
+
+/// The text between `[:` and `:]`, and its place with both.
+fn between<'a>(reader: &Reader<'a>, sign: u8, start: usize) -> Result<(&'a [u8], Range<usize>), Refusal> {
+    let text = reader.text;
+    let end = text[reader.at + 2..].windows(2).position(|two| two == [sign, b']']);
+    let Some(end) = end else {
+        return Err(Refusal::new(start..start + 1, "this `[` is not closed", UNCLOSED));
+    };
+    Ok((&text[reader.at + 2..reader.at + 2 + end], reader.at..reader.at + end + 4))
+}
+
+fn class(reader: &mut Reader<'_>, set: &mut Set, start: usize) -> Result<Item, Refusal> {
+    let (name, place) = between(reader, b':', start)?;
+    let written = String::from_utf8_lossy(name).into_owned();
+    let (negated, name) = written.strip_prefix('^').map_or((false, &*written), |name| (true, name));
+    let Some((_, is_in)) = CLASSES.iter().find(|(word, _)| *word == name) else {
+        let refusal =
+            Refusal::new(place, &format!("there is no class `{name}`"), "Invalid character class name");
+        let near = crate::diagnostic::nearest(name, CLASSES.iter().map(|(word, _)| *word));
+        let all: Vec<&str> = CLASSES.iter().map(|(word, _)| *word).collect();
+        return Err(refusal.hint(match near {
+            Some(near) => format!("did you mean `[:{near}:]`?"),
+            None => format!("classes are {}", all.join(", ")),
+        }));
+    };
+    set.add_all(|byte| is_in(byte) != negated);
+    reader.at = place.end;
+    Ok(Item::Class)
+}
+
+/// `[.x.]` and `[=x=]`: one byte, in the C locale.
+fn collating(reader: &mut Reader<'_>, sign: u8, start: usize) -> Result<Item, Refusal> {
+    let (name, place) = between(reader, sign, start)?;
+    let &[byte] = name else {
+        let refusal =
+            Refusal::new(place, "only single characters can stand here", "Invalid collation character");
+        return Err(refusal.hint("write the character itself"));
+    };
+    reader.at = place.end;
+    Ok(Item::Byte(byte))
+}
+
+/// A backslash and what stands behind it.
+fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
+    let at = reader.at..reader.at + 2;
+    let byte = reader.text[reader.at + 1];
+    let is_last = reader.text.get(reader.at + 2) == Some(&b']');
+    reader.at += 2;
+    let class: Option<Class> = match byte {
+        b'd' => Some(|byte| byte.is_ascii_digit()),
+        b'D' => Some(|byte| !byte.is_ascii_digit()),
+        b'w' => Some(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
+        b'W' => Some(|byte| !(byte.is_ascii_alphanumeric() || byte == b'_')),
+        b's' => Some(|byte| byte.is_ascii_whitespace() || byte == 0x0b),
+        b'S' => Some(|byte| !(byte.is_ascii_whitespace() || byte == 0x0b)),
+        _ => None,
+    };
+    let sign = char::from(byte).escape_default();
+    match (class, byte) {
+        (Some(is_in), _) => {
+            let message = format!(
+                "in brackets `\\{sign}` is a class; builds with the C library read `\\` and `{sign}`"
+            );
+            reader.note(
+                at,
+                message,
+                "write [[:digit:]], [[:alnum:]_] or [[:space:]], which all builds read alike",
+            );
+            set.add_all(is_in);
+            Item::Class
+        }
+        (None, b']' | b'-') if !(byte == b'-' && is_last) => {
+            let message =
+                format!("`\\{sign}` is read as `{sign}`; builds with the C library read `\\` by itself");
+            let place = if byte == b']' { "first" } else { "last" };
+            reader.note(at, message, format!("put `{sign}` {place} in the brackets, without the `\\`"));
+            Item::Byte(byte)
+        }
+        _ => Item::Byte(byte),
+    }
+}

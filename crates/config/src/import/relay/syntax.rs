@@ -1,0 +1,107 @@
+//! Statements as they are written: what the parser gives and the check looks at. Nothing is resolved here.
+
+use super::document::{
+    BucketTime, ComputeType, Hash, Lines, ListenTls, Packing, Proto, ServerTls, Span, Way,
+};
+
+/// A name, expression, path or number as written, quotes resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Word {
+    pub text: String,
+    pub span: Span,
+}
+
+/// One statement with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Statement {
+    pub kind: StatementKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum StatementKind {
+    Cluster {
+        name: Word,
+        kind: ClusterSyntax,
+    },
+    Match(MatchSyntax),
+    Rewrite {
+        pattern: Word,
+        into: Word,
+    },
+    Aggregate(AggregateSyntax),
+    /// `statistics`, or `send statistics to`.
+    Statistics(StatisticsSyntax),
+    Listen {
+        packing: Packing,
+        tls: Option<ListenTls>,
+        receptors: Vec<ReceptorSyntax>,
+    },
+    Include(Word),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ClusterSyntax {
+    Plain { way: Way, use_all: bool, hosts: Vec<HostSyntax> },
+    Hash { hash: Hash, replication: Option<Word>, dynamic: bool, hosts: Vec<HostSyntax> },
+    File { ip: bool, paths: Vec<Word> },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct HostSyntax {
+    pub address: Word,
+    pub instance: Option<Word>,
+    pub proto: Proto,
+    pub lines: Lines,
+    pub packing: Packing,
+    pub tls: ServerTls,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MatchSyntax {
+    pub patterns: Vec<Word>,
+    pub validate: Option<ValidateSyntax>,
+    pub route_using: Option<Word>,
+    pub send: Option<SendSyntax>,
+    pub stop: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ValidateSyntax {
+    pub pattern: Word,
+    pub log: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SendSyntax {
+    Blackhole,
+    Clusters(Vec<Word>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct AggregateSyntax {
+    pub patterns: Vec<Word>,
+    pub every: Word,
+    pub expire: Word,
+    pub timestamp: BucketTime,
+    pub computes: Vec<(ComputeType, Word)>,
+    pub send: Option<SendSyntax>,
+    pub stop: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct StatisticsSyntax {
+    pub every: Option<Word>,
+    pub reset: bool,
+    pub prefix: Option<Word>,
+    pub send: Option<(SendSyntax, Span)>,
+    pub stop: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ReceptorSyntax {
+    pub address: Word,
+    /// None for `proto unix`.
+    pub proto: Option<Proto>,
+}

@@ -1,0 +1,287 @@
+//! Decisions known by name, bounded in number and in bytes: a name seen before costs one look-up.
+//!
+//! Path of a line: **[`CachedRouter::route`]** -> the young generation -> the old one -> `Router::decide`.
+//! Two generations, like the series of a stage: what is used lies in the young one; when that is full it becomes the old
+//! one, and the old one is forgotten. Names are compared byte for byte, never by hash alone. Equal decisions are kept
+//! once: with three endpoints there are hardly more than three of them.
+//! Not here: reload. Another plan is another `CachedRouter`, and what was known goes with the old one.
+//! Invariants: a decision from here equals the router's own; neither bound is ever passed, but by one name.
+
+use std::hash::{Hash, Hasher};
+
+use foldhash::{SharedSeed, fast::FoldHasher};
+use hashbrown::HashTable;
+use model::OutputId;
+
+use super::decision::{Act, Decision, Line, Routing};
+use super::router::{Entry, Router};
+
+/// How much is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheLimits {
+    /// Most names, in both generations together; at least 2.
+    pub names_max: usize,
+    /// Most bytes of names, tables and decisions, in both generations together.
+    pub bytes_max: usize,
+}
+
+impl Default for CacheLimits {
+    /// Room for 2 million names of 48 bytes.
+    fn default() -> CacheLimits {
+        CacheLimits { names_max: 4 << 20, bytes_max: 512 << 20 }
+    }
+}
+
+/// A router that remembers its decisions.
+#[derive(Debug)]
+pub struct CachedRouter {
+    router: Router,
+    limits: CacheLimits,
+    seed: u64,
+    shared: SharedSeed,
+    young: Generation,
+    old: Generation,
+    figures: CacheFigures,
+    /// Lines so far: `lb` goes by it.
+    turn: u64,
+}
+
+/// What the cache did, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// Lines whose name was known.
+    pub hits: u64,
+    /// Lines for which the statements were walked through.
+    pub misses: u64,
+    /// Times that the older half of the names was forgotten.
+    pub turned: u64,
+}
+
+#[derive(Debug, Default)]
+struct Generation {
+    slots: HashTable<Slot>,
+    /// The slots' names, one behind the other.
+    names: Vec<u8>,
+    decisions: Vec<Decision>,
+    /// Places in `decisions`, by content.
+    known: HashTable<u32>,
+    decisions_bytes: usize,
+}
+
+/// One name.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    hash: u64,
+    begin: u32,
+    length: u32,
+    entry: Entry,
+    decision: u32,
+}
+
+impl CachedRouter {
+    /// A router that knows no name yet. Draw `seed` at random, or senders can choose names that collide.
+    pub fn new(router: Router, limits: CacheLimits, seed: u64) -> CachedRouter {
+        assert!(limits.names_max >= 2 && limits.bytes_max / 2 < u32::MAX as usize, "offsets have 32 bits");
+        CachedRouter {
+            router,
+            limits,
+            seed,
+            shared: SharedSeed::from_u64(seed),
+            young: Generation::default(),
+            old: Generation::default(),
+            figures: CacheFigures::default(),
+            turn: 0,
+        }
+    }
+
+    /// The router.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// Says whether an endpoint is up. Decisions hold on: they leave it open.
+    pub fn set_live(&mut self, output: OutputId, live: bool) {
+        self.router.set_live(output, live);
+    }
+
+    /// Tells each thing that becomes of a line.
+    #[inline]
+    pub fn route(&mut self, entry: Entry, line: Line<'_>, act: &mut impl FnMut(Act<'_>)) -> Routing {
+        let turn = self.turn;
+        self.turn += 1;
+        let decision = self.find(entry, line.name);
+        // The borrow of `find` would hold the router too.
+        let decision = &self.young.decisions[decision as usize];
+        let line = Line { name: line.name, rest: line.rest };
+        run(decision, &self.router, line, turn, act)
+    }
+
+    /// What becomes of lines of a name.
+    #[inline]
+    pub fn decision(&mut self, entry: Entry, name: &[u8]) -> &Decision {
+        let decision = self.find(entry, name);
+        &self.young.decisions[decision as usize]
+    }
+
+    /// What the cache did.
+    pub fn figures(&self) -> CacheFigures {
+        self.figures
+    }
+
+    /// Names that are known.
+    pub fn len(&self) -> usize {
+        self.young.slots.len() + self.old.slots.len()
+    }
+
+    /// True when no name is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory that is held for names and decisions.
+    pub fn memory_bytes(&self) -> usize {
+        self.young.memory_bytes() + self.old.memory_bytes()
+    }
+
+    /// The decision's place in the young generation.
+    #[inline]
+    fn find(&mut self, entry: Entry, name: &[u8]) -> u32 {
+        let hash = self.hash(entry, name);
+        if let Some(slot) = self.young.find(hash, entry, name) {
+            self.figures.hits += 1;
+            return slot.decision;
+        }
+        self.found_elsewhere(hash, entry, name)
+    }
+
+    #[cold]
+    fn found_elsewhere(&mut self, hash: u64, entry: Entry, name: &[u8]) -> u32 {
+        let decision = match self.old.take(hash, entry, name) {
+            Some(decision) => {
+                self.figures.hits += 1;
+                decision
+            }
+            None => {
+                self.figures.misses += 1;
+                self.router.decide(entry, name)
+            }
+        };
+        let full = self.young.slots.len() >= self.limits.names_max / 2;
+        if full || self.young.memory_bytes_with(name.len(), &decision) > self.limits.bytes_max / 2 {
+            self.figures.turned += 1;
+            self.old = std::mem::take(&mut self.young);
+        }
+        let content = self.content_hash(&decision);
+        let (seed, shared) = (self.seed, &self.shared);
+        let rehash = |decision: &Decision| content_hash(seed, shared, decision);
+        self.young.insert(hash, entry, name, decision, content, rehash)
+    }
+
+    #[inline]
+    fn hash(&self, entry: Entry, name: &[u8]) -> u64 {
+        let seed = match entry {
+            Entry::Records => self.seed,
+            Entry::Result(number) => self.seed.wrapping_add(u64::from(number)).wrapping_add(2),
+            Entry::Statistics => self.seed.wrapping_add(1),
+        };
+        let mut hasher = FoldHasher::with_seed(seed, &self.shared);
+        hasher.write(name);
+        hasher.finish()
+    }
+
+    fn content_hash(&self, decision: &Decision) -> u64 {
+        content_hash(self.seed, &self.shared, decision)
+    }
+}
+
+fn content_hash(seed: u64, shared: &SharedSeed, decision: &Decision) -> u64 {
+    let mut hasher = FoldHasher::with_seed(seed, shared);
+    decision.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Joins the lifetimes of decision and line, which `Act` has one of.
+#[inline]
+fn run<'a>(
+    decision: &'a Decision,
+    router: &Router,
+    line: Line<'a>,
+    turn: u64,
+    act: &mut impl FnMut(Act<'_>),
+) -> Routing {
+    decision.run(router, line, turn, &mut |one: Act<'a>| act(one))
+}
+
+impl Generation {
+    #[inline]
+    fn find(&self, hash: u64, entry: Entry, name: &[u8]) -> Option<&Slot> {
+        self.slots.find(hash, |slot| slot.hash == hash && slot.entry == entry && self.name(slot) == name)
+    }
+
+    #[inline]
+    fn name(&self, slot: &Slot) -> &[u8] {
+        &self.names[slot.begin as usize..][..slot.length as usize]
+    }
+
+    /// The decision on a name, which is forgotten here.
+    fn take(&mut self, hash: u64, entry: Entry, name: &[u8]) -> Option<Decision> {
+        let same = |slot: &Slot| {
+            slot.hash == hash
+                && slot.entry == entry
+                && self.names[slot.begin as usize..][..slot.length as usize] == *name
+        };
+        let (slot, _) = self.slots.find_entry(hash, same).ok()?.remove();
+        Some(self.decisions[slot.decision as usize].clone())
+    }
+
+    fn insert(
+        &mut self,
+        hash: u64,
+        entry: Entry,
+        name: &[u8],
+        decision: Decision,
+        content: u64,
+        rehash: impl Fn(&Decision) -> u64,
+    ) -> u32 {
+        let decisions = &self.decisions;
+        let place = match self.known.find(content, |place| decisions[*place as usize] == decision) {
+            Some(place) => *place,
+            None => {
+                let place = self.decisions.len() as u32;
+                self.decisions_bytes += decision.heap_bytes();
+                self.decisions.push(decision);
+                let decisions = &self.decisions;
+                self.known.insert_unique(content, place, |place| rehash(&decisions[*place as usize]));
+                place
+            }
+        };
+        // Below half of `bytes_max`, which has 32 bits.
+        let begin = self.names.len() as u32;
+        self.names.extend_from_slice(name);
+        let slot = Slot { hash, begin, length: name.len() as u32, entry, decision: place };
+        self.slots.insert_unique(hash, slot, |slot| slot.hash);
+        place
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.slots.allocation_size()
+            + self.names.capacity()
+            + self.decisions.capacity() * size_of::<Decision>()
+            + self.known.allocation_size()
+            + self.decisions_bytes
+    }
+
+    /// The same with one name more: tables and lists that are full double.
+    fn memory_bytes_with(&self, name_bytes: usize, decision: &Decision) -> usize {
+        let grown = |length: usize, capacity: usize, size: usize, more: usize| {
+            if length + more > capacity { capacity.max(more) * size } else { 0 }
+        };
+        self.memory_bytes()
+            + grown(self.slots.len(), self.slots.capacity(), size_of::<Slot>() + 1, 1)
+            + grown(self.names.len(), self.names.capacity(), 1, name_bytes)
+            + grown(self.decisions.len(), self.decisions.capacity(), size_of::<Decision>(), 1)
+            + decision.heap_bytes()
+    }
+}
+
+const _: () = assert!(size_of::<Slot>() == 24);

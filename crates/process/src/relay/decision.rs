@@ -1,0 +1,404 @@
+//! What becomes of the lines of one name: steps that need no rule looked at again.
+//!
+//! Most decisions are nothing but outputs, which `plain` has as a list. Steps that are not look at the line's rest
+//! (`validate`), at who is up (`any_of`, `failover`, `dynamic`, `lb`), or hand the value to a rollup.
+//! Not here: which steps (`Router::decide`), and whether a decision is known already (`cache`).
+//! Invariants: a line gives at most `COPIES_MAX` copies, and what is more is counted; the same decision with the same
+//! endpoints up gives the same copies.
+
+use model::OutputId;
+
+use crate::placement::key_hash;
+
+use super::router::{Check, ClusterState, Router, can_be_sent};
+use super::{ClusterId, Sharing};
+
+/// Most copies of one line.
+pub const COPIES_MAX: usize = 128;
+
+/// A line as the router sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// What statements match: up to the first `;` or white space.
+    pub name: &'a [u8],
+    /// What `validate` looks at: tags if there are any, value and timestamp.
+    pub rest: &'a [u8],
+}
+
+/// One thing that becomes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act<'a> {
+    /// A copy for an output.
+    Copy {
+        /// Whose queue it goes to.
+        output: OutputId,
+        /// Another name in place of the line's own.
+        renamed: Option<&'a [u8]>,
+    },
+    /// Its value counts in a result.
+    Feed {
+        /// Place in [`Router::rollups`].
+        rollup: u16,
+        /// Place in the rollup's computes.
+        compute: u16,
+        /// The result's name.
+        name: &'a [u8],
+    },
+    /// It did not pass a `validate`.
+    Invalid {
+        /// The user wants to see it.
+        log: bool,
+    },
+}
+
+/// How the walk through the statements ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// There were no more.
+    Exhausted,
+    /// At a `stop`, or it went straight to its clusters.
+    Stopped,
+    /// In the blackhole.
+    Blackholed,
+    /// It did not pass a `validate` that has nowhere to send it.
+    Invalid,
+}
+
+/// What became of a line, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Routing {
+    /// Copies that were handed out.
+    pub copies: u32,
+    /// Copies past [`COPIES_MAX`] that were not.
+    pub copies_refused: u32,
+    /// Results that it counts in.
+    pub feeds: u32,
+    /// How the walk ended.
+    pub end: End,
+}
+
+/// What becomes of lines of a name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// The outputs, when that is all there is to it: names unchanged, no more than [`COPIES_MAX`].
+    plain: Option<Box<[OutputId]>>,
+    steps: Box<[Step]>,
+    /// Members that own keys: [`Step::Owners`] has ranges of it.
+    placed: Box<[u16]>,
+    /// Names and keys that were made: ends in `bytes`.
+    texts: Box<[u32]>,
+    bytes: Box<[u8]>,
+    end: End,
+    names_refused: u32,
+}
+
+/// The name of a copy or the key of a cluster: 0 for the line's own name, else the text of that number, from 1.
+type TextId = u32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    Copy {
+        output: OutputId,
+        name: TextId,
+    },
+    /// To the `count` owners from `begin`, or those who stand in for them.
+    Owners {
+        cluster: ClusterId,
+        name: TextId,
+        key: TextId,
+        begin: u32,
+        count: u8,
+    },
+    FirstUp {
+        cluster: ClusterId,
+        name: TextId,
+    },
+    Turn {
+        cluster: ClusterId,
+        name: TextId,
+    },
+    /// Leaves out the `skip` steps that follow, or ends, unless the rest is found good.
+    Check {
+        check: Checked,
+        skip: u32,
+    },
+    Feed {
+        rollup: u16,
+        compute: u16,
+        name: TextId,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Checked {
+    expression: u32,
+    log: bool,
+    ends: bool,
+}
+
+impl Decision {
+    /// Outputs that get each line as it is, when nothing else becomes of it.
+    #[inline]
+    pub fn plain(&self) -> Option<&[OutputId]> {
+        self.plain.as_deref()
+    }
+
+    /// Whether something looks at what stands behind the name: a `validate`, or a rollup that wants the value.
+    pub fn needs_rest(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Check { .. } | Step::Feed { .. }))
+    }
+
+    /// Names that rewrites and aggregations made and that cannot be sent (see
+    /// [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX)); the name stayed what it was, or the result got nothing.
+    pub fn names_refused(&self) -> u32 {
+        self.names_refused
+    }
+
+    /// Memory outside the struct itself.
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.steps)
+            + size_of_val(&*self.placed)
+            + size_of_val(&*self.texts)
+            + self.bytes.len()
+            + self.plain.as_ref().map_or(0, |plain| size_of_val(&**plain))
+    }
+
+    /// Tells each thing that becomes of a line of this name. `turn` counts lines: `lb` goes by it.
+    pub fn run<'a>(
+        &'a self,
+        router: &Router,
+        line: Line<'a>,
+        turn: u64,
+        act: &mut impl FnMut(Act<'a>),
+    ) -> Routing {
+        if let Some(outputs) = self.plain() {
+            outputs.iter().for_each(|output| act(Act::Copy { output: *output, renamed: None }));
+            return Routing { copies: outputs.len() as u32, copies_refused: 0, feeds: 0, end: self.end };
+        }
+        let mut copies = Copies { count: 0, refused: 0, act };
+        let (mut feeds, mut at) = (0, 0);
+        while let Some(step) = self.steps.get(at) {
+            at += 1;
+            match *step {
+                Step::Copy { output, name } => copies.add(output, self.renamed(name)),
+                Step::FirstUp { cluster, name } => {
+                    let cluster = &router.clusters[cluster.index()];
+                    copies.add(cluster.outputs[cluster.first_up()], self.renamed(name));
+                }
+                Step::Turn { cluster, name } => {
+                    let cluster = &router.clusters[cluster.index()];
+                    copies.add(cluster.outputs[cluster.at_turn(turn)], self.renamed(name));
+                }
+                Step::Owners { cluster, name, key, begin, count } => {
+                    let cluster = &router.clusters[cluster.index()];
+                    let owners = &self.placed[begin as usize..][..usize::from(count)];
+                    let key = self.renamed(key).unwrap_or(line.name);
+                    cluster.owners_or_stand_ins(owners, key, |member, _| {
+                        copies.add(cluster.outputs[member], self.renamed(name));
+                    });
+                }
+                Step::Feed { rollup, compute, name } => {
+                    feeds += 1;
+                    let name = self.renamed(name).unwrap_or(line.name);
+                    (copies.act)(Act::Feed { rollup, compute, name });
+                }
+                Step::Check { check, skip } => {
+                    if router.checks[check.expression as usize].is_in(line.rest) {
+                        continue;
+                    }
+                    (copies.act)(Act::Invalid { log: check.log });
+                    if check.ends {
+                        return copies.routing(feeds, End::Invalid);
+                    }
+                    at += skip as usize;
+                }
+            }
+        }
+        copies.routing(feeds, self.end)
+    }
+
+    /// A text that was made; none for the line's own name.
+    fn renamed(&self, text: TextId) -> Option<&[u8]> {
+        let at = text.checked_sub(1)? as usize;
+        let begin = at.checked_sub(1).map_or(0, |before| self.texts[before] as usize);
+        Some(&self.bytes[begin..self.texts[at] as usize])
+    }
+}
+
+/// Counts copies, up to the limit.
+struct Copies<'f, F> {
+    count: u32,
+    refused: u32,
+    act: &'f mut F,
+}
+
+impl<'a, F: FnMut(Act<'a>)> Copies<'_, F> {
+    fn add(&mut self, output: OutputId, renamed: Option<&'a [u8]>) {
+        if self.count as usize == COPIES_MAX {
+            self.refused += 1;
+            return;
+        }
+        self.count += 1;
+        (self.act)(Act::Copy { output, renamed });
+    }
+
+    fn routing(&self, feeds: u32, end: End) -> Routing {
+        Routing { copies: self.count, copies_refused: self.refused, feeds, end }
+    }
+}
+
+impl ClusterState {
+    /// The first member that is up; the first of all when none is.
+    pub(super) fn first_up(&self) -> usize {
+        self.up.iter().position(|up| *up).unwrap_or(0)
+    }
+
+    /// The member whose turn it is, of those that are up, or of all when none is.
+    pub(super) fn at_turn(&self, turn: u64) -> usize {
+        let up = self.up.iter().filter(|up| **up).count();
+        if up == 0 {
+            return (turn % self.outputs.len() as u64) as usize;
+        }
+        let live = self.up.iter().enumerate().filter(|(_, up)| **up).map(|(at, _)| at);
+        live.cycle().nth((turn % up as u64) as usize).expect("one is up")
+    }
+
+    /// Each owner of a key, or the member that stands in for it, with the owner: one that is up, owns no copy of the key
+    /// itself and stands in for no other owner. When there is none, records wait for the owner.
+    pub(super) fn owners_or_stand_ins(&self, owners: &[u16], key: &[u8], mut each: impl FnMut(usize, usize)) {
+        let placed = self.placed.as_ref().expect("a cluster whose keys are placed");
+        if owners.iter().all(|owner| self.up[usize::from(*owner)]) {
+            owners.iter().for_each(|owner| each(usize::from(*owner), usize::from(*owner)));
+            return;
+        }
+        let hash = key_hash(key);
+        let mut taken = owners.to_vec();
+        for owner in owners.iter().map(|owner| usize::from(*owner)) {
+            let stand_in = if self.up[owner] { None } else { placed.stand_in(hash, &taken) };
+            taken.extend(stand_in.map(|member| member as u16));
+            each(stand_in.unwrap_or(owner), owner);
+        }
+    }
+}
+
+/// A decision in the making.
+pub(super) struct Draft<'a> {
+    router: &'a Router,
+    /// As it is now.
+    name: Vec<u8>,
+    name_id: TextId,
+    steps: Vec<Step>,
+    placed: Vec<u16>,
+    texts: Vec<u32>,
+    bytes: Vec<u8>,
+    names_refused: u32,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(router: &'a Router, name: &[u8]) -> Draft<'a> {
+        Draft {
+            router,
+            name: name.to_vec(),
+            name_id: 0,
+            steps: Vec::new(),
+            placed: Vec::new(),
+            texts: Vec::new(),
+            bytes: Vec::new(),
+            names_refused: 0,
+        }
+    }
+
+    /// The name that statements see now.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Keeps a text.
+    pub(super) fn text(&mut self, text: Vec<u8>) -> TextId {
+        self.bytes.extend_from_slice(&text);
+        self.texts.push(self.bytes.len() as u32);
+        self.texts.len() as TextId
+    }
+
+    pub(super) fn rename(&mut self, name: Vec<u8>) {
+        if !can_be_sent(&name) {
+            self.names_refused += 1;
+        } else if name != self.name {
+            self.name_id = self.text(name.clone());
+            self.name = name;
+        }
+    }
+
+    pub(super) fn feed(&mut self, rollup: u16, compute: u16, name: Vec<u8>) {
+        if !can_be_sent(&name) {
+            self.names_refused += 1;
+            return;
+        }
+        let name = self.text(name);
+        self.steps.push(Step::Feed { rollup, compute, name });
+    }
+
+    /// Begins what a check can have left out; gives its place for [`Draft::checked`].
+    pub(super) fn check(&mut self, check: Check, ends: bool) -> usize {
+        let Check { expression, log } = check;
+        self.steps.push(Step::Check { check: Checked { expression, log, ends }, skip: 0 });
+        self.steps.len() - 1
+    }
+
+    /// Ends it.
+    pub(super) fn checked(&mut self, at: usize) {
+        let behind = (self.steps.len() - at - 1) as u32;
+        if let Step::Check { skip, .. } = &mut self.steps[at] {
+            *skip = behind;
+        }
+    }
+
+    /// Copies for one cluster, placed by `key`, or else by the name.
+    pub(super) fn send(&mut self, cluster: ClusterId, key: Option<TextId>) {
+        let name = self.name_id;
+        let state = &self.router.clusters[cluster.index()];
+        let (placed, stand_in) = match (&state.sharing, &state.placed) {
+            (Sharing::Failover, _) => return self.steps.push(Step::FirstUp { cluster, name }),
+            (Sharing::Turns, _) => return self.steps.push(Step::Turn { cluster, name }),
+            (Sharing::Placed { stand_in, .. }, Some(placed)) => (placed, *stand_in),
+            (Sharing::Copies | Sharing::Placed { .. }, _) => {
+                self.steps.extend(state.outputs.iter().map(|output| Step::Copy { output: *output, name }));
+                return;
+            }
+        };
+        let begin = self.placed.len();
+        let key = key.unwrap_or(name);
+        let text = match key.checked_sub(1) {
+            None => &*self.name,
+            Some(at) => {
+                let before = (at as usize).checked_sub(1).map_or(0, |before| self.texts[before] as usize);
+                &self.bytes[before..self.texts[at as usize] as usize]
+            }
+        };
+        placed.placed(text, &mut self.placed);
+        if stand_in {
+            let count = (self.placed.len() - begin) as u8;
+            self.steps.push(Step::Owners { cluster, name, key, begin: begin as u32, count });
+            return;
+        }
+        let outputs = self.placed.drain(begin..).map(|member| state.outputs[usize::from(member)]);
+        self.steps.extend(outputs.map(|output| Step::Copy { output, name }));
+    }
+
+    pub(super) fn finish(self, end: End) -> Decision {
+        let output = |step: &Step| match step {
+            Step::Copy { output, name: 0 } => Some(*output),
+            _ => None,
+        };
+        let plain = (self.steps.len() <= COPIES_MAX).then(|| self.steps.iter().map(output).collect());
+        Decision {
+            plain: plain.flatten(),
+            steps: self.steps.into(),
+            placed: self.placed.into(),
+            texts: self.texts.into(),
+            bytes: self.bytes.into(),
+            end,
+            names_refused: self.names_refused,
+        }
+    }
+}

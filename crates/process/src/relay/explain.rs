@@ -1,0 +1,262 @@
+//! Which rules a name meets, where each copy goes, and why: for `staunch relay --explain` and the test mode.
+//!
+//! The plain reading of the specification: rule after rule, with the line at hand, nothing prepared and nothing left
+//! open. So it is also what tests hold `Decision` and the cache to.
+//! Not here: how it is printed.
+
+use model::OutputId;
+
+use super::decision::{COPIES_MAX, End, Line, Routing};
+use super::replacement::Replacement;
+use super::router::{Action, Check, Entry, Router, can_be_sent};
+use super::{ClusterId, Sharing, To};
+
+/// The way of one line through the statements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The rules that matched, in order. A line that goes straight to clusters meets none.
+    pub meetings: Vec<Meeting>,
+    /// What was sent without a rule: results and statistics with a `send to` of their own.
+    pub straight: Vec<Sent>,
+    /// In numbers.
+    pub routing: Routing,
+}
+
+/// A rule that matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// The statement's place in the plan.
+    pub statement: usize,
+    /// Which of its expressions matched, by place; 0 for `*`.
+    pub expression: usize,
+    /// The name that it matched.
+    pub name: Vec<u8>,
+    /// How its `validate` found the rest; none without one.
+    pub valid: Option<bool>,
+    /// What it brought about.
+    pub did: Did,
+    /// No later rule was looked at.
+    pub stopped: bool,
+}
+
+/// What a rule brought about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Did {
+    /// Nothing: it has nowhere to send, or its `validate` was against it.
+    Nothing,
+    /// Copies, for each cluster.
+    Sent(Vec<Sent>),
+    /// It swallowed the line.
+    Blackholed,
+    /// Another name.
+    Renamed(Vec<u8>),
+    /// A name that cannot be sent, so that the old one stayed.
+    NotRenamed(Vec<u8>),
+    /// The names of the results that the value counts in, in the order of the rollup's computes; none for one that
+    /// cannot be sent.
+    Fed {
+        /// Place in [`Router::rollups`].
+        rollup: u16,
+        /// A name for each compute.
+        names: Vec<Option<Vec<u8>>>,
+    },
+}
+
+/// Copies for one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// What was placed: the name, or what `route using` makes of it. None in clusters that place no keys.
+    pub key: Option<Vec<u8>>,
+    /// Where it lies on the cluster's ring, if it has one.
+    pub position: Option<i64>,
+    /// Who gets a copy. Copies past [`COPIES_MAX`] are among them and not sent.
+    pub chosen: Vec<Chosen>,
+}
+
+/// A member that gets a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its place in the cluster.
+    pub member: usize,
+    /// Its output.
+    pub output: OutputId,
+    /// The reason.
+    pub why: Why,
+}
+
+/// Why a member gets a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// All members do.
+    Everyone,
+    /// It owns the key.
+    Owner,
+    /// The member of that place owns the key and is down.
+    StandsIn {
+        /// The owner.
+        owner: usize,
+    },
+    /// The first that is up.
+    FirstUp,
+    /// It is its turn.
+    Turn,
+    /// None that could stand in is up; the copy waits.
+    NoneUp,
+}
+
+impl Router {
+    /// The way of one line, with the endpoints up that are up now. `turn` is what [`Decision::run`] is given.
+    ///
+    /// [`Decision::run`]: super::Decision::run
+    pub fn explain(&self, entry: Entry, line: Line<'_>, turn: u64) -> Explanation {
+        let mut way = Way { router: self, line, turn, name: line.name.to_vec(), copies: 0, feeds: 0 };
+        let mut meetings = Vec::new();
+        let mut straight = Vec::new();
+        let end = match self.straight(entry) {
+            Some(To::Blackhole) => End::Blackholed,
+            Some(to) => {
+                straight = way.send(to, None);
+                End::Stopped
+            }
+            None => loop {
+                let next = meetings.last().map_or(0, |(at, _)| at + 1);
+                let Some((at, meeting, end)) = way.next(next) else { break End::Exhausted };
+                meetings.push((at, meeting));
+                if let Some(end) = end {
+                    break end;
+                }
+            },
+        };
+        let sent = way.copies.min(COPIES_MAX);
+        let routing = Routing {
+            copies: sent as u32,
+            copies_refused: (way.copies - sent) as u32,
+            feeds: way.feeds,
+            end,
+        };
+        let meetings = meetings.into_iter().map(|(_, meeting)| meeting).collect();
+        Explanation { meetings, straight, routing }
+    }
+}
+
+/// A line on its way.
+struct Way<'a> {
+    router: &'a Router,
+    line: Line<'a>,
+    turn: u64,
+    name: Vec<u8>,
+    copies: usize,
+    feeds: u32,
+}
+
+impl Way<'_> {
+    /// The next rule that matches: its place, what it brings about, and how the way ends if it does.
+    fn next(&mut self, from: usize) -> Option<(usize, Meeting, Option<End>)> {
+        let router = self.router;
+        let mut rules = router.rules.iter().enumerate().skip(from);
+        let (at, rule, found) = rules.find_map(|(at, rule)| Some((at, rule, rule.find(&self.name)?)))?;
+        let mut meeting = Meeting {
+            statement: rule.statement,
+            expression: rule.expression,
+            name: self.name.clone(),
+            valid: None,
+            did: Did::Nothing,
+            stopped: false,
+        };
+        let end = match &rule.action {
+            Action::Rewrite { into, every_occurrence } => {
+                let name = rule.rewritten(&self.name, found, into, *every_occurrence);
+                meeting.did = self.rename(name);
+                None
+            }
+            Action::Feed { rollup, names, stop } => {
+                let name = |name: &Replacement| {
+                    Some(name.replace(&self.name, &found)).filter(|name| can_be_sent(name))
+                };
+                let names: Vec<Option<Vec<u8>>> = names.iter().map(name).collect();
+                self.feeds += names.iter().flatten().count() as u32;
+                meeting.did = Did::Fed { rollup: *rollup, names };
+                stop.then_some(End::Stopped)
+            }
+            Action::Send { check, key, to, stop } => {
+                meeting.valid = check.map(|check| self.is_valid(check));
+                let key = key.as_ref().map(|key| key.replace(&self.name, &found));
+                let ends = match (to, meeting.valid) {
+                    (To::Nowhere, Some(false)) => Some(End::Invalid),
+                    (To::Nowhere, _) => None,
+                    (To::Blackhole, _) => Some(End::Blackholed),
+                    (To::Clusters(_), _) => stop.then_some(End::Stopped),
+                };
+                meeting.did = match (to, meeting.valid) {
+                    (_, Some(false)) | (To::Nowhere, _) => Did::Nothing,
+                    (To::Blackhole, _) => Did::Blackholed,
+                    (To::Clusters(_), _) => Did::Sent(self.send(to, key)),
+                };
+                ends
+            }
+        };
+        meeting.stopped = end.is_some();
+        Some((at, meeting, end))
+    }
+
+    fn rename(&mut self, name: Vec<u8>) -> Did {
+        if !can_be_sent(&name) {
+            return Did::NotRenamed(name);
+        }
+        self.name.clone_from(&name);
+        Did::Renamed(name)
+    }
+
+    fn is_valid(&self, check: Check) -> bool {
+        self.router.checks[check.expression as usize].is_in(self.line.rest)
+    }
+
+    fn send(&mut self, to: &To, key: Option<Vec<u8>>) -> Vec<Sent> {
+        let To::Clusters(clusters) = to else { return Vec::new() };
+        let key = key.unwrap_or_else(|| self.name.clone());
+        let sent: Vec<Sent> = clusters.iter().map(|cluster| self.sent(*cluster, &key)).collect();
+        self.copies += sent.iter().map(|sent| sent.chosen.len()).sum::<usize>();
+        sent
+    }
+
+    fn sent(&self, cluster: ClusterId, key: &[u8]) -> Sent {
+        let state = &self.router.clusters[cluster.index()];
+        let all_down = state.up.iter().all(|up| !up);
+        let mut chosen = Vec::new();
+        let mut choose = |member: usize, why| {
+            chosen.push(Chosen { member, output: state.outputs[member], why });
+        };
+        let mut position = None;
+        match &state.sharing {
+            Sharing::Copies => (0..state.outputs.len()).for_each(|member| choose(member, Why::Everyone)),
+            Sharing::Failover => {
+                choose(state.first_up(), if all_down { Why::NoneUp } else { Why::FirstUp });
+            }
+            Sharing::Turns => {
+                choose(state.at_turn(self.turn), if all_down { Why::NoneUp } else { Why::Turn });
+            }
+            Sharing::Placed { stand_in, .. } => {
+                let placed = self.router.placed(cluster).expect("a cluster whose keys are placed");
+                position = placed.position(key);
+                let mut owners = Vec::new();
+                placed.placed(key, &mut owners);
+                if *stand_in {
+                    state.owners_or_stand_ins(&owners, key, |member, owner| {
+                        let why = match state.up[member] {
+                            true if member == owner => Why::Owner,
+                            true => Why::StandsIn { owner },
+                            false => Why::NoneUp,
+                        };
+                        choose(member, why);
+                    });
+                } else {
+                    owners.iter().for_each(|owner| choose(usize::from(*owner), Why::Owner));
+                }
+            }
+        }
+        let key = matches!(state.sharing, Sharing::Placed { .. }).then(|| key.to_vec());
+        Sent { cluster, key, position, chosen }
+    }
+}

@@ -1,0 +1,236 @@
+//! Replacement strings: what a name, a key or a result is called, made of groups of a match (spec graphite §2.6).
+//!
+//! Read once, expanded for each name. Not here: what is done with the result.
+//! Invariant: any text is a replacement; what means nothing stands for itself.
+
+use super::expression::Found;
+
+/// A replacement, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Replacement {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(Vec<u8>),
+    Group(Group),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Group {
+    /// From 1.
+    number: usize,
+    case: Case,
+    /// Dots become underscores.
+    flat: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Case {
+    #[default]
+    AsIs,
+    Lower,
+    Upper,
+}
+
+impl Replacement {
+    /// A replacement for matches of an expression with so many groups. Without any it is nothing but text.
+    pub(super) fn parse(text: &str, groups: usize) -> Replacement {
+        if groups == 0 {
+            return Replacement { parts: vec![Part::Text(text.into())] };
+        }
+        let mut parts = Vec::new();
+        let mut rest = text.as_bytes();
+        let mut plain = Vec::new();
+        while let Some((first, behind)) = rest.split_first() {
+            rest = behind;
+            if *first != b'\\' {
+                plain.push(*first);
+                continue;
+            }
+            let (group, behind) = group(rest, &mut plain);
+            rest = behind;
+            if let Some(group) = group.filter(|group| (1..=groups).contains(&group.number)) {
+                if !plain.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut plain)));
+                }
+                parts.push(Part::Group(group));
+            }
+        }
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Replacement { parts }
+    }
+
+    /// Puts what it says of a match in `name` behind what `out` holds.
+    pub(super) fn expand(&self, name: &[u8], found: &Found, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            let group = match part {
+                Part::Text(text) => {
+                    out.extend_from_slice(text);
+                    continue;
+                }
+                Part::Group(group) => group,
+            };
+            let Some(Some((begin, end))) = found.groups.get(group.number - 1) else { continue };
+            out.extend(name[*begin..*end].iter().map(|byte| match group.case {
+                _ if *byte == b'.' && group.flat => b'_',
+                Case::AsIs => *byte,
+                Case::Lower => byte.to_ascii_lowercase(),
+                Case::Upper => byte.to_ascii_uppercase(),
+            }));
+        }
+    }
+
+    /// What it says when each group is `sample`.
+    pub(super) fn sampled(&self, sample: &str) -> Vec<u8> {
+        let group = Some((0, sample.len()));
+        let groups = vec![group; super::GROUPS_MAX];
+        let mut out = Vec::new();
+        self.expand(sample.as_bytes(), &Found { span: (0, 0), groups }, &mut out);
+        out
+    }
+
+    /// `name` with the match replaced: what stands before it, the expansion, what stands behind it.
+    pub(super) fn replace(&self, name: &[u8], found: &Found) -> Vec<u8> {
+        self.replace_all(name, std::slice::from_ref(found))
+    }
+
+    /// The same with each of several matches, which follow one another.
+    pub(super) fn replace_all(&self, name: &[u8], found: &[Found]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(name.len() + 16);
+        let mut behind = 0;
+        for one in found {
+            out.extend_from_slice(&name[behind..one.span.0]);
+            self.expand(name, one, &mut out);
+            behind = one.span.1;
+        }
+        out.extend_from_slice(&name[behind..]);
+        out
+    }
+}
+
+/// What a backslash begins: flags, further backslashes and a number, or `g{…}` around them. What is no group goes to
+/// `plain`, without its backslashes. Gives what is left.
+fn group<'a>(text: &'a [u8], plain: &mut Vec<u8>) -> (Option<Group>, &'a [u8]) {
+    if let Some(inner) = text.strip_prefix(b"g{") {
+        let (group, behind) = number(inner);
+        if let (Some(group), Some(behind)) = (group, behind.strip_prefix(b"}")) {
+            return (Some(group), behind);
+        }
+    }
+    let (group, behind) = number(text);
+    match (group, behind.split_first()) {
+        (None, Some((literal, behind))) => {
+            plain.push(*literal);
+            (None, behind)
+        }
+        (group, _) => (group, behind),
+    }
+}
+
+/// Flags, one case and dots, and the digits behind them, all of which are one number.
+fn number(text: &[u8]) -> (Option<Group>, &[u8]) {
+    let mut group = Group::default();
+    let mut flagged = false;
+    let mut rest = text;
+    while let Some((first, behind)) = rest.split_first() {
+        match first {
+            b'\\' => {}
+            b'_' if !flagged => (group.case, flagged) = (Case::Lower, true),
+            b'^' if !flagged => (group.case, flagged) = (Case::Upper, true),
+            b'.' => (group.flat, flagged) = (true, true),
+            _ => break,
+        }
+        rest = behind;
+    }
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 {
+        return (None, rest);
+    }
+    // Too large for a number is too large for a group.
+    let step =
+        |number: usize, digit: &u8| number.saturating_mul(10).saturating_add(usize::from(digit - b'0'));
+    group.number = rest[..digits].iter().fold(0, step);
+    (Some(group), &rest[digits..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::expression::Expression;
+    use super::*;
+
+    fn replaced(expression: &str, replacement: &str, name: &str) -> String {
+        let expression = Expression::new(&expression.into()).expect("a valid expression");
+        let found = expression.find(name.as_bytes()).expect("a match");
+        let replacement = Replacement::parse(replacement, expression.groups());
+        String::from_utf8(replacement.replace(name.as_bytes(), &found)).expect("text")
+    }
+
+    #[test]
+    fn the_table_of_the_specification() {
+        for (name, expression, into, want) in [
+            ("a.b.c", r"^a\.([a-z]+)\.(.*)$", r"x.\2.\1", "x.c.b"),
+            ("A.Foo.z", r"^A\.([A-Za-z]+)", r"n.\_1", "n.foo.z"),
+            ("h.a.b.com.cpu", r"^h\.(.*\.com)", r"h.\.1", "h.a_b_com.cpu"),
+            ("pre.foo.bar", "foo", "X", "pre.X.bar"),
+            ("foo.bar", "foo", "X", "X.bar"),
+            // What follows is replaced where it matched, not put in front of the name.
+            ("pre.foo.bar.post", "foo.bar", "X", "pre.X.post"),
+            ("foo.bar", "bar$", "X", "foo.X"),
+        ] {
+            assert_eq!(replaced(expression, into, name), want, "{name} {expression} {into}");
+        }
+    }
+
+    #[test]
+    fn odd_replacements_read_as_the_original_reads_them() {
+        // Asked of carbon-c-relay 3.7.3, but for `\g{…}`, which 3.9 brought.
+        let table = [
+            (r"x\_x", "xx"),
+            (r"x\.", "x"),
+            (r"x\.a", "xa"),
+            (r"x\_.1", "xf_o"),
+            (r"x\._1", "x_1"),
+            (r"x\^.1", "xF_O"),
+            (r"x\.^1", "x^1"),
+            (r"x\_^1", "x^1"),
+            (r"x\^_1", "x_1"),
+            (r"\\\1", "F.o"),
+            (r"\0z", "z"),
+            (r"\12", ""),
+            (r"a\\", "a"),
+            (r"a\\b", "ab"),
+            (r"\9\1", "F.o"),
+            (r"\99999999999999999999999\1", "F.o"),
+            (r"\002", "bb"),
+            (r"\_.", ""),
+            (r"\1.\2", "F.o.bb"),
+            (r"\_\1", "f.o"),
+            (r"\.\1", "F_o"),
+            (r"\_\^1", "^1"),
+            (r"\_x\1", "xF.o"),
+            (r"\_1\1", "f.oF.o"),
+            (r"\x1", "x1"),
+            (r"\..1", "F_o"),
+            (r"\-1", "-1"),
+            (r"\g{1}2", "F.o2"),
+            (r"\g{_1}\g{^.1}", "f.oF_O"),
+            (r"\g{1", "g{1"),
+            (r"\g{x}", "g{x}"),
+            (r"\g{}", "g{}"),
+        ];
+        for (replacement, want) in table {
+            let want = format!("{want}.Tail");
+            assert_eq!(replaced(r"^(F.o)\.(b*)", replacement, "F.o.bb.Tail"), want, "{replacement}");
+        }
+    }
+
+    #[test]
+    fn without_groups_a_replacement_is_text() {
+        assert_eq!(replaced("foo", r"a\1\_b", "x.foo.y"), r"x.a\1\_b.y");
+        assert_eq!(replaced("(q)?o", r"<\1>", "foo"), "f<>o");
+    }
+}

@@ -1,0 +1,342 @@
+//! The statements at work: rules in order, from a name to what becomes of its lines (spec graphite §2.5).
+//!
+//! Path of a line: `CachedRouter::route` -> **`Router::decide`** for a name that it does not know -> `Decision::run`.
+//! A decision holds for a name as long as the plan does: what depends on the line's rest or on who is up is left open in
+//! it, as steps. `explain` walks the same rules in another way and is what tests compare with.
+//! Invariants: the order is the plan's, strictly; the walk ends, because statements only look forward.
+
+use crate::placement::Cluster;
+use crate::rollup::RollupPlan;
+use model::OutputId;
+
+use super::decision::{Decision, Draft, End};
+use super::expression::{Expression, Found};
+use super::mistake::{MistakeAt, RelayMistake};
+use super::replacement::Replacement;
+use super::{
+    AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan, RewritePlan, Sharing,
+    Statement, To,
+};
+
+/// Longest name that a rewrite or an aggregation may make. Longer ones, empty ones and such that hold white space or
+/// control characters would end up as something else at the next relay, and are refused.
+pub const NAME_BYTES_MAX: usize = 32_768;
+
+/// Most statements of a relay.
+pub const STATEMENTS_MAX: usize = 65_535;
+
+/// Where a line comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// From a client: it meets all statements.
+    Records,
+    /// From the rollup of that number: it goes where the statement says, or meets all statements.
+    Result(u16),
+    /// The relay's own statistics: likewise.
+    Statistics,
+}
+
+/// A relay's plan, compiled. It knows which endpoints are up, and nothing of the lines that went through it.
+#[derive(Clone, Debug)]
+pub struct Router {
+    pub(super) rules: Vec<Rule>,
+    pub(super) checks: Vec<Expression>,
+    pub(super) clusters: Vec<ClusterState>,
+    /// Where the results of each rollup go.
+    pub(super) results: Vec<To>,
+    pub(super) statistics: To,
+    rollups: Vec<RollupPlan>,
+}
+
+/// One expression with what it brings about.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    /// Its statement's place in the plan.
+    pub(super) statement: usize,
+    /// Its place in the statement.
+    pub(super) expression: usize,
+    /// None for `*`.
+    matcher: Option<Expression>,
+    pub(super) action: Action,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    Send { check: Option<Check>, key: Option<Replacement>, to: To, stop: bool },
+    Rewrite { into: Replacement, every_occurrence: bool },
+    Feed { rollup: u16, names: Vec<Replacement>, stop: bool },
+}
+
+/// A `validate`: its expression by number, and whether failures are logged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check {
+    pub(super) expression: u32,
+    pub(super) log: bool,
+}
+
+/// A cluster and who of it is up.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterState {
+    pub(super) outputs: Vec<OutputId>,
+    pub(super) sharing: Sharing,
+    /// Where keys are placed; none where they are not.
+    pub(super) placed: Option<Cluster>,
+    pub(super) up: Vec<bool>,
+}
+
+impl Router {
+    /// Compiles a plan. Endpoints are up until [`Router::set_live`] says otherwise.
+    ///
+    /// # Errors
+    /// All mistakes of the plan, in its order.
+    pub fn new(plan: &RelayPlan) -> Result<Router, Vec<RelayMistake>> {
+        let mut builder = Builder::default();
+        for (at, cluster) in plan.clusters.iter().enumerate() {
+            builder.cluster(ClusterId(at as u16), cluster);
+        }
+        if plan.statements.len() > STATEMENTS_MAX || plan.clusters.len() > STATEMENTS_MAX {
+            let why = format!("a relay has at most {STATEMENTS_MAX} statements and clusters");
+            builder.mistakes.push(RelayMistake { at: MistakeAt::Plan, why });
+            return Err(builder.mistakes);
+        }
+        for (at, statement) in plan.statements.iter().enumerate() {
+            match statement {
+                Statement::Match(plan) => builder.match_(at, plan),
+                Statement::Rewrite(plan) => builder.rewrite(at, plan),
+                Statement::Aggregate(plan) => builder.aggregate(at, plan),
+            }
+        }
+        let statistics = builder.to(MistakeAt::Statistics, &plan.statistics);
+        if !builder.mistakes.is_empty() {
+            return Err(builder.mistakes);
+        }
+        let Builder { rules, checks, clusters, results, rollups, .. } = builder;
+        Ok(Router { rules, checks, clusters, results, statistics, rollups })
+    }
+
+    /// What the `aggregate` statements compute, in their order: the number in [`Entry::Result`] and
+    /// [`Act::Feed`](super::Act::Feed) is a place in this list.
+    pub fn rollups(&self) -> &[RollupPlan] {
+        &self.rollups
+    }
+
+    /// Says whether an endpoint is up, in all clusters. Only clusters whose members stand in for each other heed it.
+    pub fn set_live(&mut self, output: OutputId, live: bool) {
+        for cluster in &mut self.clusters {
+            for at in 0..cluster.outputs.len() {
+                if cluster.outputs[at] == output {
+                    cluster.up[at] = live;
+                    if let Some(placed) = &mut cluster.placed {
+                        placed.set_live(at, live);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How the expression at a place of a statement is looked for; none for `*`.
+    pub fn class(&self, statement: usize, expression: usize) -> Option<&super::Class> {
+        let same = |rule: &&Rule| rule.statement == statement && rule.expression == expression;
+        Some(self.rules.iter().find(same)?.matcher.as_ref()?.class())
+    }
+
+    /// The cluster as placement knows it; none where keys are not placed.
+    pub fn placed(&self, cluster: ClusterId) -> Option<&Cluster> {
+        self.clusters[cluster.index()].placed.as_ref()
+    }
+
+    /// What becomes of lines of this name: it ends before the first `;` or white space.
+    pub fn decide(&self, entry: Entry, name: &[u8]) -> Decision {
+        let mut draft = Draft::new(self, name);
+        let end = match self.straight(entry) {
+            Some(to) => self.send(&mut draft, to, None).unwrap_or(End::Stopped),
+            None => self.walk(&mut draft),
+        };
+        draft.finish(end)
+    }
+
+    /// Where lines of this entry go without meeting a statement.
+    pub(super) fn straight(&self, entry: Entry) -> Option<&To> {
+        let to = match entry {
+            Entry::Records => return None,
+            Entry::Result(rollup) => &self.results[usize::from(rollup)],
+            Entry::Statistics => &self.statistics,
+        };
+        (*to != To::Nowhere).then_some(to)
+    }
+
+    fn walk(&self, draft: &mut Draft<'_>) -> End {
+        for rule in &self.rules {
+            let Some(found) = rule.find(draft.name()) else { continue };
+            match &rule.action {
+                Action::Rewrite { into, every_occurrence } => {
+                    draft.rename(rule.rewritten(draft.name(), found, into, *every_occurrence));
+                }
+                Action::Feed { rollup, names, stop } => {
+                    for (compute, name) in names.iter().enumerate() {
+                        draft.feed(*rollup, compute as u16, name.replace(draft.name(), &found));
+                    }
+                    if *stop {
+                        return End::Stopped;
+                    }
+                }
+                Action::Send { check, key, to, stop } => {
+                    let key = key.as_ref().map(|key| key.replace(draft.name(), &found));
+                    let check = check.map(|check| draft.check(check, *to == To::Nowhere));
+                    let end = self.send(draft, to, key);
+                    if let Some(check) = check {
+                        draft.checked(check);
+                    }
+                    if let Some(end) = end.or_else(|| (*stop && *to != To::Nowhere).then_some(End::Stopped)) {
+                        return end;
+                    }
+                }
+            }
+        }
+        End::Exhausted
+    }
+
+    /// One `send to`; gives how the walk ends if it does.
+    fn send(&self, draft: &mut Draft<'_>, to: &To, key: Option<Vec<u8>>) -> Option<End> {
+        match to {
+            To::Nowhere => None,
+            To::Blackhole => Some(End::Blackholed),
+            To::Clusters(clusters) => {
+                let key = key.map(|key| draft.text(key));
+                clusters.iter().for_each(|cluster| draft.send(*cluster, key));
+                None
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// The match in a name.
+    pub(super) fn find(&self, name: &[u8]) -> Option<Found> {
+        let Some(matcher) = &self.matcher else {
+            return Some(Found { span: (0, name.len()), groups: Vec::new() });
+        };
+        if matches!(&self.action, Action::Send { key: None, .. }) {
+            // Nobody asks where.
+            return matcher.is_in(name).then(Found::default);
+        }
+        matcher.find(name)
+    }
+
+    /// The name after a rewrite whose expression was found.
+    pub(super) fn rewritten(&self, name: &[u8], found: Found, into: &Replacement, every: bool) -> Vec<u8> {
+        match &self.matcher {
+            Some(matcher) if every => into.replace_all(name, &matcher.find_all(name)),
+            _ => into.replace(name, &found),
+        }
+    }
+}
+
+/// Whether a name that was made can be sent.
+pub(super) fn can_be_sent(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX
+        && !name.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
+}
+
+#[derive(Default)]
+struct Builder {
+    rules: Vec<Rule>,
+    checks: Vec<Expression>,
+    clusters: Vec<ClusterState>,
+    results: Vec<To>,
+    rollups: Vec<RollupPlan>,
+    mistakes: Vec<RelayMistake>,
+}
+
+impl Builder {
+    fn cluster(&mut self, id: ClusterId, plan: &RelayCluster) {
+        let mut wrong = |why: String| self.mistakes.push(RelayMistake { at: MistakeAt::Cluster(id), why });
+        if plan.members.is_empty() {
+            wrong("a cluster without members takes nothing".into());
+        }
+        let labels: Vec<String> = plan.members.iter().map(|member| member.label()).collect();
+        let placed = match &plan.sharing {
+            Sharing::Placed { placement, replication, .. } => {
+                let cluster = Cluster::replicated(placement, &labels, *replication);
+                cluster.map_err(|mistake| wrong(mistake.to_string())).ok()
+            }
+            Sharing::Copies | Sharing::Failover | Sharing::Turns => None,
+        };
+        let outputs: Vec<OutputId> = plan.members.iter().map(|member| member.output).collect();
+        let up = vec![true; outputs.len()];
+        self.clusters.push(ClusterState { outputs, sharing: plan.sharing.clone(), placed, up });
+    }
+
+    fn match_(&mut self, statement: usize, plan: &MatchPlan) {
+        let check = plan.validate.as_ref().map(|validate| {
+            if let Some(expression) = self.compiled(MistakeAt::Validate { statement }, &validate.expression) {
+                self.checks.push(expression);
+            }
+            Check { expression: self.checks.len().saturating_sub(1) as u32, log: validate.log }
+        });
+        let to = self.to(MistakeAt::Statement { statement, expression: None }, &plan.to);
+        for (expression, matcher) in self.matchers(statement, &plan.expressions) {
+            let groups = matcher.as_ref().map_or(0, Expression::groups);
+            let key = plan.route_using.as_ref().map(|text| Replacement::parse(text, groups));
+            let action = Action::Send { check, key, to: to.clone(), stop: plan.stop };
+            self.rules.push(Rule { statement, expression, matcher, action });
+        }
+    }
+
+    fn rewrite(&mut self, statement: usize, plan: &RewritePlan) {
+        let at = MistakeAt::Statement { statement, expression: Some(0) };
+        let Some(matcher) = self.compiled(at, &plan.expression) else { return };
+        let into = Replacement::parse(&plan.into, matcher.groups());
+        let action = Action::Rewrite { into, every_occurrence: plan.every_occurrence };
+        self.rules.push(Rule { statement, expression: 0, matcher: Some(matcher), action });
+    }
+
+    fn aggregate(&mut self, statement: usize, plan: &AggregateStatement) {
+        let at = MistakeAt::Statement { statement, expression: None };
+        let mut wrong = |why: &str| self.mistakes.push(RelayMistake { at, why: why.to_owned() });
+        if plan.expressions.is_empty() {
+            wrong("an aggregation needs an expression");
+        }
+        if let Err(why) = plan.rollup.check() {
+            wrong(why);
+        }
+        let rollup = self.rollups.len() as u16;
+        let to = self.to(at, &plan.to);
+        self.results.push(to);
+        self.rollups.push(plan.rollup.clone());
+        for (expression, matcher) in self.matchers(statement, &plan.expressions) {
+            let groups = matcher.as_ref().map_or(0, Expression::groups);
+            let name = |compute: &crate::rollup::ComputePlan| Replacement::parse(&compute.name, groups);
+            let names = plan.rollup.computes.iter().map(name).collect();
+            let action = Action::Feed { rollup, names, stop: plan.stop };
+            self.rules.push(Rule { statement, expression, matcher, action });
+        }
+    }
+
+    /// The compiled expressions with their places; one that matches all when there are none.
+    fn matchers(&mut self, statement: usize, plans: &[ExpressionPlan]) -> Vec<(usize, Option<Expression>)> {
+        if plans.is_empty() {
+            return vec![(0, None)];
+        }
+        let mut compile = |(at, plan)| {
+            let place = MistakeAt::Statement { statement, expression: Some(at) };
+            self.compiled(place, plan).map(|expression| (at, Some(expression)))
+        };
+        plans.iter().enumerate().filter_map(&mut compile).collect()
+    }
+
+    fn compiled(&mut self, at: MistakeAt, plan: &ExpressionPlan) -> Option<Expression> {
+        Expression::new(plan).map_err(|why| self.mistakes.push(RelayMistake { at, why })).ok()
+    }
+
+    fn to(&mut self, at: MistakeAt, to: &To) -> To {
+        if let To::Clusters(clusters) = to
+            && let Some(missing) = clusters.iter().find(|cluster| cluster.index() >= self.clusters.len())
+        {
+            let why = format!("there is no cluster of number {}", missing.0);
+            self.mistakes.push(RelayMistake { at, why });
+        }
+        to.clone()
+    }
+}

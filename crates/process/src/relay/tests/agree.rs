@@ -1,0 +1,185 @@
+//! Random plans, names and endpoints that go and come: what is explained is what is decided is what is remembered.
+
+use model::OutputId;
+use proptest::prelude::*;
+
+use crate::placement::{CarbonHash, Placement};
+
+use super::super::*;
+use super::rig::*;
+
+const OUTPUTS: u16 = 5;
+
+fn expression() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "\\^?[ab.]{1,2}\\$?",
+        "\\^?[abc]{1,3}",
+        Just("^(a|b)\\.(.*)$".to_owned()),
+        Just("([abc]+)\\.?".to_owned()),
+        Just("(c)?b".to_owned()),
+        Just("[^.]+$".to_owned()),
+    ]
+}
+
+fn replacement() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("\\1".to_owned()),
+        Just("x.\\2.\\_1".to_owned()),
+        Just("\\^.1b".to_owned()),
+        Just("a.c".to_owned()),
+        Just(String::new()),
+        Just("a b".to_owned()),
+    ]
+}
+
+fn sharing() -> impl Strategy<Value = Sharing> {
+    let placement = prop_oneof![
+        Just(Placement::CarbonCh),
+        Just(Placement::Fnv1aCh),
+        Just(Placement::JumpFnv1aCh),
+        Just(Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, diverse: true }),
+    ];
+    prop_oneof![
+        Just(Sharing::Copies),
+        Just(Sharing::Failover),
+        Just(Sharing::Turns),
+        Just(placed(Placement::AnyOf, 1, true)),
+        (placement, 1u8..=2, any::<bool>()).prop_map(|(placement, replication, stand_in)| placed(
+            placement,
+            replication,
+            stand_in
+        )),
+    ]
+}
+
+fn relay_cluster() -> impl Strategy<Value = RelayCluster> {
+    let outputs = proptest::collection::btree_set(0..OUTPUTS, 2..=4);
+    (sharing(), outputs)
+        .prop_map(|(sharing, outputs)| cluster("c", sharing, &outputs.into_iter().collect::<Vec<_>>()))
+}
+
+fn destination() -> impl Strategy<Value = To> {
+    prop_oneof![
+        2 => Just(To::Nowhere),
+        1 => Just(To::Blackhole),
+        8 => proptest::collection::vec(0u16..3, 1..3).prop_map(|clusters| to(&clusters)),
+    ]
+}
+
+fn statement() -> impl Strategy<Value = Statement> {
+    let match_ = (
+        proptest::collection::vec(expression(), 0..3),
+        proptest::option::of(any::<bool>()),
+        proptest::option::of(replacement()),
+        destination(),
+        proptest::bool::weighted(0.3),
+    )
+        .prop_map(|(expressions, check, route_using, to, stop)| {
+            let validate = check.and_then(|log| valid("^[0-9.]+ ", log));
+            let texts: Vec<&str> = expressions.iter().map(String::as_str).collect();
+            Statement::Match(MatchPlan { validate, route_using, ..matching(&texts, to, stop) })
+        });
+    let rewrite =
+        (expression(), replacement(), any::<bool>()).prop_map(|(expression, into, every_occurrence)| {
+            Statement::Rewrite(RewritePlan { expression: expression.as_str().into(), into, every_occurrence })
+        });
+    let aggregate = (
+        proptest::collection::vec(expression(), 1..3),
+        proptest::collection::vec(replacement(), 1..3),
+        destination(),
+        proptest::bool::weighted(0.3),
+    )
+        .prop_map(|(expressions, results, to, stop)| {
+            let expressions: Vec<&str> = expressions.iter().map(String::as_str).collect();
+            let results: Vec<&str> = results.iter().map(String::as_str).collect();
+            aggregate(&expressions, &results, to, stop)
+        });
+    prop_oneof![5 => match_, 2 => rewrite, 1 => aggregate]
+}
+
+/// What an explanation says becomes of the line, as [`text`] tells acts; names always told.
+fn told(explanation: &Explanation, name: &[u8]) -> Vec<String> {
+    let mut acts = Vec::new();
+    let mut copies = 0;
+    let mut sent = |sent: &[Sent], name: &[u8], acts: &mut Vec<String>| {
+        for chosen in sent.iter().flat_map(|sent| &sent.chosen).filter(|_| {
+            copies += 1;
+            copies <= COPIES_MAX
+        }) {
+            acts.push(text(Act::Copy { output: chosen.output, renamed: Some(name) }));
+        }
+    };
+    sent(&explanation.straight, name, &mut acts);
+    for meeting in &explanation.meetings {
+        if meeting.valid == Some(false) {
+            acts.push("invalid".into());
+        }
+        match &meeting.did {
+            Did::Sent(clusters) => sent(clusters, &meeting.name, &mut acts),
+            Did::Fed { rollup, names } => {
+                for (compute, name) in names.iter().enumerate() {
+                    let compute = compute as u16;
+                    acts.extend(name.iter().map(|name| text(Act::Feed { rollup: *rollup, compute, name })));
+                }
+            }
+            Did::Nothing | Did::Blackholed | Did::Renamed(_) | Did::NotRenamed(_) => {}
+        }
+    }
+    acts
+}
+
+/// An act as text, its name always told, its log never.
+fn full(act: Act<'_>, name: &[u8]) -> String {
+    match act {
+        Act::Copy { output, renamed } => text(Act::Copy { output, renamed: renamed.or(Some(name)) }),
+        Act::Invalid { .. } => "invalid".into(),
+        Act::Feed { .. } => text(act),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn explained_decided_and_remembered_agree(
+        clusters in proptest::collection::vec(relay_cluster(), 3),
+        statements in proptest::collection::vec(statement(), 0..8),
+        statistics in destination(),
+        names in proptest::collection::vec(("[abc.]{1,6}", any::<bool>(), 0u8..4), 1..30),
+        downs in proptest::collection::vec((0..OUTPUTS, any::<bool>()), 30),
+        seed in any::<u64>(),
+    ) {
+        let plan = RelayPlan { clusters, statements, statistics };
+        let router = Router::new(&plan).expect("a valid plan");
+        let rollups = router.rollups().len() as u16;
+        let mut cached =
+            CachedRouter::new(router, CacheLimits { names_max: 8, bytes_max: 1 << 20 }, seed);
+        for (turn, ((name, good, entry), (output, up))) in names.iter().zip(&downs).enumerate() {
+            cached.set_live(OutputId(*output), *up);
+            let entry = match entry {
+                0 if rollups > 0 => Entry::Result(turn as u16 % rollups),
+                1 => Entry::Statistics,
+                _ => Entry::Records,
+            };
+            let name = name.as_bytes();
+            let line = Line { name, rest: if *good { b"1.5 2" } else { b"x 2" } };
+            let explained = cached.router().explain(entry, line, turn as u64);
+            let decision = cached.router().decide(entry, name);
+            let mut by_decision = Vec::new();
+            let routing = decision
+                .run(cached.router(), line, turn as u64, &mut |act| by_decision.push(full(act, name)));
+            prop_assert_eq!(&told(&explained, name), &by_decision);
+            prop_assert_eq!(explained.routing, routing);
+            prop_assert_eq!(cached.decision(entry, name), &decision);
+            let mut remembered = Vec::new();
+            let routed = cached.route(entry, line, &mut |act| remembered.push(full(act, name)));
+            prop_assert_eq!(&remembered, &by_decision);
+            prop_assert_eq!(routed, routing);
+            prop_assert!(cached.len() <= 8);
+            if !decision.needs_rest() {
+                let other = Line { name, rest: b"" };
+                prop_assert_eq!(cached.router().explain(entry, other, turn as u64), explained);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Each bound, at it and past it, and the plans that cannot be.
+
+use model::OutputId;
+
+use crate::placement::Placement;
+use crate::rollup::{COMPUTES_MAX, Compute};
+
+use super::super::*;
+use super::rig::*;
+
+#[test]
+fn a_line_has_at_most_so_many_copies() {
+    let many = |count: u16| vec![cluster("many", copies(), &(0..count).collect::<Vec<_>>())];
+    let all = |count| router(many(count), vec![Statement::Match(matching(&[], to(&[0]), false))]);
+    let max = COPIES_MAX as u16;
+    let at = all(max);
+    assert_eq!(at.decide(Entry::Records, b"x").plain().map(<[OutputId]>::len), Some(COPIES_MAX));
+    assert_eq!(decided(&at, "x", "").1.copies_refused, 0);
+    let past = all(max + 3);
+    assert_eq!(past.decide(Entry::Records, b"x").plain(), None);
+    let (acts, routing) = decided(&past, "x", "");
+    assert_eq!((acts.len(), routing.copies, routing.copies_refused), (COPIES_MAX, max.into(), 3));
+    let explained = past.explain(Entry::Records, Line { name: b"x", rest: b"" }, 0);
+    assert_eq!(explained.routing, routing);
+}
+
+#[test]
+fn a_name_that_was_made_has_its_limits() {
+    let twice = vec![rewrite("^(.*)$", r"\1\1"), Statement::Match(matching(&[], to(&[0]), false))];
+    let router = router(two(), twice);
+    let of = |length: usize| {
+        let name = "x".repeat(length);
+        let renamed = decided(&router, &name, "").0[0].len();
+        (renamed, router.decide(Entry::Records, name.as_bytes()).names_refused())
+    };
+    assert_eq!(of(NAME_BYTES_MAX / 2), (2 + NAME_BYTES_MAX, 0));
+    assert_eq!(of(NAME_BYTES_MAX / 2 + 1), (1, 1), "it keeps its name");
+    for (into, want) in [
+        ("a b", "0; Exhausted"),
+        ("a\tb", "0; Exhausted"),
+        ("", "0; Exhausted"),
+        ("é;t=1", "0 é;t=1; Exhausted"),
+    ] {
+        let statements = vec![rewrite("^x$", into), Statement::Match(matching(&[], to(&[0]), false))];
+        assert_eq!(fate(&super::rig::router(two(), statements), "x", ""), want, "{into:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_told_all_at_once_with_its_place() {
+    let bad = MatchPlan { validate: valid("(", false), ..matching(&["ok", "a(b", "[z"], to(&[0, 7]), true) };
+    let statements = vec![
+        Statement::Match(bad),
+        rewrite("*", "x"),
+        aggregate(&[], &[], to(&[9]), false),
+        Statement::Match(matching(&["fine"], to(&[1]), false)),
+    ];
+    let mut clusters = two();
+    clusters.push(cluster("none", copies(), &[]));
+    clusters.push(cluster("ring", placed(Placement::CarbonCh, 3, false), &[0, 1]));
+    let plan = RelayPlan { statistics: to(&[8]), ..plan(clusters, statements) };
+    let mistakes = Router::new(&plan).expect_err("mistakes");
+    let at: Vec<MistakeAt> = mistakes.iter().map(|mistake| mistake.at).collect();
+    let statement = |statement, expression| MistakeAt::Statement { statement, expression };
+    let want = [
+        MistakeAt::Cluster(ClusterId(2)),
+        MistakeAt::Cluster(ClusterId(3)),
+        MistakeAt::Validate { statement: 0 },
+        statement(0, None),
+        statement(0, Some(1)),
+        statement(0, Some(2)),
+        statement(1, Some(0)),
+        statement(2, None),
+        statement(2, None),
+        statement(2, None),
+        MistakeAt::Statistics,
+    ];
+    assert_eq!(at, want, "{mistakes:#?}");
+    assert!(mistakes.iter().all(|mistake| !mistake.why.is_empty() && !mistake.why.contains('\n')));
+}
+
+#[test]
+fn there_are_so_many_statements_at_most() {
+    let statements = |count| vec![Statement::Match(matching(&["x"], to(&[0]), false)); count];
+    assert!(Router::new(&plan(two(), statements(STATEMENTS_MAX))).is_ok());
+    let past = Router::new(&plan(two(), statements(STATEMENTS_MAX + 1))).expect_err("one too many");
+    assert_eq!(past.last().map(|mistake| mistake.at), Some(MistakeAt::Plan));
+}
+
+#[test]
+fn rollups_have_their_limits() {
+    let good = rollup(&[(Compute::Sum, "x")]);
+    assert_eq!(good.check(), Ok(()));
+    let computes = |count| rollup(&vec![(Compute::Percentile(99), "x"); count]).check().is_ok();
+    assert!(computes(COMPUTES_MAX) && !computes(COMPUTES_MAX + 1) && !computes(0));
+    let mut bad = [good.clone(), good.clone(), good.clone(), good.clone()];
+    bad[0].every_s = 0;
+    bad[1].expire_s = bad[1].every_s;
+    bad[2].computes[0].compute = Compute::Percentile(100);
+    bad[3].computes[0].compute = Compute::Interpolated(1001);
+    assert!(bad.iter().all(|plan| plan.check().is_err()));
+}
+
+#[test]
+fn the_cache_keeps_within_its_bounds_and_forgets_the_older_half() {
+    let ring = vec![cluster("h", placed(Placement::CarbonCh, 1, false), &[0, 1, 2])];
+    let plan = plan(ring, vec![Statement::Match(matching(&[], to(&[0]), false))]);
+    let cached = |names_max, bytes_max| {
+        let router = Router::new(&plan).expect("a valid plan");
+        CachedRouter::new(router, CacheLimits { names_max, bytes_max }, 7)
+    };
+    let name = |number: usize| format!("servers.web{number:06}.cpu").into_bytes();
+
+    let mut few = cached(8, 1 << 20);
+    for number in 0..4 {
+        few.decision(Entry::Records, &name(number));
+    }
+    assert_eq!((few.len(), few.figures().turned), (4, 0), "half of them is the young generation");
+    few.decision(Entry::Records, &name(4));
+    assert_eq!((few.len(), few.figures().turned), (5, 1));
+    few.decision(Entry::Records, &name(0));
+    assert_eq!((few.figures().hits, few.figures().misses), (1, 5), "the old one is still known");
+    for number in 10..1_000 {
+        few.decision(Entry::Records, &name(number));
+        assert!(few.len() <= 8);
+    }
+    few.decision(Entry::Records, &name(0));
+    assert_eq!(few.figures().misses, 5 + 990 + 1, "and is forgotten");
+
+    let bytes_max = 64 << 10;
+    let mut small = cached(1 << 20, bytes_max);
+    for number in 0..10_000 {
+        small.decision(Entry::Records, &name(number));
+        assert!(small.memory_bytes() <= bytes_max, "{}", small.memory_bytes());
+    }
+    assert!(small.figures().turned > 5 && small.len() > 500, "{} {:?}", small.len(), small.figures());
+
+    // One name past all bounds is still routed.
+    let long = vec![b'x'; bytes_max];
+    assert!(small.decision(Entry::Records, &long).plain().is_some());
+    small.decision(Entry::Records, b"a");
+    small.decision(Entry::Records, b"b");
+    assert!(small.memory_bytes() <= bytes_max * 3);
+}

@@ -1,0 +1,105 @@
+//! Plans in few words, and what becomes of lines as text.
+
+use model::OutputId;
+
+use crate::placement::Placement;
+use crate::rollup::{Compute, ComputePlan, Late, RollupPlan, Stamp};
+
+use super::super::*;
+
+pub(super) fn copies() -> Sharing {
+    Sharing::Copies
+}
+
+pub(super) fn placed(placement: Placement, replication: u8, stand_in: bool) -> Sharing {
+    Sharing::Placed { placement, replication, stand_in }
+}
+
+/// A cluster of the outputs given, each on a host of its number.
+pub(super) fn cluster(name: &str, sharing: Sharing, outputs: &[u16]) -> RelayCluster {
+    let member = |output: &u16| Member {
+        output: OutputId(*output),
+        host: format!("10.0.0.{}", output + 1),
+        port: 2003,
+        instance: None,
+    };
+    RelayCluster { name: name.into(), members: outputs.iter().map(member).collect(), sharing }
+}
+
+pub(super) fn to(clusters: &[u16]) -> To {
+    To::Clusters(clusters.iter().copied().map(ClusterId).collect())
+}
+
+/// A match; no expression is `*`.
+pub(super) fn matching(expressions: &[&str], to: To, stop: bool) -> MatchPlan {
+    let expressions = expressions.iter().map(|text| (*text).into()).collect();
+    MatchPlan { expressions, to, stop, ..MatchPlan::default() }
+}
+
+pub(super) fn rewrite(expression: &str, into: &str) -> Statement {
+    let into = into.to_owned();
+    Statement::Rewrite(RewritePlan { expression: expression.into(), into, every_occurrence: false })
+}
+
+pub(super) fn valid(expression: &str, log: bool) -> Option<ValidatePlan> {
+    Some(ValidatePlan { expression: expression.into(), log })
+}
+
+pub(super) fn rollup(computes: &[(Compute, &str)]) -> RollupPlan {
+    let plan = |(compute, name): &(Compute, &str)| ComputePlan { compute: *compute, name: (*name).into() };
+    RollupPlan {
+        every_s: 10,
+        expire_s: 20,
+        stamp: Stamp::End,
+        computes: computes.iter().map(plan).collect(),
+        late: Late::Shed,
+    }
+}
+
+pub(super) fn aggregate(expressions: &[&str], results: &[&str], to: To, stop: bool) -> Statement {
+    let results: Vec<(Compute, &str)> = results.iter().map(|name| (Compute::Sum, *name)).collect();
+    let expressions = expressions.iter().map(|text| (*text).into()).collect();
+    Statement::Aggregate(AggregateStatement { expressions, rollup: rollup(&results), to, stop })
+}
+
+pub(super) fn plan(clusters: Vec<RelayCluster>, statements: Vec<Statement>) -> RelayPlan {
+    RelayPlan { clusters, statements, statistics: To::Nowhere }
+}
+
+pub(super) fn router(clusters: Vec<RelayCluster>, statements: Vec<Statement>) -> Router {
+    Router::new(&plan(clusters, statements)).expect("a valid plan")
+}
+
+/// Two clusters that copy, to outputs 0 and 1.
+pub(super) fn two() -> Vec<RelayCluster> {
+    vec![cluster("a", copies(), &[0]), cluster("b", copies(), &[1])]
+}
+
+/// What an act is, as text: `0`, `0 NAME` under another name, `+ROLLUP.COMPUTE NAME`, `invalid`, `logged`.
+pub(super) fn text(act: Act<'_>) -> String {
+    match act {
+        Act::Copy { output, renamed: None } => output.0.to_string(),
+        Act::Copy { output, renamed: Some(name) } => {
+            format!("{} {}", output.0, String::from_utf8_lossy(name))
+        }
+        Act::Feed { rollup, compute, name } => {
+            format!("+{rollup}.{compute} {}", String::from_utf8_lossy(name))
+        }
+        Act::Invalid { log } => if log { "logged" } else { "invalid" }.into(),
+    }
+}
+
+/// What becomes of a line as the decision on its name says.
+pub(super) fn decided(router: &Router, name: &str, rest: &str) -> (Vec<String>, Routing) {
+    let decision = router.decide(Entry::Records, name.as_bytes());
+    let line = Line { name: name.as_bytes(), rest: rest.as_bytes() };
+    let mut acts = Vec::new();
+    let routing = decision.run(router, line, 0, &mut |act| acts.push(text(act)));
+    (acts, routing)
+}
+
+/// The same in one word list: `0, 1 x.y; Stopped`.
+pub(super) fn fate(router: &Router, name: &str, rest: &str) -> String {
+    let (acts, routing) = decided(router, name, rest);
+    format!("{}; {:?}", acts.join(", "), routing.end)
+}

@@ -1,0 +1,227 @@
+//! What each statement does, alone and after others.
+
+use crate::placement::Placement;
+
+use super::super::*;
+use super::rig::*;
+use model::OutputId;
+
+fn fates(router: &Router, table: &[(&str, &str)]) {
+    for (name, want) in table {
+        assert_eq!(fate(router, name, "1 2"), *want, "{name}");
+    }
+}
+
+#[test]
+fn matches_send_in_order_until_one_stops() {
+    let statements = vec![
+        Statement::Match(matching(&["^a", "b$"], to(&[0]), false)),
+        Statement::Match(matching(&["stop"], to(&[1]), true)),
+        Statement::Match(matching(&[], to(&[0, 1]), false)),
+    ];
+    fates(
+        &router(two(), statements),
+        &[
+            ("x", "0, 1; Exhausted"),
+            ("a.x", "0, 0, 1; Exhausted"),
+            // Two expressions of one statement are two rules.
+            ("a.b", "0, 0, 0, 1; Exhausted"),
+            ("a.stop", "0, 1; Stopped"),
+        ],
+    );
+}
+
+#[test]
+fn stop_without_a_destination_does_nothing_and_the_blackhole_stops_always() {
+    let statements = vec![
+        Statement::Match(matching(&["alone"], To::Nowhere, true)),
+        Statement::Match(matching(&["hole"], To::Blackhole, false)),
+        Statement::Match(matching(&["a"], to(&[0]), false)),
+    ];
+    fates(
+        &router(two(), statements),
+        &[("alone.a", "0; Exhausted"), ("a.hole", "; Blackholed"), ("x", "; Exhausted")],
+    );
+}
+
+#[test]
+fn a_rewrite_counts_for_all_that_follows() {
+    let statements = vec![
+        Statement::Match(matching(&["^a"], to(&[0]), false)),
+        rewrite(r"^a\.(.*)$", r"b.\1"),
+        Statement::Match(matching(&["^b"], to(&[1]), false)),
+        rewrite("^b", "c"),
+        rewrite("c$", ""),
+        Statement::Match(matching(&["^c"], to(&[0]), true)),
+    ];
+    fates(
+        &router(two(), statements),
+        &[
+            ("a.x", "0, 1 b.x, 0 c.x; Stopped"),
+            ("b.x", "1, 0 c.x; Stopped"),
+            ("x", "; Exhausted"),
+            // What would be no name is refused: `b` is renamed to `c`, and `c` to nothing is not.
+            ("b", "1, 0 c; Stopped"),
+        ],
+    );
+}
+
+#[test]
+fn every_occurrence_is_replaced_when_told_so() {
+    let every = |expression: &str, into: &str| {
+        let into = into.to_owned();
+        Statement::Rewrite(RewritePlan { expression: expression.into(), into, every_occurrence: true })
+    };
+    let statements =
+        vec![every("ab", "x"), every(r"(\d)\.", r"\1_"), Statement::Match(matching(&[], to(&[0]), false))];
+    fates(
+        &router(two(), statements),
+        &[("ab.ab", "0 x.x; Exhausted"), ("1.2.3.a", "0 1_2_3_a; Exhausted"), ("y", "0; Exhausted")],
+    );
+}
+
+#[test]
+fn validation_looks_at_the_rest() {
+    let checked = |expressions: &[&str], to, stop, log| {
+        let validate = valid(r"^[0-9.]+ [0-9]+$", log);
+        Statement::Match(MatchPlan { validate, ..matching(expressions, to, stop) })
+    };
+    let statements = vec![
+        Statement::Match(matching(&["first"], to(&[1]), false)),
+        checked(&["alone"], To::Nowhere, false, false),
+        checked(&["sent"], to(&[0]), false, true),
+        checked(&["last"], to(&[0]), true, false),
+        checked(&["hole"], To::Blackhole, false, false),
+        Statement::Match(matching(&[], to(&[1]), false)),
+    ];
+    let router = router(two(), statements);
+    for (name, good, bad) in [
+        // Nowhere to send: what is bad goes no further.
+        ("alone", "1; Exhausted", "invalid; Invalid"),
+        ("first.alone", "1, 1; Exhausted", "1, invalid; Invalid"),
+        // Somewhere: only that is left out.
+        ("sent", "0, 1; Exhausted", "logged, 1; Exhausted"),
+        ("last", "0; Stopped", "invalid; Stopped"),
+        ("hole", "; Blackholed", "invalid; Blackholed"),
+    ] {
+        assert_eq!(fate(&router, name, "1.5 2"), good, "{name}");
+        assert_eq!(fate(&router, name, "nan 2"), bad, "{name}");
+        assert!(router.decide(Entry::Records, name.as_bytes()).needs_rest(), "{name}");
+    }
+    assert!(!router.decide(Entry::Records, b"x").needs_rest());
+    assert_eq!(router.decide(Entry::Records, b"x").plain(), Some(&[OutputId(1)][..]));
+}
+
+#[test]
+fn keys_are_placed_by_what_route_using_makes_of_them() {
+    let ring = || placed(Placement::CarbonCh, 1, false);
+    let clusters = vec![cluster("h", ring(), &[0, 1, 2])];
+    let using = MatchPlan {
+        route_using: Some(r"\1".into()),
+        ..matching(&[r"^servers\.(web\d+)\..*$"], to(&[0]), true)
+    };
+    let statements = vec![Statement::Match(using), Statement::Match(matching(&[], to(&[0]), false))];
+    let router = router(clusters, statements);
+    let of = |name: &str| fate(&router, name, "");
+    let by_key = |key: &str| of(key).replace("Exhausted", "Stopped");
+    for host in 0..20 {
+        let key = format!("web{host}");
+        for metric in ["cpu", "load.1", "disk.sda.await"] {
+            assert_eq!(of(&format!("servers.{key}.{metric}")), by_key(&key), "{metric} of {key}");
+        }
+    }
+    let explained = router.explain(Entry::Records, Line { name: b"servers.web7.cpu", rest: b"" }, 0);
+    let Did::Sent(sent) = &explained.meetings[0].did else { panic!("a match sends") };
+    assert_eq!(sent[0].key.as_deref(), Some(&b"web7"[..]));
+}
+
+#[test]
+fn rollups_are_fed_and_their_results_go_where_they_are_told() {
+    let statements = vec![
+        aggregate(&[r"^sys\.([^.]+)\.cpu$", "cpu"], &[r"all.\1", "total"], to(&[1]), false),
+        aggregate(&["^halt"], &["stopped"], To::Nowhere, true),
+        Statement::Match(matching(&["^stopped"], to(&[0]), true)),
+        Statement::Match(matching(&[], to(&[1]), false)),
+    ];
+    let router = router(two(), statements);
+    assert_eq!(router.rollups().len(), 2);
+    // The second expression has no groups, and replaces what it matched.
+    let want = "+0.0 all.h, +0.1 total, +0.0 sys.h.all.\\1, +0.1 sys.h.total, 1; Exhausted";
+    assert_eq!(fate(&router, "sys.h.cpu", "1 2"), want);
+    assert_eq!(fate(&router, "halt.x", "1 2"), "+1.0 stopped.x; Stopped");
+    let of = |entry, name: &str| {
+        let mut acts = Vec::new();
+        let line = Line { name: name.as_bytes(), rest: b"" };
+        let decision = router.decide(entry, name.as_bytes());
+        let routing = decision.run(&router, line, 0, &mut |act| acts.push(text(act)));
+        format!("{}; {:?}", acts.join(", "), routing.end)
+    };
+    assert_eq!(of(Entry::Result(0), "stopped"), "1; Stopped", "straight to its cluster");
+    assert_eq!(of(Entry::Result(1), "stopped"), "0; Stopped", "from the top");
+    assert_eq!(of(Entry::Statistics, "carbon.x"), "1; Exhausted", "from the top");
+}
+
+#[test]
+fn statistics_go_straight_to_their_cluster_when_they_have_one() {
+    let statements = vec![Statement::Match(matching(&[], To::Blackhole, false))];
+    let plan = RelayPlan { statistics: to(&[1]), ..plan(two(), statements) };
+    let router = Router::new(&plan).expect("a valid plan");
+    assert_eq!(router.decide(Entry::Statistics, b"x").plain(), Some(&[OutputId(1)][..]));
+    assert_eq!(fate(&router, "x", ""), "; Blackholed");
+}
+
+#[test]
+fn members_stand_in_for_those_that_are_down() {
+    let clusters = vec![
+        cluster("any", placed(Placement::AnyOf, 1, true), &[0, 1, 2]),
+        cluster("over", Sharing::Failover, &[3, 4]),
+        cluster("turns", Sharing::Turns, &[5, 6]),
+        cluster("ring", placed(Placement::Fnv1aCh, 2, false), &[0, 1, 2]),
+        cluster("dynamic", placed(Placement::Fnv1aCh, 2, true), &[0, 1, 2]),
+    ];
+    let statement =
+        |at: u16| Statement::Match(matching(&[["a", "o", "t", "r", "d"][at as usize]], to(&[at]), true));
+    let mut router = router(clusters, (0..5).map(statement).collect());
+    let at = |router: &Router, name: &str, turn| {
+        let decision = router.decide(Entry::Records, name.as_bytes());
+        let line = Line { name: name.as_bytes(), rest: b"" };
+        let mut acts = Vec::new();
+        decision.run(router, line, turn, &mut |act| acts.push(text(act)));
+        acts.join(",")
+    };
+    let first = at(&router, "a", 0);
+    let of = |text: &str| OutputId(text.parse().expect("one output"));
+    router.set_live(of(&first), false);
+    let second = at(&router, "a", 0);
+    assert_ne!(first, second);
+    assert_eq!(at(&router, "a", 9), second, "the same stand-in for each line");
+    (0..3).for_each(|output| router.set_live(OutputId(output), false));
+    assert_eq!(at(&router, "a", 0), first, "none is up: it waits for its own");
+    (0..3).for_each(|output| router.set_live(OutputId(output), true));
+
+    for (three, four, want) in
+        [(true, true, "3"), (false, true, "4"), (false, false, "3"), (true, false, "3")]
+    {
+        router.set_live(OutputId(3), three);
+        router.set_live(OutputId(4), four);
+        assert_eq!(at(&router, "o", 0), want, "{three} {four}");
+    }
+    let turns = |router: &Router| (0..4).map(|turn| at(router, "t", turn)).collect::<Vec<_>>().join(" ");
+    assert_eq!(turns(&router), "5 6 5 6");
+    router.set_live(OutputId(5), false);
+    assert_eq!(turns(&router), "6 6 6 6");
+    router.set_live(OutputId(6), false);
+    assert_eq!(turns(&router), "5 6 5 6");
+
+    let ring = at(&router, "r.x", 0);
+    let owner = of(&ring[..1]);
+    router.set_live(owner, false);
+    assert_eq!(at(&router, "r.x", 0), ring, "without `dynamic` records wait");
+    let names = ["d.x", "d.y", "d.z", "d.xy", "d.zzz"];
+    for name in names {
+        let copies = at(&router, name, 0);
+        let copies: Vec<&str> = copies.split(',').collect();
+        assert!(copies.len() == 2 && copies[0] != copies[1], "{name}: {copies:?}");
+        assert!(copies.iter().all(|copy| of(copy) != owner), "{name}: {copies:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! One result: which of its windows are open, which are over, and when it can be forgotten.
+//!
+//! Invariant: a window is told once, and none before one that was told takes a value again.
+
+use super::window::Window;
+use super::{Rolled, RollupPlan, Stamp, Told};
+
+/// One result under way.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) hash: u64,
+    pub(super) name: Box<[u8]>,
+    pub(super) rollup: u16,
+    pub(super) compute: u16,
+    /// Seconds by which its windows are told later than those of others.
+    pub(super) splay_s: u64,
+    /// Number of the first window that is open: all before have been told or can take nothing.
+    pub(super) open: u64,
+    /// Those that have values, ascending; all from `open` on.
+    pub(super) windows: Vec<(u64, Window)>,
+}
+
+/// What a window takes, without values that it keeps.
+pub(super) const WINDOW_BYTES: usize = size_of::<(u64, Window)>();
+
+/// What a value takes that is kept.
+pub(super) const VALUE_BYTES: usize = size_of::<f64>();
+
+/// What a series takes, without its windows.
+pub(super) fn series_bytes(name: &[u8]) -> usize {
+    size_of::<Option<Series>>() + size_of::<u32>() + name.len()
+}
+
+impl RollupPlan {
+    /// Windows that a series keeps.
+    pub(super) fn windows(&self) -> u64 {
+        u64::from(self.expire_s.div_ceil(self.every_s)) + 2
+    }
+
+    fn timestamp(&self, window: u64) -> u64 {
+        let every = u64::from(self.every_s);
+        window * every
+            + match self.stamp {
+                Stamp::Start => 0,
+                Stamp::Middle => every / 2,
+                Stamp::End => every,
+            }
+    }
+}
+
+impl Series {
+    /// Number of the first window that takes points for longer.
+    pub(super) fn over(&self, plan: &RollupPlan, now_s: u64) -> u64 {
+        // Told when begin + expire + splay < now.
+        let begin_s = now_s.saturating_sub(u64::from(plan.expire_s) + self.splay_s);
+        begin_s.div_ceil(u64::from(plan.every_s))
+    }
+
+    /// Tells all windows before `over`; gives the bytes that they took.
+    pub(super) fn tell(
+        &mut self,
+        plan: &RollupPlan,
+        over: u64,
+        told: &mut Told,
+        emit: &mut impl FnMut(Rolled<'_>),
+    ) -> usize {
+        let compute = plan.computes[usize::from(self.compute)].compute;
+        let count = self.windows.partition_point(|(number, _)| *number < over);
+        if !self.windows.is_empty() {
+            // Else it stays: it says when a series without windows can be forgotten.
+            self.open = self.open.max(over);
+        }
+        let mut bytes = 0;
+        for (number, mut window) in self.windows.drain(..count) {
+            bytes += WINDOW_BYTES + window.kept() * VALUE_BYTES;
+            let value = window.result(compute);
+            if !value.is_finite() {
+                told.not_finite += 1;
+                continue;
+            }
+            told.results += 1;
+            let timestamp = plan.timestamp(number);
+            emit(Rolled { rollup: self.rollup, compute, name: &self.name, value, timestamp });
+        }
+        bytes
+    }
+
+    /// The second at which its oldest window is told; without windows the one at which it can be forgotten: from then on
+    /// a series of its name would begin with a window that this one has not told.
+    pub(super) fn due_s(&self, plan: &RollupPlan) -> u64 {
+        let (every, expire) = (u64::from(plan.every_s), u64::from(plan.expire_s));
+        match self.windows.first() {
+            Some((number, _)) => number * every + expire + self.splay_s + 1,
+            None => self.open * every + expire,
+        }
+    }
+}

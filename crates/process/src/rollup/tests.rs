@@ -1,0 +1,281 @@
+//! Windows over time as tables, each bound, and random points and clocks against a second, naive account.
+
+use std::collections::BTreeMap;
+
+use model::SECOND_NS;
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(second: u64) -> Now {
+    Now { mono_ns: 0, wall_ns: second * SECOND_NS }
+}
+
+fn plan(every_s: u32, expire_s: u32, computes: &[Compute]) -> RollupPlan {
+    let compute = |compute: &Compute| ComputePlan { compute: *compute, name: String::new() };
+    RollupPlan {
+        every_s,
+        expire_s,
+        stamp: Stamp::Start,
+        computes: computes.iter().map(compute).collect(),
+        late: Late::Shed,
+    }
+}
+
+fn rollups(plans: Vec<RollupPlan>) -> Rollups {
+    Rollups::new(plans, RollupLimits::default(), 7)
+}
+
+fn feed<'a>(name: &'a str, value: f64, timestamp: i64) -> Feed<'a> {
+    Feed { rollup: 0, compute: 0, name: name.as_bytes(), value, timestamp }
+}
+
+fn line(rolled: Rolled<'_>) -> String {
+    let mut line = rolled.name.to_vec();
+    rolled.write_rest(&mut line);
+    String::from_utf8(line).expect("text")
+}
+
+fn ticked(rollups: &mut Rollups, second: u64) -> Vec<String> {
+    let mut lines = Vec::new();
+    let told = rollups.tick(at(second), usize::MAX, |rolled| lines.push(line(rolled)));
+    assert!(told.results == lines.len() as u64 && !told.more);
+    lines
+}
+
+/// What a name's windows of ten seconds and more wait for.
+fn splay(name: &str) -> u64 {
+    key_hash(name.as_bytes()) % 10
+}
+
+#[test]
+fn the_vector_of_the_specification_as_lines() {
+    let all = [
+        Compute::Sum,
+        Compute::Count,
+        Compute::Max,
+        Compute::Min,
+        Compute::Average,
+        Compute::Percentile(50),
+        Compute::Percentile(90),
+        Compute::Variance,
+        Compute::Stddev,
+    ];
+    let mut rollups = rollups(vec![plan(60, 120, &all)]);
+    for value in [1.0, 2.5, 3.0, 10.0, -4.0] {
+        for compute in 0..all.len() as u16 {
+            let fed = rollups.feed(Feed { compute, ..feed("x", value, 615) }, at(620));
+            assert_eq!(fed, Fed::Counted);
+        }
+    }
+    let lines = ticked(&mut rollups, 600 + 120 + splay("x") + 1);
+    let want = [
+        "12.500000",
+        "5",
+        "10.000000",
+        "-4.000000",
+        "2.500000",
+        "2.500000",
+        "10.000000",
+        "20.200000",
+        "4.494441",
+    ];
+    assert_eq!(lines, want.map(|value| format!("x {value} 600")));
+}
+
+#[test]
+fn a_window_is_told_once_late_points_can_come_no_more() {
+    let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
+    let name = "n";
+    let due = |window: u64| window * 10 + 25 + splay(name) + 1;
+    assert_eq!(rollups.feed(feed(name, 1.0, 1000), at(1004)), Fed::Counted);
+    assert_eq!(rollups.due_s(), Some(due(100)));
+    assert_eq!(rollups.feed(feed(name, 1.0, 1012), at(1014)), Fed::Counted);
+    assert_eq!(rollups.feed(feed(name, 1.0, 1009), at(1020)), Fed::Counted, "late, but not too late");
+    assert_eq!(ticked(&mut rollups, due(100) - 1), [""; 0]);
+    assert_eq!(ticked(&mut rollups, due(100)), ["n 2 1000"]);
+    assert_eq!(rollups.feed(feed(name, 1.0, 1009), at(due(100))), Fed::Late);
+    assert_eq!(rollups.feed(feed(name, 1.0, -1), at(due(100))), Fed::Late);
+    assert_eq!(ticked(&mut rollups, due(101)), ["n 1 1010"]);
+    // Empty: forgotten as soon as a new one would not tell a window again.
+    assert_eq!(rollups.figures(), RollupFigures { series: 1, bytes: series_bytes(b"n") });
+    assert_eq!(ticked(&mut rollups, due(101) + 10), [""; 0]);
+    assert_eq!((rollups.figures().series, rollups.due_s()), (0, None));
+}
+
+#[test]
+fn a_new_series_begins_with_the_window_that_covers_now_less_expire() {
+    let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
+    // At 1004 that is 979, in the window of 970; five windows are kept.
+    for (name, timestamp, want) in [
+        ("a", 969, Fed::Late),
+        ("b", 970, Fed::Counted),
+        ("c", 1019, Fed::Counted),
+        ("d", 1020, Fed::Early),
+        ("e", i64::MAX, Fed::Early),
+        ("f", i64::MIN, Fed::Late),
+    ] {
+        assert_eq!(rollups.feed(feed(name, 1.0, timestamp), at(1004)), want, "{timestamp}");
+    }
+    assert_eq!(rollups.figures().series, 2, "those that take nothing begin nothing");
+}
+
+#[test]
+fn labels_are_of_the_start_the_middle_or_the_end() {
+    for (stamp, want) in [(Stamp::Start, 995), (Stamp::Middle, 997), (Stamp::End, 1000)] {
+        let mut rollups = rollups(vec![RollupPlan { stamp, ..plan(5, 6, &[Compute::Sum]) }]);
+        rollups.feed(feed("n", 0.5, 999), at(1000));
+        assert_eq!(ticked(&mut rollups, 1020), [format!("n 0.500000 {want}")]);
+    }
+}
+
+#[test]
+fn late_points_count_in_the_oldest_window_when_told_so() {
+    let late = RollupPlan { late: Late::Oldest, ..plan(10, 25, &[Compute::Sum]) };
+    let mut rollups = rollups(vec![late]);
+    assert_eq!(rollups.feed(feed("n", 1.0, 5), at(1004)), Fed::CountedLate);
+    assert_eq!(rollups.feed(feed("n", 2.0, 971), at(1004)), Fed::Counted);
+    assert_eq!(rollups.feed(feed("n", 4.0, -7), at(1004)), Fed::CountedLate);
+    assert_eq!(ticked(&mut rollups, 1100), ["n 7.000000 970"]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_tells_no_window_again() {
+    let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
+    rollups.feed(feed("n", 1.0, 1000), at(1004));
+    assert_eq!(ticked(&mut rollups, 1060), ["n 1 1000"]);
+    assert_eq!(ticked(&mut rollups, 1080), [""; 0]);
+    assert_eq!(rollups.figures().series, 0);
+    for second in [1004, 500, 1079] {
+        assert_eq!(rollups.feed(feed("n", 1.0, 1000), at(second)), Fed::Late, "{second}");
+        assert_eq!(ticked(&mut rollups, second), [""; 0]);
+    }
+    assert_eq!(rollups.feed(feed("n", 1.0, 1058), at(500)), Fed::Counted);
+}
+
+#[test]
+fn each_bound_has_its_outcome() {
+    let bytes_max = 2 * (series_bytes(b"a") + WINDOW_BYTES) + 4 * VALUE_BYTES;
+    let median = || vec![plan(10, 25, &[Compute::Percentile(50)])];
+    let mut rollups = Rollups::new(median(), RollupLimits { series_max: 2, bytes_max }, 7);
+    assert_eq!(rollups.feed(feed("a", f64::NAN, 1000), at(1000)), Fed::NotFinite);
+    assert_eq!(rollups.feed(feed("a", f64::INFINITY, 1000), at(1000)), Fed::NotFinite);
+    assert_eq!(rollups.feed(feed("a", 1.0, 1000), at(1000)), Fed::Counted);
+    assert_eq!(rollups.feed(feed("b", 1.0, 1000), at(1000)), Fed::Counted);
+    assert_eq!(rollups.feed(feed("c", 1.0, 1000), at(1000)), Fed::SeriesMax);
+    assert_eq!(rollups.feed(feed("a", 2.0, 1000), at(1000)), Fed::Counted);
+    assert_eq!(rollups.feed(feed("a", 2.0, 1010), at(1000)), Fed::BytesMax, "a window and a value");
+    assert_eq!(rollups.feed(feed("a", 3.0, 1000), at(1000)), Fed::Counted);
+    assert_eq!(rollups.feed(feed("a", 4.0, 1000), at(1000)), Fed::BytesMax);
+    assert_eq!(rollups.figures(), RollupFigures { series: 2, bytes: bytes_max });
+    assert_eq!(ticked(&mut rollups, 2000), ["a 2.000000 1000", "b 1.000000 1000"]);
+    assert_eq!(rollups.figures(), RollupFigures::default());
+
+    let one = series_bytes(b"a") + WINDOW_BYTES + VALUE_BYTES;
+    for (bytes_max, want) in [(one, Fed::Counted), (one - 1, Fed::BytesMax)] {
+        let mut narrow = Rollups::new(median(), RollupLimits { series_max: 9, bytes_max }, 7);
+        assert_eq!(narrow.feed(feed("a", 1.0, 1000), at(1000)), want);
+        assert_eq!(narrow.figures().series, u32::from(want == Fed::Counted));
+    }
+
+    let mut sums = super::tests::rollups(vec![plan(10, 25, &[Compute::Sum])]);
+    sums.feed(feed("a", f64::MAX, 1000), at(1000));
+    sums.feed(feed("a", f64::MAX, 1000), at(1000));
+    let told = sums.tick(at(2000), 1, |_| panic!("an infinite sum is not told"));
+    assert_eq!((told.results, told.not_finite), (0, 1));
+}
+
+#[test]
+fn the_end_tells_what_is_over_and_counts_the_rest() {
+    let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
+    for timestamp in [1001, 1002, 1011, 1012, 1021] {
+        rollups.feed(feed("n", 1.0, timestamp), at(1020));
+    }
+    let mut lines = Vec::new();
+    let told = rollups.finish(at(1020), |rolled| lines.push(line(rolled)));
+    assert_eq!(lines, ["n 2 1000", "n 2 1010"]);
+    assert_eq!((told.results, told.values_left), (2, 1));
+    assert_eq!((rollups.figures(), rollups.due_s()), (RollupFigures::default(), None));
+}
+
+#[test]
+fn names_of_several_rollups_and_computes_are_series_of_their_own() {
+    let both = [Compute::Sum, Compute::Count];
+    let mut rollups = rollups(vec![plan(10, 25, &both), plan(10, 25, &both)]);
+    for (rollup, compute) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        rollups.feed(Feed { rollup, compute, ..feed("n", 2.0, 1000) }, at(1000));
+    }
+    let want = ["n 2.000000 1000", "n 1 1000", "n 2.000000 1000", "n 1 1000"];
+    assert_eq!(ticked(&mut rollups, 2000), want);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Point { name: usize, timestamp: i64 },
+    Clock { by: i64 },
+    Tick { slice: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0usize..4, -60i64..30).prop_map(|(name, timestamp)| Step::Point { name, timestamp }),
+        2 => prop_oneof![8 => 0i64..15, 1 => -100i64..0, 1 => 50i64..400].prop_map(|by| Step::Clock { by }),
+        2 => (1usize..4).prop_map(|slice| Step::Tick { slice }),
+    ]
+}
+
+/// Runs the steps; gives all results in order, and what each point's outcome was.
+fn run(
+    plan: &RollupPlan,
+    steps: &[Step],
+    seed: u64,
+    whole: bool,
+) -> (Vec<(String, u64, f64)>, Vec<Fed>, u64) {
+    let names = ["a", "b", "some.name", "another.name"];
+    let mut rollups = Rollups::new(vec![plan.clone()], RollupLimits::default(), seed);
+    let (mut results, mut outcomes, mut wall) = (Vec::new(), Vec::new(), 10_000i64);
+    let mut emit = |rolled: Rolled<'_>| {
+        let name = String::from_utf8_lossy(rolled.name).into_owned();
+        results.push((name, rolled.timestamp, rolled.value));
+    };
+    for step in steps {
+        match *step {
+            Step::Point { name, timestamp } => {
+                let feed = feed(names[name], 1.0, wall + timestamp);
+                outcomes.push(rollups.feed(feed, at(wall as u64)));
+            }
+            Step::Clock { by } => wall = (wall + by).max(0),
+            Step::Tick { slice } => {
+                let slice = if whole { usize::MAX } else { slice };
+                while rollups.tick(at(wall as u64), slice, &mut emit).more {}
+            }
+        }
+    }
+    let told = rollups.finish(at(wall as u64), &mut emit);
+    (results, outcomes, told.values_left)
+}
+
+proptest! {
+    #[test]
+    fn every_point_that_counted_is_told_once_under_growing_labels(
+        every in 1u32..20,
+        longer in 1u32..40,
+        oldest in any::<bool>(),
+        steps in proptest::collection::vec(step(), 0..120),
+    ) {
+        let late = if oldest { Late::Oldest } else { Late::Shed };
+        let plan = RollupPlan { late, ..plan(every, every + longer, &[Compute::Count]) };
+        let (results, outcomes, left) = run(&plan, &steps, 1, true);
+        let counted = outcomes.iter().filter(|fed| matches!(fed, Fed::Counted | Fed::CountedLate)).count();
+        let told: f64 = results.iter().map(|(_, _, count)| count).sum();
+        prop_assert_eq!(counted as u64, told as u64 + left);
+        let mut last = BTreeMap::new();
+        for (name, timestamp, _) in &results {
+            prop_assert_eq!(timestamp % u64::from(every), 0);
+            let before = last.insert(name, *timestamp);
+            prop_assert!(before.is_none_or(|before| before < *timestamp), "{} {:?}", timestamp, before);
+        }
+        prop_assert_eq!(&run(&plan, &steps, 2, true), &(results.clone(), outcomes.clone(), left));
+        prop_assert_eq!(run(&plan, &steps, 3, false), (results, outcomes, left));
+    }
+}

@@ -1,0 +1,146 @@
+//! One window of one series: what its values come to.
+//!
+//! Percentiles keep the values, the others a number or two. Invariant: the same values in the same order give the same
+//! bits.
+
+use super::Compute;
+
+/// The values of a window, as far as its compute needs them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Window {
+    /// Values so far.
+    pub(super) count: u64,
+    /// Sum, highest, lowest or mean.
+    first: f64,
+    /// Sum of the squared distances from the mean.
+    second: f64,
+    /// The values themselves, for percentiles.
+    values: Vec<f64>,
+}
+
+impl Compute {
+    /// Whether each value is kept until the window is over.
+    pub(super) fn keeps_values(self) -> bool {
+        matches!(self, Compute::Percentile(_) | Compute::Interpolated(_))
+    }
+}
+
+impl Window {
+    /// Takes a finite value.
+    pub(super) fn add(&mut self, compute: Compute, value: f64) {
+        debug_assert!(value.is_finite());
+        self.count += 1;
+        let first = self.count == 1;
+        match compute {
+            Compute::Count => {}
+            Compute::Sum | Compute::Average => self.first += value,
+            Compute::Max => self.first = if first { value } else { self.first.max(value) },
+            Compute::Min => self.first = if first { value } else { self.first.min(value) },
+            Compute::Percentile(_) | Compute::Interpolated(_) => self.values.push(value),
+            Compute::Variance | Compute::Stddev => {
+                // Welford: exact where sums of squares cancel.
+                let distance = value - self.first;
+                self.first += distance / self.count as f64;
+                self.second += distance * (value - self.first);
+            }
+        }
+    }
+
+    /// Values that it keeps.
+    pub(super) fn kept(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The result; the window has at least one value.
+    pub(super) fn result(&mut self, compute: Compute) -> f64 {
+        debug_assert!(self.count > 0, "windows without values are not told");
+        let count = self.count as f64;
+        match compute {
+            Compute::Count => count,
+            Compute::Sum | Compute::Max | Compute::Min => self.first,
+            Compute::Average => self.first / count,
+            Compute::Variance => self.second / count,
+            Compute::Stddev => (self.second / count).sqrt(),
+            Compute::Percentile(percent) => {
+                self.values.sort_by(f64::total_cmp);
+                let rank = (f64::from(percent) / 100.0 * count + 0.9) as usize;
+                self.values[rank.clamp(1, self.values.len()) - 1]
+            }
+            Compute::Interpolated(permille) => {
+                self.values.sort_by(f64::total_cmp);
+                let rank = f64::from(permille) / 1000.0 * (count - 1.0);
+                let (below, above) = (self.values[rank.floor() as usize], self.values[rank.ceil() as usize]);
+                below + (rank - rank.floor()) * (above - below)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(compute: Compute, values: &[f64]) -> String {
+        let mut window = Window::default();
+        values.iter().for_each(|value| window.add(compute, *value));
+        format!("{:.6}", window.result(compute))
+    }
+
+    #[test]
+    fn the_vector_of_the_specification() {
+        let values = [1.0, 2.5, 3.0, 10.0, -4.0];
+        for (compute, want) in [
+            (Compute::Sum, "12.500000"),
+            (Compute::Count, "5.000000"),
+            (Compute::Max, "10.000000"),
+            (Compute::Min, "-4.000000"),
+            (Compute::Average, "2.500000"),
+            (Compute::Percentile(50), "2.500000"),
+            (Compute::Percentile(90), "10.000000"),
+            (Compute::Variance, "20.200000"),
+            (Compute::Stddev, "4.494441"),
+        ] {
+            assert_eq!(result(compute, &values), want, "{compute:?}");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_ranks_within_the_values() {
+        let to = |last: u32| (1..=last).map(f64::from).collect::<Vec<_>>();
+        for (percent, values, want) in [
+            // The original reads what is no value of the window.
+            (1, to(2), "1.000000"),
+            (99, to(1), "1.000000"),
+            (50, to(4), "2.000000"),
+            (75, to(4), "3.000000"),
+            (95, to(100), "95.000000"),
+            (99, to(10), "10.000000"),
+            // The original takes values closer than 1 for equal.
+            (50, vec![0.9, 0.1, 0.5], "0.500000"),
+        ] {
+            assert_eq!(result(Compute::Percentile(percent), &values), want, "{percent} of {values:?}");
+        }
+        for (permille, values, want) in [
+            (500, to(4), "2.500000"),
+            (999, to(1001), "1000.000000"),
+            (900, vec![7.0], "7.000000"),
+            (0, to(3), "1.000000"),
+            (1000, to(3), "3.000000"),
+        ] {
+            assert_eq!(result(Compute::Interpolated(permille), &values), want, "{permille} of {values:?}");
+        }
+    }
+
+    #[test]
+    fn one_value_and_values_far_from_zero() {
+        for (compute, want) in [
+            (Compute::Max, "-5.000000"),
+            (Compute::Min, "-5.000000"),
+            (Compute::Variance, "0.000000"),
+            (Compute::Average, "-5.000000"),
+        ] {
+            assert_eq!(result(compute, &[-5.0]), want, "{compute:?}");
+        }
+        assert_eq!(result(Compute::Variance, &[1e9 + 1.0, 1e9 + 2.0, 1e9 + 3.0]), "0.666667");
+    }
+}

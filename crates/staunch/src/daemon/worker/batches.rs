@@ -1,0 +1,94 @@
+//! Batches of connections: taken out of the exchange, each only when the outputs that must not lose it have room.
+//!
+//! Path of a batch: `sources::stream` -> `Exchange` -> [`Worker::take_exchange`] -> `Shard::push_owned` -> the outlets.
+//! Invariant: a batch that finds no room stays in the exchange, and its source with it; nobody is waited for.
+
+use model::{Now, SampleBatch};
+
+use super::Worker;
+use crate::daemon::acks::AckDesk;
+
+/// First pause between two looks at a queue that a source waits for; it doubles while there is no room.
+pub(super) const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
+
+/// Longest such pause: an endpoint that takes nothing for hours costs next to nothing.
+const BLOCKED_PAUSE_MAX_NS: u64 = 32 * BLOCKED_PAUSE_NS;
+
+impl Worker {
+    pub(super) fn take_exchange(&mut self, now: Now) {
+        if self.shard.blocks() {
+            return self.take_unblocked(now);
+        }
+        self.take_all(now);
+    }
+
+    /// Batch by batch, each only when the outputs that must not lose it have room.
+    fn take_unblocked(&mut self, now: Now) {
+        // What this turn's packets gave is in the queues before anybody asks them for room.
+        self.deliver(now);
+        // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
+        let looks = now.mono_ns >= self.blocked_until_ns;
+        let (mut taken, mut waited) = (false, false);
+        loop {
+            let Worker { shard, outlets, exchange, .. } = self;
+            let next = exchange.take_next(|batch| {
+                let blocking = shard.blocking(batch.source);
+                let has_room = |id: &model::OutputId| {
+                    let (bytes, records) = shard.room_for(*id, batch);
+                    outlets[id.index()].takes(bytes, records, now)
+                };
+                blocking.is_empty() || (looks && blocking.iter().all(has_room))
+            });
+            let Some(batch) = next else { break };
+            taken = true;
+            waited |= !self.shard.blocking(batch.source).is_empty();
+            self.take_batch(batch, now);
+            self.deliver(now);
+        }
+        self.blocked = !self.exchange.is_empty();
+        if !self.blocked {
+            self.blocked_until_ns = 0;
+        } else if looks {
+            let longer_ns = (2 * self.blocked_pause_ns).min(BLOCKED_PAUSE_MAX_NS);
+            self.blocked_pause_ns = if waited { BLOCKED_PAUSE_NS } else { longer_ns };
+            self.blocked_until_ns = now.mono_ns + self.blocked_pause_ns;
+        }
+        if taken {
+            self.room.notify_waiters();
+        }
+    }
+
+    pub(super) fn take_all(&mut self, now: Now) {
+        self.blocked = false;
+        self.exchange.take_all(&mut self.taken);
+        if self.taken.is_empty() {
+            return;
+        }
+        self.room.notify_waiters();
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.drain(..).for_each(|batch| self.take_batch(batch, now));
+        self.taken = taken;
+    }
+
+    /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards.
+    fn take_batch(&mut self, batch: SampleBatch, now: Now) {
+        if batch.ack.is_none() {
+            return self.shard.push_owned(batch, now, &mut self.routed);
+        }
+        // What came before it has its place in the queues, and its losses are counted.
+        self.deliver(now);
+        let source = batch.source;
+        let taking = AckDesk::begin(&batch, &self.shard, &self.outlets);
+        self.shard.push_owned(batch, now, &mut self.routed);
+        self.shard.close_reached(source, now, &mut self.routed);
+        self.deliver(now);
+        if let Some(taking) = taking {
+            self.acks.taken(taking, &self.outlets);
+        }
+    }
+
+    /// Looks at queues that had no room at once.
+    pub fn look_for_room(&mut self) {
+        self.blocked_until_ns = 0;
+    }
+}

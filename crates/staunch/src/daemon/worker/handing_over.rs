@@ -1,0 +1,80 @@
+//! The shard's thread in a hot restart: brought into a state that another process can go on with, and set going again
+//! when that process does not (`daemon::take_over` has the steps).
+
+use config::plan::Listen;
+use model::SourceId;
+use pipeline::SavedState;
+
+use super::{DatagramSocket, LAST_READ_MAX_NS, Worker};
+use crate::clock::Clock;
+use crate::daemon::checkpoint::LastCheckpoints;
+use crate::kernel::Drops;
+
+/// What another process goes on with.
+#[derive(Debug)]
+pub struct PassedOn {
+    /// Datagram sockets, by source and place.
+    pub sockets: Vec<(SourceId, Listen)>,
+    /// Names of aggregations.
+    pub transforms: Vec<String>,
+    /// A number that nobody outside knows, for their state.
+    pub state_id: u64,
+}
+
+/// What another process needs of the shard's thread to go on.
+#[derive(Debug)]
+pub struct HandedOver {
+    /// The state of each aggregation.
+    pub states: Vec<SavedState>,
+    /// What was counted of the kernel's drops, by socket.
+    pub drops: Vec<(SourceId, Listen, Drops)>,
+}
+
+impl Worker {
+    /// Does nothing but answer calls until [`Self::thaw`].
+    pub fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Begins, or goes on where it was.
+    pub fn thaw(&mut self) {
+        self.frozen = false;
+        self.due_ns = 0;
+    }
+
+    /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
+    pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
+        self.saver.end()
+    }
+
+    /// Makes checkpoints again.
+    pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
+        self.saver.follow(plan, Clock::now());
+    }
+
+    /// Brings everything into a state that another process can go on with, and freezes. Sockets and aggregations that are
+    /// not `passed` on are emptied; what waits at the other sockets is left to whoever reads them next.
+    pub fn hand_over(&mut self, passed: &PassedOn) -> HandedOver {
+        let is_passed = |socket: &DatagramSocket| {
+            passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
+        };
+        let (kept, left): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
+        self.sockets = left;
+        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
+        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        self.sockets.extend(kept);
+        let now = Clock::now();
+        self.take_all(now);
+        self.count_drops();
+        self.shard.flush_others(&passed.transforms, now, &mut self.routed);
+        let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
+        states.retain(|state| passed.transforms.contains(&state.name));
+        self.deliver(now);
+        self.tell_flushes();
+        self.freeze();
+        let drops =
+            self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
+        HandedOver { drops: drops.collect(), states }
+    }
+}

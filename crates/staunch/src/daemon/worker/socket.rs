@@ -1,0 +1,97 @@
+//! A datagram socket of a source: what was read from it goes through its intake into the shard.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::plan::Listen;
+use model::{SourceAccount, SourceId};
+use pipeline::{Intake, Routed, Shard};
+
+use super::Complaints;
+use crate::clock::Clock;
+use crate::kernel::SocketGauge;
+use crate::sys::{self, AsFd, BorrowedFd, OwnedFd};
+
+/// One datagram socket of a source.
+#[derive(Debug)]
+pub struct DatagramSocket {
+    /// Source that it belongs to.
+    pub source: SourceId,
+    /// Where it listens.
+    pub listen: Listen,
+    /// The socket, UDP or unix.
+    pub fd: OwnedFd,
+    /// Its intake.
+    pub intake: Intake,
+    /// The source's account.
+    pub account: Arc<SourceAccount>,
+    /// What the kernel holds and drops.
+    pub gauge: Arc<SocketGauge>,
+    /// Reading failed: told once.
+    pub failed: bool,
+}
+
+impl DatagramSocket {
+    pub(super) fn take(
+        &mut self,
+        packets: &sys::Packets<'_>,
+        shard: &mut Shard,
+        routed: &mut Routed,
+        complaints: Complaints,
+    ) {
+        let now = Clock::now();
+        if packets.truncated.is_empty() {
+            shard.push(self.intake.datagrams(packets.bytes, packets.spans, now), now, routed);
+        } else {
+            self.account.packets_truncated.fetch_add(packets.truncated.len() as u64, Relaxed);
+            let mut spans = packets.spans.to_vec();
+            for place in packets.truncated {
+                let span = &mut spans[usize::from(*place)];
+                *span = self.intake.whole_lines(packets.bytes, *span);
+            }
+            shard.push(self.intake.datagrams(packets.bytes, &spans, now), now, routed);
+        }
+        while let Some(complaint) = self.intake.take_complaint() {
+            complaints(&complaint);
+        }
+    }
+
+    pub(super) fn note_failure(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.failed, true) {
+            tracing::error!(
+                "cannot read from {}: {error}; the socket is left alone from now on",
+                shown(&self.listen)
+            );
+        }
+    }
+
+    /// Lets nothing more in; senders are told.
+    pub(super) fn refuse_more(&self) {
+        if let Err(error) = sys::refuse_more(self.fd.as_fd()) {
+            tracing::debug!("{} stays open until it is closed: {error}", shown(&self.listen));
+        }
+    }
+
+    /// Adds what the kernel dropped since the last call to the source's account, and reads how full the socket is.
+    pub fn count_drops(&self) {
+        self.gauge.read(&self.fd);
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A listener as users write it.
+pub fn shown(listen: &Listen) -> String {
+    match listen {
+        Listen::Udp(address) => format!("udp://{address}"),
+        Listen::Tcp(address) => format!("tcp://{address}"),
+        Listen::UnixStream { path, .. } => format!("unix://{}", path.display()),
+        Listen::UnixDatagram { path, .. } => format!("unixgram://{}", path.display()),
+        Listen::UnixFrames { path, .. } => format!("unix-frames://{}", path.display()),
+    }
+}

@@ -1,0 +1,124 @@
+//! The three fields of a line as carbon, go-carbon and we read them (spec graphite §1.1, §1.1.1, §1.1.3).
+//!
+//! Not here: carbon-c-relay, which does not look at fields (`relay`); what a name must be (`name`).
+
+use memchr::memchr2;
+use model::Reject;
+
+use super::number::{self, Number};
+use super::{Options, Parts, Personality, name};
+
+/// The texts of a line. No time: the field is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fields<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+    time: Option<&'a [u8]>,
+}
+
+/// Appends `line` in its final form without LF: name, tags in order, the texts of value and time, one blank between.
+pub(super) fn read(options: &Options, line: &[u8], now_s: u64, out: &mut Vec<u8>) -> Result<Parts, Reject> {
+    let fields = match options.personality {
+        Personality::GoCarbon => split_go(line)?,
+        Personality::Carbon => {
+            let text = std::str::from_utf8(line).map_err(|_| Reject::NotUtf8)?;
+            three(text.split(is_python_blank).filter(|field| !field.is_empty()).map(str::as_bytes))?
+        }
+        Personality::Strict | Personality::CRelay => {
+            std::str::from_utf8(line).map_err(|_| Reject::NotUtf8)?;
+            three(Blanks(line))?
+        }
+    };
+    check_value(options.personality, fields.value)?;
+    let time = match fields.time {
+        Some(time) => read_time(options.personality, time)?,
+        None if options.missing_time_is_now => Time::Now,
+        None => return Err(Reject::NoTimestamp),
+    };
+    let parts = name::write(options.personality, fields.name, out)?;
+    out.push(b' ');
+    out.extend_from_slice(fields.value);
+    out.push(b' ');
+    match time {
+        Time::AsSent(text) => out.extend_from_slice(text),
+        Time::Now => out.extend_from_slice(itoa::Buffer::new().format(now_s).as_bytes()),
+    }
+    Ok(parts)
+}
+
+/// The texts between runs of spaces and tabs.
+struct Blanks<'a>(&'a [u8]);
+
+impl<'a> Iterator for Blanks<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while let [b' ' | b'\t', rest @ ..] = self.0 {
+            self.0 = rest;
+        }
+        let (field, rest) = self.0.split_at(memchr2(b' ', b'\t', self.0).unwrap_or(self.0.len()));
+        self.0 = rest;
+        (!field.is_empty()).then_some(field)
+    }
+}
+
+/// White space as Python's `split` knows it.
+fn is_python_blank(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+fn three<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Result<Fields<'a>, Reject> {
+    let name = fields.next().ok_or(Reject::NoName)?;
+    let value = fields.next().ok_or(Reject::NoValue)?;
+    let time = fields.next();
+    if fields.next().is_some() { Err(Reject::TooManyFields) } else { Ok(Fields { name, value, time }) }
+}
+
+/// Exactly one blank between fields: a second one makes an empty field.
+fn split_go(line: &[u8]) -> Result<Fields<'_>, Reject> {
+    let mut fields = line.splitn(3, |byte| *byte == b' ');
+    let name = fields.next().unwrap_or_default();
+    let value = fields.next().unwrap_or_default();
+    let time = fields.next();
+    if name.is_empty() {
+        Err(Reject::NoName)
+    } else if value.is_empty() {
+        Err(Reject::NoValue)
+    } else if time.is_some_and(|time| time.contains(&b' ')) {
+        Err(Reject::TooManyFields)
+    } else {
+        Ok(Fields { name, value, time })
+    }
+}
+
+/// Carbon and go-carbon store infinities; we take none unasked, as they would poison what is computed of the series.
+fn check_value(personality: Personality, text: &[u8]) -> Result<(), Reject> {
+    if number::is_plain(text) {
+        return Ok(());
+    }
+    match (number::read(text).ok_or(Reject::BadValue)?, personality) {
+        (Number::Finite(_), _) | (Number::Infinite, Personality::Carbon | Personality::GoCarbon) => Ok(()),
+        // Python reads it as infinite; for Go it is an error.
+        (Number::Overflow, Personality::Carbon) => Ok(()),
+        _ => Err(Reject::NonFinite),
+    }
+}
+
+enum Time<'a> {
+    AsSent(&'a [u8]),
+    Now,
+}
+
+/// A time in Unix seconds. What truncates to -1 means now, except to go-carbon.
+fn read_time(personality: Personality, text: &[u8]) -> Result<Time<'_>, Reject> {
+    if number::is_plain(text) {
+        return Ok(Time::AsSent(text));
+    }
+    let Some(Number::Finite(time)) = number::read(text) else { return Err(Reject::BadTimestamp) };
+    match personality {
+        Personality::GoCarbon => Ok(Time::AsSent(text)),
+        _ if time.trunc() == -1.0 => Ok(Time::Now),
+        Personality::Strict if time < 0.0 => Err(Reject::BadTimestamp),
+        _ => Ok(Time::AsSent(text)),
+    }
+}

@@ -1,0 +1,196 @@
+//! Names and tags in the form in which they go on (spec graphite §1.1.1, §1.1.4).
+//!
+//! Dots at the ends of a name go and runs of dots become one, since carbon's files cannot tell such names apart. Tags,
+//! whether as `name;tag=value` or as `name{tag="value"}`, become `;tag=value` in byte order; of a tag that stands twice
+//! the last one counts.
+//! Invariant: what is written has no blank and no control character; a normal form is its own normal form.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2};
+use model::Reject;
+use smallvec::SmallVec;
+
+use super::{Parts, Personality};
+
+/// A tag and its value. Values of the OpenMetrics form may have lost their backslashes.
+type Tag<'a> = (&'a [u8], Cow<'a, [u8]>);
+
+/// Tags that a line may have without an allocation.
+type Tags<'a> = SmallVec<[Tag<'a>; 16]>;
+
+/// Appends the normal form of `text`.
+pub(super) fn write(personality: Personality, text: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
+    if has_bad_bytes(personality, text) {
+        return Err(Reject::BadName);
+    }
+    let begin = out.len();
+    let name_len = if is_open_metrics(text) {
+        let (name, tags) = open_metrics(text)?;
+        write_tagged(name, tags, out)?
+    } else if let Some(at) = memchr(b';', text) {
+        let (name, tags) = text.split_at(at);
+        if in_order(&tags[1..])? {
+            let name_len = write_tagged(name, Tags::new(), out)?;
+            out.extend_from_slice(tags);
+            name_len
+        } else {
+            write_tagged(name, carbon(&tags[1..])?, out)?
+        }
+    } else {
+        write_dotted(text, out)?
+    };
+    // What was no tag before might be read as one now.
+    if is_open_metrics(&out[begin..]) {
+        return Err(Reject::BadTag);
+    }
+    Ok(Parts { name_len, tags_len: out.len() - begin - name_len })
+}
+
+fn is_open_metrics(text: &[u8]) -> bool {
+    text.ends_with(b"\"}") && text.contains(&b'{')
+}
+
+/// Gives the length of the name.
+fn write_tagged(name: &[u8], mut tags: Tags<'_>, out: &mut Vec<u8>) -> Result<usize, Reject> {
+    // The name is the value of a tag, too, and no value begins with `~`.
+    let skipped = name.iter().take_while(|byte| matches!(byte, b'~' | b'.')).count();
+    let name_len = write_dotted(&name[skipped..], out)?;
+    order(&mut tags);
+    for (tag, value) in &tags {
+        out.push(b';');
+        out.extend_from_slice(tag);
+        out.push(b'=');
+        out.extend_from_slice(value);
+    }
+    Ok(name_len)
+}
+
+/// Control characters; and, where text is UTF-8, the white space at which Python would split the name.
+fn has_bad_bytes(personality: Personality, text: &[u8]) -> bool {
+    // No way out of the loop, so that it becomes vector instructions.
+    let bad = text.iter().fold(false, |bad, byte| bad | (*byte <= b' ') | (*byte == 0x7F));
+    if bad {
+        return true;
+    }
+    let looks = matches!(personality, Personality::Strict | Personality::Carbon) && !text.is_ascii();
+    looks && std::str::from_utf8(text).is_ok_and(|text| text.chars().any(char::is_whitespace))
+}
+
+/// Appends `name` without the dots at its ends, and one dot for several. Gives the length of what is left.
+fn write_dotted(name: &[u8], out: &mut Vec<u8>) -> Result<usize, Reject> {
+    let begin = out.len();
+    for piece in name.split(|byte| *byte == b'.').filter(|piece| !piece.is_empty()) {
+        if out.len() > begin {
+            out.push(b'.');
+        }
+        out.extend_from_slice(piece);
+    }
+    if out.len() == begin { Err(Reject::NoName) } else { Ok(out.len() - begin) }
+}
+
+/// `tag=value;tag=value`.
+fn carbon(text: &[u8]) -> Result<Tags<'_>, Reject> {
+    let pairs = text.split(|byte| *byte == b';').map(pair);
+    pairs.map(|pair| pair.map(|(tag, value)| (tag, Cow::Borrowed(value)))).collect()
+}
+
+/// True when the tags can be copied as they stand: what senders that sort do, and whoever gets them from us.
+fn in_order(mut text: &[u8]) -> Result<bool, Reject> {
+    let (mut before, mut tag_before): (&[u8], &[u8]) = (b"", b"");
+    loop {
+        let (whole, rest) = text.split_at(memchr(b';', text).unwrap_or(text.len()));
+        let (tag, _) = pair(whole)?;
+        if whole <= before || tag == tag_before || tag == b"name" {
+            return Ok(false);
+        }
+        (before, tag_before) = (whole, tag);
+        match rest {
+            [] => return Ok(true),
+            rest => text = &rest[1..],
+        }
+    }
+}
+
+fn pair(text: &[u8]) -> Result<(&[u8], &[u8]), Reject> {
+    let at = memchr(b'=', text).ok_or(Reject::BadTag)?;
+    let (tag, value) = (&text[..at], &text[at + 1..]);
+    check(tag, value)?;
+    Ok((tag, value))
+}
+
+/// `name{tag="value",tag="value"}`, with `\"` and `\\` in values.
+fn open_metrics(text: &[u8]) -> Result<(&[u8], Tags<'_>), Reject> {
+    let at = memchr(b'{', text).ok_or(Reject::BadTag)?;
+    let (name, mut rest) = (&text[..at], &text[at + 1..text.len() - 1]);
+    if name.is_empty() {
+        return Err(Reject::NoName);
+    }
+    if rest.contains(&b'{') {
+        return Err(Reject::BadTag);
+    }
+    let mut tags = Tags::new();
+    while !rest.is_empty() {
+        let at = memchr(b'=', rest).filter(|at| rest.get(at + 1) == Some(&b'"')).ok_or(Reject::BadTag)?;
+        let (value, len) = quoted(&rest[at + 2..]).ok_or(Reject::BadTag)?;
+        check(&rest[..at], &value)?;
+        tags.push((&rest[..at], value));
+        rest = &rest[at + 2 + len..];
+        rest = match rest {
+            [] => rest,
+            [b',', rest @ ..] => rest,
+            _ => return Err(Reject::BadTag),
+        };
+    }
+    Ok((name, tags))
+}
+
+/// The value up to the closing quote, and how many bytes it took with that quote.
+fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
+    let first = memchr2(b'"', b'\\', text)?;
+    if text[first] == b'"' {
+        return Some((Cow::Borrowed(&text[..first]), first + 1));
+    }
+    let mut value = text[..first].to_vec();
+    let mut at = first;
+    loop {
+        match (text.get(at)?, text.get(at + 1)) {
+            (b'"', _) => return Some((Cow::Owned(value), at + 1)),
+            (b'\\', Some(escaped @ (b'"' | b'\\'))) => {
+                value.push(*escaped);
+                at += 2;
+            }
+            (b'\\', _) => return None,
+            (byte, _) => {
+                value.push(*byte);
+                at += 1;
+            }
+        }
+    }
+}
+
+fn check(tag: &[u8], value: &[u8]) -> Result<(), Reject> {
+    let bad_tag = tag.is_empty() || tag.iter().any(|byte| b";!^=".contains(byte));
+    let bad_value = value.is_empty() || value.contains(&b';') || value[0] == b'~';
+    if bad_tag || bad_value { Err(Reject::BadTag) } else { Ok(()) }
+}
+
+/// Leaves of each tag the last one, and none called `name`, which is the name itself; sorts them as they are written.
+fn order(tags: &mut Tags<'_>) {
+    // A stable sort keeps the order of arrival among tags of one name, so the last of them is the last that came.
+    tags.sort_by(|one, other| one.0.cmp(other.0));
+    let mut kept = Tags::new();
+    for tag in tags.drain(..).filter(|tag| tag.0 != b"name") {
+        if kept.last().is_some_and(|last| last.0 == tag.0) {
+            kept.pop();
+        }
+        kept.push(tag);
+    }
+    // As strings `a=1` and `a-b=1` stand the other way round than as tags: `-` is before `=`.
+    kept.sort_by(|one, other| text(one).cmp(text(other)));
+    *tags = kept;
+}
+
+fn text<'a>(tag: &'a Tag<'_>) -> impl Iterator<Item = &'a u8> {
+    tag.0.iter().chain(b"=").chain(tag.1.iter())
+}

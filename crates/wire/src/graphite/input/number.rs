@@ -1,0 +1,101 @@
+//! Numbers of Graphite lines: looked at, and passed on as the text that they are.
+//!
+//! Decimals with a sign, a point and an exponent, and the words `inf`, `infinity` and `nan` in any case. Underscores
+//! (Python) and hexadecimal (Go) are refused everywhere: nobody sends them, and they hide typos.
+
+/// What a text is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Number {
+    /// A decimal within the range of a double.
+    Finite(f64),
+    /// A decimal beyond it.
+    Overflow,
+    /// One of the words for infinity.
+    Infinite,
+    /// The word for no number.
+    Nan,
+}
+
+/// True for a text that anybody reads as a finite number of 0 or more: few digits with a point among or behind them.
+pub(super) fn is_plain(text: &[u8]) -> bool {
+    const PLAIN_LEN_MAX: usize = 32;
+    let points = text.iter().filter(|byte| **byte == b'.').count();
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let begins = text.first().is_some_and(u8::is_ascii_digit);
+    begins && text.len() <= PLAIN_LEN_MAX && points <= 1 && points + digits == text.len()
+}
+
+/// Reads `text`; none when it is no number.
+pub(super) fn read(text: &[u8]) -> Option<Number> {
+    let unsigned = match text {
+        [b'+' | b'-', rest @ ..] => rest,
+        _ => text,
+    };
+    if is_decimal(unsigned) {
+        let text = text.strip_prefix(b"+").unwrap_or(text);
+        let value: f64 = fast_float2::parse(text).ok()?;
+        return Some(if value.is_finite() { Number::Finite(value) } else { Number::Overflow });
+    }
+    let is = |word: &str| unsigned.eq_ignore_ascii_case(word.as_bytes());
+    if is("inf") || is("infinity") {
+        Some(Number::Infinite)
+    } else if is("nan") {
+        Some(Number::Nan)
+    } else {
+        None
+    }
+}
+
+/// Digits with an optional point among, before or behind them, and an optional exponent.
+fn is_decimal(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let whole = digits(text);
+    let mut rest = &text[whole..];
+    let mut fraction = 0;
+    if let [b'.', behind @ ..] = rest {
+        fraction = digits(behind);
+        rest = &behind[fraction..];
+    }
+    let exponent = match rest {
+        [] => return whole + fraction > 0,
+        [b'e' | b'E', b'+' | b'-', exponent @ ..] | [b'e' | b'E', exponent @ ..] => exponent,
+        _ => return false,
+    };
+    whole + fraction > 0 && !exponent.is_empty() && digits(exponent) == exponent.len()
+}
+
+#[test]
+fn numbers_are_decimals_and_three_words() {
+    use Number::{Finite, Infinite, Nan, Overflow};
+    let table: &[(&str, Option<Number>)] = &[
+        ("1", Some(Finite(1.0))),
+        ("-1.50", Some(Finite(-1.5))),
+        ("+.5", Some(Finite(0.5))),
+        ("5.", Some(Finite(5.0))),
+        ("1e3", Some(Finite(1000.0))),
+        ("1E-3", Some(Finite(0.001))),
+        ("1e999", Some(Overflow)),
+        ("-1e999", Some(Overflow)),
+        ("-Inf", Some(Infinite)),
+        ("INFINITY", Some(Infinite)),
+        ("nan", Some(Nan)),
+        ("", None),
+        (".", None),
+        ("-", None),
+        ("+-1", None),
+        ("1e", None),
+        ("1e+", None),
+        ("1_000", None),
+        ("0x10", None),
+        ("0x1p3", None),
+        ("1,5", None),
+        ("1.2.3", None),
+        ("infinit", None),
+        ("N", None),
+    ];
+    for (text, want) in table {
+        assert_eq!(read(text.as_bytes()), *want, "{text:?}");
+        let finite = matches!(want, Some(Finite(value)) if *value >= 0.0);
+        assert!(finite || !is_plain(text.as_bytes()), "{text:?}");
+    }
+}

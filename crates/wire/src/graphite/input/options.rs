@@ -1,0 +1,82 @@
+//! How a listener reads Graphite lines: the personality and its switches.
+
+/// Whose reading of a line holds (spec graphite §1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Personality {
+    /// Ours: refuses whatever the next reader may refuse or read otherwise, and says why.
+    Strict,
+    /// carbon's: what Python makes of a line.
+    Carbon,
+    /// carbon-c-relay's: cleans the name and looks at nothing else.
+    CRelay,
+    /// go-carbon's: exactly one blank between fields.
+    GoCarbon,
+}
+
+impl Personality {
+    /// Every personality.
+    pub const ALL: [Personality; 4] =
+        [Personality::Strict, Personality::Carbon, Personality::CRelay, Personality::GoCarbon];
+
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Personality::Strict => "strict",
+            Personality::Carbon => "carbon",
+            Personality::CRelay => "c-relay",
+            Personality::GoCarbon => "go-carbon",
+        }
+    }
+}
+
+/// Switches of one listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whose reading holds.
+    pub personality: Personality,
+    /// A line without a time means now; otherwise it is refused. `c-relay` looks at no times.
+    pub missing_time_is_now: bool,
+    /// Longest name without its tags, as it goes on, in bytes; 0 for none.
+    pub name_bytes_max: u32,
+    /// `c-relay` only: bytes that names keep besides letters, digits and the dot.
+    pub kept: Kept,
+}
+
+impl Options {
+    /// What a personality means when nothing else is said.
+    pub fn of(personality: Personality) -> Options {
+        Options { personality, missing_time_is_now: false, name_bytes_max: 0, kept: Kept::default() }
+    }
+}
+
+/// A set of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept([u64; 4]);
+
+impl Kept {
+    /// The set of the bytes of `text`.
+    pub fn new(text: &[u8]) -> Kept {
+        let mut words = [0_u64; 4];
+        for byte in text {
+            words[usize::from(byte >> 6)] |= 1 << (byte & 63);
+        }
+        Kept(words)
+    }
+
+    /// True when `byte` is in it.
+    pub fn has(&self, byte: u8) -> bool {
+        self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
+    }
+
+    /// The bytes in it, ascending.
+    pub fn bytes(&self) -> impl Iterator<Item = u8> {
+        (0..=u8::MAX).filter(|byte| self.has(*byte))
+    }
+}
+
+/// `-c` of carbon-c-relay when it is not given.
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept::new(b"-_:#")
+    }
+}

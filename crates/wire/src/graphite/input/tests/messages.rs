@@ -1,0 +1,132 @@
+//! Pickle and protobuf messages: the spec's vectors (graphite §1.2, §1.3), and elements that are no points.
+
+use model::{Reject, Span};
+use proptest::prelude::*;
+
+use super::super::message::LINES_BYTES_MAX;
+use super::super::{MessageForm, Options, Parsed, Personality, Reader, reference};
+
+fn parse(personality: Personality, form: MessageForm, message: &[u8]) -> Parsed {
+    let mut parsed = Parsed::default();
+    let options = Options::of(personality);
+    Reader::new(options, 1).message(form, message, Span::new(0, message.len()), 9, &mut parsed);
+    assert_eq!(parsed.lines, parsed.points.len() as u64 + parsed.rejected());
+    parsed
+}
+
+fn lines(form: MessageForm, message: &[u8]) -> String {
+    String::from_utf8(parse(Personality::Strict, form, message).bytes).unwrap()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn the_specs_messages_are_points() {
+    let pickled = "80025d7100285807000000666f6f2e62617271014a00f15365473ff80000000000008671028671035805000000613b743d7671044a3cf153654afdffffff867105867106652e";
+    let want = "foo.bar 1.5 1700000000\na;t=v -3 1700000060\n";
+    assert_eq!(lines(MessageForm::Pickle, &bytes(pickled)), want);
+    let payload = "0a1a0a07666f6f2e626172120f0880e2cfaa0611000000000000f83f";
+    assert_eq!(lines(MessageForm::Protobuf, &bytes(payload)), "foo.bar 1.5 1700000000\n");
+}
+
+#[test]
+fn elements_are_points_or_are_refused_one_by_one() {
+    // An element of protocol 0; the line, or the word of the reason.
+    let table: &[(&str, &str)] = &[
+        ("(S'a'\n(I5\nI7\ntt", "a 7 5"),
+        ("(S'a'\n(F5.9\nF0.1\ntt", "a 0.1 5"),
+        ("(S'a'\n(S'5'\nS'7.50'\ntt", "a 7.50 5"),
+        ("(S'a'\n(I-1\nI01\ntt", "a 1 9"),
+        ("(S'..a..b'\n(I5\nF1e300\ntt", "a.b 1e+300 5"),
+        ("(S'a'\n(I5\nFnan\ntt", "non_finite"),
+        ("(S'a'\n(I5\nF-inf\ntt", "non_finite"),
+        ("(S'a'\n(I5\nS'x'\ntt", "bad_element"),
+        ("(S'a'\n(I5\nNtt", "bad_element"),
+        ("(S'a'\n(F1e300\nI7\ntt", "bad_element"),
+        ("(S'a'\n(Fnan\nI7\ntt", "bad_element"),
+        ("(S'a b'\n(I5\nI7\ntt", "bad_element"),
+        ("(S'a\\n'\n(I5\nI7\ntt", "bad_element"),
+        ("(S''\n(I5\nI7\ntt", "bad_element"),
+        ("(I1\n(I5\nI7\ntt", "bad_element"),
+        ("(S'a'\n(I5\nI7\nI8\ntt", "bad_element"),
+        ("(S'a'\nt", "bad_element"),
+        ("N", "bad_element"),
+        ("(S'a;t'\n(I5\nI7\ntt", "bad_tag"),
+    ];
+    for (element, want) in table {
+        let message = format!("(lp0\n{element}a(S'good'\n(I1\nI2\ntta.");
+        let parsed = parse(Personality::Strict, MessageForm::Pickle, message.as_bytes());
+        let text = String::from_utf8_lossy(&parsed.bytes);
+        let got = match parsed.first_reject {
+            Some((why, span)) => {
+                assert_eq!((span, parsed.rejected()), (Span::new(0, message.len()), 1));
+                why.word()
+            }
+            None => text.lines().next().unwrap(),
+        };
+        assert_eq!(got, *want, "{element:?}");
+        assert!(text.ends_with("good 2 1\n"), "{element:?} takes nothing from its neighbour");
+    }
+    let infinite = b"(lp0\n(S'a'\n(I5\nF-inf\ntta.";
+    assert_eq!(parse(Personality::Carbon, MessageForm::Pickle, infinite).bytes, b"a -inf 5\n");
+}
+
+#[test]
+fn a_message_that_is_no_list_is_bad_as_a_whole() {
+    for (form, message) in [
+        (MessageForm::Pickle, &b"cos\nsystem\n(S'true'\ntR."[..]),
+        (MessageForm::Pickle, b"N."),
+        (MessageForm::Pickle, b"}."),
+        (MessageForm::Pickle, b"hello\n"),
+        (MessageForm::Protobuf, b"\x0a\x7f"),
+        (MessageForm::Protobuf, b"\x0a\x0c\x0a\x01a\x12\x07\x08\xff\xff\xff\xff\xff\xff"),
+        (MessageForm::Protobuf, b"\x0b"),
+        (MessageForm::Protobuf, b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+    ] {
+        let parsed = parse(Personality::Strict, form, message);
+        assert_eq!(parsed.rejects[Reject::BadMessage.index()], 1, "{}", message.escape_ascii());
+        assert!(parsed.points.is_empty());
+    }
+    // An empty message is none of them.
+    assert_eq!(parse(Personality::Strict, MessageForm::Protobuf, b"").lines, 0);
+    assert_eq!(parse(Personality::Strict, MessageForm::Pickle, b"].").lines, 0);
+}
+
+#[test]
+fn a_name_that_stands_once_and_counts_often_does_not_grow_without_bound() {
+    // The same name by `GET`, in elements of eight bytes each.
+    let message = |name_len: usize, elements: usize| {
+        let mut message = b"\x80\x02]B".to_vec();
+        message.extend_from_slice(&(name_len as u32).to_le_bytes());
+        message.resize(message.len() + name_len, b'n');
+        message.extend_from_slice(b"q\x010(");
+        message.extend_from_slice(&b"h\x01K\x07K\x08\x86\x86".repeat(elements));
+        message.extend_from_slice(b"e.");
+        message
+    };
+    let line = 50_000 + " 8 7\n".len();
+    for (elements, bad) in [(LINES_BYTES_MAX / line, 0), (LINES_BYTES_MAX / line + 1, 1)] {
+        let parsed = parse(Personality::Strict, MessageForm::Pickle, &message(50_000, elements));
+        assert_eq!((parsed.points.len(), parsed.rejected()), (if bad == 0 { elements } else { 0 }, bad));
+    }
+}
+
+#[test]
+fn fields_of_protobuf_come_in_any_order_and_unknown_ones_are_passed_over() {
+    let message = b"\x12\x01x\x0a\x15\x12\x09\x11\0\0\0\0\0\0\0\x40\x12\x00\x1d\0\0\0\0\x0a\x01a";
+    assert_eq!(message[4] as usize, message.len() - 5);
+    assert_eq!(lines(MessageForm::Protobuf, message), "a 2 0\na 0 0\n");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_end_as_points_or_rejects(message in proptest::collection::vec(any::<u8>(), 0..80)) {
+        for personality in Personality::ALL {
+            for form in [MessageForm::Pickle, MessageForm::Protobuf] {
+                reference::compare_message(Options::of(personality), form, &message);
+            }
+        }
+    }
+}

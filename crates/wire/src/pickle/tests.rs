@@ -1,0 +1,198 @@
+//! The spec's vectors (graphite §1.2), messages that must not be read, and bytes at random.
+
+use proptest::prelude::*;
+
+use super::{Bad, DEPTH_MAX, VALUES_MAX, ValueRef, read};
+
+/// The value as Python would print it, at most so many containers deep.
+fn text(value: ValueRef<'_>, depth: usize) -> String {
+    let all = |items: super::Items<'_>| -> String {
+        items.iter().map(|item| text(item, depth - 1)).collect::<Vec<_>>().join(", ")
+    };
+    match value {
+        _ if depth == 0 => "…".into(),
+        ValueRef::None => "None".into(),
+        ValueRef::Whole(number) => number.to_string(),
+        ValueRef::Huge => "huge".into(),
+        ValueRef::Float(number) => format!("{number:?}"),
+        ValueRef::Text(text) => format!("'{}'", text.escape_ascii()),
+        ValueRef::Items(items) => format!("[{}]", all(items)),
+        ValueRef::Dict(items) => format!("{{{}}}", all(items)),
+    }
+}
+
+fn shown(message: &[u8]) -> Result<String, Bad> {
+    read(message).map(|pickle| text(pickle.root(), 6))
+}
+
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().map(|digit| char::from(digit).to_digit(16).unwrap() as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// The spec's vectors, without their lengths, for protocols 0, 1, 2 and 4.
+pub(crate) const VECTORS: [&str; 4] = [
+    "286c70300a2856666f6f2e6261720a70310a2849313730303030303030300a46312e350a7470320a7470330a612856613b743d760a70340a2849313730303030303036300a492d330a7470350a7470360a612e",
+    "5d710028285807000000666f6f2e6261727101284a00f15365473ff8000000000000747102747103285805000000613b743d767104284a3cf153654afdffffff747105747106652e",
+    "80025d7100285807000000666f6f2e62617271014a00f15365473ff80000000000008671028671035805000000613b743d7671044a3cf153654afdffffff867105867106652e",
+    "80049537000000000000005d94288c07666f6f2e626172944a00f15365473ff8000000000000869486948c05613b743d76944a3cf153654afdffffff86948694652e",
+];
+
+#[test]
+fn the_specs_vectors_are_read_in_every_protocol() {
+    for hex in VECTORS {
+        let want = "[['foo.bar', [1700000000, 1.5]], ['a;t=v', [1700000060, -3]]]";
+        assert_eq!(shown(&bytes(hex)).as_deref(), Ok(want), "{hex}");
+        for (from, to) in [("8002", "8003"), ("8004", "8005")] {
+            if let Some(rest) = hex.strip_prefix(from) {
+                assert_eq!(shown(&bytes(&format!("{to}{rest}"))).as_deref(), Ok(want), "{to}");
+            }
+        }
+        // Cut anywhere, it is bad, and not something else.
+        let whole = bytes(hex);
+        for end in 0..whole.len() {
+            assert!(read(&whole[..end]).is_err(), "{end} bytes of {hex}");
+        }
+    }
+    let request = "80027d7100285804000000747970657101580b00000063616368652d7175657279710258060000006d657472696371035805000000702e6d35397104752e";
+    assert_eq!(shown(&bytes(request)).as_deref(), Ok("{'type', 'cache-query', 'metric', 'p.m59'}"));
+    let reply =
+        "80027d7100580a00000064617461706f696e747371015d71024741dac029e040000047405620000000000086710361732e";
+    assert_eq!(shown(&bytes(reply)).as_deref(), Ok("{'datapoints', [[1795204993.0, 88.5]]}"));
+}
+
+#[test]
+fn each_opcode_does_what_it_does_in_python() {
+    let table: &[(&[u8], &str)] = &[
+        (b"I01\n.", "1"),
+        (b"I00\n.", "0"),
+        (b"I-12\n.", "-12"),
+        (b"L123L\n.", "123"),
+        (b"L99999999999999999999L\n.", "huge"),
+        (b"K\xff.", "255"),
+        (b"M\xff\xff.", "65535"),
+        (b"J\xff\xff\xff\xff.", "-1"),
+        (b"\x8a\x00.", "0"),
+        (b"\x8a\x01\xff.", "-1"),
+        (b"\x8a\x05\xff\xff\xff\xff\x00.", "4294967295"),
+        (b"\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00.", "huge"),
+        (b"\x8a\x09\xff\xff\xff\xff\xff\xff\xff\x7f\x00.", "9223372036854775807"),
+        (b"\x8b\x01\x00\x00\x00\x07.", "7"),
+        (b"F-1.5e3\n.", "-1500.0"),
+        (b"Fnan\n.", "NaN"),
+        (b"F-inf\n.", "-inf"),
+        (b"N.", "None"),
+        (b"\x88.", "1"),
+        (b"\x89.", "0"),
+        (b"S'it\\'s\\x41\\n'\n.", "'it\\'sA\\n'"),
+        (b"S\"plain\"\n.", "'plain'"),
+        (b"V\\u0041\\U00000042\\n\n.", "'AB\\\\n'"),
+        (b"V\xe9\n.", "'\\xc3\\xa9'"),
+        (b"T\x02\0\0\0hi.", "'hi'"),
+        (b"U\x02hi.", "'hi'"),
+        (b"C\x02hi.", "'hi'"),
+        (b"B\x02\0\0\0hi.", "'hi'"),
+        (b"\x8d\x02\0\0\0\0\0\0\0hi.", "'hi'"),
+        (b"\x8e\x02\0\0\0\0\0\0\0hi.", "'hi'"),
+        (b"(K\x01K\x02l.", "[1, 2]"),
+        (b"](K\x01K\x02e.", "[1, 2]"),
+        (b"]K\x01a.", "[1]"),
+        (b").", "[]"),
+        (b"K\x01\x85.", "[1]"),
+        (b"K\x01K\x02K\x03\x87.", "[1, 2, 3]"),
+        (b"(K\x01K\x02d.", "{1, 2}"),
+        (b"}K\x01K\x02s.", "{1, 2}"),
+        (b"K\x01K\x020.", "1"),
+        (b"K\x01(K\x021.", "1"),
+        (b"K\x01(0.", "1"),
+        (b"K\x072\x86.", "[7, 7]"),
+        (b"K\x07p9\n0g9\n.", "7"),
+        (b"K\x07r\x01\x01\0\x000j\x01\x01\0\0.", "7"),
+        (b"]q\0h\0a.", "[[[[[[…]]]]]]"),
+        (b"K\x01.rest", "1"),
+    ];
+    for (message, want) in table {
+        assert_eq!(shown(message).as_deref(), Ok(*want), "{}", message.escape_ascii());
+    }
+}
+
+#[test]
+fn what_would_run_or_reach_too_far_is_bad() {
+    let table: &[(&[u8], Bad)] = &[
+        (b"cos\nsystem\n(S'true'\ntR.", Bad::Opcode(b'c')),
+        (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", Bad::Opcode(0x93)),
+        (b"(ios\nsystem\n.", Bad::Opcode(b'i')),
+        (b")R.", Bad::Opcode(b'R')),
+        (b"K\x01Q.", Bad::Opcode(b'Q')),
+        (b"\x8f.", Bad::Opcode(0x8F)),
+        (b"\x96\0\0\0\0\0\0\0\0.", Bad::Opcode(0x96)),
+        (b"\xff", Bad::Opcode(0xFF)),
+        (b"\x80\x06N.", Bad::Protocol(6)),
+        (b"", Bad::Truncated),
+        (b"N", Bad::Truncated),
+        (b"X\xff\xff\xff\xffa.", Bad::Truncated),
+        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa.", Bad::Truncated),
+        (b"\x95\xff\xff\xff\xff\xff\xff\xff\x7fN.", Bad::Truncated),
+        (b"T\xff\xff\xff\xffa.", Bad::Text),
+        (b"\x8b\xff\xff\xff\xff.", Bad::Text),
+        (b"I1\n", Bad::Truncated),
+        (b"Ione\n.", Bad::Text),
+        (b"I\n.", Bad::Text),
+        (b"F1_0\n.", Bad::Text),
+        (b"S'open\n.", Bad::Text),
+        (b"S'\\q'\n.", Bad::Text),
+        (b"V\\ud800\n.", Bad::Text),
+        (b".", Bad::Stack),
+        (b"0.", Bad::Stack),
+        (b"a.", Bad::Stack),
+        (b"K\x01a.", Bad::Stack),
+        (b"K\x01K\x02a.", Bad::Stack),
+        (b"t.", Bad::Stack),
+        (b"K\x01(\x85.", Bad::Stack),
+        (b"](K\x01a.", Bad::Stack),
+        (b"](a.", Bad::Stack),
+        (b"(K\x01d.", Bad::Stack),
+        (b"}K\x01s.", Bad::Stack),
+        (b"K\x01(.", Bad::Stack),
+        (b"h\0.", Bad::Memo),
+        (b"gx\n.", Bad::Memo),
+        (b"Nr\xff\xff\xff\xff.", Bad::Memo),
+        (b"Np99999999999999999999\n.", Bad::Memo),
+    ];
+    for (message, want) in table {
+        assert_eq!(shown(message), Err(*want), "{}", message.escape_ascii());
+    }
+}
+
+#[test]
+fn bounds_hold_at_the_bound_and_past_it() {
+    let marks = |count| [vec![b'('; count], b"N.".to_vec()].concat();
+    assert_eq!(shown(&marks(DEPTH_MAX)).as_deref(), Ok("None"));
+    assert_eq!(shown(&marks(DEPTH_MAX + 1)), Err(Bad::TooMuch));
+    let values = |count| [vec![b'N'; count], b".".to_vec()].concat();
+    assert!(read(&values(VALUES_MAX)).is_ok());
+    assert_eq!(read(&values(VALUES_MAX + 1)).map(|_| ()), Err(Bad::TooMuch));
+    let place = |at: usize| [b"Nr".to_vec(), (at as u32).to_le_bytes().to_vec(), b".".to_vec()].concat();
+    assert!(read(&place(VALUES_MAX - 1)).is_ok());
+    assert_eq!(read(&place(VALUES_MAX)).map(|_| ()), Err(Bad::Memo));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        base in 0_usize..VECTORS.len(),
+        changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..6),
+        noise in proptest::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let mut message = bytes(VECTORS[base]);
+        for (at, byte) in changes {
+            let at = at % message.len();
+            message[at] = byte;
+        }
+        for message in [message, noise] {
+            if let Ok(pickle) = read(&message) {
+                text(pickle.root(), 4);
+            }
+        }
+    }
+}

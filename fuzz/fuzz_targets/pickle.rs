@@ -1,0 +1,16 @@
+//! Any bytes are read as a pickle or protobuf message without harm and in bounded memory, and end as points whose lines are
+//! read back as they are, or as counted rejects.
+//!
+//! The first byte says which personality, and which form.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wire::graphite::input::{MessageForm, Options, Personality, reference};
+
+fuzz_target!(|data: &[u8]| {
+    let [choice, message @ ..] = data else { return };
+    let personality = Personality::ALL[usize::from(choice >> 1) % Personality::ALL.len()];
+    let form = if choice & 1 == 0 { MessageForm::Pickle } else { MessageForm::Protobuf };
+    reference::compare_message(Options::of(personality), form, message);
+});
