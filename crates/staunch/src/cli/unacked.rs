@@ -27,6 +27,10 @@ fn advice(why: Unacked) -> &'static str {
             "Connect again and send what was not acknowledged. The log has the system's word about the disk; look at its \
              health."
         }
+        Unacked::Reloaded => {
+            "Connect again and send what was not acknowledged: the new connection has the condition of the config in \
+             force."
+        }
         Unacked::IdleTimeout => {
             "Connect again when there is something to send. If an endpoint may be away for longer than that, raise \
              `idle_timeout` of the source, or ask for `safe` instead of `delivered`."
