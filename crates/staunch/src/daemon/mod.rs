@@ -216,9 +216,16 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     outputs::check::spawn(&mut checks, &shared);
     if let Some(inherited) = inherited {
         inherited.taken()?;
+        let paused_ns = handed.paused_ns;
         handed.go_on(&shared, data_dir.as_ref(), &mut syncs);
         // It answers nobody: the thread goes on by itself.
-        let _answer = shared.shard.call(Worker::thaw);
+        let _answer = shared.shard.call(move |worker| {
+            worker.thaw();
+            if let Some(since_ns) = paused_ns {
+                let paused_ms = (Clock::mono_ns() - since_ns) / 1_000_000;
+                tracing::info!("nothing was read for {paused_ms} ms");
+            }
+        });
     }
     Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
 }

@@ -491,7 +491,7 @@ fn a_process_that_asks() {
     loop {
         match link.receive(deadline_ns).expect("everything") {
             Message::State { .. } => reached("half"),
-            Message::Yours => reached("yours"),
+            Message::Yours { .. } => reached("yours"),
             _ => {}
         }
     }

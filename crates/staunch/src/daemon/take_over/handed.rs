@@ -41,6 +41,8 @@ pub struct Handed {
     pub connections: Vec<HandedConnection>,
     /// Those of them whose clients wait for what another process has taken.
     pub waiting: Vec<Waiting>,
+    /// Since when nobody reads (monotonic), when the other process has said so.
+    pub paused_ns: Option<u64>,
     /// Nobody else has the queues on disk: they may be opened before another process has been told that it may end.
     pub owns_queues: bool,
 }
@@ -69,7 +71,8 @@ impl Handed {
     /// Of a process that has not been asked, or has died: nothing, and nothing is its any more.
     pub fn nothing() -> Handed {
         let (accounts, drops, states, left, connections, waiting) = Default::default();
-        Handed { accounts, drops, states, left, connections, waiting, owns_queues: true }
+        let paused_ns = None;
+        Handed { accounts, drops, states, left, connections, waiting, paused_ns, owns_queues: true }
     }
 
     /// What was counted of the kernel's drops at a socket, by its number.

@@ -160,7 +160,10 @@ pub enum Message {
     /// Old: a part of what was announced.
     Part(Vec<u8>),
     /// Old: everything has been told, and nothing is touched any more.
-    Yours,
+    Yours {
+        /// Since when nobody reads, in monotonic nanoseconds: one clock for all processes of a machine.
+        paused_ns: u64,
+    },
     /// New: it goes on from here. Whoever has said this reads the sockets.
     Taken,
 }
@@ -192,7 +195,7 @@ impl Message {
             Message::State { .. } => 8,
             Message::Left { .. } => 9,
             Message::Part(_) => PART,
-            Message::Yours => 11,
+            Message::Yours { .. } => 11,
             Message::Taken => 12,
             Message::Connections(_) => 13,
         }
@@ -256,7 +259,8 @@ impl Message {
             }
             Message::Connections(connections) => put_list(&mut out, connections, put_connection),
             Message::Part(bytes) => out.extend_from_slice(bytes),
-            Message::Yours | Message::Taken => {}
+            Message::Yours { paused_ns } => out.extend_from_slice(&paused_ns.to_le_bytes()),
+            Message::Taken => {}
         }
         let body = out.len() - HEADER_BYTES;
         if body > BODY_BYTES_MAX {
@@ -264,6 +268,27 @@ impl Message {
         }
         out[1..HEADER_BYTES].copy_from_slice(&(body as u32).to_le_bytes());
         Ok(out)
+    }
+
+    /// The header of a part of so many bytes: they follow as they are.
+    ///
+    /// # Errors
+    /// `TooLong` when a reader would not take it.
+    pub fn part_header(len: usize) -> Result<[u8; HEADER_BYTES], Bad> {
+        if len > BODY_BYTES_MAX {
+            return Err(Bad::TooLong);
+        }
+        let [a, b, c, d] = (len as u32).to_le_bytes();
+        Ok([PART, a, b, c, d])
+    }
+
+    /// Length of the body behind the header of a part; none when it is one of another message.
+    ///
+    /// # Errors
+    /// `TooLong`: nothing of ours.
+    pub fn part_len(header: [u8; HEADER_BYTES]) -> Result<Option<usize>, Bad> {
+        let len = Message::body_len(header)?;
+        Ok((header[0] == PART).then_some(len))
     }
 
     /// Length of the body behind a header.
@@ -332,7 +357,7 @@ impl Body<'_> {
             7 => self.drops(),
             8 => self.state(),
             9 => self.left(),
-            11 => Some(Message::Yours),
+            11 => self.u64().map(|paused_ns| Message::Yours { paused_ns }),
             12 => Some(Message::Taken),
             13 => self.list(Body::connection).map(Message::Connections),
             _ => return Err(Bad::Kind),
@@ -473,7 +498,7 @@ mod tests {
             Message::Connections(connections.to_vec()),
             Message::Part(vec![0, 255]),
             Message::Part(Vec::new()),
-            Message::Yours,
+            Message::Yours { paused_ns: 6 },
             Message::Taken,
         ]
     }
@@ -535,7 +560,7 @@ mod tests {
             (2, &no_utf8, Bad::Body),
             (3, &endless_list, Bad::Body),
             (5, &endless_list, Bad::Body),
-            (11, b"x", Bad::Body),
+            (12, b"x", Bad::Body),
             (7, b"123", Bad::Body),
         ];
         for (kind, body, want) in table {
@@ -549,6 +574,10 @@ mod tests {
         assert_eq!(len(BODY_BYTES_MAX as u32), Ok(BODY_BYTES_MAX));
         assert_eq!(len(BODY_BYTES_MAX as u32 + 1), Err(Bad::TooLong));
         assert!(Message::Part(vec![0; BODY_BYTES_MAX]).encode().is_ok());
+        assert_eq!(Message::part_header(BODY_BYTES_MAX + 1), Err(Bad::TooLong));
+        let frame = Message::Part(vec![7; 300]).encode().expect("not too long");
+        let header = Message::part_header(300).expect("not too long");
+        assert_eq!((&header[..], Message::part_len(header)), (&frame[..HEADER_BYTES], Ok(Some(300))));
         assert_eq!(Message::Part(vec![0; BODY_BYTES_MAX + 1]).encode(), Err(Bad::TooLong));
     }
 }

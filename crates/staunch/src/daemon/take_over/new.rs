@@ -270,7 +270,11 @@ impl Inheritance {
                 Message::Connections(connections) => {
                     self.receive_connections(connections, outputs, &mut handed.connections, deadline_ns)?
                 }
-                Message::Yours => return Ok(handed),
+                Message::Yours { paused_ns } => {
+                    tracing::debug!("everything is here");
+                    handed.paused_ns = Some(paused_ns);
+                    return Ok(handed);
+                }
                 Message::Refused { why } => return Err(LinkError::Refused { why }),
                 _ => return Err(LinkError::OutOfTurn),
             }
@@ -333,7 +337,7 @@ impl Inheritance {
             Err(error) => return Err(error).context(CANNOT),
         }
         let took_ms = (Clock::mono_ns() - self.begun_ns) / 1_000_000;
-        tracing::info!("taken over from process {pid} after {took_ms} ms in all");
+        tracing::info!("taken over from process {pid} after {took_ms} ms");
         Ok(())
     }
 }

@@ -34,6 +34,9 @@ const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);
 /// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
 pub const DRAIN_MAX: Duration = Duration::from_millis(250);
 
+/// Longest wait for a flush that is under way to end, while everything is still read.
+const FLUSH_END_MAX: Duration = Duration::from_secs(1);
+
 /// Longest wait for a checkpoint that is being written.
 const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
 
@@ -130,8 +133,8 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     let (told, paused_ns) = prepare(running, &passed).await;
     let (link, (result, connections)) = match told {
         Ok(told) => {
-            let deadline_ns = paused_ns.unwrap_or(begun_ns) + timeout_ns;
-            on_thread(link, move |link| (tell(link, &told, deadline_ns), told.connections)).await
+            let since_ns = paused_ns.unwrap_or(begun_ns);
+            on_thread(link, move |link| (tell(link, &told, since_ns, timeout_ns), told.connections)).await
         }
         Err(why) => (link, (Err(Failure::Own(why)), Vec::new())),
     };
@@ -150,10 +153,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
         Ok(()) => {
             supervisor::succeeded_by(peer.pid);
             let all_ms = ms(begun_ns);
-            tracing::info!(
-                "process {} has taken over: nothing was read for {paused_ms} ms, {all_ms} ms in all",
-                peer.pid
-            );
+            tracing::info!("process {} has taken over, after {all_ms} ms", peer.pid);
             leave(running, &passed, connections);
             true
         }
@@ -314,6 +314,13 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     {
         return (Err("the disk is too busy to end a checkpoint"), None);
     }
+    // What is flushed now need not be while nobody reads. One that takes longer, or begins anew, is finished there.
+    let flushed = async {
+        while let Ok(true) = shared.shard.call(|worker| worker.shard.is_flushing()).await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let _late = tokio::time::timeout(FLUSH_END_MAX, flushed).await;
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
     if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
         return (Err("a connection did not come to rest"), None);
@@ -324,6 +331,11 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     let Ok(handed) = shared.shard.call(move |worker| worker.hand_over(&passed_on)).await else {
         return (Err("the shard's thread has ended"), Some(paused_ns));
     };
+    note("the shard is at rest, its state saved", paused_ns);
+    let handover = Arc::clone(&shared.handover);
+    // Beside the outputs: it is synced. Nobody writes it any more after this; an older one at worst lets a window be told
+    // twice.
+    let noted = tokio::task::spawn_blocking(move || handover.leave());
     // Those on disk too that the new process does not want: what is there may be its by name.
     let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
     let outlets = wiring.outlets.iter().enumerate();
@@ -343,10 +355,8 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     if tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await.is_err() {
         return (Err("an output did not stop in time"), Some(paused_ns));
     }
-    let handover = Arc::clone(&shared.handover);
-    // Nobody writes it any more after this; an older one at worst lets a window be told twice.
-    let noted = tokio::task::spawn_blocking(move || handover.leave()).await;
-    if let Ok(Err(error)) = noted {
+    note("outputs are at rest", paused_ns);
+    if let Ok(Err(error)) = noted.await {
         tracing::warn!("cannot leave a note for the next start: {error}");
     }
     let left =
@@ -355,7 +365,13 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     shared.acks.resolve(&wiring.outlets);
     let connections = at_rest(running, passed);
     let messages = messages(running, passed, &handed.drops, &connections);
+    note("everything is gathered", paused_ns);
     (Ok(Told { messages, states: handed.states, left, connections }), Some(paused_ns))
+}
+
+/// Where the time goes, for whoever wants less of it.
+fn note(what: &str, paused_ns: u64) {
+    tracing::debug!("{what} after {} µs without reading", (Clock::mono_ns() - paused_ns) / 1000);
 }
 
 /// The connections, and what the new process needs of those that it can go on with.
@@ -421,7 +437,8 @@ fn messages(
 }
 
 /// Tells everything, and waits for the word that it is taken.
-fn tell(link: &mut Link, told: &Told, deadline_ns: u64) -> Result<(), Failure> {
+fn tell(link: &mut Link, told: &Told, paused_ns: u64, timeout_ns: u64) -> Result<(), Failure> {
+    let deadline_ns = paused_ns + timeout_ns;
     for message in &told.messages {
         link.send(message, deadline_ns)?;
     }
@@ -438,7 +455,8 @@ fn tell(link: &mut Link, told: &Told, deadline_ns: u64) -> Result<(), Failure> {
         }
     }
     tell_connections(link, &told.connections, deadline_ns)?;
-    link.send(&Message::Yours, deadline_ns)?;
+    link.send(&Message::Yours { paused_ns }, deadline_ns)?;
+    note("everything is told", paused_ns);
     match link.receive(deadline_ns)? {
         Message::Taken => Ok(()),
         _ => Err(LinkError::OutOfTurn.into()),
