@@ -155,7 +155,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     running.shared.ready.store(true, Relaxed);
     supervisor::ready(&running.shared, main);
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
-    if let Some(control) = &running.control {
+    if let Some(control) = &mut running.control {
         control.serve(asks.clone()).context("cannot serve the control socket")?;
     }
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
@@ -172,8 +172,10 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
             },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
-            Some(asked) = asked.recv() => {
-                if take_over::hand_over(&mut running, asked).await {
+            Some(question) = asked.recv() => {
+                if take_over::hand_over(&mut running, question).await {
+                    // Who has asked meanwhile asks again, and finds the other process.
+                    drop(asked);
                     return leave(running).await;
                 }
             }
@@ -190,8 +192,8 @@ fn launch(plan: Plan, http_optional: bool, mut inherited: Option<Inheritance>) -
     let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
     failures.extend(closed_ports);
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
-    let control = Control::open(&plan.data_dir, inherited.as_mut());
     let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
+    let control = Control::open(&plan.data_dir, inherited.as_mut());
     let mut handed = match &mut inherited {
         Some(inherited) => inherited.hand_over(&plan)?,
         None => Handed::nothing(),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{ConnectionId, SampleBatch, Unacked};
-use pipeline::{Intake, MARKS_MAX, Unfinished};
+use model::{SampleBatch, Unacked};
+use pipeline::{Intake, MARKS_MAX};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
@@ -105,7 +105,8 @@ impl Answered {
     }
 
     /// What another process needs to go on. None when it has to end here: it was told so, or does not read.
-    pub(super) fn unfinished(&mut self) -> Option<Unfinished> {
+    #[cfg(target_os = "linux")]
+    pub(super) fn unfinished(&mut self) -> Option<pipeline::Unfinished> {
         let can = match self.end {
             // What its peer has closed is found closed again.
             None | Some(End::Orderly) => self.answer().is_ok() && self.reply.is_empty() && !self.failed,
@@ -115,16 +116,19 @@ impl Answered {
     }
 
     /// True when an answer is due that was not given.
+    #[cfg(target_os = "linux")]
     pub(super) fn waits(&self) -> bool {
         self.intake.lines_unanswered() > 0 && !self.failed
     }
 
     /// Who it is among those that wait for an answer.
-    pub(super) fn id(&self) -> ConnectionId {
+    #[cfg(target_os = "linux")]
+    pub(super) fn id(&self) -> model::ConnectionId {
         self.seat.id()
     }
 
     /// Its connection.
+    #[cfg(target_os = "linux")]
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
     }

@@ -24,7 +24,9 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::bind::Bound;
 use crate::sources::parked::Parked;
-use crate::sys::{self, UnixListener, UnixStream};
+#[cfg(target_os = "linux")]
+use crate::sys;
+use crate::sys::{UnixListener, UnixStream};
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;

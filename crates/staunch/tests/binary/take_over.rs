@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -703,6 +704,91 @@ fn places_may_come_and_go_with_a_successor() {
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.hits"), 3.0);
     assert!(!kept.exists());
+}
+
+#[test]
+fn one_that_is_still_delivering_after_it_was_replaced_keeps_nobody_waiting() {
+    let (mut away, here) = (FakeGraphite::new(), FakeGraphite::new());
+    away.refuse();
+    let toml = |to: &str, output: &str| {
+        let toml = config(to, "100ms").replace("[outputs.carbon]", &format!("[outputs.{output}]"));
+        format!("stop_timeout = \"10m\"\n{toml}")
+    };
+    let mut first = Builder::native(&toml(&away.to(), "one")).start();
+    let socket = udp(first.at("app", "udp"));
+    socket.send(b"hits:1|c").expect("it is there");
+    wait_for("a flush", || (Daemon::number(&first.output("one"), "waiting") > 0).then_some(()));
+    first.rewrite(&toml(&here.to(), "two"));
+    let mut daemon = first.successor();
+    daemon.wait_ready();
+    for _ in 0..4 {
+        daemon = replace(&mut daemon);
+    }
+    assert!(first.is_alive(), "it delivers what the others do not have:\n{}", first.stderr());
+    away.come_back();
+    assert!(first.wait_exit().success(), "{}", first.stderr());
+    assert_eq!(away.total("stats_counts.hits"), 1.0);
+    daemon.stop();
+}
+
+#[test]
+fn a_stop_that_comes_during_a_hand_over_is_done_after_it() {
+    let graphite = FakeGraphite::new();
+    let toml = format!("take_over_timeout = \"300ms\"\n{}", config(&graphite.to(), "1h"));
+    for step in ["offered", "yours"] {
+        let mut daemon = Builder::native(&toml).start();
+        udp(daemon.at("app", "udp")).send(b"hits:1|c").expect("it is there");
+        daemon.wait_source("app", "aggregated", 1);
+        let mut child = ask_up_to(step, &daemon);
+        daemon.stop();
+        assert!(daemon.stderr().contains("going on"), "{step}: {}", daemon.stderr());
+        // It may have been ended already.
+        let _gone = child.kill();
+        child.wait().expect("it is our child");
+    }
+    assert_eq!(graphite.total("stats_counts.hits"), 2.0);
+}
+
+#[test]
+fn connections_past_the_successors_limit_are_refused_and_counted() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&graphite.to(), "1h");
+    let mut daemon = Builder::native(&toml).start();
+    let at = daemon.at("app", "tcp");
+    let mut streams: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    daemon.wait_source("app", "connections_open", 3);
+    daemon.rewrite(&toml.replace("[transforms", "connections_max = 2\n[transforms"));
+    daemon = replace(&mut daemon);
+    let row = daemon.source("app");
+    let counts = ["connections_open", "connections_accepted", "connections_refused"];
+    assert_eq!(counts.map(|count| Daemon::number(&row, count)), [2, 3, 1], "{row}");
+    let open = streams.iter_mut().filter_map(|stream| {
+        stream.set_nonblocking(true).expect("a socket can be asked not to block");
+        let closed = matches!(stream.read(&mut [0]), Ok(0));
+        (!closed).then(|| stream.write_all(b"hits:1|c\n").expect("it is open"))
+    });
+    assert_eq!(open.count(), 2);
+    daemon.wait_source("app", "aggregated", 2);
+    daemon.stop();
+}
+
+#[test]
+fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "1h")).start();
+    let control = daemon.folder.path().join("staunch-data/control.sock");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode();
+    assert_eq!(mode(&control) & 0o777, 0o600);
+    daemon.signal("KILL");
+    daemon.wait_exit();
+    assert!(control.exists());
+    let mut next = daemon.successor();
+    next.wait_ready();
+    assert!(next.stderr().contains("nobody to take over from"), "{}", next.stderr());
+    let mut last = replace(&mut next);
+    assert_eq!(mode(&control) & 0o777, 0o600);
+    last.stop();
+    assert!(!control.exists());
 }
 
 #[test]

@@ -11,7 +11,9 @@ use anyhow::Context;
 use config::plan::OutputPlan;
 use deliver::queue::Left;
 use model::{AckMark, Figure, Now, OutputId};
-use pipeline::{Accounts, Inherited, Shard, Told, Unfinished};
+#[cfg(target_os = "linux")]
+use pipeline::Told;
+use pipeline::{Accounts, Inherited, Shard, Unfinished};
 use process::aggregate::checkpoint::Restored;
 use tokio::task::JoinSet;
 

@@ -562,6 +562,9 @@ fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>) {
     }
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
     std::mem::take(&mut running.listeners).leave(&has);
+    if let Some(control) = &mut running.control {
+        control.leave();
+    }
     running.stop.send_replace(true);
 }
 
