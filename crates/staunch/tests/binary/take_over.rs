@@ -154,12 +154,22 @@ fn send_told(client: &mut Client, lines: std::ops::Range<u64>) {
 fn a_client_that_is_told_sees_nothing_of_restarts() {
     let table = [("accepted", "memory"), ("safe", "disk"), ("delivered", "memory"), ("delivered", "disk")];
     for (when, queue) in table {
-        let graphite = FakeGraphite::new();
+        let (graphite, carbon) = (FakeGraphite::new(), FakeGraphite::new());
+        let mut aggregates = String::new();
+        // Of an aggregate nothing more can be told.
+        if when == "accepted" {
+            aggregates = format!(
+                "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"300ms\"\n\
+                 idle = {{ counters = \"delete\" }}\n\
+                 [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n",
+                carbon.to()
+            );
+        }
         let toml = format!(
             "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\", \"unix-frames://frames\"]\n\
              ack_when = \"{when}\"\n\
              [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n\
-             queue = {{ kind = \"{queue}\" }}\n",
+             queue = {{ kind = \"{queue}\" }}\n{aggregates}",
             graphite.to()
         );
         let mut daemon = Builder::native(&toml).start();
@@ -206,6 +216,11 @@ fn a_client_that_is_told_sees_nothing_of_restarts() {
             .collect();
         assert!(numbers.iter().copied().eq(0..sent), "{when}, {queue}: {} of {sent}", numbers.len());
         assert_eq!(stored.lines().filter(|line| *line == "f:1|c").count(), 1, "a frame in two pieces");
+        if when == "accepted" {
+            let counted = carbon.points().into_iter();
+            let counted = counted.filter(|point| point.name.starts_with("stats_counts.n"));
+            assert_eq!(counted.map(|point| point.value).sum::<f64>(), sent as f64, "{}", daemon.stderr());
+        }
     }
 }
 
@@ -747,6 +762,41 @@ fn a_stop_that_comes_during_a_hand_over_is_done_after_it() {
         child.wait().expect("it is our child");
     }
     assert_eq!(graphite.total("stats_counts.hits"), 2.0);
+}
+
+#[test]
+fn many_connections_go_on_and_none_is_lost_before_it_is_accepted() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "1h")).start();
+    let at = daemon.at("app", "tcp");
+    // More than one message about connections takes.
+    let mut open: Vec<TcpStream> = (0..600).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    open.iter_mut().for_each(|stream| stream.write_all(b"hits:1").expect("it reads"));
+    daemon.wait_source("app", "connections_open", 600);
+    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (until, count) = (Arc::clone(&stop), Arc::clone(&sent));
+    let sender = std::thread::spawn(move || {
+        while !until.load(SeqCst) {
+            let mut stream = TcpStream::connect(at).expect("somebody listens at any time");
+            stream.write_all(b"hits:1|c\n").expect("somebody reads it");
+            count.fetch_add(1, SeqCst);
+        }
+    });
+    for _ in 0..2 {
+        let before = sent.load(SeqCst);
+        wait_for("connections", || (sent.load(SeqCst) > before + 50).then_some(()));
+        daemon = replace(&mut daemon);
+    }
+    stop.store(true, SeqCst);
+    sender.join().expect("no connection was refused");
+    open.iter_mut().for_each(|stream| stream.write_all(b"|c\n").expect("it reads"));
+    let hits = sent.load(SeqCst) + 600;
+    daemon.wait_source("app", "aggregated", hits);
+    let row = daemon.source("app");
+    assert_eq!(Daemon::number(&row, "connections_accepted"), hits, "{row}");
+    assert_eq!(Daemon::number(&row, "received"), hits, "{row}");
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", daemon.stderr());
 }
 
 #[test]
