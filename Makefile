@@ -35,6 +35,7 @@ test:
 	@$(STEP) features compat/features.py
 	@$(STEP) fanout compat/fanout.py
 	@$(STEP) rings compat/rings.js
+	@$(STEP) relay compat/relay.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -55,7 +56,7 @@ faults: tools
 
 compat: tools
 	cargo build --locked --package staunch
-	cargo build --locked --package process --example placement
+	cargo build --locked --package process --example placement --example relay
 	compat/side_by_side.py --self-test
 	compat/side_by_side.py --seconds 600 --random 10
 	compat/management.py --self-test
@@ -64,6 +65,8 @@ compat: tools
 	compat/features.py
 	compat/rings.js --self-test
 	compat/rings.js
+	compat/relay.py --self-test
+	compat/relay.py --configs 1000
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

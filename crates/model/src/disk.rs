@@ -84,6 +84,9 @@ pub trait Disk: fmt::Debug {
     /// Gives a file another name, which must be free.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
 
+    /// Gives a file another name, and a file that had it is gone. A crash leaves either of them under it, never none.
+    fn replace(&self, from: &str, to: &str) -> Result<(), DiskError>;
+
     /// Removes a file.
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 }

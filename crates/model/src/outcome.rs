@@ -81,7 +81,7 @@ reasons! {
         Stopped "stopped" "The daemon stopped before the endpoint took the record.",
         NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",
         Damaged "damaged" "The record in the output's queue on disk was damaged and could not be read back.",
-        DiskFailed "disk_failed" "The disk of the output's queue failed, and the source cannot wait.",
+        DiskFailed "disk_failed" "The disk of the output's queue failed, and nobody could wait for it any longer.",
         Dropped "dropped" "Somebody had what waited in the output's queue dropped: `staunch queue drop`.",
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
     }

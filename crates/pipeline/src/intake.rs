@@ -133,6 +133,15 @@ impl Intake {
         self
     }
 
+    /// Reads as an intake would that `maker` makes: a reload has changed who takes from the source, or how its names are
+    /// read. What is unfinished stays, and so does what a client was promised.
+    pub fn follow(&mut self, maker: &IntakeMaker) {
+        let IntakeMaker { source, plan, account: _, parser, parses, raw } = maker;
+        debug_assert_eq!(self.source, *source, "an intake stays with its source");
+        self.parser = Arc::clone(parser);
+        (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
+    }
+
     /// Takes datagrams that lie in `bytes` at `packets`.
     pub fn datagrams<'a>(&'a mut self, bytes: &'a [u8], packets: &'a [Span], now: Now) -> Batch<'a> {
         let Intake { source, name, account, parser, parses, parsed, complaints, .. } = self;

@@ -9,6 +9,7 @@
 mod accounts;
 mod acks;
 mod batch;
+pub mod checkpoints;
 mod clusters;
 mod encode;
 mod exchange;

@@ -16,6 +16,7 @@ use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
 use wire::statsd::{Options, Parser};
 
 use crate::batch::borrowed;
+use crate::checkpoints::Note;
 use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::routes::{self, SourceRoutes};
@@ -47,6 +48,10 @@ pub(crate) struct Aggregation {
     last_flush: Option<FlushEnd>,
     /// Flushes that have ended.
     flushes: u64,
+    /// Number of the last save of the open window, or of an earlier one; none without checkpoints.
+    pub(crate) saved: Option<u64>,
+    /// What it was when the last flush ended.
+    told: Option<u64>,
     key_flush: bool,
 }
 
@@ -328,15 +333,16 @@ impl Shard {
         self.close_lines(now, out);
     }
 
-    /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_labels`] has.
+    /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_told`] has.
     pub fn flushes(&self) -> u64 {
         self.transforms.iter().map(|state| state.flushes).sum()
     }
 
-    /// Name and last label (Unix seconds) of every aggregation that has flushed, for the instance that follows.
-    pub fn last_labels(&self) -> impl Iterator<Item = (&str, u64)> {
-        let states = self.transforms.iter();
-        states.filter_map(|state| Some((state.name.as_str(), state.last_flush?.info.time_s)))
+    /// What every aggregation that has flushed told last, by name, for the instance that follows.
+    pub fn last_told(&self) -> impl Iterator<Item = (&str, Note)> {
+        let note =
+            |state: &Aggregation| Some(Note { label_s: state.last_flush?.info.time_s, number: state.told });
+        self.transforms.iter().filter_map(move |state| Some((state.name.as_str(), note(state)?)))
     }
 
     /// Takes up what the instance before has told of the aggregation `name`, see [`Aggregator::resume_after`]: it
@@ -397,6 +403,8 @@ impl Aggregation {
             flushed_at_s: None,
             last_flush: None,
             flushes: 0,
+            saved: None,
+            told: None,
             key_flush: plan.plan.key_flush.is_some(),
         }
     }
@@ -431,6 +439,8 @@ impl Aggregation {
 
     fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         self.last_flush = Some(end);
+        // Nothing is saved during a sweep.
+        self.told = self.saved;
         self.flushes += 1;
         for at in &self.outputs {
             outputs[*at].end_flush(&end, now, out);

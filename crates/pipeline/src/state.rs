@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use model::{Kind, Now, RawKey, TransformId};
-use process::aggregate::checkpoint::{NotRestored, Restored, Slice};
+use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
 use wire::statsd::Parser;
 
 use crate::{Routed, Shard};
@@ -60,20 +60,20 @@ impl Shard {
         others.for_each(|state| state.flush_all(outputs, now, out));
     }
 
-    /// Takes over what was saved of the aggregation `name`, before the first batch. `told_s` is the label of the last
-    /// window that has left whole, see `Aggregator::restore`. None when there is no such aggregation.
+    /// Takes over what was saved of the aggregation `name`, before the first batch. `told` is what is
+    /// known of its last flush, see `Aggregator::restore`. None when there is no such aggregation.
     pub fn import(
         &mut self,
         name: &str,
         bytes: &[u8],
-        told_s: Option<u64>,
+        told: Told,
         now: Now,
     ) -> Option<Result<Restored, NotRestored>> {
         let at = self.transforms.iter().position(|state| state.name == name)?;
         let parser = self.parser_of(TransformId(at as u16))?;
         let canonical = |kind: Kind, key: RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
         let state = &mut self.transforms[at];
-        let restored = state.aggregator.restore(bytes, told_s, now, canonical);
+        let restored = state.aggregator.restore(bytes, told, now, canonical);
         if let Ok(Restored { told_s: Some(label_s), .. }) = restored {
             state.flushed_at_s = Some(label_s);
         }
@@ -83,7 +83,19 @@ impl Shard {
     /// Begins to save the aggregation `name`, see `Aggregator::save_begin`. False while it cannot be.
     pub fn save_begin(&mut self, name: &str, id: u64, number: u64, now: Now, to: &mut Vec<u8>) -> bool {
         let state = self.transforms.iter_mut().find(|state| state.name == name);
-        state.is_some_and(|state| state.aggregator.save_begin(id, number, now, to))
+        let Some(state) = state else { return false };
+        let begun = state.aggregator.save_begin(id, number, now, to);
+        if begun {
+            state.saved = Some(number);
+        }
+        begun
+    }
+
+    /// Says that all saves of the aggregation `name` that there are have numbers before `number`.
+    pub(crate) fn saved_before(&mut self, name: &str, number: u64) {
+        for state in self.transforms.iter_mut().filter(|state| state.name == name) {
+            state.saved = Some(number.saturating_sub(1));
+        }
     }
 
     /// Goes on with that, see `Aggregator::save_slice`.

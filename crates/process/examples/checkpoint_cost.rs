@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use measured::{as_it_is, cpu_ns, hash};
 use model::{GaugeOp, Kind, Now, Sample, SampleView, SourceId, Span, Value};
-use process::aggregate::checkpoint::Slice;
+use process::aggregate::checkpoint::{Slice, Told};
 use process::aggregate::{AggregatePlan, Aggregator};
 
 const SLICE_SERIES: usize = 512;
@@ -76,7 +76,8 @@ fn main() {
         println!("  every 5 s: {:.2} % of a core", median * series as f64 / 5e9 * 100.0);
         let mut other = Aggregator::new(AggregatePlan::default(), Now::default());
         let start = cpu_ns();
-        let restored = other.restore(&bytes, None, Now::default(), as_it_is).expect("it was saved");
+        let restored =
+            other.restore(&bytes, Told::default(), Now::default(), as_it_is).expect("it was saved");
         assert_eq!(restored.series, series as u64);
         println!("  restore: {:.1} ns/series", (cpu_ns() - start) / series as f64);
     }

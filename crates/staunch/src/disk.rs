@@ -165,6 +165,11 @@ impl Disk for Folder {
         fs::rename(self.path.join(from), to).map_err(reason)
     }
 
+    fn replace(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.may_change()?;
+        fs::rename(self.path.join(from), self.path.join(to)).map_err(reason)
+    }
+
     fn remove(&self, name: &str) -> Result<(), DiskError> {
         self.may_change()?;
         fs::remove_file(self.path.join(name)).map_err(reason)

@@ -23,11 +23,20 @@ pub(crate) fn run(root: &Path, seconds: u64) -> anyhow::Result<bool> {
     let text =
         std::fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
     let targets = targets(&text)?;
+    let readme = root.join("fuzz/README.md");
+    let readme =
+        std::fs::read_to_string(&readme).with_context(|| format!("cannot read {}", readme.display()))?;
     let mut failed = 0;
     for target in &targets {
+        let folders = folders(&readme, target)?;
+        if let Some(own) = folders.first() {
+            std::fs::create_dir_all(root.join(own)).with_context(|| format!("cannot make {own}"))?;
+        }
         println!("fuzz: {target} for {seconds} s");
         let status = Command::new("cargo")
-            .args(["+nightly", "fuzz", "run", target, "--"])
+            .args(["+nightly", "fuzz", "run", target])
+            .args(&folders)
+            .arg("--")
             .args([format!("-max_total_time={seconds}"), "-seed=1".to_owned(), "-verbosity=0".to_owned()])
             .current_dir(root)
             .env_remove("RUSTUP_TOOLCHAIN")
@@ -48,6 +57,17 @@ fn targets(manifest: &str) -> anyhow::Result<Vec<String>> {
     Ok(bins.iter().filter_map(|bin| bin.get("name")?.as_str()).map(str::to_owned).collect())
 }
 
+/// Where the inputs of a target are, as the command in `fuzz/README.md` has it: its own folder, then those that others
+/// keep good ones in.
+fn folders<'r>(readme: &'r str, target: &str) -> anyhow::Result<Vec<&'r str>> {
+    let command = format!("cargo +nightly fuzz run {target} ");
+    let line = readme.lines().find_map(|line| line.trim_start().strip_prefix(&command));
+    let Some((folders, _)) = line.and_then(|line| line.split_once(" -- ")) else {
+        bail!("fuzz/README.md has no `{command}FOLDER… -- …`");
+    };
+    Ok(folders.split_whitespace().collect())
+}
+
 /// Whether cargo knows the command at all.
 fn works(args: &[&str]) -> bool {
     // A toolchain that cargo itself was started with would win over `+nightly`.
@@ -65,4 +85,17 @@ fn each_bin_of_the_manifest_is_a_target() {
     let manifest = "[package]\nname = \"fuzz\"\n[[bin]]\nname = \"statsd\"\npath = \"a.rs\"\n[[bin]]\nname = \"frame\"\n";
     assert_eq!(targets(manifest).expect("a manifest"), ["statsd", "frame"]);
     assert!(targets("[package]\nname = \"fuzz\"\n").is_err());
+}
+
+#[test]
+fn the_readme_says_where_the_inputs_of_each_target_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("it is in the repository");
+    let (manifest, readme) = (read("fuzz/Cargo.toml"), read("fuzz/README.md"));
+    for target in targets(&manifest).expect("a manifest") {
+        let folders = folders(&readme, &target).expect("each target has its command");
+        assert_eq!(folders[0], format!("fuzz/corpus/{target}"), "what is new is kept there");
+        assert!(folders[1..].iter().all(|folder| root.join(folder).is_dir()), "{folders:?}");
+    }
+    assert!(folders(&readme, "nothing").is_err());
 }

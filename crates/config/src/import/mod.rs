@@ -1,5 +1,6 @@
 //! Imports: the originals' configuration files, read as they are, into the plan that native files give as well.
 
+pub mod carbon;
 pub mod javascript;
 mod json;
 pub mod perl;

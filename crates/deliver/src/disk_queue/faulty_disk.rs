@@ -30,8 +30,17 @@ pub struct Faults {
 struct FileState {
     bytes: Vec<u8>,
     safe: Vec<u8>,
+    /// Up to here there is room set aside for it.
+    reserved: usize,
     /// Writes since the last sync.
     unsynced: Vec<(usize, Vec<u8>)>,
+}
+
+impl FileState {
+    /// Bytes of the disk that it takes up.
+    fn room(&self) -> usize {
+        self.bytes.len().max(self.reserved)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -79,7 +88,12 @@ impl State {
     }
 
     fn used(&self) -> u64 {
-        self.names.values().map(|file| self.files[*file].bytes.len() as u64).sum()
+        self.names.values().map(|file| self.files[*file].room() as u64).sum()
+    }
+
+    /// What a file may grow beyond the room that it has.
+    fn left(&self) -> u64 {
+        self.faults.bytes_max.map_or(u64::MAX, |max| max.saturating_sub(self.used()))
     }
 
     /// Which of the unsynced writes reach the disk, each sector for itself.
@@ -195,7 +209,7 @@ impl FaultyDisk {
         let mut state = self.state();
         let file = state.files.len();
         let (safe, unsynced) = (bytes.to_vec(), Vec::new());
-        state.files.push(FileState { bytes: bytes.to_vec(), safe, unsynced });
+        state.files.push(FileState { bytes: bytes.to_vec(), safe, reserved: 0, unsynced });
         state.names.insert(name.to_owned(), file);
         state.names_safe.insert(name.to_owned(), file);
     }
@@ -262,8 +276,8 @@ impl Disk for FaultyDisk {
             state.faults_met += 1;
             return Err(FAILED);
         }
-        let grows = (offset + bytes.len()).saturating_sub(state.files[*file].bytes.len());
-        let room = state.faults.bytes_max.map_or(u64::MAX, |max| max.saturating_sub(state.used()));
+        let grows = (offset + bytes.len()).saturating_sub(state.files[*file].room());
+        let room = state.left();
         if grows as u64 > room {
             let part = (bytes.len() + room as usize).saturating_sub(grows);
             state.put(*file, offset, &bytes[..part.min(bytes.len())]);
@@ -282,13 +296,18 @@ impl Disk for FaultyDisk {
     }
 
     fn reserve(&self, file: &usize, offset: u64, bytes: u64) -> Result<(), DiskError> {
-        let state = self.state();
+        let mut state = self.state();
         if state.dead {
             return Err(DEAD);
         }
-        let grows = (offset + bytes).saturating_sub(state.files[*file].bytes.len() as u64);
-        let room = state.faults.bytes_max.map_or(u64::MAX, |max| max.saturating_sub(state.used()));
-        if grows > room { Err(DiskError::Full) } else { Ok(()) }
+        let end = offset + bytes;
+        if end.saturating_sub(state.files[*file].room() as u64) > state.left() {
+            state.faults_met += 1;
+            return Err(DiskError::Full);
+        }
+        let file = &mut state.files[*file];
+        file.reserved = file.reserved.max(end as usize);
+        Ok(())
     }
 
     fn read_at(&self, file: &usize, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
@@ -353,6 +372,16 @@ impl Disk for FaultyDisk {
         }
         if state.names.contains_key(to) {
             return Err(DiskError::Exists);
+        }
+        let file = state.names.remove(from).ok_or(DiskError::NotFound)?;
+        state.names.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn replace(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        let mut state = self.state();
+        if state.crashes()? {
+            return Err(DEAD);
         }
         let file = state.names.remove(from).ok_or(DiskError::NotFound)?;
         state.names.insert(to.to_owned(), file);

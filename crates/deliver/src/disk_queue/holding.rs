@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Disk, DiskError, Now, Shed};
 
-use super::{DiskQueue, hold};
+use super::{DiskQueue, Position, hold};
 use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::queue::{Appended, Queue};
@@ -91,6 +91,16 @@ impl<D: Disk> DiskQueue<D> {
         Appended::Kept
     }
 
+    /// Copies that wait in memory for the disk to take them. Nobody can send them meanwhile.
+    pub fn held_copies(&self) -> u64 {
+        self.held.copies
+    }
+
+    /// Every block before it is on disk; those behind it are held.
+    pub fn written_up_to(&self) -> Position {
+        Position(self.end.records)
+    }
+
     /// When what is held is tried again.
     pub(super) fn held_due_ns(&self) -> Option<u64> {
         let due_ns = self.held.tried.mono_ns + TRY_EVERY_MS * MS_NS;
@@ -140,6 +150,8 @@ impl<D: Disk> DiskQueue<D> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use proptest::prelude::*;
 
     use super::super::faulty_disk::{Faults, FaultyDisk};
     use super::super::{DiskQueuePlan, Promise};
@@ -304,5 +316,77 @@ mod tests {
         queue.set_limits(QueueLimits { bytes_max: 1000, ..limits });
         assert_eq!(give(&mut queue, "0\n", 0), Appended::Shed);
         assert_eq!((queue.account().shed(Shed::QueueFull), queue.write_error()), (2, Some(DiskError::Full)));
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Op {
+        /// A line of so many bytes.
+        Give(usize),
+        Fail,
+        Mend,
+        Full,
+        Pass(u64),
+        Sync,
+        Reserve(u64),
+        Drain,
+    }
+
+    fn ops() -> impl Strategy<Value = Vec<Op>> {
+        let op = prop_oneof![
+            8 => (8..150_usize).prop_map(Op::Give),
+            2 => Just(Op::Fail),
+            2 => Just(Op::Mend),
+            1 => Just(Op::Full),
+            3 => (0..300_u64).prop_map(Op::Pass),
+            1 => (3000..6000_u64).prop_map(Op::Pass),
+            3 => Just(Op::Sync),
+            2 => (0..200_u64).prop_map(Op::Reserve),
+            2 => Just(Op::Drain),
+        ];
+        proptest::collection::vec(op, 1..80)
+    }
+
+    fn numbers(texts: &str) -> Vec<usize> {
+        texts.split_whitespace().map(|text| text.trim_end_matches('x').parse().expect("a number")).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever the disk does in between, each block comes once and in order, or was counted.
+        #[test]
+        fn what_is_kept_comes_in_order_or_is_counted(ops in ops()) {
+            let disk = FaultyDisk::new(1);
+            let mut queue = open(&disk, WhenFull::Block);
+            let (mut ms, mut given, mut kept, mut came) = (0, 0, 0, Vec::new());
+            for op in ops {
+                match op {
+                    Op::Give(len) => {
+                        let text = format!("{:x<len$}\n", format!("{given} ").replace(' ', "x"));
+                        given += 1;
+                        kept += usize::from(give(&mut queue, &text, ms) == Appended::Kept);
+                    }
+                    Op::Fail => fail(&disk),
+                    Op::Mend => mend(&disk),
+                    Op::Full => disk.set_faults(Faults { bytes_max: Some(0), ..Faults::default() }),
+                    Op::Pass(more) => ms += more,
+                    Op::Sync => sync(&mut queue, &disk, ms),
+                    Op::Reserve(bytes) => drop(queue.reserve(bytes, at_ms(ms))),
+                    Op::Drain => came.extend(numbers(&drain(&mut queue, ms).replace('x', " "))),
+                }
+                check(&mut queue);
+            }
+            mend(&disk);
+            let held = queue.held.len();
+            let in_time = !queue.held.failed_for_too_long(at_ms(ms + 250));
+            let failed = queue.account().shed(Shed::DiskFailed);
+            sync(&mut queue, &disk, ms + 250);
+            assert_eq!(queue.held.len(), 0);
+            assert!(!in_time || failed == queue.account().shed(Shed::DiskFailed), "{held} held");
+            came.extend(numbers(&drain(&mut queue, ms + 250).replace('x', " ")));
+            assert!(came.is_sorted_by(|one, next| one < next), "{came:?}");
+            let shed = queue.account().sum(0).shed as usize;
+            assert_eq!((came.len() + shed, queue.copies()), (given, 0), "{kept} kept");
+        }
     }
 }

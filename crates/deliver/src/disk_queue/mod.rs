@@ -13,7 +13,8 @@
 //! What it promises, with a disk that keeps what it synced: no record that was called safe is lost; none is delivered
 //! twice whose copies were settled before the last cursor that was written (a killed process) or synced (a machine
 //! that lost power), all earlier ones being settled as well; and any bytes in the directory open, give back every
-//! record whose bytes are whole, and count the copies of those that are not as shed (`damaged`).
+//! record whose bytes are whole, and count the copies of those that are not as shed (`damaged`), wherever a header, the mark
+//! behind the last record or the cursor tells of them.
 //!
 //! # Format
 //!
@@ -21,28 +22,29 @@
 //! `cursor-1`), and what could not be used (`….quarantine`: one line with the reason and the bytes, or a whole segment).
 //! Numbers are little-endian. `checksum` is XXH3-64 of all bytes of the structure before it, with the seed given.
 //! `totals` are four numbers of 8 bytes: records, copies, bytes of copies and bytes on disk since the queue began. With
-//! them at every header, what lies between any two headers is known exactly, without reading it.
+//! them at every header, what lies between any two headers is known exactly, without reading it. Behind the last record of
+//! a segment stands the header of a record of form 3 with nothing in it, its mark, which the next record is written over.
 //!
 //! | segment header | bytes | | record header | bytes | | cursor slot | bytes |
 //! |---|---|---|---|---|---|---|---|
 //! | magic `STNSEG\r\n` | 8 | | marker `f1 53 71 1a` | 4 | | magic `STNCUR\r\n` | 8 |
-//! | version 1 | 4 | | form: 0 lines, 1 frames, 2 packets | 4 | | version 1 | 4 |
-//! | size of this header, 80 | 4 | | queue id | 8 | | size of this slot, 88 | 4 |
+//! | version 1 | 4 | | form: 0 lines, 1 frames, 2 packets, 3 mark | 4 | | version 2 | 4 |
+//! | size of this header, 80 | 4 | | queue id | 8 | | size of this slot, 120 | 4 |
 //! | queue id, random | 8 | | totals before it | 32 | | queue id | 8 |
 //! | sequence number, as in the name | 8 | | made at, Unix ns | 8 | | number of this write | 8 |
 //! | totals before it | 32 | | bytes of its copies | 8 | | segment of the first unsettled record | 8 |
 //! | made at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
 //! | checksum, seed 0 | 8 | | bytes of borders, 8 per frame or packet | 4 | | totals up to there | 32 |
-//! | | | | bytes of the block | 4 | | checksum, seed 0 | 8 |
-//! | | | | partition + 1; 0: none | 4 | | | |
+//! | | | | bytes of the block | 4 | | totals of all that was written | 32 |
+//! | | | | partition + 1; 0: none | 4 | | checksum, seed 0 | 8 |
 //! | | | | checksum of the body, seed below | 8 | | | |
 //! | | | | checksum, seed queue id | 8 | | | |
 //!
 //! Behind a record's header follow the borders (frames: end, copies; packets: offset, length; 4 bytes each) and the
 //! block. The body's checksum is that of the block, seeded by that of the borders, seeded by the queue id: bytes that
 //! somebody sent us are never taken for a record, because the id leaves the disk nowhere. The slots of a cursor file
-//! are at 0, 4096 and 8192; the highest number holds. Segments whose records are all settled are removed once the
-//! cursor is synced.
+//! are at 0, 4096 and 8192; the highest number holds. Slots of version 1, of 88 bytes without what was written, are read
+//! as well. Segments whose records are all settled are removed once the cursor is synced.
 
 mod commit;
 mod cursor;

@@ -1,7 +1,7 @@
 //! Opening whatever is in the directory.
 //!
-//! Headers of all segments and the mark that ends the last one are read; only where there is none, because a write was
-//! cut short, the records' headers of that segment. Each header says what came before it, so that the counts of
+//! Headers of all segments and the mark that ends the last one are read; where there is none, because a write was cut
+//! short, the end of that segment; only where that has no record, either, the headers of all its records. Each header says what came before it, so that the counts of
 //! everything between are known, and the cursor says what was there in all. 10 GB are 160 segments. Damage inside a
 //! segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
 
@@ -22,6 +22,9 @@ const SEQUENCE_MAX: u64 = 1 << 62;
 
 /// The same for all that a queue has held, in each count.
 const TOTAL_MAX: u64 = 1 << 62;
+
+/// Bytes at the end of the last segment in which its last records are looked for, before all of it is read.
+const TAIL_BYTES: u64 = if cfg!(test) { 1000 } else { 1 << 20 };
 
 /// Whatever its checksum says, a structure with more is none of ours.
 fn can_be(totals: Totals) -> bool {
@@ -269,15 +272,20 @@ fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -
     let Some(last) = segments.back() else { return (Totals::default(), damage) };
     let Ok(file) = disk.open(&segment_name(last.sequence)) else { return (last.before, damage) };
     let mut reader = SegmentReader::of_headers(last.sequence, file);
-    if let Some((mark, at)) = reader.last_mark(disk, queue_id, last.size)
-        && mark.before.covers(last.before)
-        && can_be(mark.before)
-        && mark.before.since(last.before).disk_bytes == at - last.start
-    {
+    let belongs = |(header, at): &(RecordHeader, u64)| {
+        let before = header.before;
+        before.covers(last.before)
+            && can_be(before)
+            && before.since(last.before).disk_bytes == at.saturating_sub(last.start)
+    };
+    if let Some((mark, _)) = reader.last_mark(disk, queue_id, last.size).filter(belongs) {
         // Nobody was killed in the middle of a write: it says all that the headers would.
         return (mark.before, damage);
     }
-    let (mut end, mut at) = (last.before, last.start);
+    // The last records are enough, if they are where they should be with nothing but records before them.
+    let from = last.start.max(last.size.saturating_sub(TAIL_BYTES));
+    let near_end = reader.next(disk, queue_id, (from, last.size), |_| true, &mut damage).filter(belongs);
+    let (mut end, mut at) = near_end.map_or((last.before, last.start), |(header, at)| (header.before, at));
     loop {
         let passed = end;
         let fits = |header: &RecordHeader| {

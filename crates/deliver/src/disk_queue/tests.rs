@@ -687,31 +687,38 @@ fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
 }
 
 #[test]
-fn opening_reads_headers_and_where_the_last_write_was_cut_short_the_last_segment() {
+fn opening_reads_headers_and_the_end_of_the_last_segment() {
     let disk = FaultyDisk::new(1);
     let segment_bytes = 20_000;
     let (mut queue, _) = open(&disk, plan(segment_bytes));
-    let lines = "x".repeat(999) + "\n";
-    for _ in 0..1000 {
+    let lines = "x".repeat(199) + "\n";
+    for _ in 0..4000 {
         append(&mut queue, &lines);
     }
     let segments = queue.segments() as u64;
     assert!(segments > 50);
     drop(queue);
     let last = disk.list().expect("it lists").into_iter().max().expect("there are segments");
-    // (bytes cut off, bytes read beside headers at most, copies that wait)
-    for (cut, read_max, waiting) in
-        [(0, MARK as u64, 1000), (1, segment_bytes, 1000), (MARK + 1, segment_bytes, 1000)]
-    {
+    let tail = 1000;
+    // (what happens to the last segment, bytes read beside headers at most)
+    type Change = fn(&mut Vec<u8>);
+    let table: [(Change, u64); 4] = [
+        (|_| {}, MARK as u64),
+        (|bytes| bytes.truncate(bytes.len() - 1), 3 * tail),
+        (|bytes| bytes.truncate(bytes.len() - MARK - 1), 3 * tail),
+        (|bytes| drop(bytes.splice(HEADER..HEADER + RECORD, [])), 2 * segment_bytes),
+    ];
+    for (at, (change, read_max)) in table.into_iter().enumerate() {
         let disk = disk.copy();
-        disk.damage(&last, |bytes| bytes.truncate(bytes.len() - cut));
+        disk.damage(&last, change);
         let before = disk.bytes_read();
         let (queue, report) = open(&disk, plan(segment_bytes));
         let read = disk.bytes_read() - before;
-        assert_eq!((report.copies_waiting, queue.copies()), (waiting, waiting));
+        assert_eq!((report.copies_waiting, queue.copies()), (4000, 4000), "{at}");
         // Once for what they tell, once for whether there ever was one.
         let slots = 2 * 3 * format::SLOT_BYTES as u64;
-        assert!(read <= segments * HEADER as u64 + slots + read_max, "{read} bytes of {segments} segments");
+        let most = segments * HEADER as u64 + slots + read_max;
+        assert!(read <= most, "{at}: {read} bytes of {segments} segments");
     }
 }
 

@@ -4,13 +4,15 @@
 //! Path of a packet: `queue::pop` -> **`FileSender::poll`** gives `Write` -> the binary writes -> `on_written`
 //! -> settled as delivered.
 //!
-//! How the binary drives it: call `poll` and do what it says; answer `Open` with `on_opened` (size of the file,
-//! opened for appending; 0 for a console; and whether its last line has an end), `Write` with `on_written`, `Rotate` with `on_rotated` after
-//! the renames of [`rotation`], and any of the three with `on_error` when it failed; the file counts as closed then.
+//! How the binary drives it: call `poll` and do what it says; answer `Open` with `on_opened` (size of the file, opened for
+//! appending, and whether its last line has an end; a console has no size, and an end), `Write` with `on_written`, `Rotate`
+//! with `on_rotated` after the renames of [`rotation`], and any of the three with `on_error` when it failed; the file
+//! counts as closed then.
 //!
-//! A record (line or frame) never spans two files, and no file grows past `file_bytes_max` unless one record alone
-//! is larger. A line that another process left without an end, because it died, is ended before anything is written:
-//! what comes next must not become part of it. After an error everything stays in the queue, under its bounds, until a later attempt.
+//! A record (line or frame) never spans two files, and no file grows past `file_bytes_max` unless one record alone is
+//! larger. A line that another process left without an end, because it died, is ended before anything is written: what
+//! comes next must not become part of it. After an error everything stays in the queue, under its bounds, until a later
+//! attempt.
 //!
 //! Not here: files, renames, syncing. Delivered means: the system took it.
 //! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.

@@ -145,6 +145,27 @@ impl<D: Disk> OutputQueue<D> {
             OutputQueue::Disk(queue) => Some(queue),
         }
     }
+
+    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
+    /// far as the disk has room for it, which is set aside.
+    pub fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+        // By the account: what the sender took out of the queue a moment ago it has not published yet.
+        let nothing_waits = either!(self, queue => queue.account().copies_waiting()) == 0;
+        let fits = nothing_waits || self.has_room(bytes, records);
+        fits && self.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
+    }
+
+    /// Takes a block that was given back ([`Appended::Full`]) from somebody who cannot wait: a disk that fails is waited
+    /// for within bounds ([`DiskQueue::hold`]), a full queue in memory sheds it.
+    pub fn take_refused(&mut self, block: Block, now: Now) -> Appended {
+        match self {
+            OutputQueue::Disk(queue) => queue.hold(block, now),
+            OutputQueue::Memory(queue) => {
+                queue.shed(block, Shed::QueueFull);
+                Appended::Shed
+            }
+        }
+    }
 }
 
 impl<D: Disk> Queue for OutputQueue<D> {

@@ -465,12 +465,7 @@ impl StreamSender {
         if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && failure != Failure::WriteTimeout {
             self.backoff.reset();
         }
-        let doubt = self.held.iter().map(Held::in_doubt).sum();
-        self.account.in_doubt.fetch_add(doubt, Relaxed);
-        self.account.in_doubt_bytes.fetch_add(self.written - self.acked, Relaxed);
-        for held in &mut self.held {
-            held.entry.written_before = held.entry.written_before.max(held.written);
-        }
+        self.note_doubt();
         if self.held.is_empty() && failure != Failure::WriteTimeout {
             self.health.idle(now);
             self.phase = Phase::Down { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
@@ -479,6 +474,16 @@ impl StreamSender {
         }
         self.written = 0;
         self.acked = 0;
+    }
+
+    /// What was written and is not known to have arrived may be sent a second time, by whoever goes on.
+    fn note_doubt(&mut self) {
+        let doubt = self.held.iter().map(Held::in_doubt).sum();
+        self.account.in_doubt.fetch_add(doubt, Relaxed);
+        self.account.in_doubt_bytes.fetch_add(self.written - self.acked, Relaxed);
+        for held in &mut self.held {
+            held.entry.written_before = held.entry.written_before.max(held.written);
+        }
     }
 
     fn failed(&mut self, failure: Failure, now: Now) {
@@ -497,6 +502,7 @@ impl StreamSender {
     }
 
     fn close_stopped(&mut self, now: Now) -> Action<'static> {
+        self.note_doubt();
         self.phase = Phase::Stopped;
         self.health.stop(now);
         Action::Close(CloseReason::Stopped)

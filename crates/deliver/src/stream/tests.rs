@@ -510,3 +510,24 @@ fn a_caller_that_reports_no_acknowledgements_does_not_spin() {
         assert_eq!(world.poll(), Action::Write(b"bb\n"));
     }
 }
+
+#[test]
+fn what_a_stopped_sender_had_on_the_way_is_sent_again_by_the_next_one_and_counted() {
+    let mut world = World::connected();
+    world.queue.keep(true);
+    world.append("aa\nbb\ncc\n");
+    assert_eq!(world.poll(), Action::Write(b"aa\nbb\ncc\n"));
+    world.sender.on_written(9, world.now);
+    world.sender.on_acked(4, world.now);
+    world.sender.begin_stop(0);
+    assert_eq!(world.poll(), Action::Close(CloseReason::Stopped));
+    world.sender.finish_stop(&mut world.queue, world.now);
+    assert_eq!(world.account.in_doubt.load(Relaxed), 2);
+    world.sender = StreamSender::new(SenderPlan::default(), Arc::clone(&world.account), 2);
+    assert_eq!(world.poll(), Action::Connect);
+    world.sender.on_connected(world.now);
+    assert_eq!(world.poll(), Action::Write(b"bb\ncc\n"));
+    world.sender.on_written(6, world.now);
+    world.sender.on_acked(0, world.now);
+    assert_eq!((world.delivered(), world.resent()), (3, 2));
+}

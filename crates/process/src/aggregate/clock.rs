@@ -152,12 +152,18 @@ impl Clock {
         }
     }
 
-    /// What becomes of the window that an instance before this one had open. `told_s` is the label of the last window
-    /// that it is known to have told.
-    pub(super) fn reopening(&self, open: &OpenWindow, told_s: Option<u64>, now: Now) -> Reopening {
+    /// What becomes of the window that an instance before this one had open. Where it is not known whether that `is_told`,
+    /// the label of the last window that is known to have been told decides.
+    pub(super) fn reopening(
+        &self,
+        open: &OpenWindow,
+        is_told: Option<bool>,
+        told_s: Option<u64>,
+        now: Now,
+    ) -> Reopening {
         let believed = told_s.filter(|label_s| self.is_believed(*label_s, now));
         let ahead_ns = i128::from(open.ends_wall_ns) - i128::from(now.wall_ns);
-        if believed.is_some_and(|told_s| open.is_told(told_s)) {
+        if is_told.unwrap_or_else(|| believed.is_some_and(|told_s| open.is_told(told_s))) {
             Reopening::Told
         } else if open.align != self.align
             || i128::from(open.window_ns) != self.window_ns

@@ -234,6 +234,9 @@ fn endpoints_of_jump_stand_in_the_order_of_their_instances() {
     for (labels, want) in table {
         let cluster = cluster(&Placement::JumpFnv1aCh, labels, 1);
         let Rule::Shards(shards) = &cluster.rule else { panic!("a form without a ring") };
+        let owner = cluster.owner(b"a").expect("an owner");
+        let position = cluster.position(b"a").expect("a shard");
+        assert_eq!(usize::from(shards.table()[position as usize]), owner, "{labels:?}");
         assert_eq!(shards.table(), *want, "{labels:?}");
     }
 }

@@ -243,11 +243,12 @@ impl Cluster {
         Some(usize::from(*stand_in))
     }
 
-    /// Where `key` lies on the ring of the Graphite family that this is; none for other forms.
+    /// Where `key` lies on a ring of the Graphite family, or which shard is its own, from 0; none for other rings.
     pub fn position(&self, key: &[u8]) -> Option<i64> {
         match &self.rule {
             Rule::Carbon(ring) => Some(ring.position(key)),
-            Rule::Ring(_) | Rule::Shards(_) => None,
+            Rule::Shards(shards) => shards.shard(key).map(|(shard, _)| shard as i64),
+            Rule::Ring(_) => None,
         }
     }
 

@@ -56,6 +56,12 @@ impl Shards {
 
     /// The endpoint of the key's shard, and a hash of the key.
     pub(super) fn owner(&self, key: &[u8]) -> Option<(usize, u64)> {
+        let (shard, hash) = self.shard(key)?;
+        Some((usize::from(self.table[shard]), hash))
+    }
+
+    /// The key's shard, and a hash of the key.
+    pub(super) fn shard(&self, key: &[u8]) -> Option<(usize, u64)> {
         if self.table.is_empty() {
             return None;
         }
@@ -78,7 +84,7 @@ impl Shards {
                 (u64::from(hash), hash % shards)
             }
         };
-        Some((usize::from(self.table[shard as usize]), hash))
+        Some((shard as usize, hash))
     }
 
     /// Puts the `count` endpoints that own the key behind what `to` holds, as `jump_fnv1a_ch` finds them: the list's last

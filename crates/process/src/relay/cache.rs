@@ -13,7 +13,7 @@ use foldhash::{SharedSeed, fast::FoldHasher};
 use hashbrown::HashTable;
 use model::OutputId;
 
-use super::decision::{Act, Decision, Line, Routing};
+use super::decision::{Act, Content, Decision, Draft, Line, Routing};
 use super::router::{Entry, Router};
 
 /// How much is remembered.
@@ -41,6 +41,8 @@ pub struct CachedRouter {
     shared: SharedSeed,
     young: Generation,
     old: Generation,
+    /// Room for decisions in the making.
+    draft: Draft,
     figures: CacheFigures,
     /// Lines so far: `lb` goes by it.
     turn: u64,
@@ -89,6 +91,7 @@ impl CachedRouter {
             shared: SharedSeed::from_u64(seed),
             young: Generation::default(),
             old: Generation::default(),
+            draft: Draft::default(),
             figures: CacheFigures::default(),
             turn: 0,
         }
@@ -156,25 +159,27 @@ impl CachedRouter {
 
     #[cold]
     fn found_elsewhere(&mut self, hash: u64, entry: Entry, name: &[u8]) -> u32 {
-        let decision = match self.old.take(hash, entry, name) {
+        let older = self.old.take(hash, entry, name);
+        let content = match &older {
             Some(decision) => {
                 self.figures.hits += 1;
-                decision
+                decision.content()
             }
             None => {
                 self.figures.misses += 1;
-                self.router.decide(entry, name)
+                self.router.draft(entry, name, &mut self.draft);
+                self.draft.content()
             }
         };
         let full = self.young.slots.len() >= self.limits.names_max / 2;
-        if full || self.young.memory_bytes_with(name.len(), &decision) > self.limits.bytes_max / 2 {
+        if full || self.young.memory_bytes_with(name.len(), &content) > self.limits.bytes_max / 2 {
             self.figures.turned += 1;
             self.old = std::mem::take(&mut self.young);
         }
-        let content = self.content_hash(&decision);
-        let (seed, shared) = (self.seed, &self.shared);
-        let rehash = |decision: &Decision| content_hash(seed, shared, decision);
-        self.young.insert(hash, entry, name, decision, content, rehash)
+        let content_hash = |content: &Content<'_>| content_hash(self.seed, &self.shared, content);
+        let decision = self.young.decision(content, content_hash);
+        self.young.insert(hash, entry, name, decision);
+        decision
     }
 
     #[inline]
@@ -188,15 +193,11 @@ impl CachedRouter {
         hasher.write(name);
         hasher.finish()
     }
-
-    fn content_hash(&self, decision: &Decision) -> u64 {
-        content_hash(self.seed, &self.shared, decision)
-    }
 }
 
-fn content_hash(seed: u64, shared: &SharedSeed, decision: &Decision) -> u64 {
+fn content_hash(seed: u64, shared: &SharedSeed, content: &Content<'_>) -> u64 {
     let mut hasher = FoldHasher::with_seed(seed, shared);
-    decision.hash(&mut hasher);
+    content.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -234,33 +235,28 @@ impl Generation {
         Some(self.decisions[slot.decision as usize].clone())
     }
 
-    fn insert(
-        &mut self,
-        hash: u64,
-        entry: Entry,
-        name: &[u8],
-        decision: Decision,
-        content: u64,
-        rehash: impl Fn(&Decision) -> u64,
-    ) -> u32 {
+    /// The place of the decision with this content, which is made when it is not known.
+    fn decision(&mut self, content: Content<'_>, hash: impl Fn(&Content<'_>) -> u64) -> u32 {
+        let own = hash(&content);
         let decisions = &self.decisions;
-        let place = match self.known.find(content, |place| decisions[*place as usize] == decision) {
-            Some(place) => *place,
-            None => {
-                let place = self.decisions.len() as u32;
-                self.decisions_bytes += decision.heap_bytes();
-                self.decisions.push(decision);
-                let decisions = &self.decisions;
-                self.known.insert_unique(content, place, |place| rehash(&decisions[*place as usize]));
-                place
-            }
-        };
+        let same = |place: &u32| decisions[*place as usize].content() == content;
+        if let Some(place) = self.known.find(own, same) {
+            return *place;
+        }
+        let place = decisions.len() as u32;
+        self.decisions_bytes += content.heap_bytes();
+        self.decisions.push(content.decision());
+        let decisions = &self.decisions;
+        self.known.insert_unique(own, place, |place| hash(&decisions[*place as usize].content()));
+        place
+    }
+
+    fn insert(&mut self, hash: u64, entry: Entry, name: &[u8], decision: u32) {
         // Below half of `bytes_max`, which has 32 bits.
         let begin = self.names.len() as u32;
         self.names.extend_from_slice(name);
-        let slot = Slot { hash, begin, length: name.len() as u32, entry, decision: place };
+        let slot = Slot { hash, begin, length: name.len() as u32, entry, decision };
         self.slots.insert_unique(hash, slot, |slot| slot.hash);
-        place
     }
 
     fn memory_bytes(&self) -> usize {
@@ -272,7 +268,7 @@ impl Generation {
     }
 
     /// The same with one name more: tables and lists that are full double.
-    fn memory_bytes_with(&self, name_bytes: usize, decision: &Decision) -> usize {
+    fn memory_bytes_with(&self, name_bytes: usize, decision: &Content<'_>) -> usize {
         let grown = |length: usize, capacity: usize, size: usize, more: usize| {
             if length + more > capacity { capacity.max(more) * size } else { 0 }
         };

@@ -11,6 +11,7 @@ use model::OutputId;
 use crate::placement::key_hash;
 
 use super::router::{Check, ClusterState, Router, can_be_sent};
+use super::sieve::Candidates;
 use super::{ClusterId, Sharing};
 
 /// Most copies of one line.
@@ -78,7 +79,7 @@ pub struct Routing {
 }
 
 /// What becomes of lines of a name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The outputs, when that is all there is to it: names unchanged, no more than [`COPIES_MAX`].
     plain: Option<Box<[OutputId]>>,
@@ -154,13 +155,16 @@ impl Decision {
         self.names_refused
     }
 
-    /// Memory outside the struct itself.
-    pub(super) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.steps)
-            + size_of_val(&*self.placed)
-            + size_of_val(&*self.texts)
-            + self.bytes.len()
-            + self.plain.as_ref().map_or(0, |plain| size_of_val(&**plain))
+    /// All that it is made of.
+    pub(super) fn content(&self) -> Content<'_> {
+        Content {
+            steps: &self.steps,
+            placed: &self.placed,
+            texts: &self.texts,
+            bytes: &self.bytes,
+            end: self.end,
+            names_refused: self.names_refused,
+        }
     }
 
     /// Tells each thing that becomes of a line of this name. `turn` counts lines: `lb` goes by it.
@@ -281,9 +285,50 @@ impl ClusterState {
     }
 }
 
-/// A decision in the making.
-pub(super) struct Draft<'a> {
-    router: &'a Router,
+/// What a decision is made of, wherever it lies: so that one that is known is not made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Content<'a> {
+    steps: &'a [Step],
+    placed: &'a [u16],
+    texts: &'a [u32],
+    bytes: &'a [u8],
+    end: End,
+    names_refused: u32,
+}
+
+impl Content<'_> {
+    /// The decision with this content.
+    pub(super) fn decision(&self) -> Decision {
+        let output = |step: &Step| match step {
+            Step::Copy { output, name: 0 } => Some(*output),
+            _ => None,
+        };
+        let plain = (self.steps.len() <= COPIES_MAX).then(|| self.steps.iter().map(output).collect());
+        Decision {
+            plain: plain.flatten(),
+            steps: self.steps.into(),
+            placed: self.placed.into(),
+            texts: self.texts.into(),
+            bytes: self.bytes.into(),
+            end: self.end,
+            names_refused: self.names_refused,
+        }
+    }
+
+    /// Memory of that decision outside the struct itself, at most.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let plain = self.steps.len() * size_of::<OutputId>();
+        size_of_val(self.steps)
+            + size_of_val(self.placed)
+            + size_of_val(self.texts)
+            + self.bytes.len()
+            + plain
+    }
+}
+
+/// A decision in the making; its room is used again.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
     /// As it is now.
     name: Vec<u8>,
     name_id: TextId,
@@ -291,20 +336,56 @@ pub(super) struct Draft<'a> {
     placed: Vec<u16>,
     texts: Vec<u32>,
     bytes: Vec<u8>,
+    end: End,
     names_refused: u32,
+    /// Room for the rules that can match.
+    pub(super) candidates: Candidates,
 }
 
-impl<'a> Draft<'a> {
-    pub(super) fn new(router: &'a Router, name: &[u8]) -> Draft<'a> {
+impl Default for Draft {
+    fn default() -> Draft {
         Draft {
-            router,
-            name: name.to_vec(),
+            name: Vec::new(),
             name_id: 0,
             steps: Vec::new(),
             placed: Vec::new(),
             texts: Vec::new(),
             bytes: Vec::new(),
+            end: End::Exhausted,
             names_refused: 0,
+            candidates: Candidates::default(),
+        }
+    }
+}
+
+impl Draft {
+    /// Begins with a name, and nothing of what was before.
+    pub(super) fn begin(&mut self, name: &[u8]) {
+        let Draft { name: own, name_id, steps, placed, texts, bytes, end, names_refused, candidates: _ } =
+            self;
+        own.clear();
+        own.extend_from_slice(name);
+        steps.clear();
+        placed.clear();
+        texts.clear();
+        bytes.clear();
+        (*name_id, *end, *names_refused) = (0, End::Exhausted, 0);
+    }
+
+    /// How the walk ended.
+    pub(super) fn finish(&mut self, end: End) {
+        self.end = end;
+    }
+
+    /// All that it is made of.
+    pub(super) fn content(&self) -> Content<'_> {
+        Content {
+            steps: &self.steps,
+            placed: &self.placed,
+            texts: &self.texts,
+            bytes: &self.bytes,
+            end: self.end,
+            names_refused: self.names_refused,
         }
     }
 
@@ -354,9 +435,9 @@ impl<'a> Draft<'a> {
     }
 
     /// Copies for one cluster, placed by `key`, or else by the name.
-    pub(super) fn send(&mut self, cluster: ClusterId, key: Option<TextId>) {
+    pub(super) fn send(&mut self, router: &Router, cluster: ClusterId, key: Option<TextId>) {
         let name = self.name_id;
-        let state = &self.router.clusters[cluster.index()];
+        let state = &router.clusters[cluster.index()];
         let (placed, stand_in) = match (&state.sharing, &state.placed) {
             (Sharing::Failover, _) => return self.steps.push(Step::FirstUp { cluster, name }),
             (Sharing::Turns, _) => return self.steps.push(Step::Turn { cluster, name }),
@@ -367,7 +448,7 @@ impl<'a> Draft<'a> {
             }
         };
         let begin = self.placed.len();
-        let key = key.unwrap_or(name);
+        let key = key.filter(|_| state.sharing.heeds_route_using()).unwrap_or(name);
         let text = match key.checked_sub(1) {
             None => &*self.name,
             Some(at) => {
@@ -383,22 +464,5 @@ impl<'a> Draft<'a> {
         }
         let outputs = self.placed.drain(begin..).map(|member| state.outputs[usize::from(member)]);
         self.steps.extend(outputs.map(|output| Step::Copy { output, name }));
-    }
-
-    pub(super) fn finish(self, end: End) -> Decision {
-        let output = |step: &Step| match step {
-            Step::Copy { output, name: 0 } => Some(*output),
-            _ => None,
-        };
-        let plain = (self.steps.len() <= COPIES_MAX).then(|| self.steps.iter().map(output).collect());
-        Decision {
-            plain: plain.flatten(),
-            steps: self.steps.into(),
-            placed: self.placed.into(),
-            texts: self.texts.into(),
-            bytes: self.bytes.into(),
-            end,
-            names_refused: self.names_refused,
-        }
     }
 }

@@ -69,7 +69,7 @@ pub struct Sent {
     pub cluster: ClusterId,
     /// What was placed: the name, or what `route using` makes of it. None in clusters that place no keys.
     pub key: Option<Vec<u8>>,
-    /// Where it lies on the cluster's ring, if it has one.
+    /// Where it lies on the cluster's ring, or the number of its shard: what the original's `-d` calls `hash_pos`.
     pub position: Option<i64>,
     /// Who gets a copy. Copies past [`COPIES_MAX`] are among them and not sent.
     pub chosen: Vec<Chosen>,
@@ -215,8 +215,11 @@ impl Way<'_> {
 
     fn send(&mut self, to: &To, key: Option<Vec<u8>>) -> Vec<Sent> {
         let To::Clusters(clusters) = to else { return Vec::new() };
-        let key = key.unwrap_or_else(|| self.name.clone());
-        let sent: Vec<Sent> = clusters.iter().map(|cluster| self.sent(*cluster, &key)).collect();
+        let key_of = |cluster: &ClusterId| {
+            let heeds = self.router.clusters[cluster.index()].sharing.heeds_route_using();
+            key.as_deref().filter(|_| heeds).unwrap_or(&self.name)
+        };
+        let sent: Vec<Sent> = clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
         self.copies += sent.iter().map(|sent| sent.chosen.len()).sum::<usize>();
         sent
     }

@@ -11,6 +11,7 @@ use memchr::memmem::Finder;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::ExpressionPlan;
+use super::sieve::{self, Texts};
 use super::syntax::in_library_form;
 
 /// Most groups of an expression.
@@ -48,6 +49,7 @@ pub(super) struct Found {
 pub(super) struct Expression {
     class: Class,
     matcher: Matcher,
+    texts: Option<Texts>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,16 +66,22 @@ impl Expression {
         let text = match &class {
             Class::Contains(text) | Class::Begins(text) | Class::Ends(text) | Class::Equals(text) => text,
             Class::Regex => {
-                let regex = compiled(plan)?;
-                return Ok(Expression { class, matcher: Matcher::Regex(regex) });
+                let (regex, texts) = compiled(plan)?;
+                return Ok(Expression { class, matcher: Matcher::Regex(regex), texts });
             }
         };
         let matcher = Matcher::Text(Box::new(Finder::new(text).into_owned()));
-        Ok(Expression { class, matcher })
+        let texts = Some(vec![text.clone()]);
+        Ok(Expression { class, matcher, texts })
     }
 
     pub(super) fn class(&self) -> &Class {
         &self.class
+    }
+
+    /// Texts of which one is in every name that matches; none when there are no such.
+    pub(super) fn texts(&self) -> Option<Texts> {
+        self.texts.clone()
     }
 
     /// Number of groups.
@@ -132,18 +140,26 @@ fn found(captures: &regex::bytes::Captures<'_>) -> Found {
     Found { span, groups: spans.collect() }
 }
 
-fn compiled(plan: &ExpressionPlan) -> Result<Regex, String> {
-    let regex = RegexBuilder::new(&in_library_form(&plan.text)?)
+fn compiled(plan: &ExpressionPlan) -> Result<(Regex, Option<Texts>), String> {
+    let text = in_library_form(&plan.text)?;
+    let regex = RegexBuilder::new(&text)
         .unicode(false)
         .dot_matches_new_line(true)
         .case_insensitive(plan.ignore_case)
         .size_limit(REGEX_BYTES_MAX)
         .build()
         .map_err(|error| sentence(&error))?;
-    match regex.captures_len() - 1 {
-        groups if groups > GROUPS_MAX => Err(format!("{groups} groups, more than {GROUPS_MAX}")),
-        _ => Ok(regex),
+    if regex.captures_len() - 1 > GROUPS_MAX {
+        return Err(format!("{} groups, more than {GROUPS_MAX}", regex.captures_len() - 1));
     }
+    let parts = regex_syntax::ParserBuilder::new()
+        .unicode(false)
+        .utf8(false)
+        .dot_matches_new_line(true)
+        .case_insensitive(plan.ignore_case)
+        .build()
+        .parse(&text);
+    Ok((regex, parts.ok().as_ref().and_then(sieve::texts)))
 }
 
 /// The library's word without the picture of the expression, which is in another form than the user wrote.

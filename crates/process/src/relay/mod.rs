@@ -14,6 +14,7 @@ mod mistake;
 mod plan;
 mod replacement;
 mod router;
+mod sieve;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -27,4 +28,5 @@ pub use plan::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
     Sharing, Statement, To, ValidatePlan,
 };
+pub use replacement::statistics_prefix;
 pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};

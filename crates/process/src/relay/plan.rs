@@ -85,6 +85,13 @@ pub enum Sharing {
     Turns,
 }
 
+impl Sharing {
+    /// Whether `route using` has a say: `any_of` goes by the name whatever it says, as with the original.
+    pub fn heeds_route_using(&self) -> bool {
+        matches!(self, Sharing::Placed { placement, .. } if *placement != Placement::AnyOf)
+    }
+}
+
 /// One rule for names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {

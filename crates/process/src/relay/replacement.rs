@@ -112,6 +112,20 @@ impl Replacement {
     }
 }
 
+/// The `prefix with` of a `statistics` statement for a host: `\1` is its name, `\2` the name up to the first dot, `\3` the
+/// rest with that dot.
+pub fn statistics_prefix(text: &str, host: &str) -> Vec<u8> {
+    let short = host.find('.').unwrap_or(host.len());
+    if short == 0 {
+        // No host name: the original's expression does not match, and nothing is replaced.
+        return host.into();
+    }
+    let domain = (short < host.len()).then_some((short, host.len()));
+    let whole = (0, host.len());
+    let found = Found { span: whole, groups: vec![Some(whole), Some((0, short)), domain] };
+    Replacement::parse(text, 3).replace(host.as_bytes(), &found)
+}
+
 /// What a backslash begins: flags, further backslashes and a number, or `g{…}` around them. What is no group goes to
 /// `plain`, without its backslashes. Gives what is left.
 fn group<'a>(text: &'a [u8], plain: &mut Vec<u8>) -> (Option<Group>, &'a [u8]) {
@@ -225,6 +239,21 @@ mod tests {
         for (replacement, want) in table {
             let want = format!("{want}.Tail");
             assert_eq!(replaced(r"^(F.o)\.(b*)", replacement, "F.o.bb.Tail"), want, "{replacement}");
+        }
+    }
+
+    #[test]
+    fn prefixes_of_statistics() {
+        // The default, and what spec graphite §2.4 says of groups.
+        for (text, host, want) in [
+            (r"carbon.relays.\.1", "a.example.org", "carbon.relays.a_example_org"),
+            (r"carbon.relays.\.1", "host", "carbon.relays.host"),
+            (r"x.\2\3.\_1", "A.b", "x.A.b.a.b"),
+            (r"x.\3y", "host", "x.y"),
+            ("fixed", "host", "fixed"),
+            ("fixed", ".", "."),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&statistics_prefix(text, host)), want, "{text} of {host}");
         }
     }
 

@@ -13,6 +13,7 @@ use super::decision::{Decision, Draft, End};
 use super::expression::{Expression, Found};
 use super::mistake::{MistakeAt, RelayMistake};
 use super::replacement::Replacement;
+use super::sieve::{Candidates, Sieve};
 use super::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan, RewritePlan, Sharing,
     Statement, To,
@@ -40,6 +41,7 @@ pub enum Entry {
 #[derive(Clone, Debug)]
 pub struct Router {
     pub(super) rules: Vec<Rule>,
+    sieve: Sieve,
     pub(super) checks: Vec<Expression>,
     pub(super) clusters: Vec<ClusterState>,
     /// Where the results of each rollup go.
@@ -111,7 +113,9 @@ impl Router {
             return Err(builder.mistakes);
         }
         let Builder { rules, checks, clusters, results, rollups, .. } = builder;
-        Ok(Router { rules, checks, clusters, results, statistics, rollups })
+        let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
+        let sieve = Sieve::new(&texts);
+        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups })
     }
 
     /// What the `aggregate` statements compute, in their order: the number in [`Entry::Result`] and
@@ -147,12 +151,24 @@ impl Router {
 
     /// What becomes of lines of this name: it ends before the first `;` or white space.
     pub fn decide(&self, entry: Entry, name: &[u8]) -> Decision {
-        let mut draft = Draft::new(self, name);
+        let mut draft = Draft::default();
+        self.draft(entry, name, &mut draft);
+        draft.content().decision()
+    }
+
+    /// The same, in a draft whose room is used again.
+    pub(super) fn draft(&self, entry: Entry, name: &[u8], draft: &mut Draft) {
+        draft.begin(name);
         let end = match self.straight(entry) {
-            Some(to) => self.send(&mut draft, to, None).unwrap_or(End::Stopped),
-            None => self.walk(&mut draft),
+            Some(to) => self.send(draft, to, None).unwrap_or(End::Stopped),
+            None => {
+                let mut candidates = std::mem::take(&mut draft.candidates);
+                let end = self.walk(draft, &mut candidates);
+                draft.candidates = candidates;
+                end
+            }
         };
-        draft.finish(end)
+        draft.finish(end);
     }
 
     /// Where lines of this entry go without meeting a statement.
@@ -165,12 +181,17 @@ impl Router {
         (*to != To::Nowhere).then_some(to)
     }
 
-    fn walk(&self, draft: &mut Draft<'_>) -> End {
-        for rule in &self.rules {
+    fn walk(&self, draft: &mut Draft, candidates: &mut Candidates) -> End {
+        self.sieve.candidates(draft.name(), candidates);
+        let mut next = 0;
+        while let Some(at) = candidates.next(next) {
+            next = at + 1;
+            let rule = &self.rules[at];
             let Some(found) = rule.find(draft.name()) else { continue };
             match &rule.action {
                 Action::Rewrite { into, every_occurrence } => {
                     draft.rename(rule.rewritten(draft.name(), found, into, *every_occurrence));
+                    self.sieve.candidates(draft.name(), candidates);
                 }
                 Action::Feed { rollup, names, stop } => {
                     for (compute, name) in names.iter().enumerate() {
@@ -197,13 +218,13 @@ impl Router {
     }
 
     /// One `send to`; gives how the walk ends if it does.
-    fn send(&self, draft: &mut Draft<'_>, to: &To, key: Option<Vec<u8>>) -> Option<End> {
+    fn send(&self, draft: &mut Draft, to: &To, key: Option<Vec<u8>>) -> Option<End> {
         match to {
             To::Nowhere => None,
             To::Blackhole => Some(End::Blackholed),
             To::Clusters(clusters) => {
                 let key = key.map(|key| draft.text(key));
-                clusters.iter().for_each(|cluster| draft.send(*cluster, key));
+                clusters.iter().for_each(|cluster| draft.send(self, *cluster, key));
                 None
             }
         }
@@ -211,16 +232,17 @@ impl Router {
 }
 
 impl Rule {
-    /// The match in a name.
+    /// The match in a name. Without groups an aggregation's result has the name that was written, and nothing of the
+    /// matching name around it.
     pub(super) fn find(&self, name: &[u8]) -> Option<Found> {
-        let Some(matcher) = &self.matcher else {
-            return Some(Found { span: (0, name.len()), groups: Vec::new() });
-        };
-        if matches!(&self.action, Action::Send { key: None, .. }) {
+        let whole = || Found { span: (0, name.len()), groups: Vec::new() };
+        let Some(matcher) = &self.matcher else { return Some(whole()) };
+        match &self.action {
             // Nobody asks where.
-            return matcher.is_in(name).then(Found::default);
+            Action::Send { key: None, .. } => matcher.is_in(name).then(Found::default),
+            Action::Feed { .. } if matcher.groups() == 0 => matcher.is_in(name).then(whole),
+            Action::Send { .. } | Action::Feed { .. } | Action::Rewrite { .. } => matcher.find(name),
         }
-        matcher.find(name)
     }
 
     /// The name after a rewrite whose expression was found.

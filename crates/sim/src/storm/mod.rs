@@ -13,21 +13,25 @@
 //! Not here: the world itself (`world`). The bugs that prove that this finds bugs: `world::canary`.
 
 mod clients;
+mod memory;
 mod outage;
 mod pipeline;
+mod siege;
 mod story;
 mod traffic;
 mod vault;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use config::plan::Plan;
 use deliver::disk_queue::faulty_disk::Faults;
 use deliver::queue::Queue;
 use model::{OutputId, Shed};
 
 use self::clients::Clients;
+use self::memory::Memory;
 use self::outage::End as Outage;
 pub use self::story::Story;
 use self::traffic::Traffic;
@@ -47,6 +51,8 @@ const MS_NS: u64 = 1_000_000;
 
 /// Outputs that no mishap touches: what the ledger is checked at.
 const CALM: &[&str] = &["calm", "calm_pickle"];
+
+const CALM_IS_MISSING: &str = "the calm outputs are in every plan";
 
 /// Outputs of clients that are answered. Nothing happens to their disks that may damage what is on them.
 const KEPT: &[&str] = &["kept", "kept_too"];
@@ -78,12 +84,15 @@ impl std::fmt::Display for Calm {
     /// Some lines; the last one is the shortest answer.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Calm { steps, received, delivered, shed, resent, acked, unacked, tally, .. } = self;
-        let Tally { kills, power_losses, found, lost, damaged } = tally;
+        let Tally { kills, power_losses, found, lost, damaged, .. } = tally;
+        let Tally { checkpoints, restored, refused_minutes, attempts, .. } = tally;
         writeln!(to, "{steps} steps, {received} records received")?;
         writeln!(to, "copies: {delivered} delivered, {shed} shed, {resent} sent again")?;
         writeln!(to, "lines of clients: {acked} acknowledged, {unacked} connections told otherwise")?;
         writeln!(to, "blocks on disk: {found} found again, {lost} lost that were not safe")?;
         writeln!(to, "copies on disk: {damaged} damaged, and counted")?;
+        writeln!(to, "{checkpoints} checkpoints, and {restored} units of counters back out of them")?;
+        writeln!(to, "endpoints that refuse for hours: {refused_minutes} minutes, {attempts} attempts")?;
         write!(to, "{kills} kills, {power_losses} losses of power: nothing lost that was safe")
     }
 }
@@ -103,6 +112,10 @@ impl Calm {
         self.tally.found += other.tally.found;
         self.tally.lost += other.tally.lost;
         self.tally.damaged += other.tally.damaged;
+        self.tally.checkpoints += other.tally.checkpoints;
+        self.tally.restored += other.tally.restored;
+        self.tally.refused_minutes += other.tally.refused_minutes;
+        self.tally.attempts += other.tally.attempts;
         self.digest ^= other.digest;
     }
 }
@@ -120,6 +133,14 @@ pub struct Tally {
     pub lost: u64,
     /// Copies that the next process counted as damaged.
     pub damaged: u64,
+    /// Checkpoints of the aggregation that is followed.
+    pub checkpoints: u64,
+    /// What came back out of them, of the counters that are followed.
+    pub restored: u64,
+    /// Minutes in which an endpoint refused without an end, and the attempts of its sender.
+    pub refused_minutes: u64,
+    /// See before.
+    pub attempts: u64,
 }
 
 /// What a run has found.
@@ -194,6 +215,11 @@ struct Storm {
     clients: Clients,
     world: World,
     watches: BTreeMap<OutputId, Watch>,
+    /// Outlets that have a watch, or had one.
+    rained: usize,
+    /// Outputs whose queue is of the other kind from the next start on.
+    moved: BTreeSet<String>,
+    memory: Memory,
     /// Of the outputs whose queue is on disk.
     vaults: BTreeMap<OutputId, Vault>,
     /// What it will be when the process dies in a call to a disk.
@@ -214,7 +240,7 @@ impl Storm {
             ..Knobs::new(seed)
         };
         let disks = random.chance(85).then(|| random.next());
-        let plan = pipeline::plan(&mut random, disks);
+        let plan = pipeline::plan(&mut random, disks, &BTreeSet::new());
         let start = start(random.below(20_000) as i64);
         let mut world = World::new(plan, start, knobs);
         world.given = Some(Vec::new());
@@ -227,6 +253,9 @@ impl Storm {
             clients: Clients::default(),
             world,
             watches: BTreeMap::new(),
+            rained: 0,
+            moved: BTreeSet::new(),
+            memory: Memory::default(),
             vaults: BTreeMap::new(),
             end_of_next: Outage::Killed,
             tally: Tally::default(),
@@ -243,16 +272,28 @@ impl Storm {
 
     /// Gives every output its watch and, but for the calm ones, its weather.
     fn rain(&mut self) {
-        for at in self.watches.len()..self.world.outlets.len() {
+        for at in self.rained..self.world.outlets.len() {
+            let id = OutputId(at as u16);
+            // One that goes on with the queue of another goes on with what is known of it.
+            let before = self.world.outlets.iter().position(|outlet| outlet.successor == Some(at));
+            let before = before.map(|before| OutputId(before as u16));
             let reading = Reading::of(&self.world.plan.outputs[at].kind);
-            self.watches.insert(OutputId(at as u16), Watch::new(reading));
+            let watch = before.and_then(|before| self.watches.remove(&before));
+            let mut watch = watch.unwrap_or_else(|| Watch::new(reading));
+            watch.wake();
+            self.watches.insert(id, watch);
+            let vault = before.and_then(|before| self.vaults.remove(&before));
+            self.vaults.extend(vault.map(|vault| (id, vault)));
             let outlet = &mut self.world.outlets[at];
-            if outlet.stored.is_some() {
-                self.vaults.insert(OutputId(at as u16), Vault::default());
-            }
             if !CALM.contains(&outlet.name.as_str()) {
                 let random = Random::new(self.random.next());
                 outlet.set_weather(Weather { random, buffer_max: self.random.between(1, 65_536) as usize });
+            }
+        }
+        self.rained = self.world.outlets.len();
+        for (at, outlet) in self.world.outlets.iter().enumerate() {
+            if outlet.stored.is_some() {
+                self.vaults.entry(OutputId(at as u16)).or_default();
             }
         }
     }
@@ -263,7 +304,8 @@ impl Storm {
 
     fn step(&mut self) -> Result<(), String> {
         match self.random.below(100) {
-            0..=3 if self.has_disks() => self.disk(),
+            0 if self.random.chance(60) => self.state_disk(),
+            1..=3 if self.has_disks() => self.disk(),
             4..=5 if self.has_disks() => {
                 let end = Outage::by_chance(&mut self.random);
                 self.check()?;
@@ -276,6 +318,7 @@ impl Storm {
             50..=52 => self.clients()?,
             53..=57 => self.endpoint()?,
             58..=60 => self.reload()?,
+            61 if self.random.chance(30) => self.siege()?,
             61 => self.member(),
             62..=64 => {
                 let (s, back) = (self.random.below(7200), self.random.chance(50));
@@ -428,9 +471,21 @@ impl Storm {
     }
 
     fn reload(&mut self) -> Result<(), String> {
-        let plan = pipeline::plan(&mut self.random, self.disks);
+        // From the next start on some queue is where it was not.
+        if self.random.chance(40) {
+            let name = (*self.random.pick(pipeline::MOVABLE)).to_owned();
+            self.story.tell(format!("the queue of `{name}` changes its kind"));
+            if !self.moved.remove(&name) {
+                self.moved.insert(name);
+            }
+        }
+        let plan = pipeline::plan(&mut self.random, self.disks, &self.moved);
+        self.reload_to(&plan)
+    }
+
+    fn reload_to(&mut self, plan: &Plan) -> Result<(), String> {
         self.story.tell("reload".to_owned());
-        self.world.reload(&plan)?;
+        self.world.reload(plan)?;
         self.rain();
         Ok(())
     }
@@ -439,13 +494,7 @@ impl Storm {
         if let Some(broken) = self.world.broken_sums().into_iter().next() {
             return Err(broken);
         }
-        for Given { output, block, place } in self.world.given.iter_mut().flat_map(|given| given.drain(..)) {
-            let Some(watch) = self.watches.get_mut(&output) else { continue };
-            let units = watch.gave(&block);
-            if let (Some((at, kept)), Some(vault)) = (place, self.vaults.get_mut(&output)) {
-                vault.gave(at, kept, &block, units);
-            }
-        }
+        self.take_given()?;
         for (output, watch) in &mut self.watches {
             let outlet = &mut self.world.outlets[output.index()];
             watch.look(outlet).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
@@ -460,7 +509,30 @@ impl Storm {
         if let Some(source) = self.world.sources.iter_mut().find(|source| source.plan.name == "k") {
             self.clients.look(source.take_all_replies(), &source.plan, &kept)?;
         }
+        self.check_waiting()?;
         self.check_accounts()
+    }
+
+    /// Takes in what was given to outputs, and what was saved meanwhile, in order.
+    fn take_given(&mut self) -> Result<(), String> {
+        let given = self.world.given.as_mut().map(std::mem::take).unwrap_or_default();
+        let events = self.world.keeping.as_mut().map(|keeping| std::mem::take(&mut keeping.events));
+        let mut events = events.unwrap_or_default().into_iter().peekable();
+        let calm = OutputId(self.world.outlet_at(CALM[0]).ok_or(CALM_IS_MISSING)? as u16);
+        for (number, Given { output, block, place }) in given.into_iter().enumerate() {
+            while let Some((_, event)) = events.next_if(|(before, _)| *before <= number) {
+                self.memory.note(&event, &self.traffic.ledger, &self.watches[&calm]);
+            }
+            let Some(watch) = self.watches.get_mut(&output) else { continue };
+            let units = watch.gave(&block);
+            if let (Some((at, kept)), Some(vault)) = (place, self.vaults.get_mut(&output)) {
+                vault.gave(at, kept, &block, units);
+            }
+        }
+        events.for_each(|(_, event)| {
+            self.memory.note(&event, &self.traffic.ledger, &self.watches[&calm]);
+        });
+        Ok(())
     }
 
     fn check_accounts(&self) -> Result<(), String> {
@@ -488,6 +560,22 @@ impl Storm {
         Ok(())
     }
 
+    /// Where a source waits for room, nothing is shed for want of it.
+    fn check_waiting(&self) -> Result<(), String> {
+        for at in KEPT.iter().filter_map(|name| self.world.outlet_at(name)) {
+            let outlet = &self.world.outlets[at];
+            let shed = outlet.account.shed(Shed::QueueFull);
+            let excused = self.vaults.get(&OutputId(at as u16)).is_some_and(|vault| vault.write_fails);
+            if shed > 0 && !excused && !outlet.is_dead() {
+                return Err(format!(
+                    "output `{}`: {shed} copies were shed for want of room, although their source waits",
+                    outlet.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn restart_if_dead(&mut self) -> Result<(), String> {
         while self.world.is_dead() {
             self.crash(self.end_of_next)?;
@@ -505,10 +593,13 @@ impl Storm {
                 stored.disk.set_faults(Faults::default());
             }
         }
+        if let Some(keeping) = &self.world.keeping {
+            keeping.disk.set_faults(Faults::default());
+        }
         self.world.advance(90_000 * MS_NS)?;
         self.check()?;
         let now = self.world.now;
-        for outlet in &mut self.world.outlets {
+        for outlet in self.world.outlets.iter_mut().filter(|outlet| !outlet.leaves_its_disk()) {
             let age_ns = outlet.queue.oldest_ns().map_or(0, |made_ns| now.mono_ns.saturating_sub(made_ns));
             if age_ns > 60_000 * MS_NS {
                 let waiting = outlet.waiting();
@@ -517,22 +608,24 @@ impl Storm {
         }
         self.world.stop()?;
         self.check()?;
-        if let Some(outlet) = self.world.outlets.iter().find(|outlet| outlet.waiting() > 0) {
+        let mut read = self.world.outlets.iter().filter(|outlet| !outlet.leaves_its_disk());
+        if let Some(outlet) = read.find(|outlet| outlet.waiting() > 0) {
             return Err(format!("output `{}` still waits after the stop", outlet.name));
         }
         self.clients.check(&kept(&self.world, &self.watches))?;
         self.nothing_comes_back()?;
         for name in CALM {
-            let at = self.world.outlet_at(name).ok_or("the calm outputs are in every plan")?;
+            let at = self.world.outlet_at(name).ok_or(CALM_IS_MISSING)?;
             let watch = &self.watches[&OutputId(at as u16)];
             watch.check_ledger(&self.traffic.ledger).map_err(|what| format!("output `{name}`: {what}"))?;
         }
-        Ok(())
+        self.nothing_is_left_to_count()
     }
 
     fn calm(&self, steps: usize) -> Calm {
         let (acked, unacked) = self.clients.counts();
-        let (tally, digest) = (self.tally, self.world.digest());
+        let tally = Tally { checkpoints: self.memory.checkpoints, ..self.tally };
+        let digest = self.world.digest();
         let mut calm = Calm { steps, acked, unacked, tally, digest, ..self.before };
         calm.add(&self.since());
         calm
@@ -572,14 +665,15 @@ mod tests {
         assert!(total(|calm| calm.received) > 10_000, "hardly any traffic: {all:?}");
         let bad_weather = total(|calm| calm.shed) > 0 && total(|calm| calm.resent) > 0;
         assert!(bad_weather, "nothing was ever lost or resent: {all:?}");
-        let Tally { kills, power_losses, found, lost, damaged } = all
+        let Tally { kills, power_losses, found, lost, damaged, checkpoints, restored, .. } = all
             .iter()
             .fold(Calm::default(), |mut sum, calm| {
                 sum.add(calm);
                 sum
             })
             .tally;
-        let bad_nights = [kills, power_losses, found, lost, damaged].iter().all(|count| *count > 0);
+        let counts = [kills, power_losses, found, lost, damaged, checkpoints, restored];
+        let bad_nights = counts.iter().all(|count| *count > 0);
         assert!(bad_nights, "something never happened to disks: {all:?}");
     }
 

@@ -1,13 +1,17 @@
 //! What goes wrong with disks, processes and machines in a storm, and what is checked when the next process begins.
 
+use deliver::disk_queue::faulty_disk::{Faults, FaultyDisk};
 use model::{Disk, OutputId};
 
 use super::vault::{Found, Legacy, Vault};
-use super::{CALM, KEPT, MS_NS, Storm};
+use super::{CALM, KEPT, MS_NS, Storm, memory};
 use crate::random::Random;
 use crate::world::outlet::Outlet;
 use crate::world::peer::State;
 use crate::world::stored::Stored;
+
+/// The write that a disk of checkpoints loses is one of so many.
+pub(super) const LOST_WRITE_MAX: u64 = 3;
 
 /// What ends a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,46 @@ impl Storm {
             fault(stored, vault, random, KEPT.contains(&outlet.name.as_str()))
         };
         self.story.tell(format!("disk of `{}`: {what}", outlet.name));
+    }
+
+    /// Something goes wrong with the disk of checkpoints and notes.
+    pub(super) fn state_disk(&mut self) {
+        let Some(keeping) = &self.world.keeping else { return };
+        let random = &mut self.random;
+        let calls = random.below(20);
+        let change = |change: &dyn Fn(&mut Faults)| keeping.disk.change_faults(change);
+        let what = match random.below(8) {
+            0..=2 => {
+                self.end_of_next = End::by_chance(random);
+                change(&|faults| faults.crash_in = Some(calls));
+                format!("call {calls} ends the process: {:?}", self.end_of_next)
+            }
+            3 => {
+                change(&|faults| faults.sync_error_in = Some(calls / 5));
+                format!("sync {} fails", calls / 5)
+            }
+            4 => {
+                change(&|faults| faults.write_error_in = Some(calls / 3));
+                format!("write {} fails", calls / 3)
+            }
+            5 => {
+                let left = random.below(4000);
+                let bytes_max = Some(keeping.used() + left);
+                change(&|faults| faults.bytes_max = bytes_max);
+                format!("{left} bytes are left on it")
+            }
+            6 => {
+                change(&|faults| faults.bytes_max = None);
+                "there is room".to_owned()
+            }
+            _ => {
+                let write = calls % LOST_WRITE_MAX;
+                self.memory.damage();
+                change(&|faults| faults.lose_write_in = Some(write));
+                format!("write {write} is lost")
+            }
+        };
+        self.story.tell(format!("disk of checkpoints: {what}"));
     }
 
     /// An endpoint is down, its disk fails under what waits for it, and then the process dies: what one of these alone
@@ -102,6 +146,42 @@ impl Storm {
             End::Killed => self.tally.kills += 1,
             End::PowerLoss => self.tally.power_losses += 1,
         }
+        let legacies = self.leave_disks(power)?;
+        self.world.sleep(self.random.below(20_000) * MS_NS);
+        self.world.restart(power);
+        self.clients.restart();
+        self.memory.begin(&self.world.plan);
+        let back = self.world.counters(memory::FOLLOWED, "ledger.");
+        self.tally.restored += back.values().sum::<f64>() as u64;
+        let sent = &self.traffic.ledger;
+        for (at, legacy) in legacies.iter().enumerate() {
+            let outlet = &mut self.world.outlets[at];
+            let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
+            // What was on the wire when the connection ended.
+            watch.look(outlet).map_err(|what| in_output(outlet, &what))?;
+            let (left, units) =
+                if outlet.asleep { (&legacy.units[..], &[][..]) } else { (&[][..], &legacy.units[..]) };
+            watch.leave(left);
+            let forgotten = watch.restart(units, sent, &back);
+            if CALM.contains(&outlet.name.as_str()) {
+                let checked = self.memory.check(power, sent, &back, &watch.given(), &forgotten);
+                checked.map_err(|what| in_output(outlet, &what))?;
+            }
+            self.tally.found += legacy.found;
+            self.tally.lost += legacy.lost;
+            self.tally.damaged += legacy.damaged;
+        }
+        self.memory.restart(power, sent);
+        self.rain();
+        if let Some(broken) = self.world.broken_sums().into_iter().next() {
+            return Err(format!("after a restart {broken}"));
+        }
+        let first = self.traffic.first();
+        self.world.datagram("a", &first)
+    }
+
+    /// Decides what the next process finds on each disk, and holds it against what must be there.
+    fn leave_disks(&mut self, power: bool) -> Result<Vec<Legacy>, String> {
         let mut legacies = Vec::new();
         for (at, outlet) in self.world.outlets.iter_mut().enumerate() {
             let (Some(vault), Some(stored)) = (self.vaults.get_mut(&OutputId(at as u16)), &mut outlet.stored)
@@ -131,24 +211,13 @@ impl Storm {
             }
             legacies.push(legacy);
         }
-        self.world.sleep(self.random.below(20_000) * MS_NS);
-        self.world.restart(power);
-        self.clients.restart();
-        for (at, legacy) in legacies.iter().enumerate() {
-            let outlet = &mut self.world.outlets[at];
-            let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
-            // What was on the wire when the connection ended.
-            watch.look(outlet).map_err(|what| in_output(outlet, &what))?;
-            watch.restart(&legacy.units, &self.traffic.ledger);
-            self.tally.found += legacy.found;
-            self.tally.lost += legacy.lost;
-            self.tally.damaged += legacy.damaged;
+        if let Some(keeping) = &mut self.world.keeping {
+            keeping.die(power);
+            if self.random.chance(10) && flip_of(&keeping.disk, &mut self.random, "") > 0 {
+                self.memory.damage();
+            }
         }
-        if let Some(broken) = self.world.broken_sums().into_iter().next() {
-            return Err(format!("after a restart {broken}"));
-        }
-        let first = self.traffic.first();
-        self.world.datagram("a", &first)
+        Ok(legacies)
     }
 
     /// After an orderly stop the next process finds nothing. (A loss of power at that moment may bring back a segment that
@@ -156,7 +225,8 @@ impl Storm {
     pub(super) fn nothing_comes_back(&mut self) -> Result<(), String> {
         for (output, vault) in &self.vaults {
             let outlet = &mut self.world.outlets[output.index()];
-            let Some(stored) = outlet.stored.as_mut().filter(|_| !vault.cursor_damaged) else { continue };
+            let is_read = !vault.cursor_damaged && !outlet.leaves_its_disk();
+            let Some(stored) = outlet.stored.as_mut().filter(|_| is_read) else { continue };
             stored.die(false);
             let (blocks, damaged) = stored.peek(self.world.now);
             if !blocks.is_empty() || damaged > 0 {
@@ -166,6 +236,21 @@ impl Storm {
             }
         }
         Ok(())
+    }
+}
+
+impl Storm {
+    /// After an orderly stop every window is told: the next process has nothing to count.
+    pub(super) fn nothing_is_left_to_count(&mut self) -> Result<(), String> {
+        if let Some(keeping) = &mut self.world.keeping {
+            keeping.die(false);
+        }
+        self.world.restart(false);
+        let back = self.world.counters(memory::FOLLOWED, "ledger.");
+        match back.iter().find(|(_, value)| **value != 0.0) {
+            Some((name, value)) => Err(format!("after an orderly stop {value} of counter `{name}` are back")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -183,6 +268,7 @@ fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) ->
             format!("sync {calls} fails")
         }
         2..=3 => {
+            vault.write_fails = true;
             stored.disk.change_faults(|faults| faults.write_error_in = Some(calls));
             format!("write {calls} fails")
         }
@@ -212,21 +298,25 @@ fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) ->
 }
 
 /// Names of the files that have `part` in their names.
-fn names(stored: &Stored, part: &str) -> Vec<String> {
-    let mut names = stored.disk.list().unwrap_or_default();
+fn names(disk: &FaultyDisk, part: &str) -> Vec<String> {
+    let mut names = disk.list().unwrap_or_default();
     names.retain(|name| name.contains(part) && !name.ends_with(".quarantine"));
     names
 }
 
 /// Changes one byte of a file. Returns how many there were to change: 1, or 0.
 fn flip(stored: &Stored, random: &mut Random, part: &str) -> u64 {
-    let names = names(stored, part);
+    flip_of(&stored.disk, random, part)
+}
+
+fn flip_of(disk: &FaultyDisk, random: &mut Random, part: &str) -> u64 {
+    let names = names(disk, part);
     if names.is_empty() {
         return 0;
     }
     let change = random.between(1, 255) as u8;
     let name = random.pick(&names).clone();
-    stored.disk.damage(&name, |bytes| {
+    disk.damage(&name, |bytes| {
         if !bytes.is_empty() {
             let at = random.below(bytes.len() as u64) as usize;
             bytes[at] ^= change;
@@ -237,7 +327,7 @@ fn flip(stored: &Stored, random: &mut Random, part: &str) -> u64 {
 
 /// A range of one segment cannot be read; or everything can again. Says which.
 fn unreadable(stored: &Stored, random: &mut Random) -> String {
-    let names = names(stored, "segment");
+    let names = names(&stored.disk, "segment");
     if names.is_empty() || random.chance(30) {
         stored.disk.change_faults(|faults| faults.unreadable.clear());
         return "all of it can be read".to_owned();

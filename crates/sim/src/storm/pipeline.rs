@@ -1,5 +1,7 @@
 //! The pipelines of storms: one shape, with options by chance. Every reload is another one of them.
 
+use std::collections::BTreeSet;
+
 use config::Format;
 use config::diagnostic::{Source, render};
 use config::plan::Plan;
@@ -32,10 +34,13 @@ from = ["t"]
 to = ["tcp://127.0.0.1:2004"]
 "#;
 
+/// Outputs that every plan has, whose queue may change its kind.
+pub(super) const MOVABLE: &[&str] = &["lines", "pickle", "dogs", "file", "events", "udp", "edge"];
+
 /// A plan by chance. No output is fed by two transforms: their own points would be the same, and a point that
 /// arrives twice could not be told from another one. Which queues are on disk is the same for the same `disks`, over all
-/// reloads.
-pub(super) fn plan(random: &mut Random, disks: Option<u64>) -> Plan {
+/// reloads, but for those of `moved` outputs, which are of the other kind.
+pub(super) fn plan(random: &mut Random, disks: Option<u64>, moved: &BTreeSet<String>) -> Plan {
     let mut text = FIXED.to_owned();
     let dialect = *random.pick(&["union", "etsy", "perl"]);
     text += &format!(
@@ -51,6 +56,8 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>) -> Plan {
          idle = {{ counters = \"keep\", gauges = \"2 windows\", timers = \"delete\", sets = \"20s\" }}\n",
         random.between(60, 120)
     );
+    let checkpoint = *random.pick(&["off", "1s", "2s", "5s", "5s"]);
+    text += &format!("checkpoint = \"{checkpoint}\"\n");
     let align = *random.pick(&["wall", "start", "interval"]);
     text += &format!(
         "[transforms.u]\ntype = \"aggregate\"\nfrom = [\"b\"]\nflush_align = \"{align}\"\nidle = \"20s\"\n\
@@ -78,7 +85,7 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>) -> Plan {
     shrink_queues(&mut plan, random);
     let mut when = AckWhen::Delivered;
     if let Some(seed) = disks {
-        put_on_disk(&mut plan, seed);
+        put_on_disk(&mut plan, seed, moved);
         when = [AckWhen::Accepted, AckWhen::Safe, AckWhen::Safe, AckWhen::Delivered][seed as usize % 4];
     }
     plan.sources.iter_mut().filter_map(|source| source.ack_when.as_mut()).for_each(|asked| *asked = when);
@@ -110,14 +117,14 @@ fn fan_out(random: &mut Random) -> String {
 }
 
 /// Most queues, and those whose records are followed over crashes.
-fn put_on_disk(plan: &mut Plan, seed: u64) {
+fn put_on_disk(plan: &mut Plan, seed: u64, moved: &BTreeSet<String>) {
     for output in &mut plan.outputs {
         let mut digest = Digest::default();
         digest.add(output.name.as_bytes());
         let mut random = Random::new(seed ^ digest.number());
         let window = QueueKind::Disk { sync_window_ms: random.between(1, 20) };
         let always = super::CALM.iter().chain(super::KEPT).any(|name| *name == output.name);
-        if random.chance(60) || always {
+        if (random.chance(60) != moved.contains(&output.name)) || always {
             output.queue_kind = window;
         }
     }

@@ -8,6 +8,8 @@
 //! - after a killed process all is there that was accepted, after a loss of power all that was called safe;
 //! - each copy that is missing before the last one that is there is counted as damaged.
 //!
+//! A block that a failing disk has not taken yet is in memory, and goes with the process.
+//!
 //! A fault that no queue can undo (a flipped byte, a write that the disk lost) may take one block.
 //! While the process lives, a promise only ever becomes a better one.
 
@@ -54,6 +56,8 @@ pub(super) struct Vault {
     pub(super) damages: u64,
     /// The cursor may be gone.
     pub(super) cursor_damaged: bool,
+    /// A write fails in this life: what a source had waited for may be shed.
+    pub(super) write_fails: bool,
     /// Something was done to the disk in this life that may damage what is on it, or already had been.
     pub(super) disk_failed: bool,
 }
@@ -63,7 +67,10 @@ impl Vault {
     pub(super) fn gave(&mut self, at: Position, kept: bool, block: &Block, units: Range<u64>) {
         let (bytes, copies) = (Arc::clone(&block.bytes), u64::from(block.copies));
         let record = Record { units, bytes, copies, kept, promise: Promise::Accepted };
-        self.records.entry(at).or_default().push(record);
+        let there = self.records.entry(at).or_default();
+        // A place that is given again belonged to a block in memory that was shed.
+        there.iter_mut().for_each(|before| before.kept = false);
+        there.push(record);
     }
 
     /// Holds the promises of now against those of before.
@@ -125,7 +132,8 @@ impl Vault {
         legacy.found = blocks.len() as u64;
         // Without a cursor nobody knows that there was something before the first block that is there.
         let counted_from = if floor.0 > 0 { settled } else { Position(u64::MAX) };
-        self.check_missing(&there, settled, counted_from, power, *damaged)?;
+        let written = outlet.queue.on_disk().map_or(Position(u64::MAX), |queue| queue.written_up_to());
+        self.check_missing(&there, settled..written, counted_from, power, *damaged)?;
         for (at, records) in &mut self.records {
             for record in records {
                 let found = there.get(at) == Some(&record.units.start);
@@ -135,7 +143,7 @@ impl Vault {
             }
         }
         self.disk_failed = self.damages > 0 || self.cursor_damaged || *damaged > 0;
-        (self.damages, self.cursor_damaged) = (0, false);
+        (self.damages, self.cursor_damaged, self.write_fails) = (0, false, false);
         Ok(legacy)
     }
 
@@ -144,7 +152,7 @@ impl Vault {
     fn check_missing(
         &self,
         there: &BTreeMap<Position, u64>,
-        settled: Position,
+        on_disk: Range<Position>,
         counted_from: Position,
         power: bool,
         damaged: u64,
@@ -152,7 +160,7 @@ impl Vault {
         let known = there.first_key_value().map(|(at, _)| (*at).min(counted_from));
         let last = there.last_key_value().map(|(at, _)| *at);
         let (mut taken, mut uncounted) = (Vec::new(), 0);
-        for (at, records) in self.records.range(settled..) {
+        for (at, records) in self.records.range(on_disk) {
             let Some(record) =
                 records.iter().find(|record| record.kept && there.get(at) != Some(&record.units.start))
             else {

@@ -20,6 +20,11 @@ pub(super) struct Watch {
     /// Unit -> its numbers, ascending.
     given: BTreeMap<Vec<u8>, Vec<u64>>,
     numbered: u64,
+    /// Numbers of the units that the process has found on disk; those from `fresh` on it was given itself.
+    found: Vec<Range<u64>>,
+    fresh: u64,
+    /// Numbers of those that are on a disk that nobody reads now.
+    left: Vec<Range<u64>>,
     /// Number behind that of the last unit that arrived in order.
     next: u64,
     /// Number behind that of the last unit that arrived.
@@ -57,6 +62,9 @@ impl Watch {
             reading,
             given: BTreeMap::new(),
             numbered: 0,
+            found: Vec::new(),
+            fresh: 0,
+            left: Vec::new(),
             next: 0,
             expected: 0,
             guesses: 0,
@@ -101,19 +109,50 @@ impl Watch {
 
     /// The process has died, and the next one has found these units on disk: they may arrive again, in order, and what
     /// else has not arrived never will.
-    pub(super) fn restart(&mut self, found: &[Range<u64>], sent: &BTreeMap<String, u64>) {
+    ///
+    /// Of the counters that are followed, `sent` is what was sent of each, and `back` what is back in a window that is
+    /// open, or closed and not emitted. Returns what is forgotten since the call before, of each.
+    pub(super) fn restart(
+        &mut self,
+        found: &[Range<u64>],
+        sent: &BTreeMap<String, u64>,
+        back: &BTreeMap<String, f64>,
+    ) -> BTreeMap<String, f64> {
         (self.arrived, self.twice, self.guesses) = (0, 0, 0);
         if let Some(first) = found.first() {
             (self.next, self.expected) = (first.start, first.start);
         }
+        (self.found, self.fresh) = (found.to_vec(), self.numbered);
         let there = |number: &u64| found.iter().any(|range| range.contains(number));
         for (name, value) in self.pending.extract_if(.., |number, _| !there(number)).map(|(_, point)| point) {
             self.sums.entry(name).or_default().lost += value;
         }
+        let mut forgotten = BTreeMap::new();
         for (name, sent) in sent {
             let sums = self.sums.entry(name.clone()).or_default();
-            sums.forgotten = *sent as f64 - sums.given;
+            let all = *sent as f64 - sums.given - back.get(name).copied().unwrap_or(0.0);
+            let before = std::mem::replace(&mut sums.forgotten, all);
+            forgotten.insert(name.clone(), all - before);
         }
+        forgotten
+    }
+
+    /// These units are on a disk that nobody reads now.
+    pub(super) fn leave(&mut self, left: &[Range<u64>]) {
+        self.left = left.to_vec();
+    }
+
+    /// Somebody reads that disk again: what was left there arrives before anything newer.
+    pub(super) fn wake(&mut self) {
+        self.found = std::mem::take(&mut self.left);
+        if let Some(first) = self.found.first() {
+            (self.next, self.expected) = (first.start, first.start);
+        }
+    }
+
+    /// Sums of the points of followed counters that were given so far.
+    pub(super) fn given(&self) -> BTreeMap<String, f64> {
+        self.sums.iter().map(|(name, sums)| (name.clone(), sums.given)).collect()
     }
 
     /// Takes in what has arrived since the last call.
@@ -155,7 +194,11 @@ impl Watch {
         let alike = self.given.get(unit)?;
         let expected = if again { self.expected } else { self.next };
         let at = alike.partition_point(|number| *number < expected);
-        Some(match (alike.get(at), at.checked_sub(1).and_then(|before| alike.get(before))) {
+        // A window that is told twice gives points that are alike.
+        let is_due =
+            |number: &&u64| **number >= self.fresh || self.found.iter().any(|range| range.contains(*number));
+        let ahead = alike[at..].iter().find(is_due).or(alike.get(at));
+        Some(match (ahead, at.checked_sub(1).and_then(|before| alike.get(before))) {
             (Some(number), Some(before)) if again && *number != expected => {
                 self.guesses += 1;
                 *before

@@ -6,10 +6,13 @@
 
 use std::sync::Arc;
 
+use config::plan::Plan;
 use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::disk_queue::{DiskQueue, Promise};
+use deliver::plan::SenderPlan;
 use deliver::queue::{Block, BlockForm};
 use model::{CopyOutcome, OutputAccount, Shed};
+use pipeline::checkpoints::{Notes, generations};
 
 /// One bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,14 @@ pub enum Canary {
     Reordered,
     /// A client is told that its lines are safe when they are only written.
     AnsweredTooEarly,
+    /// A source that waits for room does not ask the disk for any.
+    RoomNotReserved,
+    /// Pauses between attempts do not grow.
+    Impatient,
+    /// A checkpoint counts although its window was told.
+    ToldTwice,
+    /// A checkpoint is not read.
+    CheckpointForgotten,
     /// One in the queue on disk.
     #[cfg(feature = "canary")]
     Queue(deliver::disk_queue::Canary),
@@ -37,6 +48,10 @@ impl Canary {
         Canary::TornLine,
         Canary::Reordered,
         Canary::AnsweredTooEarly,
+        Canary::RoomNotReserved,
+        Canary::Impatient,
+        Canary::ToldTwice,
+        Canary::CheckpointForgotten,
         #[cfg(feature = "canary")]
         Canary::Queue(deliver::disk_queue::Canary::SafeBeforeSync),
         #[cfg(feature = "canary")]
@@ -55,6 +70,10 @@ impl Canary {
             Canary::TornLine => "never given",
             Canary::Reordered => "out of order",
             Canary::AnsweredTooEarly => "was acknowledged",
+            Canary::RoomNotReserved => "although their source waits",
+            Canary::Impatient => "the pauses allow",
+            Canary::ToldTwice => "counted twice",
+            Canary::CheckpointForgotten => "since the last checkpoint",
             #[cfg(feature = "canary")]
             Canary::Queue(_) => "are gone",
         }
@@ -85,6 +104,23 @@ impl Canary {
 
     pub(super) fn unacked(self, unacked: u64) -> u64 {
         if self == Canary::AckedTooEarly { 0 } else { unacked }
+    }
+
+    pub(super) fn sender(self, plan: SenderPlan) -> SenderPlan {
+        if self == Canary::Impatient { SenderPlan { retry_max_ms: 1000, ..plan } } else { plan }
+    }
+
+    pub(super) fn before_restore(self, disk: &FaultyDisk, plan: &Plan, notes: &mut Notes) {
+        match self {
+            Canary::ToldTwice => *notes = Notes::default(),
+            Canary::CheckpointForgotten => {
+                for transform in &plan.transforms {
+                    let found = generations(disk, &transform.name);
+                    found.iter().for_each(|generation| disk.store(&generation.file, b""));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The queue with the bug in it, if it is one of a queue.

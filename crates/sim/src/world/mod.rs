@@ -9,11 +9,13 @@
 
 pub(crate) mod arrivals;
 pub(crate) mod canary;
+pub(crate) mod keeping;
 pub(crate) mod outlet;
 pub(crate) mod peer;
 pub(crate) mod source;
 pub(crate) mod stored;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
@@ -24,9 +26,10 @@ use model::{
     Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
     SourceSum, Span,
 };
-use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, laid_over};
+use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, earlier_self, laid_over};
 
 use self::canary::Canary;
+use self::keeping::Keeping;
 use self::outlet::Outlet;
 use self::source::{End, Source, Way};
 use self::stored::Stored;
@@ -43,6 +46,12 @@ const START_MONO_NS: u64 = 1000 * SECOND_NS;
 /// Most sources over all reloads, as in the daemon.
 const SOURCES_MAX: usize = 1024;
 
+/// Sets the seed of checkpoints apart from those of queues.
+const KEEPING_SEED: u64 = 0x6b65_6570;
+
+/// How long an output that is gone may send what waits for it, as in the daemon.
+const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
+
 /// Turns without time passing after which the world is said to spin.
 const TURNS_MAX: usize = 100_000;
 
@@ -56,7 +65,7 @@ pub(crate) struct Knobs {
     /// Bound of the exchange between connections and shard.
     pub(crate) exchange_bytes_max: usize,
     pub(crate) canary: Option<Canary>,
-    /// Disks of queues have small segments and take long to sync.
+    /// There are checkpoints, and disks of queues have small segments and take long to sync.
     pub(crate) rough_disks: bool,
 }
 
@@ -97,12 +106,16 @@ pub(crate) struct Given {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) plan: Plan,
+    /// What was asked for last: of a queue that is open the kind stays as it is in `plan`.
+    asked: Plan,
     pub(crate) now: Now,
     pub(crate) sources: Vec<Source>,
     pub(crate) outlets: Vec<Outlet>,
     /// Copies of all blocks that were appended, when somebody wants them.
     pub(crate) given: Option<Vec<Given>>,
     pub(crate) stopped: bool,
+    /// Checkpoints and notes; none without a disk for them.
+    pub(crate) keeping: Option<Keeping>,
     accounts: Accounts,
     acks: Acks,
     shard: Shard,
@@ -112,6 +125,8 @@ pub(crate) struct World {
     lines_due_ns: u64,
     /// Batches that were taken out of the exchange.
     took: u64,
+    /// Times that somebody had something to do while time passed.
+    pub(crate) wakes: u64,
     knobs: Knobs,
 }
 
@@ -127,11 +142,13 @@ impl World {
         let accounts = Accounts::default().carried_to(&plan);
         let shard = Shard::new(&plan, &accounts, knobs.seed, now);
         let mut world = World {
+            asked: plan.clone(),
             now,
             sources: Vec::new(),
             outlets: Vec::new(),
             given: None,
             stopped: false,
+            keeping: knobs.rough_disks.then(|| Keeping::new(knobs.seed ^ KEEPING_SEED, knobs.canary)),
             accounts,
             acks: Acks::default(),
             shard,
@@ -140,15 +157,25 @@ impl World {
             due_ns: 0,
             lines_due_ns: u64::MAX,
             took: 0,
+            wakes: 0,
             knobs,
             plan,
         };
-        world.wire();
+        world.begin_keeping();
+        // Nobody is there yet who could leave for somebody else.
+        let _no_successors = world.wire();
         world
     }
 
+    /// The shard of a new process gets what the one before has left.
+    fn begin_keeping(&mut self) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.begin(&self.plan, &mut self.shard, self.now);
+        }
+    }
+
     /// Sources and outlets as the plan says; those that are there go on.
-    fn wire(&mut self) {
+    fn wire(&mut self) -> Result<(), String> {
         for (at, plan) in self.plan.sources.iter().enumerate() {
             let id = SourceId(at as u16);
             let maker = self.shard.intakes(&self.plan, id, &self.accounts);
@@ -161,20 +188,29 @@ impl World {
             match self.outlets.get_mut(at) {
                 Some(outlet) => outlet.set_limits(plan.queue),
                 None => {
-                    let account = self.accounts.output(OutputId(at as u16));
                     let seed = self.knobs.seed ^ at as u64;
-                    let stored = stored(plan, seed, &self.knobs);
-                    let knobs = (seed, self.knobs.canary);
-                    self.outlets.push(Outlet::new(plan, account, stored, knobs, self.now));
+                    // As in the daemon: a name has one queue on disk.
+                    let outlet = if let Some(earlier) = earlier_self(&self.plan, at) {
+                        self.outlets[earlier.index()].succeed(plan, at, seed, self.now)?
+                    } else {
+                        let account = self.accounts.output(OutputId(at as u16));
+                        let stored = stored(plan, seed, &self.knobs);
+                        Outlet::new(plan, account, stored, (seed, self.knobs.canary), self.now)
+                    };
+                    self.outlets.push(outlet);
                 }
             }
         }
+        let deadline_ns = self.now.mono_ns.saturating_add(RETIRED_DRAIN_NS);
+        let gone = self.outlets.iter_mut().zip(&self.plan.outputs).filter(|(_, plan)| plan.from.is_empty());
+        gone.for_each(|(outlet, _)| outlet.retire(deadline_ns));
+        Ok(())
     }
 
     /// A reload: what did not change goes on, state included.
     ///
     /// # Errors
-    /// When there would be too many sources; nothing has changed then.
+    /// When there would be too many sources, nothing has changed then; or when a sender spins.
     pub(crate) fn reload(&mut self, new: &Plan) -> Result<(), String> {
         let plan = laid_over(&self.plan, new);
         if plan.sources.len() > SOURCES_MAX {
@@ -183,14 +219,21 @@ impl World {
         self.accounts = self.accounts.carried_to(&plan);
         self.shard.reconfigure(&plan, &self.accounts, self.now, &mut self.routed);
         self.plan = plan;
-        self.wire();
+        self.asked = new.clone();
+        self.wire()?;
         self.append_blocks();
+        if let Some(keeping) = &mut self.keeping {
+            keeping.follow(&self.plan, &mut self.shard, self.now);
+        }
         self.due_ns = 0;
         Ok(())
     }
 
     /// The process dies, with its machine or without, and another begins.
     pub(crate) fn crash(&mut self, power: bool) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.die(power);
+        }
         self.outlets
             .iter_mut()
             .filter_map(|outlet| outlet.stored.as_mut())
@@ -199,30 +242,44 @@ impl World {
     }
 
     /// A new process after one that died: what was in memory is gone, the endpoints and the disks are not. The caller
-    /// has decided what is on the disks (`Stored::die`). The plan stays as it was, outputs that are gone included: what
-    /// they left on disk is still delivered.
+    /// has decided what is on the disks (`Stored::die`). Outputs that are gone leave their disks to a later one of their
+    /// name; those whose queue was to be of another kind have one now.
     pub(crate) fn restart(&mut self, power: bool) {
         self.abandon();
         if power {
             self.now.mono_ns = START_MONO_NS;
         }
+        for output in self.plan.outputs.iter_mut().filter(|output| !output.from.is_empty()) {
+            let asked = self.asked.outputs.iter();
+            let same = |asked: &&OutputPlan| asked.name == output.name && asked.kind == output.kind;
+            if let Some(asked) = asked.into_iter().find(same) {
+                (output.queue, output.queue_kind) = (asked.queue, asked.queue_kind);
+            }
+        }
         self.accounts = Accounts::default().carried_to(&self.plan);
         self.shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
         self.routed = Routed::default();
         (self.due_ns, self.lines_due_ns) = (0, u64::MAX);
+        self.begin_keeping();
         self.sources.clear();
         self.acks = Acks::default();
         for (at, outlet) in self.outlets.iter_mut().enumerate() {
             let account = self.accounts.output(OutputId(at as u16));
             let seed = self.knobs.seed ^ at as u64;
-            outlet.restart(&self.plan.outputs[at], account, seed, self.now);
+            let plan = &self.plan.outputs[at];
+            if outlet.stored.is_none() && outlet.successor.is_none() && !plan.from.is_empty() {
+                outlet.stored = stored(plan, seed, &self.knobs);
+            }
+            outlet.restart(plan, account, seed, self.now);
         }
-        self.wire();
+        // All outlets are there, so that none leaves for another.
+        let _no_successors = self.wire();
     }
 
     /// True when the process has died in a call to a disk. What it does from there on never leaves a trace there.
     pub(crate) fn is_dead(&self) -> bool {
         self.outlets.iter().any(Outlet::is_dead)
+            || self.keeping.as_ref().is_some_and(|keeping| keeping.disk.is_dead())
     }
 
     /// Settles what is in no queue yet, because nobody will.
@@ -327,11 +384,11 @@ impl World {
         // As in the daemon: a batch is taken when the outputs that must not lose it have room.
         self.append_blocks();
         loop {
-            let World { shard, outlets, exchange, .. } = self;
+            let World { shard, outlets, exchange, now, .. } = self;
             let next = exchange.take_next(|batch| {
                 shard.blocking(batch.source).iter().all(|id| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records)
+                    outlets[id.index()].takes(bytes, records, *now)
                 })
             });
             let Some(batch) = next else { break };
@@ -346,6 +403,20 @@ impl World {
         }
         self.lines_due_ns = self.shard.close_due(self.now, &mut self.routed);
         self.append_blocks();
+        let gave = self.gave();
+        if let Some(keeping) = &mut self.keeping {
+            keeping.turn(&mut self.shard, gave, self.now);
+        }
+    }
+
+    /// Blocks that were given to outputs, of those that somebody wants copies of.
+    fn gave(&self) -> usize {
+        self.given.as_ref().map_or(0, Vec::len)
+    }
+
+    /// When there is something to do for what outlives the process.
+    fn keeping_due_ns(&self) -> u64 {
+        self.keeping.as_ref().map_or(u64::MAX, Keeping::due_ns)
     }
 
     /// As the daemon's worker does it.
@@ -373,6 +444,7 @@ impl World {
 
     fn append_blocks(&mut self) {
         for (output, block) in self.routed.blocks.drain(..) {
+            let output = holder(&self.outlets, output);
             let copy = self.given.is_some().then(|| block.clone());
             let place = self.outlets[output.index()].append(block, self.now);
             if let (Some(given), Some(block)) = (&mut self.given, copy) {
@@ -402,9 +474,11 @@ impl World {
             let nothing_waits = self.exchange.is_empty() && !stalled;
             // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
             blocked_turns = if self.took == took { blocked_turns + 1 } else { 0 };
-            if self.due_ns > self.now.mono_ns && (nothing_waits || blocked_turns > 1) {
+            let shard_rests = self.due_ns > self.now.mono_ns && self.keeping_due_ns() > self.now.mono_ns;
+            if shard_rests && (nothing_waits || blocked_turns > 1) {
                 let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
-                return Ok(wake_ns.min(self.due_ns).min(self.lines_due_ns).min(idle_ns));
+                let shard_ns = self.due_ns.min(self.lines_due_ns).min(self.keeping_due_ns());
+                return Ok(wake_ns.min(shard_ns).min(idle_ns));
             }
         }
         Err("the shard never comes to rest".into())
@@ -419,6 +493,7 @@ impl World {
         let mut hurried = 0;
         loop {
             let wake_ns = self.settle()?;
+            self.wakes += 1;
             if self.now.mono_ns >= end_ns || self.is_dead() {
                 return Ok(());
             }
@@ -483,6 +558,10 @@ impl World {
         left.into_iter().for_each(|batch| self.take_batch(batch));
         self.shard.stop(self.now, &mut self.routed);
         self.append_blocks();
+        let (gave, now) = (self.gave(), self.now);
+        if let Some(keeping) = &mut self.keeping {
+            keeping.stop(&mut self.shard, gave, now);
+        }
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
         self.outlets.iter_mut().for_each(|outlet| outlet.begin_stop(deadline_ns));
         // The shard has ended: only senders still have something to do.
@@ -539,6 +618,14 @@ impl World {
         rows
     }
 
+    /// Sums of the counters of an aggregation whose names begin with `prefix`: in the open window, and in a closed one that
+    /// is not emitted yet.
+    pub(crate) fn counters(&self, transform: &str, prefix: &str) -> BTreeMap<String, f64> {
+        let rows =
+            self.series().into_iter().filter(|row| row.transform == transform && row.kind == Kind::Counter);
+        rows.filter(|row| row.name.starts_with(prefix)).map(|row| (row.name, row.value)).collect()
+    }
+
     /// Deletes a series, as the management port does.
     pub(crate) fn delete(&mut self, kind: Kind, name: &str) -> bool {
         self.shard.delete(kind, name.as_bytes())
@@ -554,28 +641,47 @@ impl World {
                 all.add(&stored.digest().number().to_le_bytes());
             }
         }
+        for (name, bytes) in self.keeping.iter().flat_map(Keeping::files) {
+            all.add(name.as_bytes());
+            all.add(&bytes);
+        }
         all.number()
+    }
+}
+
+/// The outlet that has the queue of an output now.
+fn holder(outlets: &[Outlet], output: OutputId) -> OutputId {
+    match outlets[output.index()].successor {
+        Some(next) => holder(outlets, OutputId(next as u16)),
+        None => output,
     }
 }
 
 /// The queues of all outlets.
 struct Outlets<'a>(&'a mut [Outlet]);
 
+impl Outlets<'_> {
+    fn of(&mut self, output: OutputId) -> &mut Outlet {
+        let holder = holder(self.0, output);
+        &mut self.0[holder.index()]
+    }
+}
+
 impl Queues for Outlets<'_> {
     fn accepted_up_to(&mut self, output: OutputId) -> Position {
-        self.0[output.index()].queue.accepted_up_to()
+        self.of(output).queue.accepted_up_to()
     }
 
     fn settled_up_to(&mut self, output: OutputId) -> Position {
-        self.0[output.index()].queue.settled_up_to()
+        self.of(output).queue.settled_up_to()
     }
 
     fn promise(&mut self, output: OutputId, of: Position) -> Promise {
-        self.0[output.index()].promise(of)
+        self.of(output).promise(of)
     }
 
     fn lost_of_before(&mut self, output: OutputId) -> u64 {
-        self.0[output.index()].queue.lost_of_before()
+        self.of(output).queue.lost_of_before()
     }
 
     fn account(&self, output: OutputId) -> &OutputAccount {

@@ -17,7 +17,7 @@ use deliver::plan::{FilePlan, QueueLimits};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
-use model::{Now, OutputAccount, Shed};
+use model::{Now, OutputAccount};
 
 use super::arrivals::{Arrival, Arrived, Reading};
 use super::canary::Canary;
@@ -38,8 +38,14 @@ pub(crate) struct Outlet {
     pub(crate) name: String,
     pub(crate) account: Arc<OutputAccount>,
     pub(crate) queue: OutputQueue<FaultyDisk>,
-    /// The disk under the queue, if it is on one.
+    /// The disk under the queue, if it is on one; or one that an earlier process has left, and nobody reads.
     pub(crate) stored: Option<Stored>,
+    /// Nobody reads the disk: the queue is in memory now, or nothing feeds the output any more.
+    pub(crate) asleep: bool,
+    /// Place of the outlet that goes on with queue and endpoint.
+    pub(crate) successor: Option<usize>,
+    /// It has been told to end.
+    retired: bool,
     pub(crate) link: Link,
     pub(crate) mailbox: Vec<Arrival>,
     /// Arrivals that are forgotten next.
@@ -59,6 +65,17 @@ pub(crate) enum Link {
     File(Box<FileSender>, Disk),
 }
 
+impl Link {
+    /// Attempts that the endpoint has refused.
+    pub(crate) fn attempts(&self) -> u64 {
+        match self {
+            Link::Stream(_, peer) => peer.attempts,
+            Link::Datagram(_, peer) => peer.attempts,
+            Link::File(_, disk) => disk.attempts,
+        }
+    }
+}
+
 impl Outlet {
     pub(crate) fn new(
         plan: &OutputPlan,
@@ -76,8 +93,9 @@ impl Outlet {
                 DatagramPeer::new(),
             ),
             OutputKind::Graphite { sender, .. } | OutputKind::Packets(PacketsPlan { sender, .. }) => {
+                let sender = canary.map_or(*sender, |canary| canary.sender(*sender));
                 Link::Stream(
-                    Box::new(StreamSender::new(*sender, Arc::clone(&account), seed)),
+                    Box::new(StreamSender::new(sender, Arc::clone(&account), seed)),
                     StreamPeer::new(reading),
                 )
             }
@@ -93,6 +111,9 @@ impl Outlet {
             name: plan.name.clone(),
             queue: OutputQueue::Memory(MemoryQueue::new(plan.queue, Arc::clone(&account))),
             account,
+            asleep: false,
+            successor: None,
+            retired: false,
             stored,
             link,
             mailbox: Vec::new(),
@@ -102,8 +123,62 @@ impl Outlet {
             held_back: None,
             file_plan,
         };
-        outlet.open(now);
+        if plan.queue_kind.is_disk() && !plan.from.is_empty() {
+            outlet.open(now);
+        } else {
+            outlet.asleep = outlet.stored.is_some();
+        }
         outlet
+    }
+
+    /// An outlet of the same name goes on with the queue on disk, and with the endpoint: this one leaves at once.
+    pub(crate) fn succeed(
+        &mut self,
+        plan: &OutputPlan,
+        at: usize,
+        seed: u64,
+        now: Now,
+    ) -> Result<Outlet, String> {
+        if self.asleep {
+            let account = Arc::clone(&self.account);
+            let mut next = Outlet::new(plan, &account, self.stored.take(), (seed, self.canary), now);
+            next.go_on_at(self);
+            self.successor = Some(at);
+            return Ok(next);
+        }
+        self.begin_stop(0);
+        self.drive(now)?;
+        self.finish_sender(now);
+        let mut next = Outlet::new(plan, &self.account, None, (seed, self.canary), now);
+        next.go_on_at(self);
+        std::mem::swap(&mut next.queue, &mut self.queue);
+        next.stored = self.stored.take();
+        next.set_limits(plan.queue);
+        self.successor = Some(at);
+        Ok(next)
+    }
+
+    /// The endpoint is that of another outlet, whose connection has ended.
+    fn go_on_at(&mut self, before: &mut Outlet) {
+        (self.mailbox, self.marked, self.digest) =
+            (std::mem::take(&mut before.mailbox), std::mem::take(&mut before.marked), before.digest);
+        match (&mut self.link, &mut before.link) {
+            (Link::Stream(_, peer), Link::Stream(_, old)) => {
+                old.end();
+                std::mem::swap(peer, old);
+            }
+            (Link::Datagram(_, peer), Link::Datagram(_, old)) => std::mem::swap(peer, old),
+            (Link::File(_, disk), Link::File(_, old)) => std::mem::swap(disk, old),
+            _ => {}
+        }
+        self.collect();
+    }
+
+    /// Nothing feeds it any more: it sends what waits until `deadline_ns`, and ends.
+    pub(crate) fn retire(&mut self, deadline_ns: u64) {
+        if !std::mem::replace(&mut self.retired, true) {
+            self.begin_stop(deadline_ns);
+        }
     }
 
     /// Opens the queue that is on disk. A process that dies in that is followed by the next one.
@@ -121,7 +196,8 @@ impl Outlet {
     /// A new process takes over from one that died: the endpoint and what is on disk are still there, the connection and
     /// what was in memory are not.
     pub(crate) fn restart(&mut self, plan: &OutputPlan, account: &Arc<OutputAccount>, seed: u64, now: Now) {
-        let fresh = Outlet::new(plan, account, self.stored.take(), (seed, self.canary), now);
+        let mut fresh = Outlet::new(plan, account, self.stored.take(), (seed, self.canary), now);
+        fresh.successor = self.successor;
         let Outlet { link, mailbox, marked, digest, .. } = std::mem::replace(self, fresh);
         (self.mailbox, self.marked, self.digest) = (mailbox, marked, digest);
         match (&mut self.link, link) {
@@ -143,9 +219,11 @@ impl Outlet {
     }
 
     /// As the daemon's: true when a batch of so much would be taken without losing anything.
-    pub(crate) fn takes(&self, bytes: u64, records: u64) -> bool {
-        let nothing_waits = self.account.copies_waiting() == 0;
-        nothing_waits || self.queue.has_room(bytes, records)
+    pub(crate) fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+        if self.canary == Some(Canary::RoomNotReserved) {
+            return self.account.copies_waiting() == 0 || self.queue.has_room(bytes, records);
+        }
+        self.queue.takes(bytes, records, now)
     }
 
     /// Other bounds, as after a reload.
@@ -154,6 +232,11 @@ impl Outlet {
         if let Some(stored) = &mut self.stored {
             stored.set_limits(limits);
         }
+    }
+
+    /// What waits on disk stays there: nobody reads it now, or whoever did has had his time.
+    pub(crate) fn leaves_its_disk(&self) -> bool {
+        self.asleep || (self.retired && self.stored.is_some())
     }
 
     /// Small mishaps from now on.
@@ -182,15 +265,18 @@ impl Outlet {
         if let Some(late) = late {
             self.append_now(late, now);
         }
-        self.stored.is_some().then_some((place, kept))
+        (self.stored.is_some() && !self.asleep).then_some((place, kept))
     }
 
     fn append_now(&mut self, block: Block, now: Now) -> bool {
         let copies = u64::from(block.copies);
-        match self.queue.append(block, now) {
+        let appended = match self.queue.append(block, now) {
+            Appended::Full(block) => self.queue.take_refused(block, now),
+            appended => appended,
+        };
+        match appended {
             Appended::Kept => return true,
-            Appended::Full(block) => self.queue.shed(block, Shed::QueueFull),
-            Appended::Shed => {
+            Appended::Full(_) | Appended::Shed => {
                 if let Some(canary) = self.canary {
                     canary.after_shed(&self.account, copies);
                 }
@@ -241,6 +327,9 @@ impl Outlet {
         };
         self.collect();
         self.note_failure();
+        if self.retired && self.stopped() && self.successor.is_none() {
+            self.finish_sender(now);
+        }
         wake_ns.ok_or_else(|| format!("the sender of output `{}` spins", self.name))
     }
 
@@ -356,13 +445,17 @@ impl Outlet {
     }
 
     pub(crate) fn finish_stop(&mut self, now: Now) {
+        self.finish_sender(now);
+        if let (Some(stored), Some(queue)) = (&mut self.stored, self.queue.on_disk()) {
+            stored.last_sync(queue);
+        }
+    }
+
+    fn finish_sender(&mut self, now: Now) {
         match &mut self.link {
             Link::Stream(sender, _) => sender.finish_stop(&mut self.queue, now),
             Link::Datagram(sender, _) => sender.finish_stop(&mut self.queue, now),
             Link::File(sender, _) => sender.finish_stop(&mut self.queue, now),
-        }
-        if let (Some(stored), Some(queue)) = (&mut self.stored, self.queue.on_disk()) {
-            stored.last_sync(queue);
         }
     }
 

@@ -60,6 +60,8 @@ pub(crate) enum Writing {
 pub(crate) struct StreamPeer {
     pub(crate) state: State,
     pub(crate) connected: bool,
+    /// Connections that were refused.
+    pub(crate) attempts: u64,
     /// Break the connection once so many more bytes have been read.
     pub(crate) cut_after: Option<u64>,
     pub(crate) weather: Option<Weather>,
@@ -75,6 +77,7 @@ impl StreamPeer {
         StreamPeer {
             state: State::Up,
             connected: false,
+            attempts: 0,
             cut_after: None,
             weather: None,
             buffer: VecDeque::new(),
@@ -86,6 +89,7 @@ impl StreamPeer {
 
     pub(crate) fn connect(&mut self) -> Connecting {
         if self.state == State::Down {
+            self.attempts += 1;
             return Connecting::Refused;
         }
         if self.weather.as_mut().is_some_and(|weather| weather.random.chance(5)) {
@@ -192,6 +196,8 @@ pub(crate) struct DatagramPeer {
     pub(crate) arrived: VecDeque<Arrived>,
     /// Packets that were sent to nobody.
     pub(crate) lost: u64,
+    /// The same, of all processes.
+    pub(crate) attempts: u64,
 }
 
 impl DatagramPeer {
@@ -203,6 +209,7 @@ impl DatagramPeer {
             cutter: Cutter::new(Reading::Packets),
             arrived: VecDeque::new(),
             lost: 0,
+            attempts: 0,
         }
     }
 
@@ -233,6 +240,7 @@ impl DatagramPeer {
                 State::Up => self.cutter.push(packet, &mut self.arrived),
                 State::Down => {
                     self.lost += 1;
+                    self.attempts += 1;
                     self.refusal = true;
                 }
             }
@@ -246,6 +254,8 @@ impl DatagramPeer {
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub(crate) full: bool,
+    /// Calls that it did not do because it is full.
+    pub(crate) attempts: u64,
     pub(crate) weather: Option<Weather>,
     /// The last line has no end, and who began it is gone.
     torn_tail: bool,
@@ -258,6 +268,7 @@ impl Disk {
     pub(crate) fn new(reading: Reading) -> Disk {
         Disk {
             full: false,
+            attempts: 0,
             weather: None,
             torn_tail: false,
             sizes: BTreeMap::new(),
@@ -274,12 +285,14 @@ impl Disk {
     /// Size of the file, which is made when it is not there, and whether its last line has an end; none when the disk
     /// fails.
     pub(crate) fn open(&mut self) -> Option<(u64, bool)> {
+        self.attempts += u64::from(self.full);
         (!self.full).then(|| (*self.sizes.entry(0).or_default(), !self.cutter.in_line()))
     }
 
     /// Bytes written; none when the disk fails.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.full {
+            self.attempts += 1;
             return None;
         }
         let len = match &mut self.weather {
@@ -308,6 +321,7 @@ impl Disk {
     /// The renames of a rotation; false when the disk fails.
     pub(crate) fn rotate(&mut self, files_max: u32) -> bool {
         if self.full {
+            self.attempts += 1;
             return false;
         }
         let steps: Vec<RotationStep> =

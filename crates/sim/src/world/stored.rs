@@ -177,6 +177,11 @@ impl Stored {
         (self.cursor_written, self.cursor_synced) = (Position(0), Position(0));
     }
 
+    /// Bytes that may be on disk beside those that wait: a segment that is not settled whole, and what is damaged.
+    pub(crate) fn aside_max(&self) -> u64 {
+        self.plan.segment_bytes + self.plan.quarantine_bytes_max
+    }
+
     /// Bytes of all files together.
     pub(crate) fn used(&self) -> u64 {
         self.files().iter().map(|(_, bytes)| bytes.len() as u64).sum()

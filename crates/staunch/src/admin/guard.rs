@@ -1,22 +1,51 @@
 //! Which requests may change something: those that no web page can have made a browser send.
 //!
-//! The HTTP API listens on loopback and asks for no password, so that whoever may run programs on the machine may use it.
-//! A page in a browser on that machine must not: it can send forms to any address, and with a name of its own that
-//! leads to 127.0.0.1 it can even read answers. Three things tell it apart, and each is enough to be refused.
+//! The HTTP API asks for no password, so that whoever may run programs on the machine may use it. Others may not, where it
+//! is opened to a network to be read. Nor may a page in a browser on the machine: it can send forms to any address, and
+//! with a name of its own that leads to 127.0.0.1 it can even read answers. Three things tell it apart, and each is
+//! enough to be refused.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use axum::extract::connect_info::Connected;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use axum::serve::IncomingStream;
+use tokio::net::TcpListener;
 
 /// Types of bodies that a browser sends elsewhere only when it was told that it may, which we never tell it.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];
+
+/// The two ends of a connection. None: the system does not tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    peer: IpAddr,
+    own: Option<IpAddr>,
+}
+
+impl Ends {
+    /// True when the peer is on this machine: it comes from loopback, or from the very address that it has come to.
+    fn are_here(self) -> bool {
+        let peer = self.peer.to_canonical();
+        peer.is_loopback() || self.own.is_some_and(|own| own.to_canonical() == peer)
+    }
+}
+
+impl Connected<IncomingStream<'_, TcpListener>> for Ends {
+    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Ends {
+        let own = stream.io().local_addr().map(|own: SocketAddr| own.ip());
+        Ends { peer: stream.remote_addr().ip(), own: own.ok() }
+    }
+}
 
 /// The type of the body of a request that may change something.
 ///
 /// # Errors
 /// Why it may not, in one sentence.
-pub(super) fn changes(headers: &HeaderMap) -> Result<&'static str, &'static str> {
+pub(super) fn changes(ends: Ends, headers: &HeaderMap) -> Result<&'static str, &'static str> {
+    if !ends.are_here() {
+        return Err("a request that changes something has to come from this machine");
+    }
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let host = text(HOST).unwrap_or("");
     if !is_address(host) {
@@ -49,6 +78,28 @@ mod tests {
 
     use super::*;
 
+    fn ends(peer: &str, own: &str) -> Ends {
+        Ends { peer: peer.parse().expect("an address"), own: own.parse().ok() }
+    }
+
+    #[test]
+    fn only_this_machine_may_change_something() {
+        for (peer, own, here) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("::1", "::1", true),
+            ("::ffff:127.0.0.1", "::ffff:127.0.0.1", true),
+            ("10.0.0.5", "10.0.0.5", true),
+            ("::ffff:10.0.0.5", "10.0.0.5", true),
+            ("10.0.0.6", "10.0.0.5", false),
+            ("10.0.0.6", "unknown", false),
+            ("fe80::1", "fe80::2", false),
+        ] {
+            assert_eq!(ends(peer, own).are_here(), here, "{peer} to {own}");
+        }
+        let why = changes(ends("10.0.0.6", "10.0.0.5"), &HeaderMap::new()).expect_err("it is elsewhere");
+        assert!(why.contains("this machine"), "{why}");
+    }
+
     #[test]
     fn only_what_no_page_can_send_may_change_something() {
         const JSON: (HeaderName, &str) = (CONTENT_TYPE, "application/json");
@@ -80,7 +131,7 @@ mod tests {
                 .iter()
                 .map(|(name, value)| (name.clone(), value.parse().expect("a header's value")))
                 .collect();
-            match (changes(&map), want) {
+            match (changes(ends("127.0.0.1", "127.0.0.1"), &map), want) {
                 (Ok(kind), Ok(want)) => assert_eq!(kind, *want),
                 (Err(why), Err(word)) => assert!(why.contains(word), "{headers:?}: {why}"),
                 (found, want) => panic!("{headers:?}: {found:?} instead of {want:?}"),

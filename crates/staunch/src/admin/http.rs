@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::admin::accounts;
-use crate::admin::guard;
+use crate::admin::guard::{self, Ends};
 use crate::admin::metrics;
 use crate::admin::queues;
 use crate::admin::series::{self, SeriesQuery};
@@ -62,7 +62,8 @@ pub async fn serve(
         // A closed channel means that the daemon has ended too.
         let _stopped = stop.wait_for(|stop| *stop).await;
     };
-    axum::serve(listener, router).with_graceful_shutdown(stopped).await
+    let service = router.into_make_service_with_connect_info::<Ends>();
+    axum::serve(listener, service).with_graceful_shutdown(stopped).await
 }
 
 async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
@@ -108,11 +109,12 @@ async fn queues_page(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn queue_drop(
     State(shared): State<Arc<Shared>>,
+    ConnectInfo(ends): ConnectInfo<Ends>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    match guard::changes(&headers) {
+    match guard::changes(ends, &headers) {
         Ok("application/json") => answer(queues::drop_waiting(&shared, &name, &body).await),
         Ok(_) => refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the order is application/json"),
         Err(why) => refused(StatusCode::FORBIDDEN, why),
@@ -121,11 +123,12 @@ async fn queue_drop(
 
 async fn queue_replay(
     State(shared): State<Arc<Shared>>,
+    ConnectInfo(ends): ConnectInfo<Ends>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    match guard::changes(&headers) {
+    match guard::changes(ends, &headers) {
         Ok("application/octet-stream") => answer(queues::replay(&shared, &name, false, body).await),
         Ok("application/x-ndjson") => answer(queues::replay(&shared, &name, true, body).await),
         Ok(_) => {

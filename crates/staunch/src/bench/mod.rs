@@ -3,7 +3,7 @@
 //! Path of a packet: `packets` makes a ring of them -> `generator` sends it -> a contestant receives: the bare loop
 //! (`bare`), Staunch or node statsd as child processes (`server`) -> what they deliver ends in `sink`, what they copy
 //! in `endpoints`. `scenario` (for `statsd`) and `copies` (for `fanout`) decide who gets what, `contestant` reads CPU time, memory and counts, `report` says it.
-//! `queue` has no sockets: it appends to queues on disk as the shard does.
+//! `queue` has no sockets: it appends to queues on disk as the shard does; `start` starts a daemon on what waits there.
 //! Not here: numbers without a comparison in the same run. Everything stays on loopback.
 //! Invariant: whatever ends a run, the children end with it.
 
@@ -22,6 +22,7 @@ mod report;
 mod scenario;
 mod server;
 mod sink;
+mod start;
 pub mod statsd;
 
 pub use report::{Check, Report, Row, ScenarioReport};

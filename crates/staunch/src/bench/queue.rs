@@ -19,7 +19,7 @@ use model::{OutputAccount, SECOND_NS};
 use super::ground::{RUNS_MAX, Talk, command_line, warning_of_load};
 use super::machine::Machine;
 use super::report::{Check, Report, Row, ScenarioReport, figure};
-use super::{BenchError, failed};
+use super::{BenchError, failed, start};
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::{queues, random_seed, syncs};
@@ -58,6 +58,17 @@ pub struct Args {
     /// Commit window in milliseconds, of the queue's `sync_window` and of the bare loop
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(5..=20))]
     pub window: u64,
+    /// Gigabytes that wait on disk when a daemon is started on them; 0 leaves that out
+    #[arg(long, default_value_t = 10.0, value_parser = gigabytes, value_name = "N")]
+    pub start_gigabytes: f64,
+}
+
+/// Most gigabytes that a queue is filled with.
+const START_GIGABYTES_MAX: f64 = 900.0;
+
+fn gigabytes(text: &str) -> Result<f64, String> {
+    let gigabytes = text.parse().ok().filter(|gigabytes| (0.0..=START_GIGABYTES_MAX).contains(gigabytes));
+    gigabytes.ok_or_else(|| format!("must be a number from 0 to {START_GIGABYTES_MAX}"))
 }
 
 /// One run, in megabytes (of 1,000,000 bytes) a second.
@@ -77,12 +88,22 @@ pub fn run(args: &Args, talk: Talk<'_>) -> Result<Report, BenchError> {
     let machine = Machine::look();
     let folder = args.folder.join(format!("staunch-bench-queue-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(failed("make a folder on the disk to measure"))?;
-    let scenario = measure(args, &folder, talk);
+    let scenarios = measure(args, &folder, talk).and_then(|append| {
+        let bytes = (args.start_gigabytes * 1e9) as u64;
+        let start = (bytes > 0).then(|| start::measure(bytes, args.runs, &folder, talk)).transpose()?;
+        Ok((append, start))
+    });
     // The first error counts; what is left behind is as large as a run.
     let removed = fs::remove_dir_all(&folder).map_err(failed("remove its folder"));
-    let scenario = scenario?;
+    let (append, start) = scenarios?;
     removed?;
-    let warnings = warning_of_load(&machine).into_iter().collect();
+    let mut warnings: Vec<String> = warning_of_load(&machine).into_iter().collect();
+    let mut scenarios = vec![append];
+    match start {
+        Some(Ok(start)) => scenarios.push(start),
+        Some(Err(warning)) => warnings.push(warning),
+        None => {}
+    }
     let mut report = Report {
         bench: "queue",
         version: env!("CARGO_PKG_VERSION").into(),
@@ -94,7 +115,7 @@ pub fn run(args: &Args, talk: Talk<'_>) -> Result<Report, BenchError> {
             args.window, args.runs
         ),
         rival: String::new(),
-        scenarios: vec![scenario],
+        scenarios,
         warnings,
     };
     report.warn_of_noise();
@@ -162,7 +183,7 @@ fn checks(rows: &[Row]) -> Vec<Check> {
 }
 
 /// A block of records that differ, as lines.
-fn block() -> Block {
+pub(super) fn block() -> Block {
     let mut bytes = Vec::with_capacity(BLOCK_BYTES);
     let mut copies = 0;
     while bytes.len() + RECORD_BYTES <= BLOCK_BYTES {
@@ -247,7 +268,7 @@ fn queue_run(
     Ok(speeds)
 }
 
-fn broken(why: &str) -> BenchError {
+pub(super) fn broken(why: &str) -> BenchError {
     BenchError::Counts { server: "the queue on disk", why: why.to_owned() }
 }
 
@@ -256,7 +277,7 @@ fn is_safe(outlet: &Outlet) -> bool {
     outlet.queue().on_disk().is_none_or(|queue| queue.safe_up_to() == queue.accepted_up_to())
 }
 
-fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
+pub(super) fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
     let opened = Folder::open(place.to_owned()).map_err(failed("make a queue's folder"))?;
     let limits =
         QueueLimits { bytes_max: u64::MAX / 2, when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
@@ -275,8 +296,16 @@ mod tests {
     #[test]
     fn arguments_have_defaults_and_bounds() {
         let args = parse::<Args>("").expect("all have defaults");
-        assert_eq!((args.runs, args.megabytes, args.window), (5, 1000, 10));
-        for bad in ["--runs 0", "--megabytes 0", "--window 4", "--window 21"] {
+        assert_eq!((args.runs, args.megabytes, args.window, args.start_gigabytes), (5, 1000, 10, 10.0));
+        for bad in [
+            "--start-gigabytes=-1",
+            "--start-gigabytes 901",
+            "--start-gigabytes much",
+            "--runs 0",
+            "--megabytes 0",
+            "--window 4",
+            "--window 21",
+        ] {
             assert!(parse::<Args>(bad).is_err(), "{bad}");
         }
     }
@@ -284,7 +313,8 @@ mod tests {
     #[test]
     fn a_small_run_measures_everything_and_leaves_nothing_behind() {
         let folder = tempfile::tempdir().expect("a folder");
-        let args = Args { folder: folder.path().into(), runs: 2, megabytes: 1, window: 5 };
+        let args =
+            Args { folder: folder.path().into(), runs: 2, megabytes: 1, window: 5, start_gigabytes: 0.0 };
         let report = run(&args, &mut |_line| {}).expect("it runs");
         let rows = &report.scenarios[0].rows;
         assert_eq!(rows.len(), 8);

@@ -142,8 +142,8 @@ fn shed(reason: Shed) -> &'static str {
              folder, in files that end in `.quarantine`. Look at the disk's health."
         }
         Shed::DiskFailed => {
-            "Look at the log for the system's word, and at the disk's health and mount. With `when_full = \"block\"` \
-             sources that can wait lose nothing meanwhile."
+            "It had failed for ten seconds, or more came meanwhile than is kept in memory. Look at the log for the \
+             system's word, and at the disk's health and mount. It goes on by itself when a write succeeds."
         }
         Shed::Dropped => {
             "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \

@@ -1,14 +1,13 @@
-//! What one instance leaves for the next: the label of each aggregation's last window that was told whole.
+//! What one instance leaves for the next: of each aggregation the last window that was told whole.
 //!
 //! SIGTERM closes a window before its time, and the point carries the label of its slot. An instance that starts
 //! within the same slot must not tell that label again, or Graphite would keep only one of the two points. And a
 //! checkpoint of a window that was told must not be counted again.
 //!
-//! So the labels are written when the blocks of a flush have been appended to the outputs' queues, in time for a
-//! `kill -9`, by a thread of its own; and at the stop. They are not synced: after a loss of power an older label at worst
+//! So notes (`pipeline::checkpoints`) are written when the blocks of a flush have been appended to the outputs' queues, in time for a
+//! `kill -9`, by a thread of its own; and at the stop. They are not synced: after a loss of power an older note at worst
 //! lets a window be told twice, under the same label.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,32 +15,33 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use config::plan::Plan;
+use pipeline::checkpoints::{Note, Notes};
+use process::aggregate::checkpoint::Told;
 
 use crate::daemon::data_dir;
 
-/// The file in the data folder: a line `LABEL NAME` for each aggregation.
+/// The file in the data folder.
 const FILE: &str = "last-flush";
 
 /// Longest file that is believed.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The labels, and how to make them last. The default one knows none and leaves none.
+/// The notes, and how to make them last. The default one knows none and leaves none.
 #[derive(Debug, Default)]
 pub struct Handover {
     /// None when nothing is to be left: another daemon does that there.
     data_dir: Mutex<Option<PathBuf>>,
-    labels: Mutex<Labels>,
+    notes: Mutex<Unwritten>,
     changed: Condvar,
     /// Held by whoever writes.
     writing: Mutex<()>,
-    /// A thread writes labels as they come.
+    /// A thread writes notes as they come.
     kept: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Labels {
-    /// Of every aggregation that was ever told here: those that the plan does not have now may come back.
-    by_name: BTreeMap<String, u64>,
+struct Unwritten {
+    notes: Notes,
     unwritten: bool,
 }
 
@@ -51,53 +51,51 @@ impl Handover {
         let path = data_dir.join(FILE);
         let mut handover =
             Handover { data_dir: Mutex::new(Some(data_dir.to_owned())), ..Handover::default() };
-        let mut by_name = BTreeMap::new();
+        let mut notes = Notes::default();
         if fs::metadata(&path).is_ok_and(|found| found.len() > FILE_BYTES_MAX) {
             tracing::warn!("{} is no file of ours: left alone", path.display());
         } else {
             match fs::read_to_string(&path) {
-                Ok(text) => by_name = labels(&text).collect(),
+                Ok(text) => notes = Notes::of_text(&text),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => tracing::warn!("cannot read {}: {error}", path.display()),
             }
         }
-        handover.labels = Mutex::new(Labels { by_name, unwritten: false });
+        handover.notes = Mutex::new(Unwritten { notes, unwritten: false });
         handover
     }
 
-    fn labels(&self) -> MutexGuard<'_, Labels> {
-        self.labels.lock().unwrap_or_else(PoisonError::into_inner)
+    fn notes(&self) -> MutexGuard<'_, Unwritten> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn data_dir(&self) -> MutexGuard<'_, Option<PathBuf>> {
         self.data_dir.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on labels are left in this data folder, where the next instance looks for them.
+    /// From now on notes are left in this data folder, where the next instance looks for them.
     pub fn keep_in(&self, data_dir: &Path) {
         if self.data_dir().replace(data_dir.to_owned()).as_deref() != Some(data_dir) {
-            self.labels().unwritten = true;
+            self.notes().unwritten = true;
             self.changed.notify_one();
         }
     }
 
-    /// Label of the last window of an aggregation that was told.
-    pub fn label_of(&self, name: &str) -> Option<u64> {
-        self.labels().by_name.get(name).copied()
+    /// What is known to have been told of an aggregation.
+    pub fn told_of(&self, name: &str) -> Told {
+        self.notes().notes.of(name)
     }
 
-    /// The window `label_s` of an aggregation has been told. Never waits for the disk.
-    pub fn told(&self, name: &str, label_s: u64) {
-        let mut labels = self.labels();
-        if labels.by_name.get(name) == Some(&label_s) {
-            return;
+    /// A window of an aggregation has been told. Never waits for the disk.
+    pub fn told(&self, name: &str, note: Note) {
+        let mut notes = self.notes();
+        if notes.notes.told(name, note) {
+            notes.unwritten = true;
+            self.changed.notify_one();
         }
-        labels.by_name.insert(name.to_owned(), label_s);
-        labels.unwritten = true;
-        self.changed.notify_one();
     }
 
-    /// Sees that there is a thread that writes labels as they come, when the plan has checkpoints: only they need it.
+    /// Sees that there is a thread that writes notes as they come, when the plan has checkpoints: only they need it.
     /// It ends with the process.
     ///
     /// # Errors
@@ -107,15 +105,14 @@ impl Handover {
             return Ok(());
         }
         let handover = Arc::clone(self);
-        std::thread::Builder::new().name("labels".into()).spawn(move || handover.write_for_ever())?;
+        std::thread::Builder::new().name("notes".into()).spawn(move || handover.write_for_ever())?;
         Ok(())
     }
 
     fn write_for_ever(&self) {
         let mut failed = false;
         loop {
-            let labels = self.labels();
-            let woken = self.changed.wait_while(labels, |labels| !labels.unwritten);
+            let woken = self.changed.wait_while(self.notes(), |notes| !notes.unwritten);
             drop(woken.unwrap_or_else(PoisonError::into_inner));
             match self.leave() {
                 Ok(()) => failed = false,
@@ -131,16 +128,16 @@ impl Handover {
         }
     }
 
-    /// Leaves the labels for the next instance, now.
+    /// Leaves the notes for the next instance, now.
     ///
     /// # Errors
     /// When the file cannot be written; the worst that follows is a point that is told twice.
     pub fn leave(&self) -> io::Result<()> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let text: String = {
-            let mut labels = self.labels();
-            labels.unwritten = false;
-            labels.by_name.iter().map(|(name, label_s)| format!("{label_s} {name}\n")).collect()
+            let mut notes = self.notes();
+            notes.unwritten = false;
+            notes.notes.to_text()
         };
         let Some(data_dir) = self.data_dir().clone().filter(|_| !text.is_empty()) else { return Ok(()) };
         fs::create_dir_all(&data_dir)?;
@@ -150,31 +147,24 @@ impl Handover {
     }
 }
 
-fn labels(text: &str) -> impl Iterator<Item = (String, u64)> {
-    text.lines().filter_map(|line| {
-        let (label, name) = line.split_once(' ')?;
-        Some((name.to_owned(), label.parse().ok()?))
-    })
-}
-
 #[test]
 fn what_is_left_is_taken_up() {
     let folder = tempfile::tempdir().expect("a folder");
+    let note = |label_s, number| Note { label_s, number };
     let handover = Handover::read(folder.path());
-    handover.told("stats", 1060);
-    handover.told("a b", 5);
+    handover.told("stats", note(1060, Some(3)));
+    handover.told("a b", note(5, None));
     handover.leave().expect("written");
     // One that this instance does not know stays.
     let handover = Handover::read(folder.path());
-    handover.told("stats", 1070);
+    handover.told("stats", note(1070, Some(4)));
     handover.leave().expect("written");
     let handover = Handover::read(folder.path());
-    let found = ["stats", "a b", "c"].map(|name| handover.label_of(name));
-    assert_eq!(found, [Some(1070), Some(5), None]);
+    let found = ["stats", "a b", "c"].map(|name| handover.told_of(name));
+    let told = |label_s, number| Told { label_s, number };
+    assert_eq!(found, [told(Some(1070), Some(4)), told(Some(5), None), Told::default()]);
     let elsewhere = tempfile::tempdir().expect("a folder");
     handover.keep_in(elsewhere.path());
     handover.leave().expect("written");
-    assert_eq!(Handover::read(elsewhere.path()).label_of("stats"), Some(1070));
-    let known: Vec<(String, u64)> = labels("no number\n\n12\n7 x\n").collect();
-    assert_eq!(known, [("x".to_owned(), 7)]);
+    assert_eq!(Handover::read(elsewhere.path()).told_of("stats"), told(Some(1070), Some(4)));
 }

@@ -10,7 +10,7 @@ use pipeline::{Accounts, IntakeMaker, Shard};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::daemon::complain;
+use crate::daemon::launch::complain;
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::Inheritance;
 use crate::daemon::worker::{DatagramSocket, shown};

@@ -22,7 +22,7 @@ use deliver::disk_queue::{DiskQueue, Position, Promise};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
-use model::{Now, OutputAccount, OutputSum, Shed};
+use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
 use self::connections::Seat;
@@ -43,8 +43,8 @@ pub struct Outlet {
     pub name: String,
     /// Its account.
     pub account: Arc<OutputAccount>,
-    /// Errors that its endpoint or file gave, by the system's word.
-    pub errors: ErrorCounts,
+    /// Errors that its endpoint or file gave, by the system's word. They go with the account.
+    pub errors: Arc<ErrorCounts>,
     queue: Arc<Mutex<OutputQueue<Folder>>>,
     /// Of a queue on disk only.
     disk: OnceLock<Arc<OnDisk>>,
@@ -109,6 +109,7 @@ impl Outlet {
         let (disk, synced) = (self.disk.get().cloned(), Arc::clone(&self.synced));
         let mut outlet = Outlet::sharing(&self.name, queue, disk, synced, &self.account);
         outlet.progress = Arc::clone(&self.progress);
+        outlet.errors = Arc::clone(&self.errors);
         outlet
     }
 
@@ -134,7 +135,7 @@ impl Outlet {
         Outlet {
             name: name.to_owned(),
             account: Arc::clone(account),
-            errors: ErrorCounts::default(),
+            errors: Arc::default(),
             queue,
             disk: disk.map(OnceLock::from).unwrap_or_default(),
             synced,
@@ -181,14 +182,10 @@ impl Outlet {
         let (place, kept) = {
             let mut queue = self.queue();
             let (place, appended) = self.append_to(&mut queue, block, now);
-            let appended = match (appended, &mut *queue) {
+            let appended = match appended {
                 // The shard serves sources that cannot wait, so it cannot wait either.
-                (Appended::Full(block), OutputQueue::Disk(queue)) => queue.hold(block, now),
-                (Appended::Full(block), OutputQueue::Memory(queue)) => {
-                    queue.shed(block, Shed::QueueFull);
-                    Appended::Shed
-                }
-                (appended, _) => appended,
+                Appended::Full(block) => queue.take_refused(block, now),
+                appended => appended,
             };
             (place, appended == Appended::Kept)
         };
@@ -243,10 +240,7 @@ impl Outlet {
     /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
     /// far as the disk has room for it.
     pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
-        let mut queue = self.queue();
-        // By the account: what the sender took out of the queue a moment ago it has not published yet.
-        let fits = self.account.copies_waiting() == 0 || queue.has_room(bytes, records);
-        fits && queue.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
+        self.queue().takes(bytes, records, now)
     }
 
     /// Bounds and times of another plan, for a queue that stays where it is.

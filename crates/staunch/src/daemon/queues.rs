@@ -98,7 +98,8 @@ pub fn disk_plan(limits: QueueLimits, sync_window_ms: u64) -> DiskQueuePlan {
 fn tell(output: &str, path: &Path, found: &Recovery) {
     let text = recovered(found);
     let path = path.display();
-    if found.segments_damaged > 0 || found.segments_unreadable > 0 || found.cursor_lost {
+    let damaged = found.segments_damaged + found.segments_unreadable + found.copies_gone > 0;
+    if damaged || found.cursor_lost {
         tracing::warn!("output `{output}`: {text}; what cannot be used is put in quarantine in {path}");
     } else if found.copies_waiting > 0 {
         tracing::info!("output `{output}`: {text}");
@@ -121,6 +122,13 @@ fn recovered(found: &Recovery) -> String {
         if count > 0 {
             text.push_str(&format!("; {count} segment{} {what}", plural(count)));
         }
+    }
+    if found.copies_gone > 0 {
+        text.push_str(&format!(
+            "; {} of them {} gone, with the end of the last segment",
+            found.copies_gone,
+            if found.copies_gone == 1 { "is" } else { "are" }
+        ));
     }
     if found.cursor_lost {
         text.push_str("; where reading had come to is lost, so that some may be sent again");
@@ -161,10 +169,11 @@ mod tests {
         assert_eq!(recovered(&found), "3 records (512 bytes, 1 segment) wait on disk from before");
         found.segments_damaged = 1;
         found.cursor_lost = true;
+        found.copies_gone = 2;
         assert_eq!(
             recovered(&found),
-            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header; where \
-             reading had come to is lost, so that some may be sent again"
+            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header; 2 of \
+             them are gone, with the end of the last segment; where reading had come to is lost, so that some may be sent again"
         );
     }
 

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Shared, Wiring};
-use crate::daemon::{Reread, Running, data_dir, listeners, queues, supervisor, syncs};
+use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
 
@@ -67,7 +67,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     }
     if running.data_dir.is_none() {
         running.data_dir =
-            super::take_data_dir(&plan, shared.http, None).map_err(|error| format!("{error:#}"))?;
+            launch::take_data_dir(&plan, shared.http, None).map_err(|error| format!("{error:#}"))?;
     }
     let accounts = before.accounts.carried_to(&plan);
     let outlets = outlets(&before, &plan, &accounts, running.data_dir.as_ref())

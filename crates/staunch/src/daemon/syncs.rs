@@ -1,6 +1,6 @@
 //! The thread that syncs the queue on disk of one output: group commit.
 //!
-//! One thread for each queue, so that a disk that hangs holds up its own queue only. It sleeps until the first record
+//! One thread for each queue, so that a sync that hangs holds up its own queue only. It sleeps until the first record
 //! that waits for a sync has waited for `sync_window`, and holds no lock while the disk works.
 //! Not here: what is due and what a sync means (`deliver::disk_queue`).
 
@@ -71,7 +71,13 @@ fn turn(outlet: &Outlet, disk: &OnDisk) {
     let Some(queue) = guard.on_disk() else { return };
     let due_ns = queue.sync_due_ns(now);
     let is_due = due_ns.is_some_and(|due_ns| due_ns <= now.mono_ns);
-    if is_due && let Some(job) = queue.begin_sync(now) {
+    let held_copies = queue.held_copies();
+    let job = if is_due { queue.begin_sync(now) } else { None };
+    if queue.held_copies() != held_copies {
+        // The disk has taken what it had refused: there is something to send.
+        outlet.wake();
+    }
+    if let Some(job) = job {
         disk.is_awake();
         drop(guard);
         let done = job.perform(disk.folder());

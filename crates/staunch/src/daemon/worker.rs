@@ -93,7 +93,7 @@ pub struct Worker {
     key_flushes: KeyFlushes,
     saver: Saver,
     handover: Arc<Handover>,
-    /// Flushes whose labels have been handed over.
+    /// Flushes that have been noted.
     flushes_told: u64,
     ended: bool,
     /// Another process may be going on with everything: nothing is read, ticked or appended.
@@ -142,7 +142,7 @@ pub struct WorkerParts {
     pub key_flushes: KeyFlushes,
     /// Saves aggregations.
     pub saver: Saver,
-    /// Where labels of flushes go.
+    /// Where notes of flushes go.
     pub handover: Arc<Handover>,
 }
 
@@ -294,11 +294,11 @@ impl Worker {
         }
     }
 
-    /// Hands over the labels of flushes that have ended: their blocks are in the queues.
+    /// Notes the flushes that have ended: their blocks are in the queues.
     fn tell_flushes(&mut self) {
         let flushes = self.shard.flushes();
         if std::mem::replace(&mut self.flushes_told, flushes) != flushes {
-            self.shard.last_labels().for_each(|(name, label_s)| self.handover.told(name, label_s));
+            self.shard.last_told().for_each(|(name, note)| self.handover.told(name, note));
         }
     }
 
@@ -357,7 +357,7 @@ impl Worker {
         // Blocks of the old encoders go to the queues they were made for; ids keep their meaning.
         self.outlets = outlets;
         self.deliver(now);
-        self.saver.follow(plan, now);
+        self.saver.follow(plan, &mut self.shard, now);
         self.due_ns = 0;
     }
 

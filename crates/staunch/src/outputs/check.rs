@@ -28,6 +28,7 @@ use crate::daemon::outlet::{CheckState, Outlet};
 use crate::daemon::shared::Shared;
 use crate::outputs::is_retired;
 use crate::outputs::names::{Following, Names};
+use crate::outputs::socket::tcp;
 
 /// How a check failed.
 #[derive(Debug)]
@@ -156,16 +157,12 @@ async fn check(kind: &CheckKind, following: &mut Following) -> Result<(), Troubl
             None => following.changed().await,
         }
     };
-    let mut stream = connect(&addresses).await.map_err(Trouble::Connection)?;
+    let mut stream = tcp(&*addresses).await.map_err(Trouble::Connection)?;
     match kind {
         CheckKind::Connect => Ok(()),
         CheckKind::Management => ask_management(&mut stream).await,
         CheckKind::Http(path) => ask_http(stream, path, addresses[0]).await,
     }
-}
-
-async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    TcpStream::connect(addresses).await
 }
 
 /// `health`, as node's cluster proxy asks its nodes.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::Interest;
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpStream, ToSocketAddrs, UdpSocket};
 
 use crate::sys::{AsFd, BorrowedFd, UnixDatagram, UnixStream};
 
@@ -33,6 +33,7 @@ impl DatagramSocket {
         };
         let socket = std::net::UdpSocket::bind(any)?;
         socket.connect(address)?;
+        refuse_itself(socket.local_addr()?, socket.peer_addr()?)?;
         socket.set_nonblocking(true)?;
         UdpSocket::from_std(socket).map(DatagramSocket::Udp)
     }
@@ -103,7 +104,7 @@ impl StreamSocket {
         let each = at_most / u32::try_from(addresses.len().max(1)).expect("a name has few addresses");
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in addresses {
-            let connected = tokio::time::timeout(each, TcpStream::connect(address)).await;
+            let connected = tokio::time::timeout(each, tcp(address)).await;
             match connected.unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
@@ -187,4 +188,41 @@ fn unix_path(path: &Path) -> std::path::PathBuf {
         Some(name) => format!("\0{name}").into(),
         None => path.to_owned(),
     }
+}
+
+/// Connects to the first of `addresses` that somebody else listens at.
+///
+/// # Errors
+/// What the system says about the last one; also when the connection has met itself.
+pub async fn tcp(addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(addresses).await?;
+    let met_itself = refuse_itself(stream.local_addr()?, stream.peer_addr()?);
+    if met_itself.is_err() {
+        // At once and for good, so that whoever is to listen there finds the port free.
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+    }
+    met_itself.map(|()| stream)
+}
+
+/// The port that the system chose for our end may be the very one that we look for on this machine, while nobody has it. Then
+/// whatever is written comes back, nobody having read it.
+fn refuse_itself(own: SocketAddr, peer: SocketAddr) -> io::Result<()> {
+    if own == peer {
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody but ourselves is there"));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_socket_that_leads_to_itself_is_none() {
+    let stream = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
+    stream.bind(&any.into()).expect("a free port");
+    let own = stream.local_addr().expect("it is bound");
+    stream.connect(&own).expect("the system lets it");
+    let stream = std::net::TcpStream::from(stream);
+    let ends = || Ok::<_, io::Error>((stream.local_addr()?, stream.peer_addr()?));
+    let (own, peer) = ends().expect("it is connected");
+    assert!(refuse_itself(own, peer).is_err());
+    assert!(refuse_itself(own, (Ipv4Addr::LOCALHOST, 1).into()).is_ok());
 }

@@ -19,7 +19,7 @@ use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::stream::{
-    End, Order, Stream, StreamSource, complain, hand_on, idle_timeout, last_reads, ordered, read_once,
+    End, Order, Stream, StreamSource, complain, follow, hand_on, idle_timeout, last_reads, ordered, read_once,
 };
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
@@ -69,10 +69,11 @@ impl Answered {
     pub(super) async fn serve(
         mut self: Box<Self>,
         shared: &Shared,
+        updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
     ) -> Option<Box<Answered>> {
         if self.end.is_none() {
-            let end = match self.read_to_end(shared, orders).await {
+            let end = match self.read_to_end(shared, updates, orders).await {
                 End::AtRest => return Some(self),
                 end => end,
             };
@@ -133,7 +134,12 @@ impl Answered {
         &self.stream
     }
 
-    async fn read_to_end(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> End {
+    async fn read_to_end(
+        &mut self,
+        shared: &Shared,
+        updates: &mut watch::Receiver<StreamSource>,
+        orders: &mut watch::Receiver<Order>,
+    ) -> End {
         loop {
             if let Err(gone) = self.answer() {
                 return End::Broken(gone.to_string());
@@ -166,6 +172,7 @@ impl Answered {
                     return End::Broken(why.why().to_owned());
                 }
             }
+            follow(&mut self.intake, updates);
             let batch = match read_once(&self.stream, &mut self.intake) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
@@ -267,6 +274,11 @@ impl Answered {
                 continue;
             }
             let blocked = !self.reply.is_empty();
+            if blocked && self.seat.answer().failed == Some(Unacked::Unread) {
+                // It has had its time, and still takes nothing.
+                self.count_unread();
+                break;
+            }
             // All branches are cancel-safe: they only ask.
             tokio::select! {
                 () = self.seat.told() => {}
@@ -276,12 +288,19 @@ impl Answered {
                 // Perhaps nobody is there any more: a closed side tells nothing of the other one.
                 () = tokio::time::sleep(self.idle) => {
                     if blocked {
-                        self.source.account.fail_acks(Unacked::Unread);
+                        self.count_unread();
                         break;
                     }
                     self.seat.fail(Unacked::IdleTimeout);
                 }
             }
+        }
+    }
+
+    /// The client has not read what it was told. That it has failed may have been counted already, under what it was told.
+    fn count_unread(&self) {
+        if !self.failed {
+            self.source.account.fail_acks(Unacked::Unread);
         }
     }
 

@@ -68,11 +68,16 @@ impl Parked {
     pub(super) async fn go_on(
         self,
         shared: Arc<Shared>,
+        mut updates: watch::Receiver<StreamSource>,
         mut orders: watch::Receiver<Order>,
     ) -> Option<Parked> {
+        // A reload may have come since it was made.
+        updates.mark_changed();
         Some(Parked(match self.0 {
-            Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut orders).await?),
-            Kind::Answered(answered) => Kind::Answered(answered.serve(&shared, &mut orders).await?),
+            Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders).await?),
+            Kind::Answered(answered) => {
+                Kind::Answered(answered.serve(&shared, &mut updates, &mut orders).await?)
+            }
         }))
     }
 }

@@ -196,7 +196,7 @@ impl Before {
 }
 
 /// Accepts connections until `orders` say otherwise, then lets the open ones end, or gives them back at rest. What
-/// `updates` says holds for the connections that come after it.
+/// `updates` says of limits and answers holds for the connections that come after it, and how lines are read for all.
 ///
 /// # Errors
 /// When the listener cannot be used at all.
@@ -210,7 +210,7 @@ pub async fn accept(
     let listener = Listener::new(bound)?;
     let mut connections = JoinSet::new();
     for parked in before.parked.drain(..) {
-        connections.spawn(parked.go_on(Arc::clone(&shared), orders.clone()));
+        connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
     }
     let order = loop {
         // All branches are cancel-safe: nothing is accepted when another one wins.
@@ -220,7 +220,7 @@ pub async fn accept(
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
             late = before.late() => {
                 for parked in late {
-                    connections.spawn(parked.go_on(Arc::clone(&shared), orders.clone()));
+                    connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
                 }
                 continue;
             }
@@ -240,7 +240,7 @@ pub async fn accept(
         if source.has_room(connections.len()) {
             source.account.connections_accepted.fetch_add(1, Relaxed);
             let parked = Parked::begin(stream, source, &shared);
-            connections.spawn(parked.go_on(Arc::clone(&shared), orders.clone()));
+            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
         }
     };
     // Connections that the kernel made for us already: what their peers sent counts as well.
@@ -253,12 +253,12 @@ pub async fn accept(
         if source.has_room(connections.len()) {
             source.account.connections_accepted.fetch_add(1, Relaxed);
             let parked = Parked::begin(stream, source, &shared);
-            connections.spawn(parked.go_on(Arc::clone(&shared), orders.clone()));
+            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
         }
     }
     while before.busy.is_some() {
         for parked in before.late().await {
-            connections.spawn(parked.go_on(Arc::clone(&shared), orders.clone()));
+            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
         }
     }
     let mut at_rest = Vec::new();
@@ -297,9 +297,10 @@ impl Plain {
     pub(super) async fn serve(
         mut self: Box<Self>,
         shared: &Shared,
+        updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
     ) -> Option<Box<Plain>> {
-        let end = read_to_end(&self.stream, &mut self.intake, &self.source, shared, orders).await;
+        let end = read_to_end(&self.stream, &mut self.intake, (&self.source, updates), shared, orders).await;
         let why = match &end {
             End::AtRest => return Some(self),
             End::Broken(why) => Some(&**why),
@@ -362,7 +363,7 @@ pub(super) fn idle_timeout(plan: &SourcePlan) -> Duration {
 async fn read_to_end(
     stream: &Stream,
     intake: &mut Intake,
-    source: &StreamSource,
+    (source, updates): (&StreamSource, &mut watch::Receiver<StreamSource>),
     shared: &Shared,
     orders: &mut watch::Receiver<Order>,
 ) -> End {
@@ -386,6 +387,7 @@ async fn read_to_end(
             Ok(Err(error)) => return End::Broken(error.to_string()),
             Ok(Ok(())) => {}
         }
+        follow(intake, updates);
         let batch = match read_once(stream, intake) {
             Ok(Some(batch)) => batch,
             Ok(None) => continue,
@@ -399,6 +401,14 @@ async fn read_to_end(
         // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
         // would keep the thread from every other connection, from the outputs and from signals.
         tokio::task::yield_now().await;
+    }
+}
+
+/// What a reload has changed of how the source is read holds from the next read on.
+pub(super) fn follow(intake: &mut Intake, updates: &mut watch::Receiver<StreamSource>) {
+    // A listener that is gone changes nothing any more.
+    if updates.has_changed().unwrap_or(false) {
+        intake.follow(&updates.borrow_and_update().intake);
     }
 }
 

@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code, reason = "the system-call module; every block states why it is sound")]
 
+#[cfg(unix)]
+mod filesystem;
 mod gather;
 mod handle;
 #[cfg(target_os = "linux")]
@@ -30,6 +32,8 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+#[cfg(unix)]
+pub use filesystem::{drop_from_cache, room_at};
 pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno};
 #[cfg(target_os = "linux")]

@@ -274,6 +274,7 @@ fn printed() -> Samples {
         [sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n\
         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n\
+        queue = { kind = \"disk\" }\n\
         [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n";
     let mut daemon = Builder::native(toml).start();
     udp(daemon.at("app", "udp")).send(b"hits:1|c\nbad").expect("it is there");

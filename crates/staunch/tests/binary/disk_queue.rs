@@ -59,6 +59,9 @@ fn assert_all_came(daemon: &Daemon, output: &str, endpoint: &FakeGraphite, numbe
     daemon.wait_output(output, "waiting", 0);
     daemon.assert_sums_hold();
     let want: BTreeMap<u64, u64> = numbers.map(|number| (number, 1)).collect();
+    // What its kernel has, its thread may not have read yet.
+    let lines = || endpoint.bytes().iter().filter(|byte| **byte == b'\n').count();
+    wait_for("the endpoint to read", || (lines() >= want.len()).then_some(()));
     assert_eq!(came(endpoint), want);
 }
 
@@ -197,8 +200,11 @@ fn a_reload_keeps_the_queue_also_when_the_name_leads_elsewhere() {
     send(&daemon, 200..300, &["copy"]);
     daemon.wait_output("copy", "waiting", 300);
     let third = FakeGraphite::new();
+    let refused = || Daemon::number(&daemon.output("copy"), "errors_by/ECONNREFUSED");
+    let before = refused();
     daemon.reload(&config(&[("copy", &third)], DISK), "done");
     assert_all_came(&daemon, "copy", &third, 0..300);
+    assert!(refused() >= before && before > 0, "what its account counted is still told by the system's word");
     let rows = daemon.json("/api/v1/accounts")["outputs"].to_string();
     assert_eq!(rows.matches("\"name\":\"copy\"").count(), 1, "{rows}");
     daemon.stop();
@@ -284,4 +290,29 @@ fn a_full_disk_makes_connections_wait_and_loses_nothing_of_theirs() {
     assert_all_came(&daemon, "copy", &endpoint, 0..count);
     drop(stream);
     daemon.stop();
+}
+
+/// The folder is away for a moment, as a disk that comes back: nothing can be written, and it is not for want of room.
+#[test]
+fn a_disk_that_fails_for_a_moment_costs_nothing() {
+    for when_full in ["block", "shed_newest"] {
+        let mut endpoint = away();
+        let queue = format!("{DISK}, when_full = \"{when_full}\"");
+        let mut daemon = Builder::native(&config(&[("copy", &endpoint)], &queue)).start();
+        let folder = daemon.folder.path().join("staunch-data/queues/copy");
+        let elsewhere = daemon.folder.path().join("elsewhere");
+        fs::rename(&folder, &elsewhere).expect("it is ours");
+        let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+        let lines: String = (0..100).map(|number| format!("id.{number}:1|c\n")).collect();
+        stream.write_all(lines.as_bytes()).expect("it reads");
+        wait_for("a write to fail", || {
+            (Daemon::number(&daemon.output("copy"), "disk/write_errors") > 0).then_some(())
+        });
+        fs::rename(&elsewhere, &folder).expect("it is ours");
+        daemon.wait_output("copy", "copies", 100);
+        endpoint.come_back();
+        assert_all_came(&daemon, "copy", &endpoint, 0..100);
+        assert_eq!(Daemon::number(&daemon.output("copy"), "losses/shed/disk_failed"), 0, "{when_full}");
+        daemon.stop();
+    }
 }

@@ -15,6 +15,7 @@
 mod acks;
 mod alerts;
 mod bad_input;
+mod bench;
 mod check;
 mod disk_queue;
 mod fanout;

@@ -228,3 +228,39 @@ fn sockets_that_stay_lose_nothing_during_reloads() {
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.hits"), sent as f64);
 }
+
+#[test]
+fn connections_that_are_open_are_read_as_the_new_plan_wants_it() {
+    let copies = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    copies.set_read_timeout(Some(crate::support::PATIENCE)).expect("a time-out can be set");
+    let to = copies.local_addr().expect("it is bound");
+    let source = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n";
+    let stats = "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\
+                 [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"points\"\n";
+    let copy = format!("[outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://{to}\"]\n");
+    let mut packet = [0; 100];
+    let mut copied = || {
+        let len = copies.recv(&mut packet).expect("a copy");
+        String::from_utf8_lossy(&packet[..len]).into_owned()
+    };
+    // Aggregated, and from then on copied as well: line by line, as packets.
+    let mut daemon = Builder::native(&format!("{source}{stats}")).start();
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    stream.write_all(b"a:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.reload(&format!("{source}{stats}{copy}"), "done");
+    stream.write_all(b"b:1|c\nc:1|c\n").expect("it reads");
+    assert_eq!([copied(), copied()], ["b:1|c", "c:1|c"]);
+    daemon.wait_source("app", "aggregated", 3);
+    daemon.stop();
+    // The other way round: lines that nobody looked into are samples now.
+    let mut daemon = Builder::native(&format!("{source}{copy}")).start();
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    stream.write_all(b"a:1|c\n").expect("it reads");
+    assert_eq!(copied(), "a:1|c");
+    daemon.reload(&format!("{source}{stats}{copy}"), "done");
+    stream.write_all(b"b:1|c\nc:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 2);
+    daemon.assert_sums_hold();
+    daemon.stop();
+}

@@ -103,7 +103,7 @@ fn a_window_that_was_flushed_is_not_counted_again_and_gauges_stay() {
         let told = daemon.folder.path().join("staunch-data/last-flush");
         wait_for("its label", || {
             let text = std::fs::read_to_string(&told).ok()?;
-            let found: u64 = text.split_once(' ')?.0.parse().ok()?;
+            let found: u64 = text.split_once('/')?.0.parse().ok()?;
             (Some(found) >= label).then_some(())
         });
         daemon.kill_and_start_again();
@@ -280,6 +280,6 @@ fn labels_are_noted_beside_the_checkpoints_that_a_reload_has_begun() {
     let noted = || std::fs::read_to_string(elsewhere.path().join("last-flush")).ok();
     let text = wait_for("a label", noted);
     assert!(text.ends_with(" stats\n"), "{text}");
-    assert!(elsewhere.path().join("state").is_dir());
+    wait_for("a checkpoint beside it", || elsewhere.path().join("state").is_dir().then_some(()));
     daemon.stop();
 }

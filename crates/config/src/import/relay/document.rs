@@ -406,7 +406,19 @@ impl Default for Statistics {
     }
 }
 
-/// One group of receptors: what one `listen` statement says.
+impl Statistics {
+    /// What names begin with on a host: the prefix over `^(([^.]+)(\..*)?)$`.
+    pub fn prefix_for(&self, hostname: &str) -> String {
+        let (short, domain) = hostname.split_at(hostname.find('.').unwrap_or(hostname.len()));
+        let groups = [hostname, short, domain];
+        match &self.prefix {
+            Some(prefix) => prefix.expanded(&groups),
+            None => format!("carbon.relays.{}", hostname.replace('.', "_")),
+        }
+    }
+}
+
+/// Receptors with one transport, from one `listen` statement or from several behind each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// How the stream is packed.

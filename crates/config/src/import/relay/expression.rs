@@ -310,7 +310,7 @@ impl Reader<'_> {
             b'<' => self.out.zero_width("\\b{start}"),
             b'>' => self.out.zero_width("\\b{end}"),
             b'`' | b'A' => self.out.zero_width("\\A"),
-            b'\'' | b'z' => self.out.zero_width("\\z"),
+            b'\'' | b'z' | b'Z' => self.out.zero_width("\\z"),
             b'1'..=b'9' => Err(backtracking(at, "a back reference")),
             b't' | b'n' | b'r' | b'f' | b'v' | b'a' => {
                 let letter = char::from(byte);

@@ -29,7 +29,7 @@ pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, TEXT_BYTES_MAX};
 pub use lower::{Lowered, RelayOutput, lower};
 pub use mistakes::{FileText, MISTAKES_MAX, Mistake, has_errors, render_mistakes, upstream_lines};
 pub use pattern::{COMPILED_BYTES_MAX, Pattern, PatternKind};
-pub use print::{Surroundings, print};
+pub use print::{Form, Surroundings, print};
 pub use replacement::{Case, Piece, Replacement};
 
 /// What a configuration file and those that it includes gave.

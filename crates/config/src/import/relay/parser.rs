@@ -40,6 +40,9 @@ pub(super) const RESERVED: [&str; 19] = [
     "stop",
 ];
 
+/// Words that are no expressions and replacements in `match` and `rewrite` without quotes.
+const CLAUSES: [&str; 4] = ["validate", "route", "send", "*"];
+
 /// The mistake has been told; its statement gives nothing.
 pub(super) struct Told;
 
@@ -293,7 +296,7 @@ impl Parser<'_, '_> {
     }
 
     fn cluster(&mut self) -> Parsed<StatementKind> {
-        let name = self.word("a name", &RESERVED)?;
+        let name = self.new_name("a name")?;
         let kind =
             self.cluster_kind().inspect_err(|_| self.mistakes.lost_clusters.push(name.text.clone()))?;
         Ok(StatementKind::Cluster { name, kind })
@@ -303,9 +306,9 @@ impl Parser<'_, '_> {
     fn cluster_kind(&mut self) -> Parsed<ClusterSyntax> {
         let kind = if self.take("file") {
             let ip = self.take("ip");
-            let mut paths = vec![self.word("a path", &RESERVED)?];
+            let mut paths = vec![self.new_name("a path")?];
             while self.word_comes(&RESERVED) {
-                paths.push(self.word("a path", &RESERVED)?);
+                paths.push(self.new_name("a path")?);
             }
             ClusterSyntax::File { ip, paths }
         } else if let Some(hash) = hash_of(self.bare_at(0)) {
@@ -335,7 +338,7 @@ impl Parser<'_, '_> {
     }
 
     fn host(&mut self) -> Parsed<HostSyntax> {
-        let address = self.word("a host", &RESERVED)?;
+        let address = self.new_name("a host")?;
         let start = address.span.place.start;
         let instance = if self.kind() == &Kind::Equals {
             self.at += 1;
@@ -376,10 +379,27 @@ impl Parser<'_, '_> {
         if self.take(keyword) { self.choice(choices).map(Some) } else { Ok(None) }
     }
 
+    /// A word that names something of its own: digits alone do so only in quotes.
+    fn new_name(&mut self, what: &str) -> Parsed<Word> {
+        if self.digits_come() {
+            let token = self.token().clone();
+            let written = self.bare_at(0);
+            let message = format!("`{written}` is a number where {what} should be");
+            let hint = format!("in quotes it is a name: \"{written}\"");
+            let wrong = Diagnostic::error(Code::ImportSyntax, message).label("no name").hint(hint);
+            let upstream = "syntax error, unexpected intval, expecting string";
+            self.mistakes.known(self.span(token.place), wrong, upstream);
+            return Err(Told);
+        }
+        self.word(what, &RESERVED)
+    }
+
+    fn digits_come(&self) -> bool {
+        !self.bare_at(0).is_empty() && self.bare_at(0).bytes().all(|byte| byte.is_ascii_digit())
+    }
+
     fn number(&mut self) -> Parsed<Word> {
-        let is_number =
-            !self.bare_at(0).is_empty() && self.bare_at(0).bytes().all(|byte| byte.is_ascii_digit());
-        if is_number { self.word("a number", &[]) } else { self.no_number() }
+        if self.digits_come() { self.word("a number", &[]) } else { self.no_number() }
     }
 
     fn no_number<T>(&mut self) -> Parsed<T> {
@@ -397,7 +417,7 @@ impl Parser<'_, '_> {
     /// Expressions up to one of the clauses' keywords.
     fn patterns(&mut self, clauses: &[&str]) -> Parsed<Vec<Word>> {
         let first = self.word("an expression or `*`", clauses)?;
-        let is_all = first.text == "*";
+        let is_all = first.text == "*" && first.span.place.end - first.span.place.start == 1;
         let mut patterns = vec![first];
         while !is_all && self.word_comes(clauses) {
             let star = self.is("*");
@@ -440,7 +460,7 @@ impl Parser<'_, '_> {
         let clauses = ["validate", "route", "send"];
         let patterns = self.patterns(&clauses)?;
         let validate = if self.take("validate") {
-            let pattern = self.word("an expression", &[])?;
+            let pattern = self.word("an expression", &CLAUSES)?;
             self.keywords(&["else"])?;
             Some(ValidateSyntax { pattern, log: self.choice(&[("log", true), ("drop", false)])? })
         } else {
@@ -448,7 +468,7 @@ impl Parser<'_, '_> {
         };
         let route_using = if self.take("route") {
             self.keywords(&["using"])?;
-            Some(self.word("a replacement", &[])?)
+            Some(self.word("a replacement", &CLAUSES)?)
         } else {
             None
         };
@@ -473,9 +493,9 @@ impl Parser<'_, '_> {
             }
             return Ok(SendSyntax::Blackhole);
         }
-        let mut clusters = vec![self.word("the name of a cluster", &RESERVED)?];
+        let mut clusters = vec![self.new_name("the name of a cluster")?];
         while self.word_comes(&RESERVED) {
-            clusters.push(self.word("the name of a cluster", &RESERVED)?);
+            clusters.push(self.new_name("the name of a cluster")?);
         }
         if self.is("blackhole") {
             return self.blackhole_among_clusters();
@@ -493,9 +513,10 @@ impl Parser<'_, '_> {
     }
 
     fn rewrite(&mut self) -> Parsed<StatementKind> {
-        let pattern = self.word("an expression", &[])?;
+        // `*` is told by the check, which knows better.
+        let pattern = self.word("an expression", &CLAUSES[..3])?;
         self.keywords(&["into"])?;
-        let into = self.word("a replacement", &[])?;
+        let into = self.word("a replacement", &CLAUSES)?;
         self.end(&["into"])?;
         Ok(StatementKind::Rewrite { pattern, into })
     }
@@ -571,7 +592,7 @@ impl Parser<'_, '_> {
         }
         if self.take("prefix") {
             self.keywords(&["with"])?;
-            statistics.prefix = Some(self.word("a prefix", &[])?);
+            statistics.prefix = Some(self.word("a prefix", &["every"])?);
         }
         let place = self.token().place;
         statistics.send = self.send_to()?.map(|send| (send, self.span(place)));
@@ -592,6 +613,7 @@ impl Parser<'_, '_> {
         Ok(StatementKind::Statistics(StatisticsSyntax {
             send: Some((send, self.span(place))),
             stop,
+            old_form: true,
             ..StatisticsSyntax::default()
         }))
     }

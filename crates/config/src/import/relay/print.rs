@@ -1,4 +1,8 @@
-//! A document in the original's canonical form (spec graphite §2.11), which reads back as the same document.
+//! A document in the original's canonical form (spec graphite §2.11).
+//!
+//! The original's own form does not always read back: it leaves keywords that are names without quotes, and instances out
+//! where no ring uses them. [`Form::Original`] prints just so, for test mode; [`Form::Readable`] reads back as the same
+//! document.
 
 use std::fmt::Write as _;
 
@@ -15,91 +19,128 @@ pub struct Surroundings<'a> {
     pub port: u16,
     /// Prefix of the statistics as it is in force; none prints what the file says.
     pub prefix: Option<&'a str>,
+    /// For whom it is printed.
+    pub form: Form,
+}
+
+/// How exactly the canonical form is the original's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Byte by byte.
+    Original,
+    /// With the quotes and instances that it needs to read back.
+    Readable,
 }
 
 /// The canonical form.
 pub fn print(conf: &RelayConf, surroundings: &Surroundings<'_>) -> String {
-    let mut out = String::new();
-    listeners(conf, surroundings, &mut out);
-    statistics(conf, surroundings, &mut out);
-    for each in &conf.clusters {
-        cluster(conf, each, &mut out);
+    let mut printer = Printer { conf, surroundings, out: String::new() };
+    printer.listeners();
+    printer.statistics();
+    for cluster in &conf.clusters {
+        printer.cluster(cluster);
     }
-    out.push('\n');
+    printer.out.push('\n');
     for rule in &conf.rules {
         match rule {
-            Rule::Match(rule) => match_rule(conf, rule, &mut out),
-            Rule::Rewrite(rule) => {
-                line(&mut out, 0, &format!("rewrite {}", pattern(&rule.pattern)));
-                line(&mut out, 1, &format!("into {}", word(&rule.into.written)));
-                line(&mut out, 1, ";");
+            Rule::Match(rule) => printer.match_rule(rule),
+            Rule::Rewrite(rule) => printer.rewrite(rule),
+            Rule::Aggregate(rule) => printer.aggregate(rule),
+        }
+    }
+    printer.out
+}
+
+struct Printer<'a> {
+    conf: &'a RelayConf,
+    surroundings: &'a Surroundings<'a>,
+    out: String,
+}
+
+impl Printer<'_> {
+    /// A line, so many levels of four blanks deep.
+    fn line(&mut self, depth: usize, text: &str) {
+        let _ = writeln!(self.out, "{:1$}{text}", "", depth * 4);
+    }
+
+    fn is_readable(&self) -> bool {
+        self.surroundings.form == Form::Readable
+    }
+
+    fn quoted(&self, text: &str) -> String {
+        // The original escapes nothing.
+        if self.is_readable() { quote(text) } else { format!("\"{text}\"") }
+    }
+
+    /// A word, in quotes when it needs them.
+    fn word(&self, text: &str) -> String {
+        let bare = is_bare(&text.replace("\\ ", "x")) && !text.contains('&');
+        let odd = text.ends_with('\\') || ["send", "route", "validate", "every", "*"].contains(&text);
+        let bare = bare && !(self.is_readable() && odd);
+        if bare { text.to_owned() } else { self.quoted(text) }
+    }
+
+    /// A name, which must not read as a keyword.
+    fn name(&self, text: &str) -> String {
+        let number = text.bytes().all(|byte| byte.is_ascii_digit());
+        if self.is_readable() && (number || RESERVED.contains(&text)) { quote(text) } else { self.word(text) }
+    }
+
+    /// One of `among` expressions.
+    fn pattern(&self, pattern: &Pattern, among: usize) -> String {
+        let text = &*pattern.written;
+        match text {
+            "*" if among == 1 => text.to_owned(),
+            _ => self.word(text),
+        }
+    }
+
+    fn listeners(&mut self) {
+        let port = self.surroundings.port;
+        let defaults = [Listener {
+            packing: Packing::Plain,
+            tls: None,
+            receptors: vec![
+                Receptor::Port { host: None, port, proto: Proto::Tcp },
+                Receptor::Port { host: None, port, proto: Proto::Udp },
+                Receptor::Unix(format!("/tmp/.s.carbon-c-relay.{port}")),
+            ],
+        }];
+        let listeners = if self.conf.listen.is_empty() { &defaults[..] } else { &self.conf.listen };
+        for (at, listener) in listeners.iter().enumerate() {
+            // The original has all of them in one statement, which it cannot read.
+            if at == 0 || self.is_readable() {
+                self.line(0, "listen");
             }
-            Rule::Aggregate(rule) => aggregate(conf, rule, &mut out),
+            self.line(1, &format!("type linemode{}", self.transport(listener)));
+            for receptor in &listener.receptors {
+                self.line(2, &self.receptor(receptor));
+            }
+            if at + 1 == listeners.len() || self.is_readable() {
+                self.line(1, ";");
+            }
+        }
+        self.out.push('\n');
+    }
+
+    fn receptor(&self, receptor: &Receptor) -> String {
+        match receptor {
+            Receptor::Port { host: None, port, proto } => format!("{port} proto {}", proto.word()),
+            Receptor::Port { host: Some(host), port, proto } => {
+                let host = if self.is_readable() { bracketed(host) } else { host.clone() };
+                format!("{} proto {}", self.word(&format!("{host}:{port}")), proto.word())
+            }
+            Receptor::Unix(path) => format!("{} proto unix", self.name(path)),
         }
     }
-    out
-}
 
-/// A line, so many levels of four blanks deep.
-fn line(out: &mut String, depth: usize, text: &str) {
-    let _ = writeln!(out, "{:1$}{text}", "", depth * 4);
-}
-
-/// A word, in quotes when it needs them.
-fn word(text: &str) -> String {
-    let bare = is_bare(text) && !text.contains('&') && !text.ends_with('\\');
-    if bare { text.to_owned() } else { quote(text) }
-}
-
-/// A name, which must not read as a keyword.
-fn name(text: &str) -> String {
-    if RESERVED.contains(&text) { quote(text) } else { word(text) }
-}
-
-fn pattern(pattern: &Pattern) -> String {
-    if ["send", "route", "validate", "every"].contains(&&*pattern.written) {
-        quote(&pattern.written)
-    } else {
-        word(&pattern.written)
-    }
-}
-
-fn listeners(conf: &RelayConf, surroundings: &Surroundings<'_>, out: &mut String) {
-    let defaults = [Listener {
-        packing: Packing::Plain,
-        tls: None,
-        receptors: vec![
-            Receptor::Port { host: None, port: surroundings.port, proto: Proto::Tcp },
-            Receptor::Port { host: None, port: surroundings.port, proto: Proto::Udp },
-            Receptor::Unix(format!("/tmp/.s.carbon-c-relay.{}", surroundings.port)),
-        ],
-    }];
-    let listeners = if conf.listen.is_empty() { &defaults[..] } else { &conf.listen };
-    for listener in listeners {
-        line(out, 0, "listen");
-        line(out, 1, &format!("type linemode{}", transport(listener)));
-        for receptor in &listener.receptors {
-            let text = match receptor {
-                Receptor::Port { host: None, port, proto } => format!("{port} proto {}", proto.word()),
-                Receptor::Port { host: Some(host), port, proto } => {
-                    format!("{} proto {}", word(&format!("{}:{port}", bracketed(host))), proto.word())
-                }
-                Receptor::Unix(path) => format!("{} proto unix", name(path)),
-            };
-            line(out, 2, &text);
+    fn transport(&self, listener: &Listener) -> String {
+        let mut text = String::new();
+        if listener.packing != Packing::Plain || listener.tls.is_some() {
+            let _ = write!(text, " transport {}", listener.packing.word());
         }
-        line(out, 1, ";");
-    }
-    out.push('\n');
-}
-
-fn transport(listener: &Listener) -> String {
-    let mut text = String::new();
-    if listener.packing != Packing::Plain || listener.tls.is_some() {
-        let _ = write!(text, " transport {}", listener.packing.word());
-    }
-    if let Some(tls) = &listener.tls {
-        let _ = write!(text, " {} {}", if tls.mutual { "mtls" } else { "ssl" }, name(&tls.pem));
+        let Some(tls) = &listener.tls else { return text };
+        let _ = write!(text, " {} {}", if tls.mutual { "mtls" } else { "ssl" }, self.name(&tls.pem));
         for (keyword, version) in [("protomin", tls.min), ("protomax", tls.max)] {
             if let Some(version) = version {
                 let _ = write!(text, " {keyword} {}", version.word());
@@ -107,139 +148,144 @@ fn transport(listener: &Listener) -> String {
         }
         for (keyword, list) in [("ciphers", &tls.ciphers), ("ciphersuites", &tls.suites)] {
             if let Some(list) = list {
-                let _ = write!(text, " {keyword} {}", word(list));
+                let _ = write!(text, " {keyword} {}", self.word(list));
+            }
+        }
+        text
+    }
+
+    fn statistics(&mut self) {
+        let statistics = &self.conf.statistics;
+        self.line(0, "statistics");
+        self.line(1, &format!("submit every {} seconds", statistics.every_s));
+        if statistics.reset {
+            self.line(1, "reset counters after interval");
+        }
+        let written = statistics.prefix.as_ref().map(|prefix| &*prefix.written);
+        if let Some(prefix) = self.surroundings.prefix.or(written) {
+            self.line(1, &format!("prefix with {}", self.word(prefix)));
+        }
+        self.send_to(statistics.send.as_ref());
+        self.end(statistics.stop);
+        self.out.push('\n');
+    }
+
+    fn end(&mut self, stop: bool) {
+        if stop {
+            self.line(1, "stop");
+        }
+        self.line(1, ";");
+    }
+
+    fn cluster(&mut self, cluster: &Cluster) {
+        self.line(0, &format!("cluster {}", self.name(&cluster.name)));
+        let (members, instances) = match &cluster.kind {
+            ClusterKind::Plain { way, use_all, members } => {
+                self.line(1, &format!("{}{}", way.word(), if *use_all { " useall" } else { "" }));
+                (members, self.is_readable())
+            }
+            ClusterKind::Hash { hash, replication, dynamic, members } => {
+                let dynamic = if *dynamic { " dynamic" } else { "" };
+                self.line(1, &format!("{} replication {replication}{dynamic}", hash.word()));
+                (members, true)
+            }
+            ClusterKind::File { ip, paths } => {
+                self.line(1, if *ip { "file ip" } else { "file" });
+                for path in paths {
+                    self.line(2, &self.name(path));
+                }
+                self.line(1, ";");
+                return;
+            }
+        };
+        for member in members {
+            self.line(2, &self.server(&self.conf.servers[*member], instances));
+        }
+        self.line(1, ";");
+    }
+
+    fn server(&self, server: &Server, instances: bool) -> String {
+        // Members are the one thing that the original never quotes.
+        let raw = |text: &str| if self.is_readable() { self.name(text) } else { text.to_owned() };
+        let mut text = raw(&format!("{}:{}", bracketed(&server.host), server.port));
+        if let Some(instance) = server.instance.as_ref().filter(|_| instances) {
+            let _ = write!(text, "={}", raw(instance));
+        }
+        if server.proto == Proto::Udp {
+            text.push_str(" proto udp");
+        }
+        if server.lines == Lines::Syslog {
+            text.push_str(" type syslog");
+        }
+        if server.packing != Packing::Plain || server.tls != ServerTls::None {
+            let _ = write!(text, " transport {}", server.packing.word());
+        }
+        match &server.tls {
+            ServerTls::None => {}
+            ServerTls::Tls => text.push_str(" ssl"),
+            ServerTls::Mutual { cert, key } => {
+                let _ = write!(text, " mtls {} {}", self.name(cert), self.name(key));
+            }
+        }
+        text
+    }
+
+    /// The keyword with one expression behind it, or with each on its own line.
+    fn patterns(&mut self, keyword: &str, patterns: &[Pattern]) {
+        match patterns {
+            [one] => self.line(0, &format!("{keyword} {}", self.pattern(one, 1))),
+            _ => {
+                self.line(0, keyword);
+                patterns.iter().for_each(|each| self.line(2, &self.pattern(each, patterns.len())));
             }
         }
     }
-    text
-}
 
-fn statistics(conf: &RelayConf, surroundings: &Surroundings<'_>, out: &mut String) {
-    let statistics = &conf.statistics;
-    line(out, 0, "statistics");
-    line(out, 1, &format!("submit every {} seconds", statistics.every_s));
-    if statistics.reset {
-        line(out, 1, "reset counters after interval");
-    }
-    let prefix = surroundings.prefix.or_else(|| statistics.prefix.as_ref().map(|prefix| &*prefix.written));
-    if let Some(prefix) = prefix {
-        line(out, 1, &format!("prefix with {}", word(prefix)));
-    }
-    send_to(conf, statistics.send.as_ref(), out);
-    if statistics.stop {
-        line(out, 1, "stop");
-    }
-    line(out, 1, ";");
-    out.push('\n');
-}
-
-fn cluster(conf: &RelayConf, cluster: &Cluster, out: &mut String) {
-    line(out, 0, &format!("cluster {}", name(&cluster.name)));
-    let members = match &cluster.kind {
-        ClusterKind::Plain { way, use_all, members } => {
-            line(out, 1, &format!("{}{}", way.word(), if *use_all { " useall" } else { "" }));
-            members
+    fn match_rule(&mut self, rule: &MatchRule) {
+        self.patterns("match", &rule.patterns);
+        if let Some(validate) = &rule.validate {
+            let otherwise = if validate.log { "log" } else { "drop" };
+            self.line(1, &format!("validate {} else {otherwise}", self.word(&validate.pattern.written)));
         }
-        ClusterKind::Hash { hash, replication, dynamic, members } => {
-            let dynamic = if *dynamic { " dynamic" } else { "" };
-            line(out, 1, &format!("{} replication {replication}{dynamic}", hash.word()));
-            members
+        if let Some(using) = &rule.route_using {
+            self.line(1, &format!("route using {}", self.word(&using.written)));
         }
-        ClusterKind::File { ip, paths } => {
-            line(out, 1, if *ip { "file ip" } else { "file" });
-            for path in paths {
-                line(out, 2, &name(path));
-            }
-            line(out, 1, ";");
-            return;
+        self.send_to(rule.send.as_ref());
+        self.end(rule.stop);
+    }
+
+    fn rewrite(&mut self, rule: &RewriteRule) {
+        self.line(0, &format!("rewrite {}", self.pattern(&rule.pattern, 1)));
+        self.line(1, &format!("into {}", self.word(&rule.into.written)));
+        self.line(1, ";");
+    }
+
+    fn aggregate(&mut self, rule: &AggregateRule) {
+        self.patterns("aggregate", &rule.patterns);
+        self.line(1, &format!("every {} seconds", rule.every_s));
+        self.line(1, &format!("expire after {} seconds", rule.expire_s));
+        self.line(1, &format!("timestamp at {} of bucket", rule.timestamp.word()));
+        for compute in &rule.computes {
+            self.line(1, &format!("compute {} write to", compute.what.word()));
+            self.line(2, &self.word(&compute.name.written));
         }
-    };
-    for member in members {
-        line(out, 2, &server(&conf.servers[*member]));
+        self.send_to(rule.send.as_ref());
+        self.end(rule.stop);
     }
-    line(out, 1, ";");
-}
 
-fn server(server: &Server) -> String {
-    let mut text = word(&format!("{}:{}", bracketed(&server.host), server.port));
-    if let Some(instance) = &server.instance {
-        let _ = write!(text, "={}", name(instance));
-    }
-    if server.proto == Proto::Udp {
-        text.push_str(" proto udp");
-    }
-    if server.lines == Lines::Syslog {
-        text.push_str(" type syslog");
-    }
-    if server.packing != Packing::Plain || server.tls != ServerTls::None {
-        let _ = write!(text, " transport {}", server.packing.word());
-    }
-    match &server.tls {
-        ServerTls::None => {}
-        ServerTls::Tls => text.push_str(" ssl"),
-        ServerTls::Mutual { cert, key } => {
-            let _ = write!(text, " mtls {} {}", name(cert), name(key));
-        }
-    }
-    text
-}
-
-/// The keyword with one expression behind it, or with each on its own line.
-fn patterns(keyword: &str, patterns: &[Pattern], out: &mut String) {
-    match patterns {
-        [one] => line(out, 0, &format!("{keyword} {}", pattern(one))),
-        _ => {
-            line(out, 0, keyword);
-            // A bare `*` stands alone.
-            let text = |each: &Pattern| if each.written == "*" { quote("*") } else { pattern(each) };
-            patterns.iter().for_each(|each| line(out, 2, &text(each)));
-        }
-    }
-}
-
-fn match_rule(conf: &RelayConf, rule: &MatchRule, out: &mut String) {
-    patterns("match", &rule.patterns, out);
-    if let Some(validate) = &rule.validate {
-        let otherwise = if validate.log { "log" } else { "drop" };
-        line(out, 1, &format!("validate {} else {otherwise}", word(&validate.pattern.written)));
-    }
-    if let Some(using) = &rule.route_using {
-        line(out, 1, &format!("route using {}", word(&using.written)));
-    }
-    send_to(conf, rule.send.as_ref(), out);
-    if rule.stop {
-        line(out, 1, "stop");
-    }
-    line(out, 1, ";");
-}
-
-fn aggregate(conf: &RelayConf, rule: &AggregateRule, out: &mut String) {
-    patterns("aggregate", &rule.patterns, out);
-    line(out, 1, &format!("every {} seconds", rule.every_s));
-    line(out, 1, &format!("expire after {} seconds", rule.expire_s));
-    line(out, 1, &format!("timestamp at {} of bucket", rule.timestamp.word()));
-    for compute in &rule.computes {
-        line(out, 1, &format!("compute {} write to", compute.what.word()));
-        line(out, 2, &word(&compute.name.written));
-    }
-    send_to(conf, rule.send.as_ref(), out);
-    if rule.stop {
-        line(out, 1, "stop");
-    }
-    line(out, 1, ";");
-}
-
-fn send_to(conf: &RelayConf, send: Option<&SendTo>, out: &mut String) {
-    match send {
-        None => {}
-        Some(SendTo::Blackhole) => line(out, 1, "send to blackhole"),
-        Some(SendTo::Clusters(clusters)) => {
-            let names: Vec<String> = clusters.iter().map(|at| name(&conf.clusters[*at].name)).collect();
-            match &names[..] {
-                [one] => line(out, 1, &format!("send to {one}")),
-                _ => {
-                    line(out, 1, "send to");
-                    names.iter().for_each(|name| line(out, 2, name));
+    fn send_to(&mut self, send: Option<&SendTo>) {
+        match send {
+            None => {}
+            Some(SendTo::Blackhole) => self.line(1, "send to blackhole"),
+            Some(SendTo::Clusters(clusters)) => {
+                let names: Vec<String> =
+                    clusters.iter().map(|at| self.name(&self.conf.clusters[*at].name)).collect();
+                match &names[..] {
+                    [one] => self.line(1, &format!("send to {one}")),
+                    _ => {
+                        self.line(1, "send to");
+                        names.iter().for_each(|name| self.line(2, name));
+                    }
                 }
             }
         }

@@ -9,6 +9,25 @@ pub struct Replacement {
     pub pieces: Vec<Piece>,
 }
 
+impl Replacement {
+    /// The text with groups, the first of which is number 1.
+    pub fn expanded(&self, groups: &[&str]) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Group { number, case, dots } => {
+                let group = number.checked_sub(1).and_then(|at| groups.get(at)).copied().unwrap_or_default();
+                let group = if *dots { group.replace('.', "_") } else { group.to_owned() };
+                match case {
+                    Case::Kept => group,
+                    Case::Lower => group.to_ascii_lowercase(),
+                    Case::Upper => group.to_ascii_uppercase(),
+                }
+            }
+        };
+        self.pieces.iter().map(piece).collect()
+    }
+}
+
 /// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
@@ -105,6 +124,21 @@ mod tests {
 
     fn group(number: usize, case: Case, dots: bool) -> Piece {
         Piece::Group { number, case, dots }
+    }
+
+    #[test]
+    fn prefixes_of_statistics_are_made_of_the_hosts_name() {
+        let table = [
+            ("carbon.relays.\\.1", "carbon.relays.Web1_example_com"),
+            ("a.\\_2", "a.web1"),
+            ("a.\\^2\\3", "a.WEB1.example.com"),
+            ("plain", "plain"),
+            ("a\\4b\\0", "ab"),
+        ];
+        for (prefix, want) in table {
+            let groups = ["Web1.example.com", "Web1", ".example.com"];
+            assert_eq!(read(prefix, 3).0.expanded(&groups), want, "{prefix}");
+        }
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub(super) struct StatisticsSyntax {
     pub prefix: Option<Word>,
     pub send: Option<(SendSyntax, Span)>,
     pub stop: bool,
+    /// The old form, `send statistics to`.
+    pub old_form: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

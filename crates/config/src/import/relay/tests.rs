@@ -12,7 +12,7 @@ use super::*;
 use crate::diagnostic::Severity;
 
 fn printed(conf: &RelayConf) -> String {
-    print(conf, &Surroundings { port: 2003, prefix: None })
+    print(conf, &Surroundings { port: 2003, prefix: None, form: Form::Readable })
 }
 
 /// What the canonical form reads as. It names the default listeners, which the file may have left out.
@@ -66,9 +66,10 @@ fn good_files_give_what_they_should_and_print_as_themselves() {
         let reading = read_corpus(&path);
         let shown = render_mistakes(&reading.files, &reading.mistakes, false);
         let conf = reading.conf.unwrap_or_else(|| panic!("{}: {shown}", path.display()));
+        let original = Surroundings { port: 2003, prefix: Some("carbon.relays.web1"), form: Form::Original };
+        blessed(&path, &format!("{}\n{shown}", print(&conf, &original)));
         let text = printed(&conf);
         assert_eq!(read_printed(&conf, &text), Ok(conf), "{}: {text}", path.display());
-        blessed(&path, &format!("{text}\n{shown}"));
     }
 }
 
@@ -108,6 +109,7 @@ fn what_the_original_takes_is_taken() {
         "match every into proto log 10 send.foo \"send\" send to c;",
         "match a validate x else log;",
         "match a;",
+        "cluster \"10\" forward h=10; match 10 route using 10 send to \"10\"; rewrite 10 into 10;",
         "rewrite into into into;",
         "aggregate * every 10 seconds expire after 20 seconds compute sum write to x;",
         "aggregate a every 10 seconds expire after 20 seconds compute percentile99 write to x send to blackhole;",
@@ -148,8 +150,17 @@ fn what_the_original_refuses_is_refused() {
         "match a send c;",
         ";",
         "match a=b send to c;",
+        "cluster 10 forward 1.2.3.4;",
+        "cluster a forward 10;",
+        "cluster a forward h 10;",
+        "cluster \"10\" forward h; match x send to 10;",
         "rewrite * into c;",
         "rewrite a into b stop;",
+        "rewrite send into b;",
+        "rewrite a into validate;",
+        "rewrite a into *;",
+        "match a validate route else drop;",
+        "match a route using send send to c;",
         "aggregate a every 10 seconds expire after 10 seconds compute sum write to x;",
         "aggregate a every 0 seconds expire after 10 seconds compute sum write to x;",
         "aggregate a every 10 seconds expire after 20 seconds;",

@@ -64,7 +64,7 @@ pub mod promises;
 mod restore;
 mod save;
 
-pub use restore::{NotRestored, Restored, Window};
+pub use restore::{NotRestored, Restored, Told, Window};
 pub use save::Slice;
 
 pub(super) use bytes::{Bytes, put_f64, put_varint};

@@ -37,6 +37,15 @@ impl NotRestored {
     }
 }
 
+/// What is known to have been told before saved state is restored: the last flush that left whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Label of its window.
+    pub label_s: Option<u64>,
+    /// Every save up to this number is of that window, or of an earlier one. Without it labels are compared.
+    pub number: Option<u64>,
+}
+
 /// What became of the window that was open when the state was saved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Window {
@@ -82,8 +91,7 @@ struct Restoring {
 impl Aggregator {
     /// Takes over saved state, before the first sample. Series that exist already get the saved values.
     ///
-    /// `told_s` is the label of the last window that is known to have left whole; `canonical` is that of
-    /// [`Aggregator::add`]. A series whose name the dialect would spell otherwise now is kept as it is, and no sample
+    /// `canonical` is that of [`Aggregator::add`]. A series whose name the dialect would spell otherwise now is kept as it is, and no sample
     /// finds it any more: as after a reload.
     ///
     /// # Errors
@@ -91,14 +99,15 @@ impl Aggregator {
     pub fn restore(
         &mut self,
         bytes: &[u8],
-        told_s: Option<u64>,
+        told: Told,
         now: Now,
         mut canonical: impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
     ) -> Result<Restored, NotRestored> {
         debug_assert!(self.closing.is_none(), "before the first window's end");
         let header = Header::decode(bytes)?;
         self.beat = crate::aggregate::table::beat(now);
-        let reopening = self.clock.reopening(&header.window, told_s, now);
+        let is_told = told.number.map(|number| header.number <= number);
+        let reopening = self.clock.reopening(&header.window, is_told, told.label_s, now);
         let away_ns = now.wall_ns.saturating_sub(header.begun_wall_ns);
         let mut restoring = Restoring {
             away: away_ns / (model::SECOND_NS / BEATS_PER_SECOND),
@@ -130,7 +139,7 @@ impl Aggregator {
             Reopening::Overdue | Reopening::Told => Window::Over,
         };
         if !matches!(restored.window, Window::Closed(_)) && reopening != Reopening::GoesOn {
-            let told_s = told_s.max(header.window.labelled_s);
+            let told_s = told.label_s.max(header.window.labelled_s);
             told_s.into_iter().for_each(|label_s| self.clock.resume(label_s, now));
         }
         restored.told_s = self.clock.labelled_s();

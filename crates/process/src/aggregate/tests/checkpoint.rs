@@ -4,7 +4,7 @@ use model::{Kind, Now};
 use proptest::prelude::*;
 
 use super::rig::{Rig, at, canonical, good_hash, idle, plan};
-use crate::aggregate::checkpoint::{NotRestored, Restored, Slice, Window, peek};
+use crate::aggregate::checkpoint::{NotRestored, Restored, Slice, Told, Window, peek};
 use crate::aggregate::{AggregatePlan, Aggregator, FlushAlign, Idle, KeyFlushPlan, Tick};
 
 const ID: u64 = 0x5eed;
@@ -20,7 +20,9 @@ fn saved(aggregator: &mut Aggregator, now: Now, series: usize) -> Vec<u8> {
 impl Rig {
     fn restore(&mut self, bytes: &[u8], told_s: Option<u64>, ms: u64) -> Result<Restored, NotRestored> {
         let hash = self.hash;
-        self.aggregator.restore(bytes, told_s, at(ms), |kind, raw, out| canonical(hash, kind, raw, out))
+        self.aggregator.restore(bytes, Told { label_s: told_s, number: None }, at(ms), |kind, raw, out| {
+            canonical(hash, kind, raw, out)
+        })
     }
 }
 
@@ -229,6 +231,33 @@ fn a_window_that_was_told_leaves_gauges_and_idle_series_only() {
 }
 
 #[test]
+fn a_save_whose_number_is_told_counts_no_more_whatever_clock_and_grid_say() {
+    let mut rig = Rig::new(AggregatePlan { align: FlushAlign::Wall, ..plan() });
+    rig.add(500, "c:3|c");
+    let bytes = saved(&mut rig.aggregator, at(900), 2);
+    let number = peek(&bytes).expect("it is saved state").number;
+    let same = rig.aggregator.plan().clone();
+    let other = AggregatePlan { window_ms: 5000, ..same.clone() };
+    let label_s = Some(1_000_002);
+    for (plan, wall_s, told, window) in [
+        // (the label that was told, the number that was told)
+        (&same, 1_000_000, (label_s, Some(number)), Window::Over),
+        (&same, 900_000, (label_s, Some(number)), Window::Over),
+        (&same, 900_000, (label_s, Some(number - 1)), Window::GoesOn),
+        // Its values went on in a window of another grid, whose label is a lower one.
+        (&other, 1_000_001, (Some(1_000_000), Some(number)), Window::Over),
+        (&other, 1_000_001, (Some(1_000_000), Some(number - 1)), Window::GoesOn),
+    ] {
+        let now = Now { mono_ns: 5, wall_ns: wall_s * model::SECOND_NS };
+        let told = Told { label_s: told.0, number: told.1 };
+        let mut aggregator = Aggregator::new(plan.clone(), now);
+        let found =
+            aggregator.restore(&bytes, told, now, |kind, raw, out| canonical(good_hash, kind, raw, out));
+        assert_eq!(found.map(|found| found.window), Ok(window), "{wall_s} {told:?}");
+    }
+}
+
+#[test]
 fn a_window_without_a_sample_is_not_told_later() {
     let mut rig = Rig::new(AggregatePlan { align: FlushAlign::Wall, ..plan() });
     rig.add(500, LINES);
@@ -249,7 +278,8 @@ fn a_label_or_a_window_far_ahead_is_not_believed_and_another_grid_is_as_at_a_rel
     assert_eq!(found.window, Window::GoesOn, "a label from the future says nothing");
     let wall_back = Now { mono_ns: 5, wall_ns: 900_000 * model::SECOND_NS };
     let mut other = Aggregator::new(plan.clone(), wall_back);
-    let found = other.restore(&bytes, None, wall_back, |kind, raw, out| canonical(good_hash, kind, raw, out));
+    let found = other
+        .restore(&bytes, Told::default(), wall_back, |kind, raw, out| canonical(good_hash, kind, raw, out));
     assert_eq!(found.map(|found| found.window), Ok(Window::GoesOn));
     assert_eq!(other.due_ns(), 5 + 2 * model::SECOND_NS, "the clock was set back: its own next slot");
     let other_window = AggregatePlan { window_ms: 5000, ..plan };

@@ -220,7 +220,7 @@ fn stretch_text(stretch: &Stretch) -> String {
     };
     let mut text: String = stretch.ranges.iter().map(line).collect();
     if stretch.ranges.is_empty() {
-        text.push_str("  a segment is missing\n");
+        text.push_str("  a segment, or the end of one, is missing\n");
     }
     let cost = match stretch.lost.copies {
         0 => "    nothing that waits was in it\n".to_owned(),
@@ -404,7 +404,7 @@ carbon: damaged
   0000000000000004.segment, bytes 5000 to 5099:
     these bytes are no record: a header was damaged or never written
     nothing that waits was in it
-  a segment is missing
+  a segment, or the end of one, is missing
     lost: 5 copies, 200 B
   0000000000000009.segment, 4 KiB: not of this queue
   1 segment cannot be opened

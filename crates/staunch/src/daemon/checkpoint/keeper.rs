@@ -7,28 +7,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use pipeline::checkpoints::{Piece, Writer, Wrote};
 use tokio::sync::oneshot;
 
 use super::board::Board;
-use super::files::{self, NewFile};
+use crate::disk::Folder;
 
 /// Pieces that may wait for the disk; the shard's thread goes on saving when there is room again.
 const PIECES_MAX: usize = 8;
-
-/// What the thread is told.
-#[derive(Debug)]
-pub(super) enum Piece {
-    /// A checkpoint begins; one that was not ended is void.
-    Begin { name: String, begun_ns: u64 },
-    /// Its next bytes.
-    Bytes(Vec<u8>),
-    /// It is whole.
-    End { series: u64 },
-    /// It is void.
-    Void,
-    /// The aggregation is gone, or wants no checkpoints any more.
-    Remove { name: String },
-}
 
 /// The way to the thread.
 #[derive(Debug)]
@@ -40,13 +26,13 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn start(folder: &Path, board: &Arc<Board>) -> io::Result<Keeper> {
         let (pieces, received) = sync_channel(PIECES_MAX);
-        let writer = Writer {
+        let desk = Desk {
             folder: folder.to_owned(),
             board: Arc::clone(board),
-            under_way: None,
+            writer: None,
             failing: BTreeMap::new(),
         };
-        let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run(&received))?;
+        let thread = std::thread::Builder::new().name("state".into()).spawn(move || desk.run(&received))?;
         Ok(Keeper { pieces, thread })
     }
 
@@ -96,22 +82,17 @@ impl LastCheckpoints {
     }
 }
 
-struct Writer {
+/// Writes pieces, counts and tells.
+struct Desk {
     folder: PathBuf,
     board: Arc<Board>,
-    under_way: Option<UnderWay>,
+    /// None before the first checkpoint, and while the folder cannot be used.
+    writer: Option<Writer<Folder>>,
     /// Aggregations whose last checkpoint could not be written, with the error that was told.
     failing: BTreeMap<String, String>,
 }
 
-struct UnderWay {
-    name: String,
-    begun_ns: u64,
-    /// None once it has failed: the rest of it is thrown away.
-    file: Option<NewFile>,
-}
-
-impl Writer {
+impl Desk {
     fn run(mut self, received: &Receiver<Piece>) {
         while let Ok(piece) = received.recv() {
             self.take(piece);
@@ -119,25 +100,11 @@ impl Writer {
     }
 
     fn take(&mut self, piece: Piece) {
-        match piece {
-            Piece::Begin { name, begun_ns } => {
-                // The one before goes first: they share a name.
-                self.under_way = None;
-                let file = self.noted(&name, |folder| NewFile::create(folder, &name));
-                self.under_way = Some(UnderWay { name, begun_ns, file });
-            }
-            Piece::Bytes(bytes) => {
-                let Some(UnderWay { name, begun_ns, file: Some(mut file) }) = self.under_way.take() else {
-                    return;
-                };
-                let file = self.noted(&name, |_| file.write(&bytes).map(|()| file));
-                self.under_way = file.map(|file| UnderWay { name, begun_ns, file: Some(file) });
-            }
-            Piece::End { series } => {
-                let Some(UnderWay { name, begun_ns, file: Some(file) }) = self.under_way.take() else {
-                    return;
-                };
-                let Some(bytes) = self.noted(&name, |folder| file.finish(folder, &name)) else { return };
+        let Some(writer) = self.writer.take().or_else(|| self.begin(&piece)) else { return };
+        let writer = self.writer.insert(writer);
+        match writer.take(piece) {
+            Wrote::Nothing => {}
+            Wrote::Whole { name, begun_ns, bytes, series, .. } => {
                 if self.failing.remove(&name).is_some() {
                     tracing::info!("checkpoints of `{name}` can be written again");
                 }
@@ -147,34 +114,45 @@ impl Writer {
                     (row.bytes, row.series, row.as_of_ns) = (bytes, series, Some(begun_ns));
                 });
             }
-            Piece::Void => self.under_way = None,
-            Piece::Remove { name } => {
-                self.under_way = None;
+            Wrote::Same { name, at_ns } => {
+                self.board.change(&name, |row| row.as_of_ns = row.as_of_ns.map(|_before| at_ns));
+            }
+            Wrote::Removed { name } => {
                 self.failing.remove(&name);
                 self.board.remove(&name);
-                let _any = files::remove(&self.folder, &name);
+            }
+            Wrote::Failed { name, why } => {
+                // Somebody may have taken the folder away.
+                self.writer = None;
+                self.failed(name, why.to_string());
             }
         }
     }
 
-    /// Does a step. A failure is counted, and told when it is not the one that was told last.
-    fn noted<T>(&mut self, name: &str, step: impl FnOnce(&Path) -> io::Result<T>) -> Option<T> {
-        let error = match step(&self.folder) {
-            Ok(done) => return Some(done),
-            Err(error) => error.to_string(),
-        };
-        self.board.change(name, |row| {
+    /// A writer in the folder, if one is needed for the piece and there can be one.
+    fn begin(&mut self, piece: &Piece) -> Option<Writer<Folder>> {
+        match (piece, Folder::open(self.folder.clone())) {
+            (_, Ok(folder)) => return Some(Writer::new(folder)),
+            (Piece::Begin { name, .. }, Err(error)) => self.failed(name.clone(), error.to_string()),
+            (Piece::Remove { name }, Err(_gone)) => self.board.remove(name),
+            (_, Err(_told)) => {}
+        }
+        None
+    }
+
+    /// A failure is counted, and told when it is not the one that was told last.
+    fn failed(&mut self, name: String, error: String) {
+        self.board.change(&name, |row| {
             row.failed += 1;
             row.is_failing = true;
         });
-        if self.failing.get(name) != Some(&error) {
+        if self.failing.get(&name) != Some(&error) {
             tracing::error!(
                 "cannot write a checkpoint of `{name}` in {}: {error}. Everything else goes on; what it holds would \
                  not outlive a crash",
                 self.folder.display()
             );
-            self.failing.insert(name.to_owned(), error);
+            self.failing.insert(name, error);
         }
-        None
     }
 }

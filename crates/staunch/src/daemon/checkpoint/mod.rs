@@ -1,9 +1,9 @@
 //! Checkpoints: what aggregations hold, written to `<data_dir>/state/` every few seconds and read at the start.
 //!
 //! Path of a checkpoint: [`Saver`] on the shard's thread, a slice of series between two turns -> a bounded channel ->
-//! [`keeper::Keeper`] on a thread of its own: a temporary file, synced, renamed over the older of two generations. At the start
-//! [`restore()`] reads the youngest that can be read. What the bytes mean is the matter of
-//! `process::aggregate::checkpoint`; which windows were told is that of [`super::handover`].
+//! [`keeper::Keeper`] on a thread of its own. At the start [`restore()`] brings back what is there. When what is saved, in
+//! which files, and which of them is read is decided in `pipeline::checkpoints`; which windows were told is noted by
+//! [`super::handover`].
 //!
 //! What is promised after `kill -9` or a loss of power: of the window that was open at most what arrived after the last
 //! checkpoint began is missing, gauges and idle series are back, and no window that was told is counted again. When it
@@ -15,7 +15,6 @@
 //! are told and left alone until two younger ones have replaced them.
 
 mod board;
-mod files;
 mod keeper;
 mod restore;
 mod saver;

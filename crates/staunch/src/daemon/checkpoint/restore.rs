@@ -4,12 +4,12 @@ use std::path::Path;
 
 use config::plan::{Plan, TransformKind};
 use model::{Now, SECOND_NS};
-use pipeline::Shard;
-use process::aggregate::checkpoint::{Restored, Window};
+use pipeline::{Shard, checkpoints};
+use process::aggregate::checkpoint::{Restored, Told, Window};
 
 use super::board::Board;
-use super::files;
 use crate::daemon::handover::Handover;
+use crate::disk::Folder;
 
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
 /// the last label only, and leave no files. Those that are `handed` have their state from another process, which may still
@@ -22,25 +22,21 @@ pub fn restore(
     handed: &dyn Fn(&str) -> bool,
     now: Now,
 ) {
-    let mut orphans = board.folder().map(files::names).unwrap_or_default();
+    let mut orphans =
+        board.folder().and_then(existing).map(|disk| checkpoints::names(&disk)).unwrap_or_default();
     plan.transforms.iter().for_each(|transform| {
         orphans.remove(&transform.name);
     });
+    let disk = board.folder().and_then(existing);
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
-        let TransformKind::Aggregate(aggregate) = &transform.kind;
-        let (name, label_s) = (transform.name.as_str(), handover.label_of(&transform.name));
-        let restored = match board.folder() {
-            Some(folder) if aggregate.checkpoint_ms > 0 => {
-                restore_one(folder, name, label_s, shard, board, now)
-            }
-            Some(folder) => {
-                let _any = files::remove(folder, name);
-                false
-            }
-            None => false,
-        };
-        if !restored {
-            label_s.into_iter().for_each(|label_s| shard.resume_after(name, label_s, now));
+        let (name, told) = (transform.name.as_str(), handover.told_of(&transform.name));
+        let shown = |file: &str| board.folder().map(|folder| folder.join(file)).unwrap_or_default();
+        let restored = checkpoints::begin(disk.as_ref(), shard, transform, told, now, |file, why| {
+            board.change(name, |row| row.unreadable += 1);
+            tracing::warn!("cannot use the checkpoint {}: {why}. It is ignored", shown(file).display());
+        });
+        if let Some((file, restored)) = restored {
+            tell(name, &shown(&file), &restored, board, now);
         }
     }
     for name in orphans {
@@ -52,47 +48,22 @@ pub fn restore(
 
 /// Removes the files of aggregations that want no checkpoints, for a process that has just taken over.
 pub fn remove_unwanted(plan: &Plan, board: &Board) {
-    let Some(folder) = board.folder() else { return };
+    let Some(disk) = board.folder().and_then(existing) else { return };
     for transform in &plan.transforms {
         let TransformKind::Aggregate(aggregate) = &transform.kind;
         if aggregate.checkpoint_ms == 0 {
-            let _any = files::remove(folder, &transform.name);
+            let _any = checkpoints::remove(&disk, &transform.name);
         }
     }
 }
 
-/// True when a checkpoint was taken over.
-fn restore_one(
-    folder: &Path,
-    name: &str,
-    label_s: Option<u64>,
-    shard: &mut Shard,
-    board: &Board,
-    now: Now,
-) -> bool {
-    for generation in files::generations(folder, name) {
-        let path = generation.path.display();
-        let read = match generation.peeked {
-            Ok(_) => files::read(&generation.path).map_err(|error| error.to_string()),
-            Err(why) => Err(why.why().to_owned()),
-        };
-        let restored = read.and_then(|bytes| match shard.import(name, &bytes, label_s, now) {
-            Some(Ok(restored)) => Ok(restored),
-            Some(Err(why)) => Err(why.why().to_owned()),
-            None => Err("nothing feeds the aggregation".to_owned()),
-        });
-        match restored {
-            Ok(restored) => {
-                tell(name, &generation.path, &restored, board, now);
-                return true;
-            }
-            Err(why) => {
-                board.change(name, |row| row.unreadable += 1);
-                tracing::warn!("cannot use the checkpoint {path}: {why}. It is ignored");
-            }
-        }
+/// The folder, when it is there.
+fn existing(folder: &Path) -> Option<Folder> {
+    if !folder.is_dir() {
+        return None;
     }
-    false
+    let opened = Folder::open(folder.to_owned());
+    opened.inspect_err(|error| tracing::warn!("cannot use {}: {error}", folder.display())).ok()
 }
 
 fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
@@ -124,9 +95,10 @@ fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
     }
 }
 
-/// Number of the next checkpoint of an aggregation: past those of all files that can be read.
-pub(super) fn next_number(folder: &Path, name: &str) -> u64 {
-    let found = files::generations(folder, name);
-    let numbers = found.iter().filter_map(|generation| Some(generation.peeked.ok()?.number));
-    numbers.max().map_or(1, |number| number.saturating_add(1))
+/// Number of the next checkpoint of an aggregation, see [`checkpoints::next_number`].
+pub(super) fn next_number(folder: &Path, name: &str, told: Told) -> u64 {
+    match existing(folder) {
+        Some(disk) => checkpoints::next_number(&disk, name, told.number),
+        None => told.number.map_or(1, |number| number.saturating_add(1)),
+    }
 }

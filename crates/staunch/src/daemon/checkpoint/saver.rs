@@ -1,112 +1,74 @@
-//! When which aggregation is saved, on the shard's thread: a slice in each turn, so that receiving never waits.
+//! Saving on the shard's thread: what is due goes to the thread that writes.
+//!
+//! Not here: when which aggregation is due (`pipeline::checkpoints`).
 
 use std::sync::Arc;
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
 use model::Now;
 use pipeline::Shard;
-use process::aggregate::checkpoint::Slice;
+use pipeline::checkpoints::{self, Keep, Piece};
 
 use super::board::Board;
-use super::keeper::{Keeper, LastCheckpoints, Piece};
+use super::keeper::{Keeper, LastCheckpoints};
+use crate::daemon::handover::Handover;
 use crate::daemon::random_seed;
 
 /// Series of one slice: some tens of microseconds.
 const SLICE_SERIES: usize = 512;
 
-/// Slices are gathered into pieces of about so many bytes.
-const PIECE_BYTES: usize = 256 * 1024;
-
-/// A save that took long is not begun anew before so many times its duration has passed.
-const PAUSE_DURATIONS: u64 = 9;
-
-/// Pause when the disk is behind, in nanoseconds.
-const FULL_PAUSE_NS: u64 = model::SECOND_NS / 1000;
-
-/// One aggregation with checkpoints.
-#[derive(Debug)]
-struct Job {
-    name: String,
-    every_ns: u64,
-    /// Monotonic nanosecond of the next one.
-    due_ns: u64,
-    /// Number of the next one.
-    number: u64,
-}
-
-/// The checkpoint that is being saved.
-#[derive(Debug)]
-struct UnderWay {
-    job: usize,
-    begun_ns: u64,
-    bytes: Vec<u8>,
-}
-
 /// Saves the aggregations of a shard in turn.
 #[derive(Debug)]
 pub struct Saver {
     board: Arc<Board>,
+    handover: Arc<Handover>,
     /// None until the first aggregation wants checkpoints.
     keeper: Option<Keeper>,
-    jobs: Vec<Job>,
-    under_way: Option<UnderWay>,
-    /// What the keeper had no room for, in order.
-    waiting: Vec<Piece>,
-    /// When to offer it again.
-    full_until_ns: u64,
+    saver: checkpoints::Saver,
+}
+
+/// What the pieces go to.
+struct Way<'a>(&'a Option<Keeper>, &'a Board);
+
+impl Keep for Way<'_> {
+    fn offer(&mut self, piece: Piece) -> Result<(), Piece> {
+        // Without a thread there is nobody to write.
+        self.0.as_ref().map_or(Ok(()), |keeper| keeper.try_send(piece))
+    }
+
+    fn is_failing(&self, name: &str) -> bool {
+        self.1.is_failing(name)
+    }
+
+    fn fresh_id(&mut self) -> u64 {
+        random_seed()
+    }
 }
 
 impl Saver {
     /// Nothing to save before [`Saver::follow`].
-    pub fn new(board: Arc<Board>) -> Saver {
-        Saver {
-            board,
-            keeper: None,
-            jobs: Vec::new(),
-            under_way: None,
-            waiting: Vec::new(),
-            full_until_ns: 0,
-        }
+    pub fn new(board: Arc<Board>, handover: Arc<Handover>) -> Saver {
+        Saver { board, handover, keeper: None, saver: checkpoints::Saver::default() }
     }
 
     /// Takes a plan: what has gone, or has checkpoints no more, loses its files. Nothing is saved while there is no
     /// folder for it.
-    pub fn follow(&mut self, plan: &Plan, now: Now) {
-        let board = Arc::clone(&self.board);
+    pub fn follow(&mut self, plan: &Plan, shard: &mut Shard, now: Now) {
+        let Saver { board, handover, keeper, saver } = self;
         let Some(folder) = board.folder() else { return };
-        let wanted = plan.transforms.iter().filter_map(|transform| {
-            let TransformKind::Aggregate(aggregate) = &transform.kind;
-            (aggregate.checkpoint_ms > 0).then_some((&transform.name, aggregate.checkpoint_ms))
-        });
-        let mut before = std::mem::take(&mut self.jobs);
-        for (name, every_ms) in wanted {
-            let every_ns = every_ms * 1_000_000;
-            let job = match before.iter().position(|job| job.name == *name) {
-                Some(at) => {
-                    let job = before.swap_remove(at);
-                    Job { every_ns, due_ns: job.due_ns.min(now.mono_ns + every_ns), ..job }
-                }
-                None => {
-                    let number = super::restore::next_number(folder, name);
-                    Job { name: name.clone(), every_ns, due_ns: now.mono_ns + every_ns, number }
-                }
-            };
-            self.board.change(name, |row| row.every_ms = every_ms);
-            self.jobs.push(job);
+        let number = |name: &str| super::restore::next_number(folder, name, handover.told_of(name));
+        saver.follow(plan, shard, number, now);
+        for (name, every_ns) in saver.jobs() {
+            board.change(name, |row| row.every_ms = every_ns / 1_000_000);
         }
-        // Whatever was under way was saved for the plan before.
-        if self.under_way.take().is_some() {
-            self.waiting.push(Piece::Void);
-        }
-        self.waiting.extend(before.into_iter().map(|gone| Piece::Remove { name: gone.name }));
-        if self.keeper.is_none() && !self.jobs.is_empty() {
-            match Keeper::start(folder, &self.board) {
-                Ok(keeper) => self.keeper = Some(keeper),
+        if keeper.is_none() && saver.jobs().next().is_some() {
+            match Keeper::start(folder, board) {
+                Ok(started) => *keeper = Some(started),
                 Err(error) => {
                     tracing::error!(
                         "cannot start the thread that writes checkpoints: {error}; there are none"
                     );
-                    self.jobs.clear();
+                    saver.end();
                 }
             }
         }
@@ -114,109 +76,24 @@ impl Saver {
 
     /// Monotonic nanosecond at which [`Saver::turn`] has something to do.
     pub fn due_ns(&self) -> u64 {
-        if !self.waiting.is_empty() {
-            return self.full_until_ns;
-        }
-        if self.under_way.is_some() {
-            return 0;
-        }
-        self.jobs.iter().map(|job| job.due_ns).min().unwrap_or(u64::MAX)
+        self.saver.due_ns()
     }
 
     /// Saves a slice, if there is something to save.
     pub fn turn(&mut self, shard: &mut Shard, now: Now) {
-        if now.mono_ns < self.due_ns() || !self.hand_over(now) {
-            return;
-        }
-        let Some(mut under_way) = self.under_way.take() else { return self.begin(shard, now) };
-        let job = &mut self.jobs[under_way.job];
-        let slice = shard.save_slice(&job.name, SLICE_SERIES, &mut under_way.bytes);
-        match slice {
-            Slice::More => {
-                if under_way.bytes.len() >= PIECE_BYTES {
-                    let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4);
-                    self.waiting.push(Piece::Bytes(std::mem::replace(&mut under_way.bytes, room)));
-                }
-                self.under_way = Some(under_way);
-            }
-            Slice::Done { series } => {
-                let took_ns = now.mono_ns.saturating_sub(under_way.begun_ns);
-                let pause_ns = took_ns.saturating_mul(PAUSE_DURATIONS);
-                job.due_ns = (under_way.begun_ns + job.every_ns).max(now.mono_ns + pause_ns);
-                job.number += 1;
-                self.waiting.extend([Piece::Bytes(under_way.bytes), Piece::End { series }]);
-            }
-            // Its window has ended: it begins anew when the flush is over.
-            Slice::Void => self.waiting.push(Piece::Void),
-        }
-        self.hand_over(now);
-    }
-
-    /// Begins with the aggregation that has been due for longest.
-    fn begin(&mut self, shard: &mut Shard, now: Now) {
-        let due = self.jobs.iter_mut().enumerate().filter(|(_, job)| job.due_ns <= now.mono_ns);
-        let Some((at, job)) = due.min_by_key(|(_, job)| job.due_ns) else { return };
-        if !shard.is_changed(&job.name) && !self.board.is_failing(&job.name) {
-            // What is on disk is what it holds.
-            job.due_ns = now.mono_ns + job.every_ns;
-            return self.board.change(&job.name, |row| {
-                row.as_of_ns = row.as_of_ns.map(|_before| now.mono_ns);
-            });
-        }
-        let mut bytes = Vec::new();
-        if shard.save_begin(&job.name, random_seed(), job.number, now, &mut bytes) {
-            self.waiting.push(Piece::Begin { name: job.name.clone(), begun_ns: now.mono_ns });
-            self.under_way = Some(UnderWay { job: at, begun_ns: now.mono_ns, bytes });
-            self.hand_over(now);
-        }
-    }
-
-    /// Offers the keeper what waits. True when nothing does any more.
-    fn hand_over(&mut self, now: Now) -> bool {
-        let Some(keeper) = &self.keeper else {
-            self.waiting.clear();
-            return true;
-        };
-        while !self.waiting.is_empty() {
-            if let Err(piece) = keeper.try_send(self.waiting.remove(0)) {
-                self.waiting.insert(0, piece);
-                self.full_until_ns = now.mono_ns + FULL_PAUSE_NS;
-                return false;
-            }
-        }
-        true
+        self.saver.turn(shard, SLICE_SERIES, &mut Way(&self.keeper, &self.board), now);
     }
 
     /// The last checkpoints, of everything as it is now; to be written elsewhere. None when there are none.
     pub fn last(&mut self, shard: &mut Shard, now: Now) -> Option<LastCheckpoints> {
-        let mut pieces = std::mem::take(&mut self.waiting);
-        self.under_way = None;
-        for job in std::mem::take(&mut self.jobs) {
-            let mut bytes = Vec::new();
-            if !shard.save_begin(&job.name, random_seed(), job.number, now, &mut bytes) {
-                continue;
-            }
-            let series = loop {
-                match shard.save_slice(&job.name, usize::MAX, &mut bytes) {
-                    Slice::More => {}
-                    Slice::Done { series } => break Some(series),
-                    Slice::Void => break None,
-                }
-            };
-            if let Some(series) = series {
-                let begin = Piece::Begin { name: job.name, begun_ns: now.mono_ns };
-                pieces.extend([begin, Piece::Bytes(bytes), Piece::End { series }]);
-            }
-        }
+        let pieces = self.saver.last(shard, &mut Way(&self.keeper, &self.board), now);
         Some(LastCheckpoints { keeper: self.keeper.take()?, pieces })
     }
 
     /// Saves no more, and leaves the files to a process that takes over, once what this gives is written: the keeper may
     /// be in the middle of one. [`Saver::follow`] begins anew.
     pub fn end(&mut self) -> Option<LastCheckpoints> {
-        self.jobs.clear();
-        self.waiting.clear();
-        self.under_way = None;
+        self.saver.end();
         Some(LastCheckpoints { keeper: self.keeper.take()?, pieces: vec![Piece::Void] })
     }
 }
@@ -226,8 +103,11 @@ mod tests {
     use model::{SECOND_NS, SourceId, Span};
     use pipeline::{Accounts, Routed};
 
-    use super::super::files;
+    use pipeline::checkpoints::{begin, generations};
+    use process::aggregate::checkpoint::Told;
+
     use super::*;
+    use crate::disk::Folder;
 
     const START: Now = Now { mono_ns: SECOND_NS, wall_ns: 1_000_000_000 * SECOND_NS };
 
@@ -248,11 +128,11 @@ mod tests {
             let source = config::diagnostic::Source { name: "t.toml", text };
             let plan = config::check(source, config::Format::Toml).0.expect("it is good");
             let accounts = Accounts::default().carried_to(&plan);
-            let shard = Shard::new(&plan, &accounts, 1, START);
+            let mut shard = Shard::new(&plan, &accounts, 1, START);
             let board = Arc::new(Board::default());
             board.keep_in(folder.to_owned());
-            let mut saver = Saver::new(Arc::clone(&board));
-            saver.follow(&plan, START);
+            let mut saver = Saver::new(Arc::clone(&board), Arc::default());
+            saver.follow(&plan, &mut shard, START);
             World { plan, accounts, shard, routed: Routed::default(), saver, board }
         }
 
@@ -265,12 +145,12 @@ mod tests {
             }
         }
 
-        /// Turns until nothing is due at `now`; gives their number.
+        /// Turns until nothing is due at `now`, or while the disk is behind; gives their number.
         fn turns(&mut self, now: Now) -> usize {
-            let mut turns = 0;
-            // A disk that is behind is offered what waits at once: time stands still here.
-            while std::mem::take(&mut self.saver.full_until_ns) > 0 || self.saver.due_ns() <= now.mono_ns {
-                self.saver.turn(&mut self.shard, now);
+            let (mut turns, mut at) = (0, now);
+            while self.saver.due_ns() < now.mono_ns + SECOND_NS / 2 {
+                at = at.plus_ns(self.saver.due_ns().saturating_sub(at.mono_ns));
+                self.saver.turn(&mut self.shard, at);
                 turns += 1;
             }
             turns
@@ -292,12 +172,13 @@ mod tests {
         assert_eq!(world.turns(START), 0, "not yet due");
         let at = |ms: u64| START.plus_ns(ms * 1_000_000);
         assert!(world.turns(at(1000)) > 3, "1500 series are three slices");
-        assert_eq!(world.turns(at(1999)), 0);
+        assert_eq!(world.turns(at(1499)), 0);
         assert_eq!(world.turns(at(2000)), 1, "a look: nothing came");
         world.send(0..1, at(2500));
         assert!(world.turns(at(3000)) > 3);
         let (written, series) = world.end();
-        assert_eq!((written, files::generations(folder.path(), "t").len()), (2, 2));
+        let disk = Folder::open(folder.path().to_owned()).expect("it is there");
+        assert_eq!((written, generations(&disk, "t").len()), (2, 2));
         assert!(series >= 1500);
     }
 
@@ -316,10 +197,12 @@ mod tests {
         }
         world.turns(due);
         assert_eq!(world.end().0, 1);
-        let generation = files::generations(folder.path(), "t").remove(0);
-        let bytes = files::read(&generation.path).expect("readable");
+        let disk = Folder::open(folder.path().to_owned()).expect("it is there");
         let mut other = World::new(folder.path());
-        let restored = other.shard.import("t", &bytes, None, due).expect("there").expect("whole");
+        let ignored = |file: &str, why: &str| panic!("{file}: {why}");
+        let transform = &other.plan.transforms[0];
+        let restored = begin(Some(&disk), &mut other.shard, transform, Told::default(), due, ignored);
+        let (_, restored) = restored.expect("it is there");
         assert_eq!(
             (restored.damaged, restored.cut_short, restored.active),
             (0, false, 0),

@@ -11,10 +11,9 @@ use anyhow::Context;
 use config::plan::OutputPlan;
 use deliver::queue::Left;
 use model::{AckMark, Figure, Now, OutputId};
-#[cfg(target_os = "linux")]
-use pipeline::Told;
+use pipeline::checkpoints::Note;
 use pipeline::{Accounts, Inherited, Shard, Unfinished};
-use process::aggregate::checkpoint::Restored;
+use process::aggregate::checkpoint::{Restored, Told};
 use tokio::task::JoinSet;
 
 use super::message::Owner;
@@ -98,7 +97,7 @@ impl Handed {
                 Ok(parked) => {
                     let waits = unfinished.told.filter(|told| told.acked < told.lines);
                     if let (Some(told), Some(connection)) = (waits, parked.id()) {
-                        let Told { when, lines, rejected, .. } = told;
+                        let pipeline::Told { when, lines, rejected, .. } = told;
                         let mark = AckMark { connection, up_to: lines, rejected, when };
                         self.waiting.push(Waiting { mark, outputs });
                     }
@@ -142,9 +141,9 @@ impl Handed {
     pub fn take_up_states(&self, shard: &mut Shard, handover: &Handover, now: Now) -> anyhow::Result<()> {
         for (name, bytes) in &self.states {
             // Only those were asked for that there are.
-            let Some(restored) = shard.import(name, bytes, None, now) else { continue };
+            let Some(restored) = shard.import(name, bytes, Told::default(), now) else { continue };
             if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
-                handover.told(name, *label_s);
+                handover.told(name, Note { label_s: *label_s, number: None });
             }
             let left_out = restored.as_ref().map_or(0, |restored| restored.shed_series_max);
             if left_out > 0 {

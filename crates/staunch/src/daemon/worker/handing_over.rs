@@ -49,7 +49,7 @@ impl Worker {
 
     /// Makes checkpoints again.
     pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
-        self.saver.follow(plan, Clock::now());
+        self.saver.follow(plan, &mut self.shard, Clock::now());
     }
 
     /// Brings everything into a state that another process can go on with, and freezes. Sockets and aggregations that are

@@ -1,7 +1,7 @@
 //! A Graphite that records lines and behaves as badly as a test wants.
 //!
-//! The listening socket stays bound for the test's life, so that no other program gets its port while it is "away":
-//! an endpoint that refuses is one whose listener was dropped for a while, see [`FakeGraphite::refuse`].
+//! While it is "away" its port is kept by a socket that does not listen, so that no other test gets it: see
+//! [`FakeGraphite::refuse`].
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -57,6 +57,8 @@ pub(crate) struct FakeGraphite {
     at: SocketAddr,
     state: Arc<State>,
     acceptor: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+    /// Keeps the port while nobody listens.
+    away: Option<socket2::Socket>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -77,7 +79,7 @@ impl FakeGraphite {
         });
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let at = listener.local_addr().expect("it is bound");
-        let mut fake = FakeGraphite { at, state, acceptor: None };
+        let mut fake = FakeGraphite { at, state, acceptor: None, away: None };
         fake.serve(listener);
         fake
     }
@@ -112,22 +114,22 @@ impl FakeGraphite {
         if let Some((away, acceptor)) = self.acceptor.take() {
             away.store(true, SeqCst);
             acceptor.join().expect("no thread of the fake panics");
+            // Someone's outgoing connection may have the port for a moment.
+            self.away = Some(wait_for("the port to be free again", || {
+                let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
+                socket.set_reuse_address(true).ok()?;
+                socket.bind(&self.at.into()).ok()?;
+                Some(socket)
+            }));
         }
     }
 
     /// Listens again at the same port.
     pub(crate) fn come_back(&mut self) {
-        assert!(self.acceptor.is_none(), "it was never away");
+        let socket = self.away.take().expect("it was away");
         self.behave(Manner::Accept);
-        // Someone's outgoing connection may have the port for a moment.
-        let listener = wait_for("the port to be free again", || {
-            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
-            socket.set_reuse_address(true).ok()?;
-            socket.bind(&self.at.into()).ok()?;
-            socket.listen(64).ok()?;
-            Some(TcpListener::from(socket))
-        });
-        self.serve(listener);
+        socket.listen(64).expect("the port is ours");
+        self.serve(TcpListener::from(socket));
     }
 
     /// Waits until everything that has come so far is recorded: a daemon that has ended has sent what it will send,

@@ -47,8 +47,11 @@ impl Check<'_> {
                 Diagnostic::error(Code::ImportBadValue, message).label(format!("for {}", show(cluster)));
             self.mistakes.whole(wrong);
         }
-        if !receptors.is_empty() {
-            self.conf.listen.push(Listener { packing, tls, receptors });
+        match self.conf.listen.last_mut() {
+            _ if receptors.is_empty() => {}
+            // What differs in nothing but the statement is one group, as the original prints it.
+            Some(last) if last.packing == packing && last.tls == tls => last.receptors.extend(receptors),
+            _ => self.conf.listen.push(Listener { packing, tls, receptors }),
         }
     }
 

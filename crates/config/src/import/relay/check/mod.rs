@@ -46,20 +46,26 @@ impl Check<'_> {
             StatementKind::Match(rule) => self.match_rule(rule, span),
             StatementKind::Rewrite { pattern, into } => self.rewrite(&pattern, &into, span),
             StatementKind::Aggregate(rule) => self.aggregate(rule, span),
-            StatementKind::Statistics(statistics) => self.statistics(statistics),
+            StatementKind::Statistics(statistics) => self.statistics(statistics, span),
             StatementKind::Listen { packing, tls, receptors } => self.listen(packing, tls, receptors),
             // Its statements stand in its place already.
             StatementKind::Include(_) => {}
         }
     }
 
-    fn statistics(&mut self, statistics: StatisticsSyntax) {
+    fn statistics(&mut self, statistics: StatisticsSyntax, span: Span) {
         if let Some(every) = &statistics.every
             && let Some(every_s) = self.seconds(every)
         {
             self.conf.statistics.every_s = every_s;
         }
-        self.conf.statistics.reset |= statistics.reset;
+        if self.conf.statistics.reset && !statistics.reset && !statistics.old_form {
+            let message = "this undoes the `reset counters` of the statement above, as in the original";
+            let warning =
+                Diagnostic::warning(Code::ImportNoEffect, message).label("says no `reset counters`");
+            self.mistakes.add(span, warning.hint("write one `statistics` statement with all of it"));
+        }
+        self.conf.statistics.reset = statistics.reset || (self.conf.statistics.reset && statistics.old_form);
         if let Some(prefix) = &statistics.prefix {
             // `^(([^.]+)(\..*)?)$` over the host name.
             self.conf.statistics.prefix = Some(self.replacement(prefix, 3));

@@ -1,0 +1,65 @@
+//! Rule files of carbon's own daemons, written in Python (spec graphite §4.3): relay-rules.conf, rewrite-rules.conf,
+//! aggregation-rules.conf, storage-schemas.conf and storage-aggregation.conf.
+//!
+//! Each has a reader that gives what the file says, or all of its mistakes; those that route also say so in the words of
+//! [`process::relay`]. Not here: carbon.conf, which says in what order the rules are met and where the rest goes.
+//! Invariant: any text gives rules or located mistakes; never a panic.
+
+mod aggregation;
+mod ini;
+mod relay;
+mod rewrite;
+mod storage;
+
+pub use aggregation::{AggregationRule, aggregation_rules, aggregation_statements};
+pub use relay::{CarbonDestination, CarbonRelayRule, CarbonRelayRules, relay_rules, relay_statements};
+pub use rewrite::{CarbonRewrite, RewriteRules, rewrite_rules, rewrite_statements};
+pub use storage::{Archive, Schema, StorageAggregation, WhisperMethod, storage_aggregation, storage_schemas};
+
+use regex::bytes::RegexBuilder;
+
+use super::relay::{COMPILED_BYTES_MAX, Refusal, translate};
+use crate::diagnostic::{Code, Diagnostic, Place};
+
+/// Most rules of one file.
+pub const RULES_MAX: usize = 65_535;
+
+/// Checks an expression that begins at `start`; the number of its groups when it can be used.
+fn expression(text: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<usize> {
+    let refused = match translate(text.as_bytes(), false) {
+        Ok(translated) => {
+            let compiled = RegexBuilder::new(&translated.regex).size_limit(COMPILED_BYTES_MAX).build();
+            if compiled.is_ok() {
+                return Some(translated.groups);
+            }
+            Refusal {
+                at: 0..text.len(),
+                message: format!(
+                    "this expression needs more than {} MiB once it is compiled",
+                    COMPILED_BYTES_MAX >> 20
+                ),
+                hint: None,
+                upstream: "",
+            }
+        }
+        Err(refusal) => refusal,
+    };
+    let place = Place::new(start + refused.at.start, start + refused.at.end);
+    let mut diagnostic = Diagnostic::error(Code::BadExpression, refused.message).at(place);
+    diagnostic.hint = refused.hint;
+    wrong.push(diagnostic.label("in this expression"));
+    None
+}
+
+/// Each line that says something, without the white space around it, and the place of its first byte.
+fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let base = text.as_ptr() as usize;
+    text.lines().filter_map(move |line| {
+        let line = line.trim();
+        let says = !line.is_empty() && !line.starts_with('#');
+        says.then(|| (line, line.as_ptr() as usize - base))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! An output's account: the copies that were routed to it, and how each ended.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{Figure, Losses, Named, find};
+use crate::{CopyOutcome, Filtered, Internal, Refused, Shed};
+
+/// Counts of one output, in copies (records that were routed to it) and in the bytes of those copies.
+#[derive(Debug, Default)]
+pub struct OutputAccount {
+    copies: Count,
+    delivered: Count,
+    shed: [Count; Shed::COUNT],
+    refused: [Count; Refused::COUNT],
+    filtered: [Count; Filtered::COUNT],
+    expired: Count,
+    internal: [Count; Internal::COUNT],
+    /// Copies without an outcome.
+    copies_waiting: AtomicU64,
+    /// Most copies without an outcome so far.
+    copies_waiting_high: AtomicU64,
+    /// Memory held by the queue and what is in flight, in bytes.
+    pub bytes_waiting: AtomicU64,
+    /// Largest `bytes_waiting` so far.
+    pub bytes_waiting_high: AtomicU64,
+    /// Times that a connection was made.
+    pub connects: AtomicU64,
+    /// Times that connecting or sending failed.
+    pub errors: AtomicU64,
+    /// Copies sent a second time because the first may not have arrived.
+    pub resent: AtomicU64,
+    /// Copies that were on the way, wholly or in part, when their connection broke: each time it happened to them.
+    pub in_doubt: AtomicU64,
+    /// Bytes that had been written to connections that broke, and were not acknowledged.
+    pub in_doubt_bytes: AtomicU64,
+    /// Copies that were lost before they were in the queue.
+    turned_away: AtomicU64,
+    /// Tags left out of lines that were sent, because the output's form cannot hold them.
+    pub tags_left_out: AtomicU64,
+    /// Unix seconds of the last failure; 0 for none.
+    pub last_error_s: AtomicU64,
+}
+
+/// Copies, and the bytes that they have on the wire.
+#[derive(Debug, Default)]
+struct Count {
+    copies: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Count {
+    fn add(&self, copies: u64, bytes: u64) {
+        self.copies.fetch_add(copies, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    fn copies(&self) -> u64 {
+        self.copies.load(Relaxed)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+}
+
+/// The sum of one output at one moment: `copies` equals the sum of all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputSum {
+    /// Copies routed to the output.
+    pub copies: u64,
+    /// The endpoint has them.
+    pub delivered: u64,
+    /// Lost at a limit, all reasons.
+    pub shed: u64,
+    /// Not taken by the endpoint.
+    pub refused: u64,
+    /// Left out by the output's own stage.
+    pub filtered: u64,
+    /// Time ran out.
+    pub expired: u64,
+    /// Lost by a bug of ours.
+    pub internal: u64,
+    /// In the queue or on the way.
+    pub waiting: u64,
+}
+
+impl OutputSum {
+    /// True when every copy has exactly one outcome or still waits.
+    pub fn holds(&self) -> bool {
+        self.copies
+            == self.delivered
+                + self.shed
+                + self.refused
+                + self.filtered
+                + self.expired
+                + self.internal
+                + self.waiting
+    }
+}
+
+impl OutputAccount {
+    /// Counts `copies` with `bytes` between them as routed to the output. Each must be settled later.
+    pub fn route(&self, copies: u64, bytes: u64) {
+        self.copies.add(copies, bytes);
+        let waiting = self.copies_waiting.fetch_add(copies, Relaxed) + copies;
+        self.copies_waiting_high.fetch_max(waiting, Relaxed);
+    }
+
+    /// Gives `copies` routed copies with `bytes` between them their outcome.
+    pub fn settle(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
+        self.count(outcome).add(copies, bytes);
+        self.copies_waiting.fetch_sub(copies, Relaxed);
+    }
+
+    /// Counts copies that are routed and settled at once, without having waited.
+    pub fn pass(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
+        if !matches!(outcome, CopyOutcome::Delivered | CopyOutcome::Filtered(_)) {
+            self.turned_away.fetch_add(copies, Relaxed);
+        }
+        self.copies.add(copies, bytes);
+        self.count(outcome).add(copies, bytes);
+    }
+
+    fn count(&self, outcome: CopyOutcome) -> &Count {
+        match outcome {
+            CopyOutcome::Delivered => &self.delivered,
+            CopyOutcome::Shed(reason) => &self.shed[reason.index()],
+            CopyOutcome::Refused(reason) => &self.refused[reason.index()],
+            CopyOutcome::Filtered(reason) => &self.filtered[reason.index()],
+            CopyOutcome::Expired => &self.expired,
+            CopyOutcome::Internal(reason) => &self.internal[reason.index()],
+        }
+    }
+
+    /// Copies shed for one reason.
+    pub fn shed(&self, reason: Shed) -> u64 {
+        self.shed[reason.index()].copies()
+    }
+
+    /// Copies left out for one reason.
+    pub fn filtered(&self, reason: Filtered) -> u64 {
+        self.filtered[reason.index()].copies()
+    }
+
+    /// Copies that were lost before they were in the queue.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Relaxed)
+    }
+
+    /// Copies that were lost without having been sent, whether or not they were in the queue.
+    pub fn lost_here(&self) -> u64 {
+        let total = |counts: &[Count]| -> u64 { counts.iter().map(Count::copies).sum() };
+        total(&self.shed) + self.expired.copies() + total(&self.internal)
+    }
+
+    /// Copies that endpoints refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.iter().map(Count::copies).sum()
+    }
+
+    /// Copies routed to it that have no outcome yet.
+    pub fn copies_waiting(&self) -> u64 {
+        self.copies_waiting.load(Relaxed)
+    }
+
+    /// Most copies that waited at one time.
+    pub fn copies_waiting_high(&self) -> u64 {
+        self.copies_waiting_high.load(Relaxed)
+    }
+
+    /// Bytes of all copies routed to it.
+    pub fn bytes_routed(&self) -> u64 {
+        self.copies.bytes()
+    }
+
+    /// Bytes of the copies that were delivered.
+    pub fn bytes_delivered(&self) -> u64 {
+        self.delivered.bytes()
+    }
+
+    /// The sum now. `waiting` is what the queue and its sender hold, counted by them.
+    pub fn sum(&self, waiting: u64) -> OutputSum {
+        let total = |counts: &[Count]| counts.iter().map(Count::copies).sum();
+        OutputSum {
+            copies: self.copies.copies(),
+            delivered: self.delivered.copies(),
+            shed: total(&self.shed),
+            refused: total(&self.refused),
+            filtered: total(&self.filtered),
+            expired: self.expired.copies(),
+            internal: total(&self.internal),
+            waiting,
+        }
+    }
+
+    /// What copies ended as: the parts of the sum.
+    fn outcomes(&self) -> Named<'_, Count> {
+        let mut outcomes: Named<'_, Count> =
+            vec![("delivered", "", &self.delivered), ("expired", "", &self.expired)];
+        outcomes.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), &self.shed[r.index()])));
+        outcomes.extend(Refused::ALL.iter().map(|r| ("refused", r.word(), &self.refused[r.index()])));
+        outcomes.extend(Filtered::ALL.iter().map(|r| ("filtered", r.word(), &self.filtered[r.index()])));
+        outcomes.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), &self.internal[r.index()])));
+        outcomes
+    }
+
+    /// Counts beside the sum.
+    fn beside(&self) -> Named<'_, AtomicU64> {
+        vec![
+            ("connects", "", &self.connects),
+            ("errors", "", &self.errors),
+            ("resent", "", &self.resent),
+            ("in_doubt", "", &self.in_doubt),
+            ("in_doubt_bytes", "", &self.in_doubt_bytes),
+            ("tags_left_out", "", &self.tags_left_out),
+        ]
+    }
+
+    /// Highest values, and the time of the last failure.
+    fn highs(&self) -> Named<'_, AtomicU64> {
+        vec![
+            ("waiting_high", "", &self.copies_waiting_high),
+            ("bytes_waiting_high", "", &self.bytes_waiting_high),
+            ("last_error_s", "", &self.last_error_s),
+        ]
+    }
+
+    /// Everything that another process needs to go on with this account. Copies that wait are not part of it: they are
+    /// counted as routed by whoever goes on with their queue.
+    pub fn figures(&self) -> Vec<Figure> {
+        let outcomes = self.outcomes().into_iter();
+        let figures = outcomes
+            .map(|(family, reason, count)| Figure::new(family, reason, count.copies(), count.bytes()));
+        let beside = self.beside().into_iter().chain(self.highs());
+        let beside =
+            beside.map(|(family, reason, count)| Figure::new(family, reason, count.load(Relaxed), 0));
+        figures.chain(beside).filter(|figure| figure.count > 0).collect()
+    }
+
+    /// Goes on with the account of another process. A figure that is not known here is left out of both sides of the
+    /// sum, which so holds in any case.
+    pub fn go_on_with(&self, figures: &[Figure]) {
+        for figure in figures {
+            if let Some(count) = find(&self.outcomes(), figure) {
+                count.add(figure.count, figure.bytes);
+                self.copies.add(figure.count, figure.bytes);
+            } else if let Some(count) = find(&self.beside(), figure) {
+                count.fetch_add(figure.count, Relaxed);
+            } else if let Some(high) = find(&self.highs(), figure) {
+                high.fetch_max(figure.count, Relaxed);
+            }
+        }
+    }
+
+    /// Every reason with its count of copies, those at 0 included.
+    pub fn losses(&self) -> Losses {
+        self.losses_by(Count::copies)
+    }
+
+    /// Every reason with the bytes of its copies, those at 0 included.
+    pub fn losses_bytes(&self) -> Losses {
+        self.losses_by(Count::bytes)
+    }
+
+    fn losses_by(&self, unit: fn(&Count) -> u64) -> Losses {
+        let mut losses = Losses::new();
+        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), unit(&self.shed[r.index()]))));
+        losses.extend(Refused::ALL.iter().map(|r| ("refused", r.word(), unit(&self.refused[r.index()]))));
+        losses.extend(Filtered::ALL.iter().map(|r| ("filtered", r.word(), unit(&self.filtered[r.index()]))));
+        losses.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), unit(&self.internal[r.index()]))));
+        losses
+    }
+}

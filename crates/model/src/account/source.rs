@@ -1,0 +1,268 @@
+//! A source's account: what came in, and how each record of it ended.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use super::{Figure, Losses, Named, find};
+use crate::{Internal, Outcome, Reject, Shed, Unacked};
+
+/// Counts of one source. Unit: records, unless a field says packets or bytes.
+#[derive(Debug)]
+pub struct SourceAccount {
+    received: AtomicU64,
+    rejected: [AtomicU64; Reject::COUNT],
+    shed: [AtomicU64; Shed::COUNT],
+    duplicate: AtomicU64,
+    filtered: AtomicU64,
+    aggregated: AtomicU64,
+    routed: AtomicU64,
+    internal: [AtomicU64; Internal::COUNT],
+    /// Reasons that a line was quoted for already.
+    complained: [AtomicBool; Reject::COUNT],
+    /// Datagrams, or reads that gave at least one whole line.
+    pub packets: AtomicU64,
+    /// Bytes read.
+    pub bytes: AtomicU64,
+    /// Lines read, good or bad.
+    pub lines: AtomicU64,
+    /// Datagrams of no byte.
+    pub packets_empty: AtomicU64,
+    /// Datagrams that were longer than the buffer; what was read of them still counts.
+    pub packets_truncated: AtomicU64,
+    /// Datagrams that the kernel dropped because the receive buffer was full.
+    pub kernel_dropped: AtomicU64,
+    /// Connections that were accepted.
+    pub connections_accepted: AtomicU64,
+    /// Connections that were turned away at `connections_max`.
+    pub connections_refused: AtomicU64,
+    /// Connections that ended in an error (reset, time-out).
+    pub connections_broken: AtomicU64,
+    /// Connections open now.
+    pub connections_open: AtomicU64,
+    /// Samples whose last tag looks like a DogStatsD field that was glued to it (`etsy` only).
+    pub glued_tag_fields: AtomicU64,
+    /// Optional fields of events and checks that were not understood.
+    pub event_fields_ignored: AtomicU64,
+    /// Unix seconds at which the last packet came; 0 before the first.
+    pub last_packet_s: AtomicU64,
+    /// Lines (frames: frames) that were acknowledged to their clients.
+    pub lines_acked: AtomicU64,
+    /// Lines received on connections that are open, or were until now, and not acknowledged yet.
+    pub lines_unacked: AtomicU64,
+    /// Connections that want acknowledgements and were ended by us.
+    acks_failed: [AtomicU64; Unacked::COUNT],
+}
+
+/// The sum of one source at one moment: `received` equals the sum of all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceSum {
+    /// Records received, good or bad.
+    pub received: u64,
+    /// Refused at intake, all reasons.
+    pub rejected: u64,
+    /// Lost at a limit, all reasons.
+    pub shed: u64,
+    /// Copies merged.
+    pub duplicate: u64,
+    /// Wanted by no route.
+    pub filtered: u64,
+    /// Became part of an aggregate.
+    pub aggregated: u64,
+    /// Sent on as they are.
+    pub routed: u64,
+    /// Lost by a bug of ours.
+    pub internal: u64,
+    /// Between intake and shard.
+    pub in_flight: u64,
+}
+
+impl SourceSum {
+    /// True when every received record has exactly one outcome.
+    pub fn holds(&self) -> bool {
+        self.received
+            == self.rejected
+                + self.shed
+                + self.duplicate
+                + self.filtered
+                + self.aggregated
+                + self.routed
+                + self.internal
+                + self.in_flight
+    }
+}
+
+impl Default for SourceAccount {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        SourceAccount {
+            received: zero(),
+            rejected: zeros(),
+            shed: zeros(),
+            duplicate: zero(),
+            filtered: zero(),
+            aggregated: zero(),
+            routed: zero(),
+            internal: zeros(),
+            complained: std::array::from_fn(|_| AtomicBool::new(false)),
+            packets: zero(),
+            bytes: zero(),
+            lines: zero(),
+            packets_empty: zero(),
+            packets_truncated: zero(),
+            kernel_dropped: zero(),
+            connections_accepted: zero(),
+            connections_refused: zero(),
+            connections_broken: zero(),
+            connections_open: zero(),
+            glued_tag_fields: zero(),
+            event_fields_ignored: zero(),
+            last_packet_s: zero(),
+            lines_acked: zero(),
+            lines_unacked: zero(),
+            acks_failed: zeros(),
+        }
+    }
+}
+
+impl SourceAccount {
+    /// Counts `records` as received. Each of them must be settled later, by [`Self::settle`] or a receipt.
+    pub fn receive(&self, records: u64) {
+        self.received.fetch_add(records, Relaxed);
+    }
+
+    /// Gives `records` received records their outcome.
+    pub fn settle(&self, outcome: Outcome, records: u64) {
+        let counter = match outcome {
+            Outcome::Rejected(reason) => &self.rejected[reason.index()],
+            Outcome::Shed(reason) => &self.shed[reason.index()],
+            Outcome::Duplicate => &self.duplicate,
+            Outcome::Filtered => &self.filtered,
+            Outcome::Aggregated => &self.aggregated,
+            Outcome::Routed => &self.routed,
+            Outcome::Internal(reason) => &self.internal[reason.index()],
+        };
+        counter.fetch_add(records, Relaxed);
+    }
+
+    /// True once for each reason: whoever gets it quotes the line, later ones are only counted. The account outlives
+    /// sockets, connections and reloads, so none of them begins anew.
+    pub fn first_complaint(&self, reason: Reject) -> bool {
+        !self.complained[reason.index()].swap(true, Relaxed)
+    }
+
+    /// Records refused for one reason.
+    pub fn rejected(&self, reason: Reject) -> u64 {
+        self.rejected[reason.index()].load(Relaxed)
+    }
+
+    /// Records shed for one reason.
+    pub fn shed(&self, reason: Shed) -> u64 {
+        self.shed[reason.index()].load(Relaxed)
+    }
+
+    /// Records that were lost after they had come in whole: shed, or lost by a bug of ours.
+    pub fn lost(&self) -> u64 {
+        total(&self.shed) + total(&self.internal)
+    }
+
+    /// Counts a connection that wants acknowledgements and was ended by us.
+    pub fn fail_acks(&self, reason: Unacked) {
+        self.acks_failed[reason.index()].fetch_add(1, Relaxed);
+    }
+
+    /// Connections that want acknowledgements and were ended by us for one reason.
+    pub fn acks_failed(&self, reason: Unacked) -> u64 {
+        self.acks_failed[reason.index()].load(Relaxed)
+    }
+
+    /// The sum now. `in_flight` is what the exchanges hold, counted by them.
+    pub fn sum(&self, in_flight: u64) -> SourceSum {
+        SourceSum {
+            received: self.received.load(Relaxed),
+            rejected: total(&self.rejected),
+            shed: total(&self.shed),
+            duplicate: self.duplicate.load(Relaxed),
+            filtered: self.filtered.load(Relaxed),
+            aggregated: self.aggregated.load(Relaxed),
+            routed: self.routed.load(Relaxed),
+            internal: total(&self.internal),
+            in_flight,
+        }
+    }
+
+    /// What records ended as: the parts of the sum.
+    fn outcomes(&self) -> Named<'_, AtomicU64> {
+        let mut outcomes: Named<'_, AtomicU64> = vec![
+            ("duplicate", "", &self.duplicate),
+            ("filtered", "", &self.filtered),
+            ("aggregated", "", &self.aggregated),
+            ("routed", "", &self.routed),
+        ];
+        outcomes.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), &self.rejected[r.index()])));
+        outcomes.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), &self.shed[r.index()])));
+        outcomes.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), &self.internal[r.index()])));
+        outcomes
+    }
+
+    /// Counts beside the sum. What is open now belongs to a process and is none of them.
+    fn beside(&self) -> Named<'_, AtomicU64> {
+        let mut beside: Named<'_, AtomicU64> = vec![
+            ("packets", "", &self.packets),
+            ("bytes", "", &self.bytes),
+            ("lines", "", &self.lines),
+            ("packets_empty", "", &self.packets_empty),
+            ("packets_truncated", "", &self.packets_truncated),
+            ("kernel_dropped", "", &self.kernel_dropped),
+            ("connections_accepted", "", &self.connections_accepted),
+            ("connections_refused", "", &self.connections_refused),
+            ("connections_broken", "", &self.connections_broken),
+            ("glued_tag_fields", "", &self.glued_tag_fields),
+            ("event_fields_ignored", "", &self.event_fields_ignored),
+            ("lines_acked", "", &self.lines_acked),
+        ];
+        beside.extend(Unacked::ALL.iter().map(|r| ("acks_failed", r.word(), &self.acks_failed[r.index()])));
+        beside
+    }
+
+    /// Everything that another process needs to go on with this account, once nothing is in flight.
+    pub fn figures(&self) -> Vec<Figure> {
+        let all = self.outcomes().into_iter().chain(self.beside());
+        let figures = all.map(|(family, reason, count)| Figure::new(family, reason, count.load(Relaxed), 0));
+        let mut figures: Vec<Figure> = figures.filter(|figure| figure.count > 0).collect();
+        figures.push(Figure::new("last_packet_s", "", self.last_packet_s.load(Relaxed), 0));
+        figures
+    }
+
+    /// Goes on with the account of another process. A figure that is not known here is left out of both sides of the
+    /// sum, which so holds in any case.
+    pub fn go_on_with(&self, figures: &[Figure]) {
+        for figure in figures {
+            if let Some(count) = find(&self.outcomes(), figure) {
+                count.fetch_add(figure.count, Relaxed);
+                self.received.fetch_add(figure.count, Relaxed);
+            } else if let Some(count) = find(&self.beside(), figure) {
+                count.fetch_add(figure.count, Relaxed);
+            } else if figure.family == "last_packet_s" {
+                self.last_packet_s.fetch_max(figure.count, Relaxed);
+            }
+        }
+    }
+
+    /// Every reason with its count, those at 0 included.
+    pub fn losses(&self) -> Losses {
+        let mut losses = Losses::new();
+        losses.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), self.rejected(*r))));
+        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), self.shed(*r))));
+        losses.extend(
+            Internal::ALL.iter().map(|r| ("internal", r.word(), self.internal[r.index()].load(Relaxed))),
+        );
+        losses
+    }
+}
+
+fn zeros<const N: usize>() -> [AtomicU64; N] {
+    std::array::from_fn(|_| AtomicU64::new(0))
+}
+
+fn total(counts: &[AtomicU64]) -> u64 {
+    counts.iter().map(|count| count.load(Relaxed)).sum()
+}

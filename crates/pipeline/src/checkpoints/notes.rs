@@ -1,0 +1,92 @@
+//! What one instance leaves for the next beside checkpoints: of each aggregation the last window that was told whole.
+//!
+//! A window is told when the blocks of its flush are in the outputs' queues. Its label keeps the next instance from telling
+//! the slot again; the number of the last checkpoint of that window, or of an earlier one, keeps it from counting such a
+//! checkpoint again, whatever wall clocks and grids have done in between.
+
+use std::collections::BTreeMap;
+
+use process::aggregate::checkpoint::Told;
+
+/// What was told last of one aggregation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Label of the window, Unix seconds.
+    pub label_s: u64,
+    /// Every checkpoint up to this number is of that window, or of an earlier one; none when there are none.
+    pub number: Option<u64>,
+}
+
+/// The notes of all aggregations that were ever told: those that the plan does not have now may come back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    by_name: BTreeMap<String, Note>,
+}
+
+impl Notes {
+    /// Reads what [`Notes::to_text`] has written. Lines that are none are left out.
+    pub fn of_text(text: &str) -> Notes {
+        let notes = text.lines().filter_map(|line| {
+            let (figures, name) = line.split_once(' ')?;
+            let (label, number) = match figures.split_once('/') {
+                Some((label, number)) => (label, Some(number.parse().ok()?)),
+                None => (figures, None),
+            };
+            Some((name.to_owned(), Note { label_s: label.parse().ok()?, number }))
+        });
+        Notes { by_name: notes.collect() }
+    }
+
+    /// A line `LABEL/NUMBER NAME` for each aggregation, or `LABEL NAME`.
+    pub fn to_text(&self) -> String {
+        let line = |(name, note): (&String, &Note)| match note.number {
+            Some(number) => format!("{}/{number} {name}\n", note.label_s),
+            None => format!("{} {name}\n", note.label_s),
+        };
+        self.by_name.iter().map(line).collect()
+    }
+
+    /// A window has been told. True when that was not known. Numbers never go back.
+    pub fn told(&mut self, name: &str, note: Note) -> bool {
+        let before = self.by_name.get(name).copied();
+        let number = note.number.max(before.and_then(|before| before.number));
+        let note = Note { number, ..note };
+        if before == Some(note) {
+            return false;
+        }
+        self.by_name.insert(name.to_owned(), note);
+        true
+    }
+
+    /// What is known of an aggregation.
+    pub fn of(&self, name: &str) -> Told {
+        let note = self.by_name.get(name);
+        Told { label_s: note.map(|note| note.label_s), number: note.and_then(|note| note.number) }
+    }
+}
+
+#[test]
+fn notes_come_back_and_numbers_never_go_back() {
+    let mut notes = Notes::default();
+    let note = |label_s, number| Note { label_s, number };
+    for (name, noted, news) in [
+        ("stats", note(1060, Some(7)), true),
+        ("stats", note(1060, Some(7)), false),
+        ("stats", note(1050, None), true),
+        ("a b", note(5, None), true),
+    ] {
+        assert_eq!(notes.told(name, noted), news, "{name} {noted:?}");
+    }
+    assert_eq!(notes.to_text(), "5 a b\n1050/7 stats\n");
+    assert_eq!(Notes::of_text(&notes.to_text()), notes);
+    let told = |text: &str| Notes::of_text(text).of("x");
+    for (text, label_s, number) in [
+        ("no number\n\n12\n7 x\n", Some(7), None),
+        ("7/3 x\n", Some(7), Some(3)),
+        ("7/ x\n", None, None),
+        ("/3 x\n", None, None),
+        ("", None, None),
+    ] {
+        assert_eq!(told(text), Told { label_s, number }, "{text:?}");
+    }
+}

@@ -1,0 +1,275 @@
+//! From a checked plan to a daemon that runs: listeners, the shard with what the instance before has left, queues, threads
+//! and tasks.
+//!
+//! Invariant: whatever fails here, nothing has been read yet that a process which hands over does not go on with.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use config::plan::Plan;
+use model::Now;
+use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
+use tokio::sync::{Notify, watch as watch_channel};
+use tokio::task::JoinSet;
+
+use super::{Running, acks, checkpoint, data_dir, listeners, queues, random_seed, supervisor, syncs, watch};
+use crate::admin::Ports;
+use crate::admin::accounts::AccountsPage;
+use crate::clock::Clock;
+use crate::daemon::acks::AckDesk;
+use crate::daemon::data_dir::DataDir;
+use crate::daemon::handover::Handover;
+use crate::daemon::listeners::{Listeners, Opened};
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::take_over::{Control, Handed, Inheritance};
+use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
+use crate::kernel::{self, Kernel};
+use crate::outputs::locator::Directory;
+use crate::{admin, outputs, sources};
+
+/// Opens the plan's listeners and starts everything.
+pub(super) fn launch(
+    plan: Plan,
+    http_optional: bool,
+    mut inherited: Option<Inheritance>,
+) -> anyhow::Result<Running> {
+    let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut());
+    let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
+    failures.extend(closed_ports);
+    anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
+    let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
+    let control = Control::open(&plan.data_dir, inherited.as_mut());
+    let mut handed = match &mut inherited {
+        Some(inherited) => inherited.hand_over(&plan)?,
+        None => Handed::nothing(),
+    };
+    let Assembled { shared, makers, mut worker, key_flush_reports } =
+        assemble(plan, &opened, &ports, data_dir.as_ref(), &handed)?;
+    // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
+    if inherited.is_some() {
+        worker.freeze();
+    }
+    let worker = start(worker).context("cannot start the shard's thread")?;
+    let (stop, stopped) = watch_channel::channel(false);
+    let (outputs, mut syncs) = spawn_outputs(&shared)?;
+    let plan = Arc::clone(&shared.wiring.load().plan);
+    let adopt = |number, source: &_| handed.adopt(number, source, &shared);
+    let listeners = Listeners::serve(opened, &plan, &makers, &shared, adopt)?;
+    let ports = ports.serve(&plan, &shared, &stopped)?;
+    let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
+    let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));
+    spawn_watches(&shared, &stopped, key_flush_reports, watchdog, before.as_ref());
+    let mut checks = JoinSet::new();
+    outputs::check::spawn(&mut checks, &shared);
+    if let Some(inherited) = inherited {
+        inherited.taken()?;
+        let paused_ns = handed.paused_ns;
+        handed.go_on(&shared, data_dir.as_ref(), &mut syncs);
+        // It answers nobody: the thread goes on by itself.
+        let _answer = shared.shard.call(move |worker| {
+            worker.thaw();
+            if let Some(since_ns) = paused_ns {
+                let paused_ms = (Clock::mono_ns() - since_ns) / 1_000_000;
+                tracing::info!("nothing was read for {paused_ms} ms");
+            }
+        });
+    }
+    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
+}
+
+/// What a plan has become, before any thread or task of it runs.
+struct Assembled {
+    shared: Arc<Shared>,
+    makers: Vec<IntakeMaker>,
+    worker: Worker,
+    key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+}
+
+/// Puts a plan's parts together, with what another process has handed over.
+fn assemble(
+    plan: Plan,
+    opened: &[Opened],
+    ports: &Ports,
+    data_dir: Option<&DataDir>,
+    handed: &Handed,
+) -> anyhow::Result<Assembled> {
+    let now = Clock::now();
+    let accounts = Accounts::default().carried_to(&plan);
+    handed.take_up_accounts(&accounts);
+    let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
+    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir, handed, now)?;
+    let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues))?;
+    let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
+    let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckDesk::default()));
+    let handle = ShardHandle::new().context("cannot make the shard's waker")?;
+    let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
+    let makers = listeners::makers(&plan, &shard, &accounts);
+    let kernel_view = Kernel::default();
+    let drops = |number| handed.drops_of(number);
+    let sockets = listeners::datagram_sockets(&plan, opened, &makers, &accounts, &kernel_view, &drops)?;
+    let worker = Worker::new(WorkerParts {
+        shard,
+        sockets,
+        outlets: outlets.clone(),
+        complaints: complain,
+        exchange: Arc::clone(&exchange),
+        room: Arc::clone(&room),
+        acks: Arc::clone(&acks),
+        handle: handle.clone(),
+        key_flushes,
+        saver,
+        handover: Arc::clone(&handover),
+    })
+    .context("cannot make room for packets")?;
+    let plan = Arc::new(plan);
+    let directory = Directory::of_system();
+    directory.own.set(Listeners::default().really_at(opened));
+    let listening = Listeners::default().listening(&plan, opened);
+    let wiring = Wiring { plan: Arc::clone(&plan), accounts, outlets, generation: 0, listening };
+    let shared = Arc::new(Shared {
+        wiring: ArcSwap::from_pointee(wiring),
+        exchange,
+        shard: handle,
+        http: ports.http_at,
+        management: ports.management_at.clone(),
+        started: now,
+        healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
+        ready: AtomicBool::new(false),
+        stopping: AtomicBool::new(false),
+        handing_over: AtomicBool::new(false),
+        heartbeat: Heartbeat::default(),
+        directory: Arc::new(directory),
+        room,
+        acks,
+        kernel: kernel_view,
+        handover,
+        checkpoints,
+        reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
+    });
+    Ok(Assembled { shared, makers, worker, key_flush_reports })
+}
+
+fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name("shard-0".into()).spawn(move || worker.run())
+}
+
+/// What outlives the process: checkpoints and labels.
+struct State {
+    handover: Arc<Handover>,
+    checkpoints: Arc<checkpoint::Board>,
+    saver: checkpoint::Saver,
+}
+
+impl State {
+    /// Gives the shard what the instance before has left, and sees that this one leaves as much. A data directory that
+    /// is wanted and not ours is left alone.
+    fn restored(
+        plan: &Plan,
+        shard: &mut Shard,
+        data_dir: Option<&DataDir>,
+        handed: &Handed,
+        now: Now,
+    ) -> anyhow::Result<State> {
+        let checkpoints = Arc::new(checkpoint::Board::default());
+        let handover = Arc::new(match data_dir {
+            None if data_dir::is_wanted(plan) => Handover::default(),
+            _ => Handover::read(&plan.data_dir),
+        });
+        if let Some(data_dir) = data_dir {
+            checkpoints.keep_in(data_dir.state_dir());
+            handover.keep(plan).context("cannot start the thread that keeps labels")?;
+        }
+        handed.take_up_states(shard, &handover, now)?;
+        checkpoint::restore(plan, shard, &handover, &checkpoints, &|name| handed.has_state(name), now);
+        let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints), Arc::clone(&handover));
+        saver.follow(plan, shard, now);
+        Ok(State { handover, checkpoints, saver })
+    }
+}
+
+/// Starts what sends to endpoints, and what syncs queues on disk.
+fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<()>)> {
+    let (mut outputs, mut syncs) = (JoinSet::new(), JoinSet::new());
+    for (at, outlet) in shared.wiring.load().outlets.iter().enumerate() {
+        syncs::spawn(&mut syncs, outlet).context("cannot start a thread for a queue on disk")?;
+        outputs::spawn(&mut outputs, shared, model::OutputId(at as u16))?;
+    }
+    Ok((outputs, syncs))
+}
+
+/// Takes the data directory, if anything is to be kept there. Its lock may come from another process, which so never lets
+/// go of it.
+pub(super) fn take_data_dir(
+    plan: &Plan,
+    http: Option<SocketAddr>,
+    from: Option<&mut Inheritance>,
+) -> anyhow::Result<Option<DataDir>> {
+    let (needed, wanted) = (data_dir::is_needed(plan), data_dir::is_wanted(plan));
+    if !needed && !wanted && !data_dir::has_state(&plan.data_dir) {
+        return Ok(None);
+    }
+    if let Some(lock) = from.and_then(Inheritance::take_lock) {
+        return Ok(Some(DataDir::inherit(&plan.data_dir, lock)));
+    }
+    match DataDir::lock(&plan.data_dir, http) {
+        Ok(data_dir) => Ok(Some(data_dir)),
+        Err(error) if needed => Err(error.into()),
+        Err(error) => {
+            if wanted {
+                tracing::warn!("there are no checkpoints: {:#}", anyhow::Error::from(error));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// The queue of each output, with what waits in it.
+fn outlets(plan: &Plan, accounts: &Accounts, data_dir: Option<&DataDir>) -> anyhow::Result<Vec<Arc<Outlet>>> {
+    let with_account = plan.outputs.iter().zip(accounts.outputs());
+    let opened = with_account.map(|(output, (_, _, account))| queues::open(output, account, data_dir));
+    let outlets = opened.collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(data_dir) = data_dir {
+        queues::tell_orphans(plan, data_dir);
+    }
+    Ok(outlets)
+}
+
+/// The tasks that only look on and tell; they end with the daemon.
+fn spawn_watches(
+    shared: &Arc<Shared>,
+    stopped: &watch_channel::Receiver<bool>,
+    key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
+    watchdog: Option<Duration>,
+    before: Option<&Arc<AccountsPage>>,
+) {
+    tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
+    tokio::spawn(acks::resolve_as_told(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
+    tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));
+    tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
+}
+
+/// The one message about a kind of bad line; the account counts the rest.
+pub(super) fn complain(complaint: &Complaint) {
+    let Complaint { source, reason, line } = complaint;
+    tracing::warn!(
+        "source `{source}`: a line was rejected as `{}`: {} It reads: {line}   Further ones are only counted.",
+        reason.word(),
+        reason.why(),
+    );
+}
+
+async fn key_flush_writer(mut reports: tokio::sync::mpsc::Receiver<KeyFlushReport>, shared: Arc<Shared>) {
+    while let Some(report) = reports.recv().await {
+        let plan = Arc::clone(&shared.wiring.load().plan);
+        if let Err(error) = outputs::key_flush::write(&plan, &report) {
+            tracing::error!("cannot write the report of busy names: {error}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The ends of a daemon: [`stop`] for good, in the order that loses nothing, and [`leave`] when another process goes on.
+
+use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use model::SECOND_NS;
+
+use super::{Running, supervisor, watch};
+use crate::admin;
+use crate::clock::Clock;
+use crate::daemon::checkpoint::LastCheckpoints;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::Worker;
+
+/// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
+/// flush and the outputs. Only a machine that is very busy needs it.
+const SOURCES_STOP_PERCENT: u64 = 50;
+
+/// How long clients may take to read their last acknowledgement.
+const LAST_WORD_MAX: Duration = Duration::from_millis(250);
+
+/// Least time that the last checkpoint may take, however long the outputs took.
+const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
+
+/// Longest wait for requests that are being answered when another process has taken over.
+const ANSWERS_MAX: Duration = Duration::from_secs(1);
+
+/// Pause between two looks whether what waits for room was taken.
+const ROOM_LOOK: Duration = Duration::from_millis(20);
+
+/// Stops: sources, last flush, outputs, and a word on what could not be delivered.
+pub(super) async fn stop(running: Running) -> anyhow::Result<ExitCode> {
+    let Running {
+        shared,
+        mut listeners,
+        mut outputs,
+        mut syncs,
+        data_dir,
+        mut checks,
+        stop,
+        control,
+        worker,
+        ..
+    } = running;
+    if let Some(control) = &control {
+        control.remove();
+    }
+    shared.stopping.store(true, Relaxed);
+    supervisor::stopping();
+    let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
+    let deadline_ns = Clock::now().mono_ns + timeout_ns;
+    tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));
+    let sources_max_ns = timeout_ns / 100 * SOURCES_STOP_PERCENT;
+    let sources_max = Duration::from_nanos(sources_max_ns);
+    let sources_until_ns = Clock::mono_ns() + sources_max_ns;
+    listeners.stop(sources_max).await;
+    wait_until_taken(&shared, sources_until_ns).await;
+    // The worker answers after it has handed its last blocks to the outlets.
+    let mut last_checkpoints = None;
+    match shared.shard.call(Worker::stop).await {
+        Ok(stopped) => {
+            if let Err(error) = shared.handover.leave() {
+                tracing::warn!("cannot leave a note for the next start: {error}");
+            }
+            // Beside the outputs, which wait for others and not for the disk.
+            last_checkpoints = stopped.checkpoints.map(LastCheckpoints::write_aside);
+        }
+        Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
+    }
+    // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
+    listeners.stop(sources_max / 5).await;
+    let now = Clock::now();
+    for outlet in &shared.wiring.load().outlets {
+        outlet.close(deadline_ns, now);
+    }
+    let left =
+        Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns)) + Duration::from_millis(250);
+    let drained = tokio::time::timeout(left, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    let drained = drained.await;
+    if drained.is_err() {
+        tracing::warn!("an output did not end in time");
+    }
+    shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
+    let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
+    if let Some(written) = last_checkpoints
+        && tokio::time::timeout(left.max(CHECKPOINT_STOP_MIN), written).await.is_err()
+    {
+        tracing::warn!("the last checkpoint was not written in time: the one before it is what is left");
+    }
+    checks.shutdown().await;
+    stop.send_replace(true);
+    if worker.join().is_err() {
+        tracing::error!("the shard's thread panicked");
+    }
+    tell_what_is_left(&shared);
+    drop(data_dir);
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A word on what came too late, what could not be delivered, and what waits for the next start.
+fn tell_what_is_left(shared: &Shared) {
+    let page = admin::accounts::page(shared, Clock::now());
+    for row in &page.sources {
+        let lost = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
+        if lost > 0 {
+            tracing::warn!(
+                "source `{}`: {lost} records came too late to be part of the last flush",
+                row.name
+            );
+        }
+    }
+    for row in &page.outputs {
+        let stopped = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
+        let lost = if row.disk.is_some() { stopped } else { stopped + row.waiting };
+        if lost > 0 {
+            tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
+        }
+        if row.disk.is_some() && row.waiting > 0 {
+            tracing::info!("output `{}`: {} records wait on disk for the next start", row.name, row.waiting);
+        }
+    }
+    watch::last_words(&page);
+}
+
+/// Lets the shard take what waits in the exchange for room in a queue, as long as there is time for it: behind the last
+/// flush nothing can wait any more.
+async fn wait_until_taken(shared: &Shared, until_ns: u64) {
+    let taken = async {
+        while !shared.exchange.is_empty() {
+            // Cancel-safe: room that came just before is seen at the next look.
+            let _room = tokio::time::timeout(ROOM_LOOK, shared.room.notified()).await;
+        }
+    };
+    // Out of time: the rest is shed, and counted.
+    let _late =
+        tokio::time::timeout(Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns())), taken).await;
+}
+
+/// Ends after another process has taken over: what that one does not have is delivered, as at a stop.
+pub(super) async fn leave(running: Running) -> anyhow::Result<ExitCode> {
+    let Running { shared, mut outputs, mut syncs, mut checks, mut ports, worker, .. } = running;
+    // Nothing is settled here any more: who waits for that asks the other process.
+    shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
+    let timeout =
+        Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
+    let drained = tokio::time::timeout(timeout, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    if drained.await.is_err() {
+        tracing::warn!("an output did not end in time");
+    }
+    let answered = async { while ports.tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(ANSWERS_MAX, answered).await.is_err() {
+        tracing::debug!("requests were still open");
+    }
+    checks.shutdown().await;
+    let _gone = shared.shard.call(Worker::end).await;
+    if worker.join().is_err() {
+        tracing::error!("the shard's thread panicked");
+    }
+    tracing::info!("ended: another process goes on");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{} s", ns as f64 / SECOND_NS as f64)
+}

@@ -1,0 +1,53 @@
+//! What a file system is asked beside reading and writing: its room, and to forget what it has read ahead.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Bytes that may still be written on the file system that `path` is on.
+///
+/// # Errors
+/// When there is no such path, or the system does not tell.
+pub fn room_at(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: plain integers, for which zeros are a value.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends in NUL, and both outlive the call.
+    super::checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
+    // The fields' sizes differ between systems.
+    #[allow(clippy::unnecessary_cast, reason = "they are u64 on this system and not on all")]
+    let (blocks, block_bytes) = (stat.f_bavail as u64, stat.f_frsize as u64);
+    Ok(blocks.saturating_mul(block_bytes))
+}
+
+/// Has the system drop the file's pages from its cache. What is not written yet stays.
+///
+/// # Errors
+/// What posix_fadvise says.
+#[cfg(target_os = "linux")]
+pub fn drop_from_cache(file: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: plain integers; the descriptor is borrowed for the call.
+    let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// Other systems are not asked: what was read stays in the cache.
+///
+/// # Errors
+/// None here.
+#[cfg(not(target_os = "linux"))]
+pub fn drop_from_cache(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+#[test]
+fn a_file_system_tells_its_room_and_forgets() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(room_at(folder.path()).expect("it is there") > 0);
+    assert!(room_at(&folder.path().join("not there")).is_err());
+    let file = File::create(folder.path().join("file")).expect("it can be made");
+    drop_from_cache(&file).expect("it is a file");
+}
