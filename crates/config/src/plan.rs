@@ -31,6 +31,8 @@ pub struct Plan {
     pub data_dir: PathBuf,
     /// Longest time between SIGTERM and exit, in milliseconds.
     pub stop_timeout_ms: u64,
+    /// Longest time that nobody reads while another process takes over, in milliseconds.
+    pub take_over_timeout_ms: u64,
     /// Reload when the config file changes, not only on SIGHUP.
     pub reload_on_change: bool,
     /// True for the built-in defaults: a taken port is then a warning, not an error.

@@ -29,7 +29,8 @@ pub struct Figure {
 }
 
 impl Figure {
-    fn new(family: &str, reason: &str, count: u64, bytes: u64) -> Figure {
+    /// A count under its name.
+    pub fn new(family: &str, reason: &str, count: u64, bytes: u64) -> Figure {
         Figure { family: family.to_owned(), reason: reason.to_owned(), count, bytes }
     }
 }

@@ -98,6 +98,21 @@ impl Taking {
     }
 }
 
+/// An output whose queue goes on from another process, before that queue is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Inherited {
+    output: OutputId,
+    lost_here: u64,
+    refused: u64,
+}
+
+impl Inherited {
+    /// With its account as the other process has left it.
+    pub fn new(output: OutputId, account: &OutputAccount) -> Inherited {
+        Inherited { output, lost_here: account.lost_here(), refused: account.refused() }
+    }
+}
+
 /// What a connection may be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -153,6 +168,8 @@ struct Wait {
     to: Position,
     lost_here: u64,
     refused: u64,
+    /// Its copies may be of the process before.
+    of_before: bool,
 }
 
 impl Wait {
@@ -169,7 +186,8 @@ impl Wait {
             }),
             AckWhen::Delivered => queues.settled_up_to(output) >= self.to,
         };
-        let lost_here = lost_here(output, queues);
+        let lost_here =
+            if self.of_before { queues.account(output).lost_here() } else { lost_here(output, queues) };
         let account = queues.account(output);
         if lost_here != self.lost_here {
             let stopped = account.shed(Shed::Stopped) > 0;
@@ -230,13 +248,38 @@ impl Acks {
             if self.outputs.len() <= output.index() {
                 self.outputs.resize_with(output.index() + 1, Default::default);
             }
-            let wait = Wait { connection, number, from, to, lost_here, refused };
+            let wait = Wait { connection, number, from, to, lost_here, refused, of_before: false };
             self.outputs[output.index()][place_of(when)].push_back(wait);
             waits.push(output);
         }
         waiting.pending.push_back(Pending { up_to, rejected, outputs_left: waits.len() });
         self.advance(connection);
         waits
+    }
+
+    /// Goes on, before the first batch, with a connection whose lines another process has taken: they wait until these
+    /// outputs have settled all that is in their queues. Gives the outputs as [`Self::taken`] does.
+    pub fn go_on(
+        &mut self,
+        mark: AckMark,
+        inherited: &[Inherited],
+        queues: &mut impl Queues,
+    ) -> Vec<OutputId> {
+        let AckMark { connection, up_to, rejected, when } = mark;
+        debug_assert_eq!(when, AckWhen::Delivered, "nothing else can be waited for in two processes");
+        let Some(waiting) = self.connections.get_mut(&connection) else { return Vec::new() };
+        let number = waiting.first + waiting.pending.len() as u64;
+        waiting.pending.push_back(Pending { up_to, rejected, outputs_left: inherited.len() });
+        for Inherited { output, lost_here, refused } in inherited.iter().copied() {
+            let to = queues.accepted_up_to(output);
+            if self.outputs.len() <= output.index() {
+                self.outputs.resize_with(output.index() + 1, Default::default);
+            }
+            let wait = Wait { connection, number, from: to, to, lost_here, refused, of_before: true };
+            self.outputs[output.index()][place_of(when)].push_back(wait);
+        }
+        self.advance(connection);
+        inherited.iter().map(|inherited| inherited.output).collect()
     }
 
     /// Looks what has been settled and synced since the last call.
@@ -251,6 +294,22 @@ impl Acks {
                 }
             }
         }
+    }
+
+    /// The outputs that each connection waits for. One that waits for none is not among them.
+    pub fn waiting(&self) -> HashMap<ConnectionId, Vec<OutputId>> {
+        let mut waiting: HashMap<ConnectionId, Vec<OutputId>> = HashMap::default();
+        for (at, waits) in self.outputs.iter().enumerate() {
+            for Wait { connection, number, .. } in waits.iter().flatten() {
+                let lives = self.connections.get(connection).is_some_and(|one| one.has(*number));
+                let known = waiting.entry(*connection).or_default();
+                if lives && known.last().is_none_or(|last| last.index() != at) {
+                    known.push(OutputId(at as u16));
+                }
+            }
+        }
+        waiting.retain(|_, outputs| !outputs.is_empty());
+        waiting
     }
 
     /// Nothing will be settled or synced any more, or nobody will take what the connection has sent.

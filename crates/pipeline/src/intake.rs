@@ -17,7 +17,7 @@ use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::{Parsed, Parser};
 
 use crate::points::{PointIntake, PointReading, settle_rejects};
-use crate::replies::Replies;
+use crate::replies::{Replies, Told};
 use crate::{Answer, Batch, packets};
 
 /// Longest piece of a bad line that a complaint quotes, in bytes.
@@ -63,6 +63,17 @@ impl std::fmt::Debug for IntakeMaker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IntakeMaker").field("source", &self.source).finish_non_exhaustive()
     }
+}
+
+/// What the intake of a connection holds between two reads, for another one to go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Bytes of the unfinished line, or of the unfinished frame with its length.
+    pub bytes: Vec<u8>,
+    /// The end of a line that is too long, and counted, is still to come.
+    pub discarding: bool,
+    /// What the client has been told, where it is told something.
+    pub told: Option<Told>,
 }
 
 #[derive(Debug)]
@@ -305,6 +316,36 @@ impl Intake {
     #[must_use]
     pub fn answering(mut self, connection: ConnectionId, when: AckWhen) -> Intake {
         self.replies = Some(Replies::new(connection, when));
+        self
+    }
+
+    /// What it holds between two reads, with a mark behind every line. None when another one cannot go on: the client was
+    /// told of an end, or the stream cannot be followed.
+    pub fn unfinished(&self) -> Option<Unfinished> {
+        if self.broken {
+            return None;
+        }
+        let told = match &self.replies {
+            Some(replies) => Some(replies.told()?),
+            None => None,
+        };
+        let (bytes, discarding) = match &self.framing {
+            Framing::Lines(framer) => framer.unfinished(),
+            Framing::Frames(framer) => (framer.unfinished(), false),
+        };
+        Some(Unfinished { bytes: bytes.to_vec(), discarding, told })
+    }
+
+    /// Goes on, as new, with what another one held; a client that was told something is `connection` from now on.
+    #[must_use]
+    pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {
+        match &mut self.framing {
+            Framing::Lines(framer) => framer.go_on_with(&unfinished.bytes, unfinished.discarding),
+            Framing::Frames(framer) => framer.go_on_with(&unfinished.bytes),
+        }
+        if let (Some(told), Some(connection)) = (unfinished.told, connection) {
+            self.replies = Some(Replies::going_on(connection, told));
+        }
         self
     }
 

@@ -25,12 +25,13 @@ mod shard;
 mod state;
 
 pub use accounts::Accounts;
-pub use acks::{Acks, Answer, MARKS_MAX, Queues, Taking};
+pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
 pub use batch::Batch;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::{Exchange, Outside};
 pub use inspect::{SeriesPage, SeriesRow};
-pub use intake::{Complaint, Intake, IntakeMaker};
+pub use intake::{Complaint, Intake, IntakeMaker, Unfinished};
 pub use reload::{earlier_self, laid_over};
+pub use replies::Told;
 pub use shard::{BusyNames, Shard, ShardFigures};
 pub use state::SavedState;

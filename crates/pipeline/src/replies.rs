@@ -24,9 +24,35 @@ pub(crate) struct Replies {
     ended: bool,
 }
 
+/// What a client has been told, by whichever process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// When a line is acknowledged on its connection.
+    pub when: AckWhen,
+    /// Lines that have come.
+    pub lines: u64,
+    /// Records in them that the intake rejected.
+    pub rejected: u64,
+    /// Lines, from its first, that were acknowledged. The others wait for their condition.
+    pub acked: u64,
+}
+
 impl Replies {
     pub(crate) fn new(connection: ConnectionId, when: AckWhen) -> Replies {
-        Replies { connection, when, lines: 0, rejected: 0, marked: 0, marks: 0, told: 0, ended: false }
+        Replies::going_on(connection, Told { when, lines: 0, rejected: 0, acked: 0 })
+    }
+
+    /// Lines that wait have one mark between them: see `Acks::go_on`.
+    pub(crate) fn going_on(connection: ConnectionId, told: Told) -> Replies {
+        let Told { when, lines, rejected, acked } = told;
+        let marks = u64::from(acked < lines);
+        Replies { connection, when, lines, rejected, marked: lines, marks, told: acked, ended: false }
+    }
+
+    /// None after an end, or while a line has come that no mark names.
+    pub(crate) fn told(&self) -> Option<Told> {
+        let Replies { when, lines, rejected, told, .. } = *self;
+        (self.marked == lines && !self.ended).then_some(Told { when, lines, rejected, acked: told })
     }
 
     /// More lines have come, and so many records in them were rejected.
@@ -118,6 +144,32 @@ mod tests {
                 (marks, lines),
                 "{answer:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_client_is_counted_on_by_another_process() {
+        let when = AckWhen::Delivered;
+        let answer = |up_to, marks| Answer { up_to, rejected: 1, marks, failed: None };
+        for all in [true, false] {
+            let mut replies = Replies::new(ConnectionId(7), when);
+            replies.received(3, 1);
+            assert_eq!(replies.told(), None, "no mark names them");
+            assert!(replies.mark().is_some());
+            let mut out = Vec::new();
+            replies.write(&answer(if all { 3 } else { 2 }, 1), &mut out);
+            let told = replies.told().expect("a mark names everything");
+            assert_eq!(told, Told { when, lines: 3, rejected: 1, acked: if all { 3 } else { 2 } });
+            let mut other = Replies::going_on(ConnectionId(0), told);
+            let waits = u64::from(!all);
+            assert_eq!((other.mark(), other.marks_unanswered(&answer(0, 0))), (None, waits));
+            assert_eq!(other.write(&answer(0, 0), &mut out), 0);
+            other.received(2, 0);
+            let mark = AckMark { connection: ConnectionId(0), up_to: 5, rejected: 1, when };
+            assert_eq!((other.mark(), other.marks_unanswered(&answer(0, 0))), (Some(mark), waits + 1));
+            assert_eq!(other.write(&answer(5, waits + 1), &mut out), 5 - told.acked);
+            let first = told.acked;
+            assert_eq!(String::from_utf8_lossy(&out), format!("ack {first} rejected 1\nack 5 rejected 1\n"));
         }
     }
 }

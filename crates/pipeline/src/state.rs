@@ -48,6 +48,11 @@ impl Shard {
         states
     }
 
+    /// True while windows that have ended are being emitted: exporting now would have to finish that first.
+    pub fn is_flushing(&self) -> bool {
+        self.transforms.iter().any(|state| state.aggregator.due_ns() == 0)
+    }
+
     /// The last flush of every aggregation that is not one of `kept`: nobody goes on with it.
     pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) {
         let Shard { transforms, outputs, .. } = self;

@@ -116,6 +116,18 @@ impl LineFramer {
         self.buffer.len() - self.given
     }
 
+    /// The unfinished line, and whether the end of a line that is too long is still to come.
+    pub fn unfinished(&self) -> (&[u8], bool) {
+        (&self.buffer[self.given..], self.discarding)
+    }
+
+    /// Goes on, as new, where another framer was. What is too long here is left out and counted.
+    pub fn go_on_with(&mut self, unfinished: &[u8], discarding: bool) {
+        debug_assert!(!unfinished.contains(&b'\n'), "it would be finished");
+        self.push(unfinished);
+        self.discarding |= discarding;
+    }
+
     fn forget_given(&mut self) {
         self.buffer.drain(..self.given);
         self.given = 0;
@@ -175,6 +187,16 @@ impl LengthFramer {
     /// Bytes of the unfinished frame and its length: under 4 + `frame_bytes_max`.
     pub fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// The unfinished frame with its length, or a part of the length.
+    pub fn unfinished(&self) -> &[u8] {
+        &self.held
+    }
+
+    /// Goes on, as new, where another framer was. A frame that is over the limit here is found at the next call.
+    pub fn go_on_with(&mut self, unfinished: &[u8]) {
+        self.held = unfinished.to_vec();
     }
 
     fn cut(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Reject> {
@@ -254,6 +276,39 @@ mod tests {
         let tail = framer.finish().to_vec();
         assert_eq!(framer.held(), 0);
         (lines, tail, framer.take_too_long())
+    }
+
+    #[test]
+    fn a_framer_that_goes_on_elsewhere_gives_the_same() {
+        let stream = b"a\n12345678\n123456789\nb\nlast";
+        for cut in 0..=stream.len() {
+            let mut first = LineFramer::new(8);
+            let mut lines = first.push(&stream[..cut]).to_vec();
+            let (unfinished, discarding) = first.unfinished();
+            let mut second = LineFramer::new(8);
+            second.go_on_with(unfinished, discarding);
+            lines.extend_from_slice(second.push(&stream[cut..]));
+            let too_long = first.take_too_long() + second.take_too_long();
+            assert_eq!((&*lines, too_long), (&b"a\n12345678\nb\n"[..], 1), "cut at {cut}");
+            assert_eq!(second.finish(), b"last", "cut at {cut}");
+        }
+        let stream = b"\x02\0\0\0ab\0\0\0\0\x05\0\0\0hello";
+        for cut in 0..=stream.len() {
+            let (mut first, mut got) = (LengthFramer::new(5), Vec::new());
+            first.push(&stream[..cut], |frame| got.push(frame.to_vec())).expect("it is short");
+            let mut second = LengthFramer::new(5);
+            second.go_on_with(first.unfinished());
+            second.push(&stream[cut..], |frame| got.push(frame.to_vec())).expect("it is short");
+            assert_eq!(got, [&b"ab"[..], b"", b"hello"], "cut at {cut}");
+        }
+        // Where the limit is lower, what is over it is too long.
+        let mut shorter = LineFramer::new(4);
+        shorter.go_on_with(b"12345", false);
+        assert_eq!(shorter.push(b"6\nok\n"), b"ok\n");
+        assert_eq!(shorter.take_too_long(), 1);
+        let mut shorter = LengthFramer::new(4);
+        shorter.go_on_with(b"\x05\0\0\0he");
+        assert_eq!(shorter.push(b"llo", |_| panic!("it is too long")), Err(Reject::BadFrame));
     }
 
     /// The same by looking at the whole stream at once.

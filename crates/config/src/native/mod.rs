@@ -95,6 +95,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     let mut plan = empty_plan();
     Fields::set(&mut plan.data_dir, top.path("data_dir"));
     Fields::set(&mut plan.stop_timeout_ms, top.whole("stop_timeout"));
+    Fields::set(&mut plan.take_over_timeout_ms, top.whole("take_over_timeout"));
     Fields::set(&mut plan.reload_on_change, top.flag("reload_on_change"));
     let named: Vec<Named> = Family::ALL.into_iter().flat_map(|family| named(family, &top, wrong)).collect();
     if top.node("sources").is_some() && !named.iter().any(|named| named.family == Family::Sources) {
@@ -132,6 +133,7 @@ pub(crate) fn empty_plan() -> Plan {
         management: Vec::new(),
         data_dir: PathBuf::from("./staunch-data"),
         stop_timeout_ms: 5_000,
+        take_over_timeout_ms: 10_000,
         reload_on_change: false,
         built_in: false,
     }

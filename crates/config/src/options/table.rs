@@ -187,6 +187,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[Top],
+        "take_over_timeout",
+        Type::Duration { min_ms: 100, max_ms: HOUR },
+        Toml("\"10s\""),
+        "\"1m\"",
+        "Longest time that nobody reads while another process takes over (`--take-over`).",
+        "One that is not done by then is refused, and ended if it does not answer; this one goes on with everything. Raise it where the aggregations hold many millions of series.",
+    ),
+    row(
+        &[Top],
         "reload_on_change",
         Type::Flag,
         Toml("false"),

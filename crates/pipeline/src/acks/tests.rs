@@ -278,6 +278,37 @@ fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
 }
 
 #[test]
+fn who_waited_in_another_process_waits_for_all_that_came_from_there() {
+    use CopyOutcome::{Delivered as Arrived, Refused as Sent, Shed as Lost};
+    // (how the two copies from there end, of which the queue says that they are of before, lines acknowledged, why not)
+    type Row = ([Option<CopyOutcome>; 2], u64, u64, Option<Unacked>);
+    let table: [Row; 6] = [
+        ([None, None], 0, 0, None),
+        ([Some(Arrived), None], 0, 0, None),
+        ([Some(Arrived), Some(Arrived)], 0, 7, None),
+        ([Some(Arrived), Some(Sent(Refused::ByPeer))], 0, 0, Some(Unacked::Refused)),
+        ([Some(Lost(Shed::TooOld)), None], 0, 0, Some(Unacked::Shed)),
+        ([Some(Lost(Shed::TooOld)), None], 1, 0, Some(Unacked::Shed)),
+    ];
+    for (at, (ends, of_before, up_to, failed)) in table.into_iter().enumerate() {
+        let mut world = World::new(2, &[AckWhen::Delivered]);
+        let (id, output) = (world.connections[0].id, OutputId(1));
+        let inherited = Inherited::new(output, &world.outputs.0[1].account);
+        (0..2).for_each(|_| world.outputs.0[1].append());
+        let mark = AckMark { connection: id, up_to: 7, rejected: 1, when: AckWhen::Delivered };
+        assert_eq!(world.acks.go_on(mark, &[inherited], &mut world.outputs), [output]);
+        assert_eq!(world.acks.waiting(), HashMap::from([(id, vec![output])]), "row {at}");
+        // What comes now has places behind theirs.
+        world.outputs.0[1].append();
+        world.outputs.0[1].of_before = of_before;
+        ends.into_iter().flatten().for_each(|end| world.outputs.0[1].settle(0, end));
+        let answer = world.answer(0);
+        assert_eq!((answer.up_to, answer.failed), (up_to, failed), "row {at}");
+        assert_eq!(world.acks.waiting().is_empty(), up_to > 0 || failed.is_some(), "row {at}");
+    }
+}
+
+#[test]
 fn marks_are_met_in_order_and_no_connection_waits_for_anothers_output() {
     let mut world = World::new(2, &[AckWhen::Delivered, AckWhen::Delivered, AckWhen::Safe]);
     world.take(0, &[1, 1], false);

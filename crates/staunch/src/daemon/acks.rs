@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::Queue;
-use model::{ConnectionId, OutputAccount, OutputId, SampleBatch, Unacked};
-use pipeline::{Acks, Answer, Queues, Shard, Taking};
+use model::{AckMark, ConnectionId, OutputAccount, OutputId, SampleBatch, Unacked};
+use pipeline::{Acks, Answer, Inherited, Queues, Shard, Taking};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -105,6 +105,20 @@ impl AckDesk {
             // What an output did before it knew that somebody waits.
             self.progress.notify_one();
         }
+    }
+
+    /// Goes on with a connection whose lines another process has taken: see [`Acks::go_on`].
+    pub fn go_on(&self, mark: AckMark, inherited: &[Inherited], outlets: &[Arc<Outlet>]) {
+        let waits_for = self.inner().acks.go_on(mark, inherited, &mut Outlets(outlets));
+        for output in &waits_for {
+            outlets[output.index()].tell_progress_to(&self.progress);
+        }
+        self.progress.notify_one();
+    }
+
+    /// The outputs that each connection waits for.
+    pub fn waiting(&self) -> HashMap<ConnectionId, Vec<OutputId>> {
+        self.inner().acks.waiting()
     }
 
     /// Looks how far the outputs have got.

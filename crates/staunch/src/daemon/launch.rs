@@ -42,9 +42,9 @@ pub(super) fn launch(
     let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
     failures.extend(closed_ports);
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
-    let control = Control::open(&plan.data_dir, inherited.as_mut());
     let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
-    let handed = match &mut inherited {
+    let control = Control::open(&plan.data_dir, inherited.as_mut());
+    let mut handed = match &mut inherited {
         Some(inherited) => inherited.hand_over(&plan)?,
         None => Handed::nothing(),
     };
@@ -58,7 +58,8 @@ pub(super) fn launch(
     let (stop, stopped) = watch_channel::channel(false);
     let (outputs, mut syncs) = spawn_outputs(&shared)?;
     let plan = Arc::clone(&shared.wiring.load().plan);
-    let listeners = Listeners::serve(opened, &plan, &makers, &shared)?;
+    let adopt = |number, source: &_| handed.adopt(number, source, &shared);
+    let listeners = Listeners::serve(opened, &plan, &makers, &shared, adopt)?;
     let ports = ports.serve(&plan, &shared, &stopped)?;
     let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
     let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));
@@ -67,9 +68,16 @@ pub(super) fn launch(
     outputs::check::spawn(&mut checks, &shared);
     if let Some(inherited) = inherited {
         inherited.taken()?;
+        let paused_ns = handed.paused_ns;
         handed.go_on(&shared, data_dir.as_ref(), &mut syncs);
         // It answers nobody: the thread goes on by itself.
-        let _answer = shared.shard.call(Worker::thaw);
+        let _answer = shared.shard.call(move |worker| {
+            worker.thaw();
+            if let Some(since_ns) = paused_ns {
+                let paused_ms = (Clock::mono_ns() - since_ns) / 1_000_000;
+                tracing::info!("nothing was read for {paused_ms} ms");
+            }
+        });
     }
     Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
 }

@@ -16,7 +16,8 @@ use crate::daemon::take_over::Inheritance;
 use crate::daemon::worker::{DatagramSocket, shown};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::bind::{self, Bound, ShortBuffer, bind};
-use crate::sources::stream::{Order, StreamSource, accept};
+use crate::sources::parked::Parked;
+use crate::sources::stream::{Before, Order, StreamSource, accept};
 use crate::sys::OwnedFd;
 
 /// A listener that is open and not yet served.
@@ -159,10 +160,12 @@ struct Served {
     stop: watch::Sender<Order>,
     /// None for datagram sockets: the worker has them.
     task: Option<Accepting>,
+    /// Connections at rest, while another process may be about to go on with them.
+    parked: Vec<Parked>,
 }
 
-/// A task that accepts connections, and how it is told of another plan.
-type Accepting = (watch::Sender<StreamSource>, JoinHandle<()>);
+/// A task that accepts connections, and how it is told of another plan. It gives those that are at rest in the end.
+type Accepting = (watch::Sender<StreamSource>, JoinHandle<Vec<Parked>>);
 
 /// All listeners that are served.
 #[derive(Debug, Default)]
@@ -171,7 +174,8 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Starts a task for each listener of connections; remembers the others.
+    /// Starts a task for each listener of connections, with those that `adopt` gives for its number among the sockets of
+    /// another process; remembers the others.
     ///
     /// # Errors
     /// When the runtime cannot take a socket.
@@ -180,9 +184,14 @@ impl Listeners {
         plan: &Plan,
         makers: &[IntakeMaker],
         shared: &Arc<Shared>,
+        mut adopt: impl FnMut(usize, &StreamSource) -> Vec<Parked>,
     ) -> io::Result<Listeners> {
         let mut listeners = Listeners::default();
-        listeners.add(opened, plan, makers, shared)?;
+        for listener in opened {
+            let source = stream_source(plan, listener.source, &listener.listen, makers, shared);
+            let parked = listener.inherited.map(|number| adopt(number, &source)).unwrap_or_default();
+            listeners.add_one(listener, source, parked, shared)?;
+        }
         Ok(listeners)
     }
 
@@ -198,12 +207,23 @@ impl Listeners {
         shared: &Arc<Shared>,
     ) -> io::Result<()> {
         for listener in opened {
-            let Some(bound) = listener.bound else { continue };
             let source = stream_source(plan, listener.source, &listener.listen, makers, shared);
-            let (stop, task) = task(bound.try_clone()?, source, shared);
-            let source = plan.sources[listener.source.index()].name.clone();
-            self.served.push(Served { source, listen: listener.listen, at: listener.at, bound, stop, task });
+            self.add_one(listener, source, Vec::new(), shared)?;
         }
+        Ok(())
+    }
+
+    fn add_one(
+        &mut self,
+        listener: Opened,
+        source: StreamSource,
+        parked: Vec<Parked>,
+        shared: &Arc<Shared>,
+    ) -> io::Result<()> {
+        let Opened { listen, at, bound: Some(bound), .. } = listener else { return Ok(()) };
+        let name = source.plan.name.clone();
+        let (stop, task) = task(bound.try_clone()?, source, shared, Before { parked, busy: None });
+        self.served.push(Served { source: name, listen, at, bound, stop, task, parked: Vec::new() });
         Ok(())
     }
 
@@ -212,30 +232,32 @@ impl Listeners {
         self.served.iter().map(|served| (served.source.as_str(), &served.listen, &served.at, &served.bound))
     }
 
-    /// Ends all connections, for another process that takes the next ones at the places that are `passed` on. False when
-    /// one of them was not done in time.
-    pub async fn end_connections(
-        &mut self,
-        passed: &dyn Fn(&str, &Listen) -> bool,
-        at_most: Duration,
-    ) -> bool {
+    /// Brings the connections of the places that are `passed` on to rest, for another process, and ends the others. False
+    /// when one of them was not done in time.
+    pub async fn come_to_rest(&mut self, passed: &dyn Fn(&str, &Listen) -> bool, at_most: Duration) -> bool {
         for served in &self.served {
             let order = if passed(&served.source, &served.listen) { Order::HandOver } else { Order::Stop };
             served.stop.send_replace(order);
         }
-        let ended = async {
+        let at_rest = async {
             for served in &mut self.served {
                 if let Some((_, task)) = &mut served.task {
                     // A task that panicked has told so itself. Cancel-safe: a handle can be waited for again.
-                    let _ended = task.await;
+                    served.parked = task.await.unwrap_or_default();
                 }
                 served.task = None;
             }
         };
-        tokio::time::timeout(at_most, ended).await.is_ok()
+        tokio::time::timeout(at_most, at_rest).await.is_ok()
     }
 
-    /// Accepts connections again after [`Self::end_connections`].
+    /// Takes the connections that are at rest, each with the number of its place among [`Self::places`].
+    pub fn take_parked(&mut self) -> Vec<(usize, Parked)> {
+        let all = self.served.iter_mut().enumerate();
+        all.flat_map(|(at, served)| served.parked.drain(..).map(move |parked| (at, parked))).collect()
+    }
+
+    /// Goes on with connections after [`Self::come_to_rest`], with those that were `taken` among them.
     ///
     /// # Errors
     /// When the runtime cannot take a socket.
@@ -244,17 +266,17 @@ impl Listeners {
         plan: &Plan,
         makers: &[IntakeMaker],
         shared: &Arc<Shared>,
+        taken: Vec<(usize, Parked)>,
     ) -> io::Result<()> {
+        taken.into_iter().for_each(|(at, parked)| self.served[at].parked.push(parked));
         for served in &mut self.served {
             let Some(at) = plan.sources.iter().position(|source| source.name == served.source) else {
                 continue;
             };
-            if let Some((_, busy)) = served.task.take() {
-                // It ends by itself, and tells nobody.
-                drop(busy);
-            }
             let source = stream_source(plan, SourceId(at as u16), &served.listen, makers, shared);
-            (served.stop, served.task) = task(served.bound.try_clone()?, source, shared);
+            let busy = served.task.take().map(|(_, busy)| busy);
+            let before = Before { parked: std::mem::take(&mut served.parked), busy };
+            (served.stop, served.task) = task(served.bound.try_clone()?, source, shared, before);
         }
         Ok(())
     }
@@ -352,6 +374,7 @@ fn task(
     bound: Bound,
     source: StreamSource,
     shared: &Arc<Shared>,
+    before: Before,
 ) -> (watch::Sender<Order>, Option<Accepting>) {
     let (stop, ordered) = watch::channel(Order::Serve);
     if matches!(bound, Bound::Datagram(_)) {
@@ -359,11 +382,13 @@ fn task(
     }
     let shown = shown(&source.listen);
     let (update, updates) = watch::channel(source);
-    let serve = accept(bound, updates, Arc::clone(shared), ordered);
+    let serve = accept(bound, updates, Arc::clone(shared), ordered, before);
     let task = tokio::spawn(async move {
-        if let Err(error) = serve.await {
+        let served = serve.await;
+        served.unwrap_or_else(|error| {
             tracing::error!("cannot serve {shown}: {error}");
-        }
+            Vec::new()
+        })
     });
     (stop, Some((update, task)))
 }

@@ -127,7 +127,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     running.shared.ready.store(true, Relaxed);
     supervisor::ready(&running.shared, main);
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
-    if let Some(control) = &running.control {
+    if let Some(control) = &mut running.control {
         control.serve(asks.clone()).context("cannot serve the control socket")?;
     }
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
@@ -144,8 +144,10 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
             },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
-            Some(asked) = asked.recv() => {
-                if take_over::hand_over(&mut running, asked).await {
+            Some(question) = asked.recv() => {
+                if take_over::hand_over(&mut running, question).await {
+                    // Who has asked meanwhile asks again, and finds the other process.
+                    drop(asked);
                     return stop::leave(running).await;
                 }
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{AckWhen, SampleBatch, Unacked};
+use model::{SampleBatch, Unacked};
 use pipeline::{Intake, MARKS_MAX};
 use tokio::sync::watch;
 
@@ -29,13 +29,11 @@ const LINGER: Duration = Duration::from_secs(1);
 const THROWN_BYTES: usize = 16 * 1024;
 
 /// One connection.
-struct Answered {
+pub(super) struct Answered {
     stream: Stream,
     intake: Intake,
     seat: Seat,
     source: StreamSource,
-    /// What a reload makes of it.
-    updates: watch::Receiver<StreamSource>,
     idle: Duration,
     /// The reply that is due, and how much of it is written.
     reply: Vec<u8>,
@@ -44,49 +42,104 @@ struct Answered {
     unacked: u64,
     /// Told, or about to be.
     failed: bool,
-}
-
-/// Serves a connection until everything is answered that can be.
-pub(super) async fn serve(
-    stream: Stream,
-    intake: Intake,
-    when: AckWhen,
-    (source, updates): (StreamSource, watch::Receiver<StreamSource>),
-    shared: Arc<Shared>,
-    mut orders: watch::Receiver<Order>,
-) {
-    // A reply is short, and a client may wait for it.
-    stream.send_at_once();
-    let seat = shared.acks.open();
-    let mut connection = Answered {
-        intake: intake.answering(seat.id(), when),
-        idle: idle_timeout(&source.plan),
-        stream,
-        seat,
-        source,
-        updates,
-        reply: Vec::new(),
-        written: 0,
-        unacked: 0,
-        failed: false,
-    };
-    let end = connection.read_to_end(&shared, &mut orders).await;
-    if let End::Broken(why) = &end {
-        connection.source.account.connections_broken.fetch_add(1, Relaxed);
-        tracing::debug!("connection to {}: {why}", shown(&connection.source.listen));
-    }
-    let mut last = connection.intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
-    last.ack = connection.intake.mark();
-    connection.hand_on(last, &shared).await;
-    if *orders.borrow() != Order::Serve {
-        let acks = Arc::clone(&shared.acks);
-        return acks.wait_on(async move { connection.answer_rest(end).await });
-    }
-    connection.answer_rest(end).await;
+    /// How reading it ended, if it has.
+    end: Option<End>,
 }
 
 impl Answered {
-    async fn read_to_end(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> End {
+    /// A connection that nothing has been read of yet here; `intake` is the seat's.
+    pub(super) fn new(stream: Stream, intake: Intake, seat: Seat, source: StreamSource) -> Answered {
+        // A reply is short, and a client may wait for it.
+        stream.send_at_once();
+        Answered {
+            intake,
+            idle: idle_timeout(&source.plan),
+            stream,
+            seat,
+            source,
+            reply: Vec::new(),
+            written: 0,
+            unacked: 0,
+            failed: false,
+            end: None,
+        }
+    }
+
+    /// Serves it until everything is answered that can be, or until it is to come to rest.
+    pub(super) async fn serve(
+        mut self: Box<Self>,
+        shared: &Shared,
+        updates: &mut watch::Receiver<StreamSource>,
+        orders: &mut watch::Receiver<Order>,
+    ) -> Option<Box<Answered>> {
+        if self.end.is_none() {
+            let end = match self.read_to_end(shared, updates, orders).await {
+                End::AtRest => return Some(self),
+                end => end,
+            };
+            if let End::Broken(why) = &end {
+                self.source.account.connections_broken.fetch_add(1, Relaxed);
+                tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
+            }
+            let mut last = self.intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
+            last.ack = self.intake.mark();
+            self.hand_on(last, shared).await;
+            self.end = Some(end);
+        }
+        // Cancel-safe: what is due is written piece by piece, and each piece is noted.
+        let order = tokio::select! {
+            biased;
+            () = self.answer_rest() => return None,
+            order = ordered(orders) => order,
+        };
+        if order == Order::HandOver {
+            return Some(self);
+        }
+        let acks = Arc::clone(&shared.acks);
+        acks.wait_on(self.answer_to_the_end());
+        None
+    }
+
+    /// Nothing more is read, and its answers are waited for.
+    pub(super) async fn answer_to_the_end(mut self: Box<Self>) {
+        self.answer_rest().await;
+    }
+
+    /// What another process needs to go on. None when it has to end here: it was told so, or does not read.
+    #[cfg(target_os = "linux")]
+    pub(super) fn unfinished(&mut self) -> Option<pipeline::Unfinished> {
+        let can = match self.end {
+            // What its peer has closed is found closed again.
+            None | Some(End::Orderly) => self.answer().is_ok() && self.reply.is_empty() && !self.failed,
+            Some(_) => false,
+        };
+        if can { self.intake.unfinished() } else { None }
+    }
+
+    /// True when an answer is due that was not given.
+    #[cfg(target_os = "linux")]
+    pub(super) fn waits(&self) -> bool {
+        self.intake.lines_unanswered() > 0 && !self.failed
+    }
+
+    /// Who it is among those that wait for an answer.
+    #[cfg(target_os = "linux")]
+    pub(super) fn id(&self) -> model::ConnectionId {
+        self.seat.id()
+    }
+
+    /// Its connection.
+    #[cfg(target_os = "linux")]
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    async fn read_to_end(
+        &mut self,
+        shared: &Shared,
+        updates: &mut watch::Receiver<StreamSource>,
+        orders: &mut watch::Receiver<Order>,
+    ) -> End {
         loop {
             if let Err(gone) = self.answer() {
                 return End::Broken(gone.to_string());
@@ -100,7 +153,10 @@ impl Answered {
             // All branches are cancel-safe: nothing has been read or written when another one wins.
             tokio::select! {
                 biased;
-                _order = ordered(orders) => return self.last_read(shared).await,
+                order = ordered(orders) => return match order {
+                    Order::HandOver => End::AtRest,
+                    _stop => self.last_read(shared).await,
+                },
                 () = self.seat.told() => continue,
                 room = self.stream.writable(), if blocked => match room {
                     Ok(()) => continue,
@@ -116,7 +172,7 @@ impl Answered {
                     return End::Broken(why.why().to_owned());
                 }
             }
-            follow(&mut self.intake, &mut self.updates);
+            follow(&mut self.intake, updates);
             let batch = match read_once(&self.stream, &mut self.intake) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
@@ -199,12 +255,12 @@ impl Answered {
     }
 
     /// Nothing more is read: waits for the answers that are due, and tells them.
-    async fn answer_rest(mut self, end: End) {
-        let is_there = !matches!(end, End::Broken(_)) || self.seat.answer().failed.is_some();
+    async fn answer_rest(&mut self) {
+        let is_there = !matches!(self.end, Some(End::Broken(_))) || self.seat.answer().failed.is_some();
         while is_there && self.answer().is_ok() {
             let waits = self.intake.marks_unanswered(&self.seat.answer()) > 0 && !self.failed;
             if !waits && self.reply.is_empty() {
-                if matches!(end, End::BadFrame) && !self.failed {
+                if matches!(self.end, Some(End::BadFrame)) && !self.failed {
                     self.seat.fail(Unacked::BadFrame);
                     continue;
                 }

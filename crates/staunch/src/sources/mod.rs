@@ -4,4 +4,5 @@
 mod answered;
 pub mod bind;
 pub mod own;
+pub mod parked;
 pub mod stream;

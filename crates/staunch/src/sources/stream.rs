@@ -1,7 +1,8 @@
 //! Connections of a source: accept, read, hand whole lines to the shard, wait when it is full.
 //!
-//! Path of a line: [`accept`] -> [`serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
-//! Not here: framing and parsing (`pipeline`), datagrams (`daemon::worker`), clients that are answered (`answered`).
+//! Path of a line: [`accept`] -> [`Plain::serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
+//! Not here: framing and parsing (`pipeline`), datagrams (`daemon::worker`), clients that are answered (`answered`),
+//! connections between two processes (`parked`).
 //! Invariant: a connection never holds more than one unfinished line and one batch; a full exchange makes it stop
 //! reading, which makes its peer wait.
 
@@ -16,13 +17,15 @@ use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
 use pipeline::{Intake, IntakeMaker};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
-use crate::sources::answered;
 use crate::sources::bind::Bound;
+use crate::sources::parked::Parked;
+#[cfg(target_os = "linux")]
+use crate::sys;
 use crate::sys::{UnixListener, UnixStream};
 
 /// Bytes that one read takes at most.
@@ -34,9 +37,6 @@ const BACKLOG_MAX: usize = 1024;
 /// Most bytes that a connection may still give while stopping: what its peer had sent before. A peer that goes on
 /// sending does not keep us from ending.
 const LAST_READ_BYTES_MAX: u64 = 8 << 20;
-
-/// Longest wait for a peer to close its end after we have closed ours, when another process goes on here.
-const GOODBYE_MAX: Duration = Duration::from_millis(250);
 
 /// Pause before another attempt to accept when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ pub enum Order {
     Serve,
     /// End: what has come already still counts.
     Stop,
-    /// End what is connected. Who comes from now on waits for the process that accepts here next.
+    /// Come to rest: this process or another one goes on with what is connected. Who comes from now on waits for it.
     HandOver,
 }
 
@@ -131,6 +131,33 @@ impl Stream {
         }
     }
 
+    /// A connection that was accepted at `listen` by another process.
+    #[cfg(target_os = "linux")]
+    pub(super) fn adopted(fd: sys::OwnedFd, listen: &Listen) -> io::Result<Stream> {
+        Ok(match listen {
+            Listen::Tcp(_) => {
+                let stream = std::net::TcpStream::from(fd);
+                stream.set_nonblocking(true)?;
+                Stream::Tcp(TcpStream::from_std(stream)?)
+            }
+            _ => {
+                let stream = std::os::unix::net::UnixStream::from(fd);
+                stream.set_nonblocking(true)?;
+                Stream::Unix(UnixStream::from_std(stream)?)
+            }
+        })
+    }
+
+    /// Its socket.
+    #[cfg(target_os = "linux")]
+    pub(super) fn as_fd(&self) -> sys::BorrowedFd<'_> {
+        use sys::AsFd;
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+
     /// Replies do not wait for more to come.
     pub(super) fn send_at_once(&self) {
         if let Stream::Tcp(stream) = self {
@@ -148,8 +175,28 @@ impl Stream {
     }
 }
 
-/// Accepts connections until `orders` say otherwise, then lets the open ones end. What `updates` says of limits and answers
-/// holds for the connections that come after it, and how lines are read for all.
+/// Connections that were at rest.
+#[derive(Default)]
+pub struct Before {
+    /// To go on with.
+    pub parked: Vec<Parked>,
+    /// Gives those that were not in time.
+    pub busy: Option<JoinHandle<Vec<Parked>>>,
+}
+
+impl Before {
+    /// The next that come late; never when none can. Cancel-safe.
+    async fn late(&mut self) -> Vec<Parked> {
+        let Some(busy) = &mut self.busy else { return std::future::pending().await };
+        let late = busy.await;
+        self.busy = None;
+        // A task that panicked has told so itself.
+        late.unwrap_or_default()
+    }
+}
+
+/// Accepts connections until `orders` say otherwise, then lets the open ones end, or gives them back at rest. What
+/// `updates` says of limits and answers holds for the connections that come after it, and how lines are read for all.
 ///
 /// # Errors
 /// When the listener cannot be used at all.
@@ -158,15 +205,25 @@ pub async fn accept(
     updates: watch::Receiver<StreamSource>,
     shared: Arc<Shared>,
     mut orders: watch::Receiver<Order>,
-) -> io::Result<()> {
+    mut before: Before,
+) -> io::Result<Vec<Parked>> {
     let listener = Listener::new(bound)?;
     let mut connections = JoinSet::new();
+    for parked in before.parked.drain(..) {
+        connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+    }
     let order = loop {
         // All branches are cancel-safe: nothing is accepted when another one wins.
         let stream = tokio::select! {
             biased;
             order = ordered(&mut orders) => break order,
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
+            late = before.late() => {
+                for parked in late {
+                    connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+                }
+                continue;
+            }
             accepted = listener.accept() => accepted,
         };
         // Asked for now: it may have changed while nobody came.
@@ -180,19 +237,11 @@ pub async fn accept(
                 continue;
             }
         };
-        if connections.len() >= source.plan.connections_max {
-            if source.account.connections_refused.fetch_add(1, Relaxed) == 0 {
-                let max = source.plan.connections_max;
-                tracing::warn!(
-                    "source `{}` has {max} connections and refuses more: raise `connections_max`",
-                    source.plan.name
-                );
-            }
-            continue;
+        if source.has_room(connections.len()) {
+            source.account.connections_accepted.fetch_add(1, Relaxed);
+            let parked = Parked::begin(stream, source, &shared);
+            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
         }
-        source.account.connections_accepted.fetch_add(1, Relaxed);
-        source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, updates.clone(), Arc::clone(&shared), orders.clone()));
     };
     // Connections that the kernel made for us already: what their peers sent counts as well.
     let waiting_max = if order == Order::HandOver { 0 } else { BACKLOG_MAX };
@@ -201,46 +250,78 @@ pub async fn accept(
         let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
         let Ok(Ok(stream)) = accepted.await else { break };
         let source = updates.borrow().clone();
-        if connections.len() >= source.plan.connections_max {
-            source.account.connections_refused.fetch_add(1, Relaxed);
-            continue;
+        if source.has_room(connections.len()) {
+            source.account.connections_accepted.fetch_add(1, Relaxed);
+            let parked = Parked::begin(stream, source, &shared);
+            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
         }
-        source.account.connections_accepted.fetch_add(1, Relaxed);
-        source.account.connections_open.fetch_add(1, Relaxed);
-        connections.spawn(serve(stream, updates.clone(), Arc::clone(&shared), orders.clone()));
     }
-    while connections.join_next().await.is_some() {}
-    Ok(())
+    while before.busy.is_some() {
+        for parked in before.late().await {
+            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+        }
+    }
+    let mut at_rest = Vec::new();
+    while let Some(ended) = connections.join_next().await {
+        at_rest.extend(ended.ok().flatten());
+    }
+    Ok(at_rest)
 }
 
-async fn serve(
-    stream: Stream,
-    mut updates: watch::Receiver<StreamSource>,
-    shared: Arc<Shared>,
-    mut orders: watch::Receiver<Order>,
-) {
-    let source = updates.borrow_and_update().clone();
-    let mut intake = match source.listen {
-        Listen::UnixFrames { .. } => source.intake.make_framed(),
-        _ => source.intake.make(),
-    };
-    if let Some(when) = source.plan.ack_when {
-        return answered::serve(stream, intake, when, (source, updates), shared, orders).await;
+impl StreamSource {
+    /// Whether one more connection may come to those that are `open`; told and counted when not.
+    pub fn has_room(&self, open: usize) -> bool {
+        let max = self.plan.connections_max;
+        if open < max {
+            return true;
+        }
+        if self.account.connections_refused.fetch_add(1, Relaxed) == 0 {
+            tracing::warn!(
+                "source `{}` has {max} connections and refuses more: raise `connections_max`",
+                self.plan.name
+            );
+        }
+        false
     }
-    let end = read_to_end(&stream, &mut intake, (&source, &mut updates), &shared, &mut orders).await;
-    let why = match &end {
-        End::Broken(why) => Some(&**why),
-        End::BadFrame => Some("a frame longer than the limit"),
-        End::Orderly | End::Stopped | End::Failed => None,
-    };
-    if let Some(why) = why {
-        source.account.connections_broken.fetch_add(1, Relaxed);
-        tracing::debug!("connection to {}: {why}", shown(&source.listen));
+}
+
+/// A connection whose client is told nothing.
+pub(super) struct Plain {
+    pub(super) stream: Stream,
+    pub(super) intake: Intake,
+    pub(super) source: StreamSource,
+}
+
+impl Plain {
+    /// Serves it to its end, or until it is to come to rest.
+    pub(super) async fn serve(
+        mut self: Box<Self>,
+        shared: &Shared,
+        updates: &mut watch::Receiver<StreamSource>,
+        orders: &mut watch::Receiver<Order>,
+    ) -> Option<Box<Plain>> {
+        let end = read_to_end(&self.stream, &mut self.intake, (&self.source, updates), shared, orders).await;
+        let why = match &end {
+            End::AtRest => return Some(self),
+            End::Broken(why) => Some(&**why),
+            End::BadFrame => Some("a frame longer than the limit"),
+            End::Orderly | End::Stopped | End::Failed => None,
+        };
+        if let Some(why) = why {
+            self.source.account.connections_broken.fetch_add(1, Relaxed);
+            tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
+        }
+        let last = self.intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
+        complain(&mut self.intake, &self.source);
+        let _taken = hand_on(last, shared).await;
+        None
     }
-    let last = intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
-    complain(&mut intake, &source);
-    let _taken = hand_on(last, &shared).await;
-    source.account.connections_open.fetch_sub(1, Relaxed);
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        self.source.account.connections_open.fetch_sub(1, Relaxed);
+    }
 }
 
 /// Resolves when the daemon stops. Cancel-safe.
@@ -257,6 +338,8 @@ pub(super) async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
 
 /// How a connection ended.
 pub(super) enum End {
+    /// It has not: whoever goes on finds everything as it is.
+    AtRest,
     /// The peer closed it: a last line without its line feed is whole.
     Orderly,
     /// We stop before it has: the rest of its last line may be on the way.
@@ -294,7 +377,7 @@ async fn read_to_end(
         };
         let ready = match ready {
             Ok(ready) => ready,
-            Err(Order::HandOver) => return say_goodbye(stream, intake, shared).await,
+            Err(Order::HandOver) => return End::AtRest,
             Err(_stop) => return last_read(stream, intake, shared).await,
         };
         match ready {
@@ -350,32 +433,6 @@ async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End
         tokio::task::yield_now().await;
     }
     End::Stopped
-}
-
-/// When another process takes the next connections: the peer is told that nothing more is expected (a FIN), and what it
-/// sends until it has closed its end counts. One that does not look is not waited for; its unfinished line is lost.
-async fn say_goodbye(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
-    stream.end_writing();
-    let mut time_is_up = std::pin::pin!(tokio::time::sleep(GOODBYE_MAX));
-    loop {
-        match read_once(stream, intake) {
-            Ok(Some(batch)) => {
-                let _taken = hand_on(batch, shared).await;
-            }
-            Ok(None) => {}
-            Err(end) => return end,
-        }
-        // Both branches are cancel-safe: they only wait.
-        tokio::select! {
-            biased;
-            () = &mut time_is_up => break,
-            _ready = stream.readable() => {}
-        }
-        // As above: a peer that always has more would keep the thread from its timers, this one among them.
-        tokio::task::yield_now().await;
-    }
-    last_read(stream, intake, shared).await;
-    End::Broken("its peer went on sending to a process that is being replaced".into())
 }
 
 /// One read. `None` when there was nothing to read after all.

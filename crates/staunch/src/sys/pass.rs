@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Most descriptors of one message: the kernel takes 253.
 pub const DESCRIPTORS_MAX: usize = 250;
 
+/// The system's number for: so many descriptors of this user are on their way to somebody that no more can be sent now.
+pub const TOO_MANY_ON_THE_WAY: i32 = libc::ETOOMANYREFS;
+
 /// Room for the control data of so many, in words that align it.
 const CONTROL_WORDS: usize = 160;
 // SAFETY: the macro only computes.

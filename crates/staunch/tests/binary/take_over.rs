@@ -2,13 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::support::{Builder, Daemon, FakeGraphite, Random, udp, wait_for};
+use staunch::daemon::take_over::link::Link;
+use staunch::daemon::take_over::message::{Message, VERSION};
+
+use crate::acks::Client;
+use crate::support::{Builder, Daemon, FakeGraphite, Manner, Random, udp, wait_for};
 
 /// Pause between two packets: what comes in half a second fits the smallest receive buffer of a machine.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -20,6 +25,27 @@ fn config(to: &str, window: &str) -> String {
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\n\
          retry_min = \"50ms\"\nretry_max = \"200ms\"\n"
     )
+}
+
+/// The same with an output whose endpoint reads nothing: once it is [`filled`] the hand-over waits for it.
+fn slow_config(to: &str, window: &str, hangs: &FakeGraphite) -> String {
+    hangs.behave(Manner::Hang);
+    format!(
+        "{}[sources.bulk]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.slow]\ntype = \"tcp\"\nfrom = [\"bulk\"]\nto = [\"{}\"]\n",
+        config(to, window),
+        hangs.to()
+    )
+}
+
+/// Gives the slow output more than its endpoint's kernel takes.
+fn fill(daemon: &Daemon) {
+    let lines = vec![b'x'; 1000].into_iter().chain(*b":1|c\n").collect::<Vec<u8>>().repeat(2000);
+    let mut stream = TcpStream::connect(daemon.at("bulk", "tcp")).expect("it listens");
+    stream.write_all(&lines).expect("it reads");
+    drop(stream);
+    daemon.wait_source("bulk", "routed", 2000);
+    assert!(Daemon::number(&daemon.output("slow"), "waiting") > 0, "{}", daemon.output("slow"));
 }
 
 /// Sends one packet after the other until it is told to stop.
@@ -109,6 +135,161 @@ fn what_is_sent_over_three_restarts_is_counted_once() {
             assert_eq!(graphite.of("stats_counts.hits").len(), 1, "no window was closed for a restart");
         }
     }
+}
+
+/// A client that is told: sends numbered lines, some at a time, each time until all of them are acknowledged.
+fn send_told(client: &mut Client, lines: std::ops::Range<u64>) {
+    for first in lines.clone().step_by(10) {
+        let some = first..lines.end.min(first + 10);
+        // The last line comes in two pieces, and what is in between happens in the middle of it.
+        let text: String = some.clone().map(|number| format!("n{number}:1|c\n")).collect();
+        let (head, tail) = text.split_at(text.len() - 4);
+        client.send(head);
+        client.send(tail);
+        client.wait_reply(&format!("ack {}", some.end));
+    }
+}
+
+#[test]
+fn a_client_that_is_told_sees_nothing_of_restarts() {
+    let table = [("accepted", "memory"), ("safe", "disk"), ("delivered", "memory"), ("delivered", "disk")];
+    for (when, queue) in table {
+        let (graphite, carbon) = (FakeGraphite::new(), FakeGraphite::new());
+        let mut aggregates = String::new();
+        // Of an aggregate nothing more can be told.
+        if when == "accepted" {
+            aggregates = format!(
+                "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"300ms\"\n\
+                 idle = {{ counters = \"delete\" }}\n\
+                 [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n",
+                carbon.to()
+            );
+        }
+        let toml = format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\", \"unix-frames://frames\"]\n\
+             ack_when = \"{when}\"\n\
+             [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n\
+             queue = {{ kind = \"{queue}\" }}\n{aggregates}",
+            graphite.to()
+        );
+        let mut daemon = Builder::native(&toml).start();
+        let at = daemon.at("app", "tcp");
+        let ended = Arc::new(AtomicBool::new(false));
+        let (until, told) = (Arc::clone(&ended), Arc::new(AtomicU64::new(0)));
+        let count = Arc::clone(&told);
+        let mut frames =
+            std::os::unix::net::UnixStream::connect(daemon.folder.path().join("frames")).expect("it listens");
+        let sender = std::thread::spawn(move || {
+            let mut client = Client::connect(at);
+            while !until.load(SeqCst) {
+                let begin = count.load(SeqCst);
+                send_told(&mut client, begin..begin + 20);
+                count.store(begin + 20, SeqCst);
+            }
+            client.end();
+            assert_eq!(client.reply(), "", "everything was told");
+        });
+        frames.write_all(b"\x05\0\0\0f").expect("it reads");
+        for _ in 0..3 {
+            let before = told.load(SeqCst);
+            wait_for("acknowledgements", || (told.load(SeqCst) > before + 100).then_some(()));
+            daemon = replace(&mut daemon);
+            assert_eq!(Daemon::number(&daemon.source("app"), "connections_open"), 2);
+        }
+        frames.write_all(b":1|c").expect("it reads");
+        ended.store(true, SeqCst);
+        sender.join().expect("no line was told of twice, or not at all");
+        let sent = told.load(SeqCst);
+        daemon.wait_source("app", "acks/lines_acked", sent + 1);
+        daemon.wait_output("copy", "waiting", 0);
+        let (row, copies) = (daemon.source("app"), daemon.output("copy"));
+        assert_eq!(Daemon::number(&row, "connections_accepted"), 2, "{row}");
+        assert_eq!(Daemon::number(&row, "received"), sent + 1, "{row}");
+        assert_eq!(Daemon::number(&copies, "copies"), sent + 1, "{copies}");
+        daemon.assert_sums_hold();
+        daemon.stop();
+        let stored = graphite.bytes();
+        let stored = String::from_utf8(stored).expect("it is text");
+        let numbers: Vec<u64> = stored
+            .lines()
+            .filter_map(|line| line.strip_prefix('n')?.split(':').next()?.parse().ok())
+            .collect();
+        assert!(numbers.iter().copied().eq(0..sent), "{when}, {queue}: {} of {sent}", numbers.len());
+        assert_eq!(stored.lines().filter(|line| *line == "f:1|c").count(), 1, "a frame in two pieces");
+        if when == "accepted" {
+            let counted = carbon.points().into_iter();
+            let counted = counted.filter(|point| point.name.starts_with("stats_counts.n"));
+            assert_eq!(counted.map(|point| point.value).sum::<f64>(), sent as f64, "{}", daemon.stderr());
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_an_endpoint_that_is_away_is_told_by_the_successor() {
+    for queue in ["memory", "disk"] {
+        let mut graphite = FakeGraphite::new();
+        graphite.refuse();
+        let toml = format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
+             [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n\
+             retry_min = \"20ms\"\nretry_max = \"100ms\"\nqueue = {{ kind = \"{queue}\" }}\n",
+            graphite.to()
+        );
+        let mut daemon = Builder::native(&toml).start();
+        let at = daemon.at("app", "tcp");
+        let (mut open, mut ended) = (Client::connect(at), Client::connect(at));
+        open.send("n0:1|c\nn1:1|c\n");
+        daemon.wait_source("app", "routed", 2);
+        // One that sends nothing more, as `nc -N`: its last line has no end.
+        ended.send("n2:1|c\nn3:1|c");
+        ended.end();
+        daemon.wait_source("app", "routed", 4);
+        for _ in 0..2 {
+            daemon = replace(&mut daemon);
+            daemon.wait_source("app", "acks/lines_unacked", 4);
+        }
+        open.send("n4:1|c\n");
+        daemon.wait_source("app", "routed", 5);
+        graphite.come_back();
+        open.wait_reply("ack 3");
+        ended.wait_reply("ack 2");
+        assert_eq!(ended.reply(), "", "everything was told");
+        daemon.wait_source("app", "acks/lines_unacked", 0);
+        let row = daemon.source("app");
+        assert_eq!(Daemon::number(&row, "acks/lines_acked"), 5, "{row}");
+        daemon.assert_sums_hold();
+        daemon.stop();
+        let stored = String::from_utf8(graphite.bytes()).expect("it is text");
+        assert_eq!(stored, "n0:1|c\nn1:1|c\nn2:1|c\nn3:1|c\nn4:1|c\n", "{queue}");
+    }
+}
+
+#[test]
+fn who_waits_for_an_output_that_the_successor_does_not_have_is_told_by_the_old_one() {
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let toml = |output: &str, to: &str| {
+        format!(
+            "stop_timeout = \"200ms\"\n\
+             [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
+             [outputs.{output}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n"
+        )
+    };
+    let mut daemon = Builder::native(&toml("one", &graphite.to())).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    daemon.wait_source("app", "routed", 1);
+    let other = FakeGraphite::new();
+    daemon.rewrite(&toml("two", &other.to()));
+    let mut new = replace(&mut daemon);
+    assert_eq!((client.reply(), client.reply()), ("err 0 stopped".to_owned(), String::new()));
+    assert_eq!(Daemon::number(&new.source("app"), "acks/failed/stopped"), 1);
+    // It connects again and sends from the first line on that was not acknowledged.
+    let mut again = Client::connect(new.at("app", "tcp"));
+    again.send("a:1|c\n");
+    again.wait_reply("ack 1");
+    new.stop();
+    assert_eq!(String::from_utf8_lossy(&other.bytes()), "a:1|c\n");
 }
 
 /// Reads numbered lines from `read` until it has nothing more to give.
@@ -229,25 +410,28 @@ fn a_successor_that_cannot_start_changes_nothing() {
 }
 
 #[test]
-fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
+fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
     let mut random = Random::new(0x7A6B_1E55);
     let mut went_on = 0;
-    for round in 0..6 {
+    for round in 0..4 {
+        let (signal, timeout) = if round < 2 { ("KILL", "1m") } else { ("STOP", "500ms") };
         let graphite = FakeGraphite::new();
         let queue = if round % 2 == 0 { "memory" } else { "disk" };
         let queue = format!("queue = {{ kind = \"{queue}\" }}\n");
-        let mut daemon = Builder::native(&(config(&graphite.to(), "1h") + &queue)).start();
+        let hangs = FakeGraphite::new();
+        let toml = slow_config(&graphite.to(), "1h", &hangs) + &queue;
+        let toml = format!("take_over_timeout = \"{timeout}\"\n{toml}");
+        let mut daemon = Builder::native(&toml).start();
         let flood = Flood::begin(daemon.at("app", "udp"));
-        // A peer that does not end its connection makes the hand-over take a quarter of a second.
         let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
-        stream.write_all(b"hits:1|c\n").expect("it reads");
-        daemon.wait_source("app", "connections_open", 1);
+        stream.write_all(b"hits:1|c\nhits:").expect("it reads");
+        // Makes the hand-over take a quarter of a second.
+        fill(&daemon);
         let new = daemon.successor();
         wait_for("the hand-over to begin", || daemon.stderr().contains("asks to take over").then_some(()));
         std::thread::sleep(Duration::from_millis(random.below(300) as u64));
-        // Dropped, it is killed.
         let had_taken = new.stderr().contains("taken over from");
-        drop(new);
+        new.signal(signal);
         if had_taken || daemon.stderr().contains("has taken over") {
             // The new one was there already: that it is gone now is no matter of the hand-over.
             assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
@@ -266,24 +450,138 @@ fn a_successor_that_is_killed_on_the_way_leaves_one_that_goes_on() {
         }
         went_on += 1;
         flood.wait_for_more(100);
+        stream.write_all(b"1|c\n").expect("its connection goes on");
         let mut again = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens again");
         again.write_all(b"hits:1|c\n").expect("it reads");
-        let hits = flood.end() + 2;
+        let hits = flood.end() + 3;
         daemon.wait_source("app", "aggregated", hits);
         daemon.assert_sums_hold();
         // And another one may try.
         daemon = replace(&mut daemon);
+        hangs.behave(Manner::Accept);
         daemon.stop();
         assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "round {round}: {}", daemon.stderr());
     }
-    assert!(went_on > 0, "no successor was killed before it had taken over");
+    assert!(went_on > 0, "no successor was stopped before it had taken over");
+}
+
+/// How far [`a_process_that_asks`] goes before it does nothing more.
+const STEPS: [&str; 6] = ["connected", "asked", "offered", "ready", "half", "yours"];
+
+/// Where it is told how far to go, and where it says that it is there.
+const STEP: &str = "STAUNCH_TEST_TAKE_OVER_STEP";
+const THERE: &str = "STAUNCH_TEST_TAKE_OVER_THERE";
+
+/// No test, but a process of one: asks for everything and never says that it goes on.
+#[test]
+fn a_process_that_asks() {
+    let (Ok(last), Some(there)) = (std::env::var(STEP), std::env::var_os(THERE)) else { return };
+    let folder = std::path::Path::new(&there).parent().expect("it is in a folder").to_owned();
+    let reached = |step: &str| {
+        if step == last {
+            std::fs::write(&there, step).expect("the folder is ours");
+            loop {
+                std::thread::park();
+            }
+        }
+    };
+    let mut link = Link::connect(&folder.join("staunch-data/control.sock")).expect("somebody listens");
+    let deadline_ns = u64::MAX;
+    reached("connected");
+    let program = "of a test".to_owned();
+    link.send(&Message::Hello { version: VERSION, program }, deadline_ns).expect("it listens");
+    reached("asked");
+    let mut places = Vec::new();
+    let outputs = loop {
+        match link.receive(deadline_ns).expect("an offer") {
+            Message::Sockets(some) => places.extend(some),
+            Message::Offered { outputs, .. } => break outputs,
+            other => panic!("{other:?}"),
+        }
+    };
+    reached("offered");
+    let (sockets, outputs) = ((0..places.len() as u32).collect(), (0..outputs.len() as u32).collect());
+    let ready = Message::Ready { sockets, outputs, transforms: vec!["stats".to_owned()] };
+    link.send(&ready, deadline_ns).expect("it listens");
+    reached("ready");
+    loop {
+        match link.receive(deadline_ns).expect("everything") {
+            Message::State { .. } => reached("half"),
+            Message::Yours { .. } => reached("yours"),
+            _ => {}
+        }
+    }
+}
+
+/// Starts that process and waits until it is at `step`.
+fn ask_up_to(step: &str, daemon: &Daemon) -> std::process::Child {
+    let there = daemon.folder.path().join(step);
+    let child = std::process::Command::new(std::env::current_exe().expect("we are a file"))
+        .args(["--exact", "take_over::a_process_that_asks", "--nocapture"])
+        .env(STEP, step)
+        .env(THERE, &there)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    wait_for(step, || there.exists().then_some(()));
+    child
+}
+
+#[test]
+fn one_that_hangs_or_dies_at_any_step_leaves_the_old_one_as_it_was() {
+    let graphite = FakeGraphite::new();
+    let queue = "queue = { kind = \"disk\" }\n";
+    let toml = config(&graphite.to(), "1h") + queue;
+    let mut daemon = Builder::native(&format!("take_over_timeout = \"300ms\"\n{toml}")).start();
+    // More state than a socket holds, so that half of it can be told.
+    let names: String = (0..4000).map(|number| format!("{}.{number}:1|c\n", "x".repeat(60))).collect();
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    stream.write_all(names.as_bytes()).expect("it reads");
+    daemon.wait_source("app", "aggregated", 4000);
+    let flood = Flood::begin(daemon.at("app", "udp"));
+    let mut hits = 0;
+    for step in STEPS {
+        for signal in ["STOP", "KILL"] {
+            stream.write_all(b"hits:1|").expect("it goes on");
+            let ends = |daemon: &Daemon| daemon.stderr().matches("going on").count();
+            let before = ends(&daemon);
+            let mut child = ask_up_to(step, &daemon);
+            let id = child.id().to_string();
+            let sent = std::process::Command::new("/bin/kill").args([&format!("-{signal}"), &id]).status();
+            assert!(sent.expect("kill can be run").success());
+            // One that says nothing is forgotten without a word, and holds up nobody.
+            if step != "connected" {
+                wait_for("the end of it", || (ends(&daemon) > before).then_some(()));
+                child.wait().expect("it has been killed");
+            }
+            stream.write_all(b"c\n").expect("it goes on");
+            hits += 1;
+            flood.wait_for_more(10);
+            // Already gone is as good.
+            let _gone = child.kill();
+            child.wait().expect("it has been killed");
+            std::fs::remove_file(daemon.folder.path().join(step)).expect("it was there");
+        }
+    }
+    daemon.rewrite(&toml);
+    daemon.signal("HUP");
+    wait_for("the reload", || daemon.stderr().contains("reloaded").then_some(()));
+    let mut new = replace(&mut daemon);
+    let hits = hits + flood.end();
+    new.wait_source("app", "aggregated", hits + 4000);
+    let row = new.source("app");
+    assert_eq!(Daemon::number(&row, "connections_accepted"), 1, "{row}");
+    new.assert_sums_hold();
+    new.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", new.stderr());
 }
 
 #[test]
 fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
     let graphite = FakeGraphite::new();
     let queue = "queue = { kind = \"disk\" }\n";
-    let daemon = Builder::native(&(config(&graphite.to(), "1h") + queue)).start();
+    let hangs = FakeGraphite::new();
+    let daemon = Builder::native(&(slow_config(&graphite.to(), "1h", &hangs) + queue)).start();
     let at = daemon.at("app", "udp");
     let socket = udp(at);
     socket.send(b"level:42|g").expect("it has the port");
@@ -292,9 +590,8 @@ fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
         let page = daemon.json("/api/v1/accounts");
         (Daemon::number(&page["checkpoints"][0], "series") > 3).then_some(())
     });
-    // A peer that does not end its connection makes the hand-over take a quarter of a second.
-    let _stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
-    daemon.wait_source("app", "connections_open", 1);
+    // Makes the hand-over take a quarter of a second.
+    fill(&daemon);
     let mut new = daemon.successor();
     wait_for("the hand-over to begin", || new.stderr().contains("go on here").then_some(()));
     daemon.signal("KILL");
@@ -422,6 +719,126 @@ fn places_may_come_and_go_with_a_successor() {
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.hits"), 3.0);
     assert!(!kept.exists());
+}
+
+#[test]
+fn one_that_is_still_delivering_after_it_was_replaced_keeps_nobody_waiting() {
+    let (mut away, here) = (FakeGraphite::new(), FakeGraphite::new());
+    away.refuse();
+    let toml = |to: &str, output: &str| {
+        let toml = config(to, "100ms").replace("[outputs.carbon]", &format!("[outputs.{output}]"));
+        format!("stop_timeout = \"10m\"\n{toml}")
+    };
+    let mut first = Builder::native(&toml(&away.to(), "one")).start();
+    let socket = udp(first.at("app", "udp"));
+    socket.send(b"hits:1|c").expect("it is there");
+    wait_for("a flush", || (Daemon::number(&first.output("one"), "waiting") > 0).then_some(()));
+    first.rewrite(&toml(&here.to(), "two"));
+    let mut daemon = first.successor();
+    daemon.wait_ready();
+    for _ in 0..4 {
+        daemon = replace(&mut daemon);
+    }
+    assert!(first.is_alive(), "it delivers what the others do not have:\n{}", first.stderr());
+    away.come_back();
+    assert!(first.wait_exit().success(), "{}", first.stderr());
+    assert_eq!(away.total("stats_counts.hits"), 1.0);
+    daemon.stop();
+}
+
+#[test]
+fn a_stop_that_comes_during_a_hand_over_is_done_after_it() {
+    let graphite = FakeGraphite::new();
+    let toml = format!("take_over_timeout = \"300ms\"\n{}", config(&graphite.to(), "1h"));
+    for step in ["offered", "yours"] {
+        let mut daemon = Builder::native(&toml).start();
+        udp(daemon.at("app", "udp")).send(b"hits:1|c").expect("it is there");
+        daemon.wait_source("app", "aggregated", 1);
+        let mut child = ask_up_to(step, &daemon);
+        daemon.stop();
+        assert!(daemon.stderr().contains("going on"), "{step}: {}", daemon.stderr());
+        // It may have been ended already.
+        let _gone = child.kill();
+        child.wait().expect("it is our child");
+    }
+    assert_eq!(graphite.total("stats_counts.hits"), 2.0);
+}
+
+#[test]
+fn many_connections_go_on_and_none_is_lost_before_it_is_accepted() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "1h")).start();
+    let at = daemon.at("app", "tcp");
+    // More than one message about connections takes.
+    let mut open: Vec<TcpStream> = (0..600).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    open.iter_mut().for_each(|stream| stream.write_all(b"hits:1").expect("it reads"));
+    daemon.wait_source("app", "connections_open", 600);
+    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (until, count) = (Arc::clone(&stop), Arc::clone(&sent));
+    let sender = std::thread::spawn(move || {
+        while !until.load(SeqCst) {
+            let mut stream = TcpStream::connect(at).expect("somebody listens at any time");
+            stream.write_all(b"hits:1|c\n").expect("somebody reads it");
+            count.fetch_add(1, SeqCst);
+        }
+    });
+    for _ in 0..2 {
+        let before = sent.load(SeqCst);
+        wait_for("connections", || (sent.load(SeqCst) > before + 50).then_some(()));
+        daemon = replace(&mut daemon);
+    }
+    stop.store(true, SeqCst);
+    sender.join().expect("no connection was refused");
+    open.iter_mut().for_each(|stream| stream.write_all(b"|c\n").expect("it reads"));
+    let hits = sent.load(SeqCst) + 600;
+    daemon.wait_source("app", "aggregated", hits);
+    let row = daemon.source("app");
+    assert_eq!(Daemon::number(&row, "connections_accepted"), hits, "{row}");
+    assert_eq!(Daemon::number(&row, "received"), hits, "{row}");
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "{}", daemon.stderr());
+}
+
+#[test]
+fn connections_past_the_successors_limit_are_refused_and_counted() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&graphite.to(), "1h");
+    let mut daemon = Builder::native(&toml).start();
+    let at = daemon.at("app", "tcp");
+    let mut streams: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    daemon.wait_source("app", "connections_open", 3);
+    daemon.rewrite(&toml.replace("[transforms", "connections_max = 2\n[transforms"));
+    daemon = replace(&mut daemon);
+    let row = daemon.source("app");
+    let counts = ["connections_open", "connections_accepted", "connections_refused"];
+    assert_eq!(counts.map(|count| Daemon::number(&row, count)), [2, 3, 1], "{row}");
+    let open = streams.iter_mut().filter_map(|stream| {
+        stream.set_nonblocking(true).expect("a socket can be asked not to block");
+        let closed = matches!(stream.read(&mut [0]), Ok(0));
+        (!closed).then(|| stream.write_all(b"hits:1|c\n").expect("it is open"))
+    });
+    assert_eq!(open.count(), 2);
+    daemon.wait_source("app", "aggregated", 2);
+    daemon.stop();
+}
+
+#[test]
+fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "1h")).start();
+    let control = daemon.folder.path().join("staunch-data/control.sock");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode();
+    assert_eq!(mode(&control) & 0o777, 0o600);
+    daemon.signal("KILL");
+    daemon.wait_exit();
+    assert!(control.exists());
+    let mut next = daemon.successor();
+    next.wait_ready();
+    assert!(next.stderr().contains("nobody to take over from"), "{}", next.stderr());
+    let mut last = replace(&mut next);
+    assert_eq!(mode(&control) & 0o777, 0o600);
+    last.stop();
+    assert!(!control.exists());
 }
 
 #[test]

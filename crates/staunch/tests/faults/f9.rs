@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The endpoints of the three paths.
-struct Ends {
+pub(super) struct Ends {
     lines: Endpoint,
     packets: Endpoint,
     carbon: Endpoint,
@@ -36,8 +36,19 @@ struct Ends {
     taken: TcpListener,
 }
 
+impl Ends {
+    pub(super) fn new() -> Ends {
+        Ends {
+            lines: Endpoint::new(Form::Line),
+            packets: Endpoint::new(Form::Line),
+            carbon: Endpoint::new(Form::Point),
+            taken: TcpListener::bind("127.0.0.1:0").expect("a free port"),
+        }
+    }
+}
+
 /// The part that is in every good file.
-fn base(ends: &Ends, window: &str, bytes_max: &str) -> String {
+pub(super) fn base(ends: &Ends, window: &str, bytes_max: &str) -> String {
     let Ends { lines, packets, carbon, .. } = ends;
     let (lines, packets, carbon) = (lines.to(), packets.to(), carbon.to());
     format!(
@@ -101,16 +112,17 @@ fn reloads(daemon: &Daemon, result: &str) -> u64 {
 }
 
 /// The load: three threads until `over`.
-struct Load {
+pub(super) struct Load {
     over: Arc<AtomicBool>,
     lines: JoinHandle<u64>,
     packets: JoinHandle<u64>,
     numbers: JoinHandle<u64>,
-    sent: Arc<AtomicU64>,
+    /// Lines.
+    pub(super) sent: Arc<AtomicU64>,
 }
 
 impl Load {
-    fn start(daemon: &Daemon, ends: &Ends) -> Load {
+    pub(super) fn start(daemon: &Daemon, ends: &Ends) -> Load {
         let over = Arc::new(AtomicBool::new(false));
         let sent = Arc::new(AtomicU64::new(0));
         let (stop, counter, oracle) = (Arc::clone(&over), Arc::clone(&sent), Arc::clone(&ends.lines.oracle));
@@ -141,7 +153,7 @@ impl Load {
     }
 
     /// Ends it: lines, packets and hits that were sent.
-    fn stop(self) -> [u64; 3] {
+    pub(super) fn stop(self) -> [u64; 3] {
         self.over.store(true, SeqCst);
         [self.lines, self.packets, self.numbers].map(|sender| sender.join().expect("no sender panics"))
     }
@@ -168,12 +180,7 @@ fn send_packets(socket: &std::net::UdpSocket, oracle: &Oracle, over: &AtomicBool
 
 pub(crate) fn run(bench: &Bench) -> End {
     let (rounds, every) = bench.pick((20, Duration::ZERO), (120, Duration::from_secs(1)));
-    let ends = Ends {
-        lines: Endpoint::new(Form::Line),
-        packets: Endpoint::new(Form::Line),
-        carbon: Endpoint::new(Form::Point),
-        taken: TcpListener::bind("127.0.0.1:0").expect("a free port"),
-    };
+    let ends = Ends::new();
     let mut daemon = Builder::native(&base(&ends, "1s", "64MiB")).start();
     let file = daemon.file.clone().expect("it has one");
     let load = Load::start(&daemon, &ends);
@@ -206,7 +213,13 @@ pub(crate) fn run(bench: &Bench) -> End {
     End::Ran(finding)
 }
 
-fn account(bench: &Bench, daemon: &Daemon, ends: &Ends, [lines, packets, hits]: [u64; 3]) -> Finding {
+/// What became of it.
+pub(super) fn account(
+    bench: &Bench,
+    daemon: &Daemon,
+    ends: &Ends,
+    [lines, packets, hits]: [u64; 3],
+) -> Finding {
     let mut finding = Finding { sent: lines + packets, ..Finding::default() };
     let all_here = || {
         let dropped = Daemon::number(&daemon.source("packets"), "kernel_dropped");

@@ -20,6 +20,7 @@ mod f1;
 mod f10;
 mod f11;
 mod f12;
+mod f13;
 mod f2;
 mod f3;
 mod f4;
@@ -60,6 +61,7 @@ const CASES: &[Case] = &[
     ("F10", f10::run),
     ("F11", f11::run),
     ("F12", f12::run),
+    ("F13", f13::run),
 ];
 
 fn main() -> ExitCode {

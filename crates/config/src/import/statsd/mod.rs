@@ -49,6 +49,9 @@ const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;
 /// Bound of the last flush on SIGTERM (spec statsd §7.1).
 const STOP_TIMEOUT_MS: u64 = 5_000;
 
+/// Longest time that nobody reads while another process takes over: native default.
+const TAKE_OVER_TIMEOUT_MS: u64 = 10_000;
+
 /// Whose file `text` seems to be: Perl's when it has `#` comments, or when it is relaxed JSON whose `backends` are
 /// named as there (`Graphite`, `Console`, `File`, `My::Backend`, without a path); node's otherwise.
 pub fn detect(text: &str) -> Compat {
@@ -181,6 +184,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         management: vec![management?],
         data_dir: "staunch-data".into(),
         stop_timeout_ms: STOP_TIMEOUT_MS,
+        take_over_timeout_ms: TAKE_OVER_TIMEOUT_MS,
         reload_on_change,
         built_in: false,
     })

@@ -36,6 +36,8 @@ pub fn print(plan: &Plan) -> String {
     let empty = empty_plan();
     out.key_unless("data_dir", path(&plan.data_dir), path(&empty.data_dir));
     out.key_unless("stop_timeout", time(plan.stop_timeout_ms), time(empty.stop_timeout_ms));
+    let timeouts = (plan.take_over_timeout_ms, empty.take_over_timeout_ms);
+    out.key_unless("take_over_timeout", time(timeouts.0), time(timeouts.1));
     out.flag_unless("reload_on_change", plan.reload_on_change, empty.reload_on_change);
     for source in &plan.sources {
         print_source(&mut out, source);

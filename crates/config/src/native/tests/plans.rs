@@ -32,7 +32,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         vec((prop_oneof![2 => output(), 1 => packets_output()], any::<u8>()), 0..5),
         vec(management(), 0..3),
         option::weighted(0.8, ip()),
-        ("[a-zé./ ]{1,9}", 0u64..3_600_000, any::<bool>()),
+        ("[a-zé./ ]{1,9}", 0u64..3_600_000, 100u64..3_600_000, any::<bool>()),
     );
     parts.prop_map(
         |(
@@ -42,7 +42,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             drafts,
             management,
             http,
-            (data_dir, stop_timeout_ms, reload_on_change),
+            (data_dir, stop_timeout_ms, take_over_timeout_ms, reload_on_change),
         )| {
             let mut plan = Plan {
                 sources: Vec::new(),
@@ -53,6 +53,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 management,
                 data_dir: data_dir.into(),
                 stop_timeout_ms,
+                take_over_timeout_ms,
                 reload_on_change,
                 built_in: false,
             };

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::link::{Link, LinkError};
 use super::message::{Message, VERSION};
@@ -36,6 +37,8 @@ pub struct Control {
     /// For the task, and for another process.
     pub listener: UnixListener,
     path: PathBuf,
+    /// Listens, once it is served.
+    task: Option<JoinHandle<()>>,
 }
 
 /// A process that asks to take over, in words that we know.
@@ -57,7 +60,7 @@ impl Control {
             None => bind_new(data_dir, &path),
         };
         match opened {
-            Ok(listener) => Some(Control { listener, path }),
+            Ok(listener) => Some(Control { listener, path, task: None }),
             Err(why) => {
                 tracing::info!("{}: {why}; this process cannot be taken over from", path.display());
                 None
@@ -69,12 +72,19 @@ impl Control {
     ///
     /// # Errors
     /// When the runtime cannot take the socket.
-    pub fn serve(&self, asked: mpsc::Sender<Asked>) -> io::Result<()> {
+    pub fn serve(&mut self, asked: mpsc::Sender<Asked>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        tokio::spawn(listen(listener, asked));
+        self.task = Some(tokio::spawn(listen(listener, asked)));
         Ok(())
+    }
+
+    /// Listens no more: whoever asks from now on is for the process that has the socket as well.
+    pub fn leave(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
     }
 
     /// Removes the socket: nobody answers any more.

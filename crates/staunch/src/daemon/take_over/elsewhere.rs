@@ -64,7 +64,7 @@ impl Control {
         None
     }
 
-    pub fn serve(&self, _asked: tokio::sync::mpsc::Sender<Asked>) -> std::io::Result<()> {
+    pub fn serve(&mut self, _asked: tokio::sync::mpsc::Sender<Asked>) -> std::io::Result<()> {
         match *self {}
     }
 

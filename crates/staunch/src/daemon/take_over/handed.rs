@@ -4,13 +4,15 @@
 //! since a queue on disk has one owner at a time.
 
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
 use config::plan::OutputPlan;
 use deliver::queue::Left;
-use model::{Figure, Now, OutputId};
+use model::{AckMark, Figure, Now, OutputId};
 use pipeline::checkpoints::Note;
-use pipeline::{Accounts, Shard};
+use pipeline::{Accounts, Inherited, Shard, Unfinished};
 use process::aggregate::checkpoint::{Restored, Told};
 use tokio::task::JoinSet;
 
@@ -21,6 +23,9 @@ use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::daemon::{checkpoint, queues, syncs};
 use crate::kernel::Drops;
+use crate::sources::parked::Parked;
+use crate::sources::stream::StreamSource;
+use crate::sys::OwnedFd;
 
 /// Everything that was told.
 #[derive(Debug)]
@@ -33,21 +38,84 @@ pub struct Handed {
     pub states: Vec<(String, Vec<u8>)>,
     /// What its queues in memory held.
     pub left: Vec<(OutputId, Left)>,
+    /// Connections that go on here.
+    pub connections: Vec<HandedConnection>,
+    /// Those of them whose clients wait for what another process has taken.
+    pub waiting: Vec<Waiting>,
+    /// Since when nobody reads (monotonic), when the other process has said so.
+    pub paused_ns: Option<u64>,
     /// Nobody else has the queues on disk: they may be opened before another process has been told that it may end.
     pub owns_queues: bool,
+}
+
+/// A connection that another process had accepted.
+#[derive(Debug)]
+pub struct HandedConnection {
+    /// Number of the socket that it came from.
+    pub socket: usize,
+    /// Its own socket.
+    pub fd: OwnedFd,
+    /// What was held of it.
+    pub unfinished: Unfinished,
+    /// Outputs that lines of it wait for.
+    pub outputs: Vec<OutputId>,
+}
+
+/// A connection that goes on and whose client waits.
+#[derive(Debug)]
+pub struct Waiting {
+    mark: AckMark,
+    outputs: Vec<OutputId>,
 }
 
 impl Handed {
     /// Of a process that has not been asked, or has died: nothing, and nothing is its any more.
     pub fn nothing() -> Handed {
-        let (accounts, drops, states, left) = Default::default();
-        Handed { accounts, drops, states, left, owns_queues: true }
+        let (accounts, drops, states, left, connections, waiting) = Default::default();
+        let paused_ns = None;
+        Handed { accounts, drops, states, left, connections, waiting, paused_ns, owns_queues: true }
     }
 
     /// What was counted of the kernel's drops at a socket, by its number.
     pub fn drops_of(&self, number: usize) -> Drops {
         let counted = self.drops.iter().find(|(of, _)| *of == number);
         counted.map(|(_, drops)| *drops).unwrap_or_default()
+    }
+
+    /// The connections that came from socket `number`, for the source that has it now; what is past its
+    /// `connections_max` is refused.
+    #[cfg(target_os = "linux")]
+    pub fn adopt(&mut self, number: usize, source: &StreamSource, shared: &Shared) -> Vec<Parked> {
+        let mut adopted = Vec::new();
+        for HandedConnection { fd, unfinished, outputs, .. } in
+            self.connections.extract_if(.., |connection| connection.socket == number)
+        {
+            if !source.has_room(adopted.len()) {
+                continue;
+            }
+            match Parked::adopted(fd, source.clone(), shared, &unfinished) {
+                Ok(parked) => {
+                    let waits = unfinished.told.filter(|told| told.acked < told.lines);
+                    if let (Some(told), Some(connection)) = (waits, parked.id()) {
+                        let pipeline::Told { when, lines, rejected, .. } = told;
+                        let mark = AckMark { connection, up_to: lines, rejected, when };
+                        self.waiting.push(Waiting { mark, outputs });
+                    }
+                    adopted.push(parked);
+                }
+                Err(error) => {
+                    source.account.connections_broken.fetch_add(1, Relaxed);
+                    tracing::warn!("cannot go on with a connection: {error}");
+                }
+            }
+        }
+        adopted
+    }
+
+    /// There are none.
+    #[cfg(not(target_os = "linux"))]
+    pub fn adopt(&mut self, _number: usize, _source: &StreamSource, _shared: &Shared) -> Vec<Parked> {
+        Vec::new()
     }
 
     /// Goes on with the accounts, by the names that both have.
@@ -102,6 +170,13 @@ impl Handed {
     /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
     pub fn go_on(self, shared: &Shared, data_dir: Option<&DataDir>, syncs: &mut JoinSet<()>) {
         let wiring = shared.wiring.load();
+        // Before a queue is opened, so that what is lost in it is not missed.
+        let inherited = |output: &OutputId| Inherited::new(*output, &wiring.outlets[output.index()].account);
+        let waiting: Vec<(AckMark, Vec<Inherited>)> = self
+            .waiting
+            .iter()
+            .map(|Waiting { mark, outputs }| (*mark, outputs.iter().map(inherited).collect()))
+            .collect();
         let late = |_: &(&OutputPlan, &Arc<Outlet>)| !self.owns_queues;
         for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets).filter(late) {
             let opened = queues::open_late(output, outlet, data_dir).and_then(|()| {
@@ -117,6 +192,9 @@ impl Handed {
             let outlet = &wiring.outlets[output.index()];
             outlet.go_on_with(left);
             outlet.wake();
+        }
+        for (mark, inherited) in waiting {
+            shared.acks.go_on(mark, &inherited, &wiring.outlets);
         }
         checkpoint::remove_unwanted(&wiring.plan, &shared.checkpoints);
         if let Some(data_dir) = data_dir {

@@ -4,7 +4,7 @@
 //! own. Not here: what is said (`message`), by whom (`old`, `new`).
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::sys::{BorrowedFd, OwnedFd};
 /// Most bytes that a state or a block may have: more than any machine's memory would hold twice.
 const PARTS_BYTES_MAX: u64 = 1 << 36;
 
-/// Pause between two looks at whether the other end is still there.
+/// Pause between two looks at whether the other end is still there, or has taken descriptors.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Why the conversation did not go on.
@@ -27,7 +27,7 @@ pub enum LinkError {
     #[error("the other process ended the conversation")]
     Closed,
     /// The other end said nothing for too long.
-    #[error("the other process did not answer in time")]
+    #[error("the other process did not answer in time (`take_over_timeout`)")]
     Late,
     /// The other end does not want to, or not any more: it goes on as if nothing had been.
     #[error("{why}")]
@@ -109,17 +109,19 @@ impl Link {
         deadline_ns: u64,
     ) -> Result<(), LinkError> {
         let frame = message.encode()?;
-        self.stream.set_write_timeout(Some(left(deadline_ns)?))?;
-        let mut sent = pass::send_with(&self.stream, &frame, passed)?;
-        while sent < frame.len() {
+        let sent = loop {
             self.stream.set_write_timeout(Some(left(deadline_ns)?))?;
-            match self.stream.write(&frame[sent..]) {
-                Ok(more) => sent += more,
+            match pass::send_with(&self.stream, &frame, passed) {
+                Ok(sent) => break sent,
+                Err(error) if error.raw_os_error() == Some(pass::TOO_MANY_ON_THE_WAY) => {
+                    // The other end takes them one message after the other.
+                    std::thread::sleep(LOOK_EVERY.min(left(deadline_ns)?));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
-        }
-        Ok(())
+        };
+        self.write(&frame[sent..], deadline_ns)
     }
 
     /// Says bytes of any length, behind the message that has announced them.
@@ -127,7 +129,24 @@ impl Link {
     /// # Errors
     /// When the other end does not take them.
     pub fn send_parts(&mut self, bytes: &[u8], deadline_ns: u64) -> Result<(), LinkError> {
-        bytes.chunks(PART_BYTES).try_for_each(|part| self.send(&Message::Part(part.to_vec()), deadline_ns))
+        bytes.chunks(PART_BYTES).try_for_each(|part| {
+            // As they are: states are long, and nobody reads meanwhile.
+            self.write(&Message::part_header(part.len())?, deadline_ns)?;
+            self.write(part, deadline_ns)
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8], deadline_ns: u64) -> Result<(), LinkError> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            self.stream.set_write_timeout(Some(left(deadline_ns)?))?;
+            match pass::send_with(&self.stream, &bytes[sent..], &[]) {
+                Ok(more) => sent += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Hears the next message, before `deadline_ns` (monotonic).
@@ -153,11 +172,15 @@ impl Link {
         // Grows with what really comes.
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < len {
-            let Message::Part(part) = self.receive(deadline_ns)? else { return Err(LinkError::OutOfTurn) };
-            if part.is_empty() || (bytes.len() + part.len()) as u64 > len {
+            let mut header = [0; HEADER_BYTES];
+            self.fill(&mut header, deadline_ns)?;
+            let part = Message::part_len(header)?.ok_or(LinkError::OutOfTurn)?;
+            let at = bytes.len();
+            if part == 0 || (at + part) as u64 > len {
                 return Err(LinkError::OutOfTurn);
             }
-            bytes.extend_from_slice(&part);
+            bytes.resize(at + part, 0);
+            self.fill(&mut bytes[at..], deadline_ns)?;
         }
         Ok(bytes)
     }

@@ -5,10 +5,11 @@
 //! tell each other why not. Pure. Not here: who says what when (`old`, `new`), sockets (`link`).
 //! Invariant: any byte string gives one message that encodes to the same bytes, or a word on what is wrong with it.
 
-use model::Figure;
+use model::{AckWhen, Figure};
+use pipeline::Told;
 
 /// What we speak. A peer that speaks something else is refused.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Kind and length.
 pub const HEADER_BYTES: usize = 5;
@@ -58,6 +59,21 @@ pub struct OutputName {
     pub name: String,
     /// Type, endpoint and form.
     pub what: String,
+}
+
+/// A connection that is passed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Number of the socket that it came from.
+    pub socket: u32,
+    /// Bytes of its unfinished line or frame.
+    pub len: u64,
+    /// The end of a line that is too long is still to come.
+    pub discarding: bool,
+    /// What its client was told, where it is told something.
+    pub told: Option<Told>,
+    /// Outputs that lines of it wait for, by their numbers.
+    pub outputs: Vec<u32>,
 }
 
 /// Whose account it is.
@@ -138,10 +154,16 @@ pub enum Message {
         /// Bytes of all parts.
         len: u64,
     },
+    /// Old: the next connections. As many descriptors come with it; what was announced of them follows, one behind the
+    /// other, in parts.
+    Connections(Vec<Connection>),
     /// Old: a part of what was announced.
     Part(Vec<u8>),
     /// Old: everything has been told, and nothing is touched any more.
-    Yours,
+    Yours {
+        /// Since when nobody reads, in monotonic nanoseconds: one clock for all processes of a machine.
+        paused_ns: u64,
+    },
     /// New: it goes on from here. Whoever has said this reads the sockets.
     Taken,
 }
@@ -173,8 +195,9 @@ impl Message {
             Message::State { .. } => 8,
             Message::Left { .. } => 9,
             Message::Part(_) => PART,
-            Message::Yours => 11,
+            Message::Yours { .. } => 11,
             Message::Taken => 12,
+            Message::Connections(_) => 13,
         }
     }
 
@@ -234,8 +257,10 @@ impl Message {
                 out.extend_from_slice(&output.to_le_bytes());
                 out.extend_from_slice(&len.to_le_bytes());
             }
+            Message::Connections(connections) => put_list(&mut out, connections, put_connection),
             Message::Part(bytes) => out.extend_from_slice(bytes),
-            Message::Yours | Message::Taken => {}
+            Message::Yours { paused_ns } => out.extend_from_slice(&paused_ns.to_le_bytes()),
+            Message::Taken => {}
         }
         let body = out.len() - HEADER_BYTES;
         if body > BODY_BYTES_MAX {
@@ -243,6 +268,27 @@ impl Message {
         }
         out[1..HEADER_BYTES].copy_from_slice(&(body as u32).to_le_bytes());
         Ok(out)
+    }
+
+    /// The header of a part of so many bytes: they follow as they are.
+    ///
+    /// # Errors
+    /// `TooLong` when a reader would not take it.
+    pub fn part_header(len: usize) -> Result<[u8; HEADER_BYTES], Bad> {
+        if len > BODY_BYTES_MAX {
+            return Err(Bad::TooLong);
+        }
+        let [a, b, c, d] = (len as u32).to_le_bytes();
+        Ok([PART, a, b, c, d])
+    }
+
+    /// Length of the body behind the header of a part; none when it is one of another message.
+    ///
+    /// # Errors
+    /// `TooLong`: nothing of ours.
+    pub fn part_len(header: [u8; HEADER_BYTES]) -> Result<Option<usize>, Bad> {
+        let len = Message::body_len(header)?;
+        Ok((header[0] == PART).then_some(len))
     }
 
     /// Length of the body behind a header.
@@ -280,6 +326,21 @@ fn put_list<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
     items.iter().for_each(|item| put(out, item));
 }
 
+fn put_connection(out: &mut Vec<u8>, connection: &Connection) {
+    let Connection { socket, len, discarding, told, outputs } = connection;
+    out.extend_from_slice(&socket.to_le_bytes());
+    out.extend_from_slice(&len.to_le_bytes());
+    out.push(u8::from(*discarding));
+    // 0 stands for a client that is told nothing.
+    out.push(told.map_or(0, |told| 1 + told.when as u8));
+    if let Some(told) = told {
+        for count in [told.lines, told.rejected, told.acked] {
+            out.extend_from_slice(&count.to_le_bytes());
+        }
+    }
+    put_list(out, outputs, |out, number| out.extend_from_slice(&number.to_le_bytes()));
+}
+
 /// What is left of a body. Every reading gives nothing when it ends too early.
 struct Body<'a>(&'a [u8]);
 
@@ -296,8 +357,9 @@ impl Body<'_> {
             7 => self.drops(),
             8 => self.state(),
             9 => self.left(),
-            11 => Some(Message::Yours),
+            11 => self.u64().map(|paused_ns| Message::Yours { paused_ns }),
             12 => Some(Message::Taken),
+            13 => self.list(Body::connection).map(Message::Connections),
             _ => return Err(Bad::Kind),
         })
     }
@@ -354,6 +416,20 @@ impl Body<'_> {
         Some(Message::Left { output: self.u32()?, len: self.u64()? })
     }
 
+    fn connection(&mut self) -> Option<Connection> {
+        let (socket, len) = (self.u32()?, self.u64()?);
+        let [discarding @ (0 | 1), when] = self.array()? else { return None };
+        let told = match when.checked_sub(1) {
+            None => None,
+            Some(when) => {
+                let when = *AckWhen::ALL.get(usize::from(when))?;
+                Some(Told { when, lines: self.u64()?, rejected: self.u64()?, acked: self.u64()? })
+            }
+        };
+        let outputs = self.list(Body::u32)?;
+        Some(Connection { socket, len, discarding: discarding == 1, told, outputs })
+    }
+
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -399,6 +475,13 @@ mod tests {
             |role| Place { role, source: text("app"), listen: text("udp://[::]:0"), at: text("udp://é") };
         let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock];
         let figure = Figure { family: text("shed"), reason: text(""), count: u64::MAX, bytes: 1 };
+        let told = |when| Told { when, lines: u64::MAX, rejected: 1, acked: 2 };
+        let connection = |told: Option<Told>| {
+            let outputs = if told.is_some() { vec![3, 0] } else { Vec::new() };
+            Connection { socket: 1, len: 2, discarding: told.is_none(), told, outputs }
+        };
+        let [accepted, safe, delivered] = AckWhen::ALL.map(|when| connection(Some(told(when))));
+        let connections = [connection(None), accepted, safe, delivered];
         let output = OutputName { name: text("carbon"), what: text("graphite tcp://x:1 lines") };
         vec![
             Message::Hello { version: VERSION, program: text("0.1.0") },
@@ -412,9 +495,10 @@ mod tests {
             Message::Drops { socket: 1, seen: 2, dropped: 3 },
             Message::State { transform: text("stats"), len: 5 },
             Message::Left { output: 3, len: 1 << 40 },
+            Message::Connections(connections.to_vec()),
             Message::Part(vec![0, 255]),
             Message::Part(Vec::new()),
-            Message::Yours,
+            Message::Yours { paused_ns: 6 },
             Message::Taken,
         ]
     }
@@ -471,12 +555,12 @@ mod tests {
         let endless_list = u32::MAX.to_le_bytes();
         let table: [(u8, &[u8], Bad); 8] = [
             (0, b"", Bad::Kind),
-            (13, b"", Bad::Kind),
+            (14, b"", Bad::Kind),
             (2, &text_without_end, Bad::Body),
             (2, &no_utf8, Bad::Body),
             (3, &endless_list, Bad::Body),
             (5, &endless_list, Bad::Body),
-            (11, b"x", Bad::Body),
+            (12, b"x", Bad::Body),
             (7, b"123", Bad::Body),
         ];
         for (kind, body, want) in table {
@@ -490,6 +574,10 @@ mod tests {
         assert_eq!(len(BODY_BYTES_MAX as u32), Ok(BODY_BYTES_MAX));
         assert_eq!(len(BODY_BYTES_MAX as u32 + 1), Err(Bad::TooLong));
         assert!(Message::Part(vec![0; BODY_BYTES_MAX]).encode().is_ok());
+        assert_eq!(Message::part_header(BODY_BYTES_MAX + 1), Err(Bad::TooLong));
+        let frame = Message::Part(vec![7; 300]).encode().expect("not too long");
+        let header = Message::part_header(300).expect("not too long");
+        assert_eq!((&header[..], Message::part_len(header)), (&frame[..HEADER_BYTES], Ok(Some(300))));
         assert_eq!(Message::Part(vec![0; BODY_BYTES_MAX + 1]).encode(), Err(Bad::TooLong));
     }
 }

@@ -5,16 +5,17 @@
 //! | checks its config whole, then asks at `<data_dir>/control.sock` | |
 //! | | gives its sockets, each with its place (`Sockets`, `Offered`) |
 //! | takes those of its plan, opens what is missing, says so (`Ready`) | |
-//! | | ends connections in order; stops reading datagrams, which wait in the kernel from here on |
+//! | | lets connections come to rest; stops reading datagrams, which wait in the kernel from here on |
 //! | | brings aggregations to rest; its outputs deliver what they can within [`old::DRAIN_MAX`] and stop |
-//! | | tells accounts, state, what is left in queues, and that it touches nothing any more (`Yours`) |
+//! | | answers who can be answered; tells accounts, state, what is left in queues and of connections, and that it touches nothing any more (`Yours`) |
 //! | builds everything from that, says `Taken`, and only then reads | |
 //! | | ends |
 //!
 //! Until `Taken` the old process has everything and goes on with it whatever happens: an error, a time-out on either
 //! side, the end of the new process. From `Taken` on the new one has. `Taken` either reaches the old process or fails
 //! for the new one, since the old one first makes sure that nothing can reach it any more and then looks once more.
-//! An end of the conversation without a word (`Refused`) means that the old process has died: the new one goes on.
+//! An end of the conversation without a word (`Refused`) means that the old process has died, which the new one makes
+//! sure of (pidfd) before it goes on.
 //! A series' records keep their order, because the new outputs start after the old ones have ended.
 //!
 //! Not here: what the state looks like (`pipeline`), what a block looks like (`deliver`).

@@ -13,9 +13,11 @@ use anyhow::{Context, bail};
 use config::plan::{Listen, Plan};
 use deliver::queue::Left;
 use model::{OutputId, SECOND_NS};
+use pipeline::Unfinished;
 
+use super::handed::HandedConnection;
 use super::link::{Link, LinkError};
-use super::message::{Message, OutputName, Place, Role, VERSION};
+use super::message::{Connection, Message, OutputName, Place, Role, VERSION};
 use super::{Handed, control, name_of};
 use crate::admin::PortKind;
 use crate::clock::Clock;
@@ -26,7 +28,7 @@ use crate::sys::{AsFd, OwnedFd, pass, socket_memory};
 /// Longest wait for the offer. Another process may be taking over at this very moment: we are next.
 const OFFER_WITHIN_NS: u64 = 30 * SECOND_NS;
 
-/// Longest wait from being ready to having everything.
+/// Longest wait from being ready to having everything, besides the time that the config gives.
 const YOURS_WITHIN_NS: u64 = 60 * SECOND_NS;
 
 /// Longest wait for the last word to be taken.
@@ -208,7 +210,8 @@ impl Inheritance {
             .collect();
         tracing::info!("{ours} of its sockets and {} of its outputs go on here", outputs.len());
         let transforms = plan.transforms.iter().map(|transform| transform.name.clone()).collect();
-        match self.receive_all(&outputs, transforms) {
+        let timeout_ns = plan.take_over_timeout_ms * 1_000_000;
+        match self.receive_all(&outputs, transforms, Clock::mono_ns() + YOURS_WITHIN_NS + timeout_ns) {
             Ok(handed) => Ok(handed),
             Err(LinkError::Closed) => {
                 self.ensure_dead()?;
@@ -234,8 +237,8 @@ impl Inheritance {
         &mut self,
         outputs: &[(usize, OutputId)],
         transforms: Vec<String>,
+        deadline_ns: u64,
     ) -> Result<Handed, LinkError> {
-        let deadline_ns = Clock::mono_ns() + YOURS_WITHIN_NS;
         let taken = self.sockets.iter().enumerate().filter(|(_, passed)| passed.taken);
         let sockets = taken.map(|(number, _)| number as u32).collect();
         let numbers = outputs.iter().map(|(known, _)| *known as u32).collect();
@@ -264,11 +267,41 @@ impl Inheritance {
                     let left = Left::decode(&bytes, Clock::mono_ns()).ok_or(LinkError::OutOfTurn)?;
                     handed.left.push((*id, left));
                 }
-                Message::Yours => return Ok(handed),
+                Message::Connections(connections) => {
+                    self.receive_connections(connections, outputs, &mut handed.connections, deadline_ns)?
+                }
+                Message::Yours { paused_ns } => {
+                    tracing::debug!("everything is here");
+                    handed.paused_ns = Some(paused_ns);
+                    return Ok(handed);
+                }
                 Message::Refused { why } => return Err(LinkError::Refused { why }),
                 _ => return Err(LinkError::OutOfTurn),
             }
         }
+    }
+
+    fn receive_connections(
+        &mut self,
+        connections: Vec<Connection>,
+        outputs: &[(usize, OutputId)],
+        to: &mut Vec<HandedConnection>,
+        deadline_ns: u64,
+    ) -> Result<(), LinkError> {
+        let len = connections.iter().fold(0_u64, |sum, connection| sum.saturating_add(connection.len));
+        let bytes = self.link.receive_parts(len, deadline_ns)?;
+        let mut rest = &bytes[..];
+        let known = |number: u32| outputs.iter().find(|(known, _)| *known == number as usize);
+        for Connection { socket, len, discarding, told, outputs } in connections {
+            let (bytes, after) = rest.split_at_checked(len as usize).ok_or(LinkError::OutOfTurn)?;
+            rest = after;
+            let fd = self.link.take_descriptor().ok_or(LinkError::OutOfTurn)?;
+            let unfinished = Unfinished { bytes: bytes.to_vec(), discarding, told };
+            let outputs = outputs.into_iter().map(|number| known(number).map(|(_, id)| *id));
+            let outputs = outputs.collect::<Option<_>>().ok_or(LinkError::OutOfTurn)?;
+            to.push(HandedConnection { socket: socket as usize, fd, unfinished, outputs });
+        }
+        Ok(())
     }
 
     /// Nobody told what was counted: what the kernel has dropped so far was another process's.
@@ -304,7 +337,7 @@ impl Inheritance {
             Err(error) => return Err(error).context(CANNOT),
         }
         let took_ms = (Clock::mono_ns() - self.begun_ns) / 1_000_000;
-        tracing::info!("taken over from process {pid} after {took_ms} ms in all");
+        tracing::info!("taken over from process {pid} after {took_ms} ms");
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The old process's side: gives what it has, keeps it until it hears `Taken`, and goes on when it does not.
 //!
 //! The daemon's main task does this, so neither a reload nor a stop comes in between; each step has a bound in time.
-//! Not here: the control socket (`control`), what ends a connection (`sources::stream`), a sender (`deliver`).
+//! Not here: the control socket (`control`), how a connection comes to rest (`sources::parked`), a sender (`deliver`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,12 +11,12 @@ use config::plan::Listen;
 use deliver::Status;
 use deliver::plan::{QueueLimits, WhenFull};
 use deliver::queue::{Left, Queue};
-use model::{OutputId, SECOND_NS, SourceId};
-use pipeline::SavedState;
+use model::{AckWhen, Figure, OutputId, SECOND_NS, SourceAccount, SourceId, Unacked};
+use pipeline::{SavedState, Unfinished};
 
 use super::control::Asked;
 use super::link::{Link, LinkError};
-use super::message::{Message, OutputName, Owner, Place, Role};
+use super::message::{Connection, Message, OutputName, Owner, Place, Role};
 use super::name_of;
 use crate::admin::PortKind;
 use crate::clock::Clock;
@@ -24,17 +24,18 @@ use crate::daemon::worker::{PassedOn, shown};
 use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs::is_retired;
+use crate::sources::parked::Parked;
 use crate::sys::pass::{self, DESCRIPTORS_MAX};
 use crate::sys::{AsFd, BorrowedFd, OwnedFd};
 
-/// Longest wait for the new process to have opened what it wants besides.
-const READY_WITHIN_NS: u64 = 10 * SECOND_NS;
-
-/// Longest wait for connections to end, after the time that their peers have.
-const CONNECTIONS_END_MAX: Duration = Duration::from_secs(2);
+/// Longest wait for connections to hand on what they have read.
+const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);
 
 /// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
 pub const DRAIN_MAX: Duration = Duration::from_millis(250);
+
+/// Longest wait for a flush that is under way to end, while everything is still read.
+const FLUSH_END_MAX: Duration = Duration::from_secs(1);
 
 /// Longest wait for a checkpoint that is being written.
 const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
@@ -42,13 +43,7 @@ const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
 /// How much longer an output may take to stop: a write to a disk that hangs.
 const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
 
-/// Longest time that telling everything takes, and then its being taken, …
-const TAKEN_WITHIN_NS: u64 = 10 * SECOND_NS;
-
-/// … and how much longer for each MiB of state.
-const TAKEN_WITHIN_NS_PER_MIB: u64 = SECOND_NS;
-
-/// How long a process that has been refused may still hold on to what it was given.
+/// How long a process that has been refused may still hold on to what it was given, if `take_over_timeout` is not less.
 const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
 
 /// A socket on offer, and what it is here.
@@ -94,6 +89,27 @@ struct Told {
     messages: Vec<Message>,
     states: Vec<SavedState>,
     left: Vec<(u32, Vec<Left>)>,
+    connections: Vec<AtRest>,
+}
+
+/// A connection that nobody reads.
+#[derive(Debug)]
+struct AtRest {
+    /// Number of its place among the listeners.
+    place: usize,
+    connection: Parked,
+    /// What the new process needs to go on with it. None: it ends here.
+    goes: Option<Going>,
+}
+
+/// What is told of a connection that goes on elsewhere.
+#[derive(Debug)]
+struct Going {
+    /// Number of the socket that it came from.
+    socket: u32,
+    unfinished: Unfinished,
+    /// Numbers of the outputs that lines of it wait for.
+    outputs: Vec<u32>,
 }
 
 /// Hands everything over to the process that asks. True when it has taken it, and this one is to end; false when this
@@ -101,29 +117,33 @@ struct Told {
 pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
     let Asked { link, program } = asked;
     let peer = link.peer();
+    let timeout_ns = running.shared.wiring.load().plan.take_over_timeout_ms * 1_000_000;
     tracing::info!("process {} (staunch {program}) asks to take over", peer.pid);
-    let (link, passed) = match agree(running, link).await {
+    let (link, passed) = match agree(running, link, timeout_ns).await {
         (link, Ok(passed)) => (link, passed),
         (link, Err(error)) => {
             let why = format!("{:#}", anyhow::Error::from(error));
             tracing::warn!("process {} does not take over: {why}; going on", peer.pid);
             // Whatever it still says, it has not been told that anything is its.
-            let (_link, _late) = on_thread(link, move |link| refuse(link, why)).await;
+            let (_link, _late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             return false;
         }
     };
     let begun_ns = Clock::mono_ns();
     let (told, paused_ns) = prepare(running, &passed).await;
-    let (link, result) = match told {
-        Ok(told) => on_thread(link, move |link| tell(link, &told)).await,
-        Err(why) => (link, Err(Failure::Own(why))),
+    let (link, (result, connections)) = match told {
+        Ok(told) => {
+            let since_ns = paused_ns.unwrap_or(begun_ns);
+            on_thread(link, move |link| (tell(link, &told, since_ns, timeout_ns), told.connections)).await
+        }
+        Err(why) => (link, (Err(Failure::Own(why)), Vec::new())),
     };
     let result = match result {
         Ok(()) => Ok(()),
         Err(error) => {
             let why = error.to_string();
             // Its word may have been on the way already.
-            let (_link, late) = on_thread(link, move |link| refuse(link, why)).await;
+            let (_link, late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             if late { Ok(()) } else { Err(error) }
         }
     };
@@ -133,15 +153,12 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
         Ok(()) => {
             supervisor::succeeded_by(peer.pid);
             let all_ms = ms(begun_ns);
-            tracing::info!(
-                "process {} has taken over: nothing was read for {paused_ms} ms, {all_ms} ms in all",
-                peer.pid
-            );
-            leave(running, &passed);
+            tracing::info!("process {} has taken over, after {all_ms} ms", peer.pid);
+            leave(running, &passed, connections);
             true
         }
         Err(why) => {
-            resume(running).await;
+            resume(running, connections).await;
             tracing::warn!(
                 "process {} did not take over: {why}; going on, nothing was read for {paused_ms} ms",
                 peer.pid
@@ -152,14 +169,14 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
 }
 
 /// Offers what there is, and hears what the new process wants of it. Everything goes on meanwhile.
-async fn agree(running: &Running, link: Link) -> (Link, Result<Passed, Failure>) {
+async fn agree(running: &Running, link: Link, timeout_ns: u64) -> (Link, Result<Passed, Failure>) {
     let (offered, outputs) = match on_offer(running) {
         Ok(offer) => offer,
         Err(error) => return (link, Err(Failure::Offer(error))),
     };
     let names = outputs.iter().map(|(_, name)| name.clone()).collect();
     let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
-    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names)).await;
+    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names, timeout_ns)).await;
     let passed = answer.and_then(|chosen| chosen_of(running, &places, &outputs, chosen));
     (link, passed.map_err(Failure::Link))
 }
@@ -228,8 +245,13 @@ fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
 }
 
 /// Gives the offer, and hears what is taken of it.
-fn offer(link: &mut Link, offered: &[Offered], outputs: Vec<OutputName>) -> Result<Chosen, LinkError> {
-    let deadline_ns = Clock::mono_ns() + READY_WITHIN_NS;
+fn offer(
+    link: &mut Link,
+    offered: &[Offered],
+    outputs: Vec<OutputName>,
+    timeout_ns: u64,
+) -> Result<Chosen, LinkError> {
+    let deadline_ns = Clock::mono_ns() + timeout_ns;
     for some in offered.chunks(DESCRIPTORS_MAX) {
         let places = some.iter().map(|offered| offered.place.clone()).collect();
         let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(|offered| offered.fd.as_fd()).collect();
@@ -292,9 +314,16 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     {
         return (Err("the disk is too busy to end a checkpoint"), None);
     }
+    // What is flushed now need not be while nobody reads. One that takes longer, or begins anew, is finished there.
+    let flushed = async {
+        while let Ok(true) = shared.shard.call(|worker| worker.shard.is_flushing()).await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let _late = tokio::time::timeout(FLUSH_END_MAX, flushed).await;
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
-    if !running.listeners.end_connections(&has, CONNECTIONS_END_MAX).await {
-        return (Err("a connection did not end"), None);
+    if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
+        return (Err("a connection did not come to rest"), None);
     }
     let paused_ns = Clock::mono_ns();
     let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
@@ -302,6 +331,11 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     let Ok(handed) = shared.shard.call(move |worker| worker.hand_over(&passed_on)).await else {
         return (Err("the shard's thread has ended"), Some(paused_ns));
     };
+    note("the shard is at rest, its state saved", paused_ns);
+    let handover = Arc::clone(&shared.handover);
+    // Beside the outputs: it is synced. Nobody writes it any more after this; an older one at worst lets a window be told
+    // twice.
+    let noted = tokio::task::spawn_blocking(move || handover.leave());
     // Those on disk too that the new process does not want: what is there may be its by name.
     let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
     let outlets = wiring.outlets.iter().enumerate();
@@ -321,24 +355,74 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     if tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await.is_err() {
         return (Err("an output did not stop in time"), Some(paused_ns));
     }
-    let handover = Arc::clone(&shared.handover);
-    // Nobody writes it any more after this; an older one at worst lets a window be told twice.
-    let noted = tokio::task::spawn_blocking(move || handover.leave()).await;
-    if let Ok(Err(error)) = noted {
+    note("outputs are at rest", paused_ns);
+    if let Ok(Err(error)) = noted.await {
         tracing::warn!("cannot leave a note for the next start: {error}");
     }
     let left =
         passed.outputs.iter().map(|(number, id)| (*number, wiring.outlets[id.index()].left())).collect();
-    let messages = messages(running, passed, &handed.drops);
-    (Ok(Told { messages, states: handed.states, left }), Some(paused_ns))
+    // Whoever can be told something is told it here, and is counted from there on by the new process.
+    shared.acks.resolve(&wiring.outlets);
+    let connections = at_rest(running, passed);
+    let messages = messages(running, passed, &handed.drops, &connections);
+    note("everything is gathered", paused_ns);
+    (Ok(Told { messages, states: handed.states, left, connections }), Some(paused_ns))
+}
+
+/// Where the time goes, for whoever wants less of it.
+fn note(what: &str, paused_ns: u64) {
+    tracing::debug!("{what} after {} µs without reading", (Clock::mono_ns() - paused_ns) / 1000);
+}
+
+/// The connections, and what the new process needs of those that it can go on with.
+fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
+    let places = running.listeners.places();
+    let waiting = running.shared.acks.waiting();
+    let number_of = |output: &OutputId| {
+        let passed = passed.outputs.iter().find(|(_, id)| id == output);
+        passed.map(|(number, _)| *number)
+    };
+    let goes = |place: usize, connection: &mut Parked| {
+        let (source, listen) = &places[place];
+        let (number, ..) = passed.listens.iter().find(|(_, name, _, at)| name == source && at == listen)?;
+        let unfinished = connection.unfinished()?;
+        let outputs = connection.id().and_then(|id| waiting.get(&id)).map_or(&[][..], Vec::as_slice);
+        // What waits for an output that does not go on with it is answered here, as far as it can be.
+        let outputs: Vec<u32> = outputs.iter().map(number_of).collect::<Option<_>>()?;
+        let waits = unfinished.told.is_some_and(|told| told.acked < told.lines);
+        let can_wait = unfinished.told.is_some_and(|told| told.when == AckWhen::Delivered);
+        (waits != outputs.is_empty() && (can_wait || !waits)).then_some(Going {
+            socket: *number,
+            unfinished,
+            outputs,
+        })
+    };
+    let all = running.listeners.take_parked().into_iter();
+    all.map(|(place, mut connection)| AtRest { place, goes: goes(place, &mut connection), connection })
+        .collect()
 }
 
 /// Accounts and drops.
-fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drops)]) -> Vec<Message> {
+fn messages(
+    running: &Running,
+    passed: &Passed,
+    drops: &[(SourceId, Listen, Drops)],
+    connections: &[AtRest],
+) -> Vec<Message> {
     let wiring = running.shared.wiring.load();
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
-    let sources = sources.map(|(_, name, of)| account(Owner::Source, name, of.figures()));
+    let places = running.listeners.places();
+    // Their clients are told so when nobody asks for our account any more.
+    let ending = |name: &str| {
+        let stopped = |at_rest: &&AtRest| {
+            at_rest.goes.is_none() && at_rest.connection.waits() && places[at_rest.place].0 == name
+        };
+        let count = connections.iter().filter(stopped).count() as u64;
+        Figure::new("acks_failed", Unacked::Stopped.word(), count, 0)
+    };
+    let figures = |name: &str, of: &SourceAccount| [of.figures(), vec![ending(name)]].concat();
+    let sources = sources.map(|(_, name, of)| account(Owner::Source, name, figures(name, of)));
     let outputs = wiring.accounts.outputs_once();
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
     let mut messages: Vec<Message> = sources.chain(outputs).collect();
@@ -353,10 +437,8 @@ fn messages(running: &Running, passed: &Passed, drops: &[(SourceId, Listen, Drop
 }
 
 /// Tells everything, and waits for the word that it is taken.
-fn tell(link: &mut Link, told: &Told) -> Result<(), Failure> {
-    let state_bytes: usize = told.states.iter().map(|state| state.bytes.len()).sum();
-    let for_state_ns = (state_bytes >> 20) as u64 * TAKEN_WITHIN_NS_PER_MIB;
-    let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS + for_state_ns;
+fn tell(link: &mut Link, told: &Told, paused_ns: u64, timeout_ns: u64) -> Result<(), Failure> {
+    let deadline_ns = paused_ns + timeout_ns;
     for message in &told.messages {
         link.send(message, deadline_ns)?;
     }
@@ -372,26 +454,52 @@ fn tell(link: &mut Link, told: &Told) -> Result<(), Failure> {
             link.send_parts(&bytes, deadline_ns)?;
         }
     }
-    link.send(&Message::Yours, deadline_ns)?;
+    tell_connections(link, &told.connections, deadline_ns)?;
+    link.send(&Message::Yours { paused_ns }, deadline_ns)?;
+    note("everything is told", paused_ns);
     match link.receive(deadline_ns)? {
         Message::Taken => Ok(()),
         _ => Err(LinkError::OutOfTurn.into()),
     }
 }
 
+/// Gives the connections that go on elsewhere. They stay ours as well.
+fn tell_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -> Result<(), LinkError> {
+    let going: Vec<_> =
+        connections.iter().filter_map(|at_rest| Some((at_rest, at_rest.goes.as_ref()?))).collect();
+    for some in going.chunks(DESCRIPTORS_MAX) {
+        let told = |(_, going): &(&AtRest, &Going)| Connection {
+            socket: going.socket,
+            len: going.unfinished.bytes.len() as u64,
+            discarding: going.unfinished.discarding,
+            told: going.unfinished.told,
+            outputs: going.outputs.clone(),
+        };
+        let descriptors: Vec<BorrowedFd<'_>> =
+            some.iter().map(|(at_rest, _)| at_rest.connection.fd()).collect();
+        let message = Message::Connections(some.iter().map(told).collect());
+        link.send_with(&message, &descriptors, deadline_ns)?;
+        let bytes: Vec<u8> =
+            some.iter().flat_map(|(_, going)| going.unfinished.bytes.iter().copied()).collect();
+        link.send_parts(&bytes, deadline_ns)?;
+    }
+    Ok(())
+}
+
 /// Takes the offer back. True when the new process had said before that it goes on: then it does.
 ///
 /// After this it can say so no more. It is waited for, since it may hold what must not be used twice; if it does not
 /// let go of it, it hangs, and is ended.
-fn refuse(link: &mut Link, why: String) -> bool {
+fn refuse(link: &mut Link, why: String, timeout_ns: u64) -> bool {
     link.stop_listening();
-    let heard_until_ns = Clock::mono_ns() + GONE_WITHIN_NS;
+    let gone_within_ns = timeout_ns.min(GONE_WITHIN_NS);
+    let heard_until_ns = Clock::mono_ns() + gone_within_ns;
     while let Ok(message) = link.receive(heard_until_ns) {
         if message == Message::Taken {
             return true;
         }
     }
-    let deadline_ns = Clock::mono_ns() + GONE_WITHIN_NS;
+    let deadline_ns = Clock::mono_ns() + gone_within_ns;
     // It may have ended, which is what is wanted.
     let _gone = link.send(&Message::Refused { why }, deadline_ns);
     if !link.closed_before(deadline_ns) {
@@ -405,7 +513,7 @@ fn refuse(link: &mut Link, why: String) -> bool {
 }
 
 /// Goes on as if nothing had been.
-async fn resume(running: &mut Running) {
+async fn resume(running: &mut Running, connections: Vec<AtRest>) {
     let shared = Arc::clone(&running.shared);
     let wiring = shared.wiring.load_full();
     for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
@@ -423,7 +531,12 @@ async fn resume(running: &mut Running) {
         listeners::makers(&plan, &worker.shard, &accounts)
     });
     if let Ok(makers) = makers.await
-        && let Err(error) = running.listeners.serve_again(&wiring.plan, &makers, &shared)
+        && let Err(error) = running.listeners.serve_again(
+            &wiring.plan,
+            &makers,
+            &shared,
+            connections.into_iter().map(|at_rest| (at_rest.place, at_rest.connection)).collect(),
+        )
     {
         tracing::error!("cannot accept connections again: {error}");
     }
@@ -432,8 +545,10 @@ async fn resume(running: &mut Running) {
 }
 
 /// Ends what does not go on elsewhere.
-fn leave(running: &mut Running, passed: &Passed) {
+fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>) {
     let shared = Arc::clone(&running.shared);
+    let ending = connections.into_iter().filter(|at_rest| at_rest.goes.is_none());
+    ending.for_each(|at_rest| at_rest.connection.end(&shared));
     shared.stopping.store(true, Relaxed);
     let wiring = shared.wiring.load_full();
     let deadline_ns = Clock::mono_ns() + wiring.plan.stop_timeout_ms * 1_000_000;
@@ -447,6 +562,9 @@ fn leave(running: &mut Running, passed: &Passed) {
     }
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
     std::mem::take(&mut running.listeners).leave(&has);
+    if let Some(control) = &mut running.control {
+        control.leave();
+    }
     running.stop.send_replace(true);
 }
 
@@ -465,7 +583,7 @@ mod tests {
             if said {
                 there.write_all(&Message::Taken.encode().expect("it is short")).expect("it has room");
             }
-            let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned()));
+            let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned(), 30 * SECOND_NS));
             if !said {
                 // The other end hears why, finds that it can say nothing any more, and ends.
                 let mut there = Link::new(there).expect("it is connected");

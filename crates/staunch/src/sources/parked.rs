@@ -1,0 +1,151 @@
+//! A connection between two reads: the task that has just accepted it begins here, and where it comes to rest, this
+//! process or another one goes on from here (hot restart). Nothing of it is under way.
+//!
+//! Not here: how it is read (`stream`, `answered`), what two processes say about it (`daemon::take_over`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::plan::Listen;
+use pipeline::Unfinished;
+use tokio::sync::watch;
+
+use crate::daemon::shared::Shared;
+use crate::sources::answered::Answered;
+use crate::sources::stream::{Order, Plain, Stream, StreamSource};
+
+/// A connection that nobody reads at the moment. One that is dropped is closed.
+pub struct Parked(Kind);
+
+enum Kind {
+    Plain(Box<Plain>),
+    Answered(Box<Answered>),
+}
+
+impl std::fmt::Debug for Parked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Parked")
+    }
+}
+
+impl Parked {
+    /// A connection that has just been accepted.
+    pub(super) fn begin(stream: Stream, source: StreamSource, shared: &Shared) -> Parked {
+        Parked::made(stream, source, shared, None)
+    }
+
+    /// With what another process knows of it, if it is from one.
+    fn made(
+        stream: Stream,
+        source: StreamSource,
+        shared: &Shared,
+        unfinished: Option<&Unfinished>,
+    ) -> Parked {
+        source.account.connections_open.fetch_add(1, Relaxed);
+        let mut intake = match source.listen {
+            Listen::UnixFrames { .. } => source.intake.make_framed(),
+            _ => source.intake.make(),
+        };
+        // What holds for a connection holds to its end.
+        let when = match unfinished {
+            Some(unfinished) => unfinished.told.map(|told| told.when),
+            None => source.plan.ack_when,
+        };
+        let seat = when.map(|when| (when, shared.acks.open()));
+        if let Some((when, seat)) = &seat {
+            intake = intake.answering(seat.id(), *when);
+        }
+        if let Some(unfinished) = unfinished {
+            intake = intake.going_on(unfinished, seat.as_ref().map(|(_, seat)| seat.id()));
+        }
+        Parked(match seat {
+            None => Kind::Plain(Box::new(Plain { stream, intake, source })),
+            Some((_, seat)) => Kind::Answered(Box::new(Answered::new(stream, intake, seat, source))),
+        })
+    }
+
+    /// Goes on until it ends, or comes to rest again.
+    pub(super) async fn go_on(
+        self,
+        shared: Arc<Shared>,
+        mut updates: watch::Receiver<StreamSource>,
+        mut orders: watch::Receiver<Order>,
+    ) -> Option<Parked> {
+        // A reload may have come since it was made.
+        updates.mark_changed();
+        Some(Parked(match self.0 {
+            Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders).await?),
+            Kind::Answered(answered) => {
+                Kind::Answered(answered.serve(&shared, &mut updates, &mut orders).await?)
+            }
+        }))
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod passing {
+    use std::io;
+
+    use super::{Kind, Parked};
+    use crate::daemon::shared::Shared;
+    use crate::sources::stream::{Stream, StreamSource};
+    use crate::sys::{BorrowedFd, OwnedFd};
+    use model::ConnectionId;
+    use pipeline::Unfinished;
+
+    impl Parked {
+        /// What another process needs to go on with it; none when this one has to end it. What is due to its client is
+        /// written first.
+        pub fn unfinished(&mut self) -> Option<Unfinished> {
+            match &mut self.0 {
+                Kind::Plain(plain) => plain.intake.unfinished(),
+                Kind::Answered(answered) => answered.unfinished(),
+            }
+        }
+
+        /// Who it is among those that wait for an answer, if its client is told something.
+        pub fn id(&self) -> Option<ConnectionId> {
+            match &self.0 {
+                Kind::Plain(_) => None,
+                Kind::Answered(answered) => Some(answered.id()),
+            }
+        }
+
+        /// True when its client waits for an answer, or for more than it has read.
+        pub fn waits(&self) -> bool {
+            match &self.0 {
+                Kind::Plain(_) => false,
+                Kind::Answered(answered) => answered.waits(),
+            }
+        }
+
+        /// Its socket.
+        pub fn fd(&self) -> BorrowedFd<'_> {
+            match &self.0 {
+                Kind::Plain(plain) => plain.stream.as_fd(),
+                Kind::Answered(answered) => answered.stream().as_fd(),
+            }
+        }
+
+        /// A connection of another process, to be gone on with in this one.
+        ///
+        /// # Errors
+        /// When it is no such socket, or the runtime cannot take it.
+        pub fn adopted(
+            fd: OwnedFd,
+            source: StreamSource,
+            shared: &Shared,
+            unfinished: &Unfinished,
+        ) -> io::Result<Parked> {
+            let stream = Stream::adopted(fd, &source.listen)?;
+            Ok(Parked::made(stream, source, shared, Some(unfinished)))
+        }
+
+        /// Ends it here. Its client is told what can be, in time that the daemon gives to all of them.
+        pub fn end(self, shared: &Shared) {
+            if let Kind::Answered(answered) = self.0 {
+                shared.acks.wait_on(answered.answer_to_the_end());
+            }
+        }
+    }
+}
