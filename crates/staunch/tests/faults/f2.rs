@@ -1,10 +1,11 @@
 //! F2: `kill -9` in a loop under StatsD over UDP, which nobody acknowledges, with checkpoints.
 //!
 //! Each datagram is a counter of its own, in one window that lasts over all kills. What is missing in the end must have
-//! arrived after the last checkpoint of its instance began. Which records that are is found out without a clock:
-//! what was counted before two more checkpoints were done is in the second of them.
+//! arrived after the last checkpoint of its instance began. The daemon says how old the checkpoint on its disk is; what it
+//! had counted in an answer that came before is in it. Counting checkpoints would not do: several may be on their way to
+//! a slow disk.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
 use crate::finding::{Bench, End, Finding};
@@ -19,12 +20,13 @@ const BURSTS: usize = 10;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Checkpoints that an instance has written, and packets that it had read before.
-fn look(daemon: &Daemon) -> (u64, u64) {
+/// When the checkpoint on disk was begun at the earliest, if there is one, and packets that were counted by now.
+fn look(daemon: &Daemon) -> (Option<Instant>, u64) {
+    let asked = Instant::now();
     let page = daemon.json("/api/v1/accounts");
-    let written = page["checkpoints"][0]["written"].as_u64().unwrap_or(0);
+    let age = page["checkpoints"][0]["age_s"].as_f64().map(Duration::from_secs_f64);
     let packets = page["sources"].as_array().and_then(|rows| rows.first());
-    (written, packets.map_or(0, |row| Daemon::number(row, "aggregated")))
+    (age.and_then(|age| asked.checked_sub(age)), packets.map_or(0, |row| Daemon::number(row, "aggregated")))
 }
 
 pub(crate) fn run(bench: &Bench) -> End {
@@ -58,9 +60,10 @@ pub(crate) fn run(bench: &Bench) -> End {
                 }
                 std::thread::sleep(Duration::from_millis(pause_ms));
             }
-            let (written, counted) = look(&daemon);
-            looks.push((written, counted));
-            let safe = looks.iter().filter(|(before, _)| before + 2 <= written).map(|(_, counted)| *counted);
+            let (begun, counted) = look(&daemon);
+            looks.push((Instant::now(), counted));
+            let safe = looks.iter().filter(|(answered, _)| begun.is_some_and(|begun| *answered <= begun));
+            let safe = safe.map(|(_, counted)| *counted);
             let safe = safe.max().filter(|counted| *counted > 0)?;
             more = more.checked_sub(1)?;
             (more == 0).then_some(safe)

@@ -146,11 +146,10 @@ impl Heard {
         let Some((name, value, time_s)) = parse_point(line) else { return self.stranger(line) };
         let Some(name) = name.strip_prefix("stats_counts.") else {
             // Rates, and the number of series of a flush.
-            return if name.starts_with("stats.") || name.starts_with("statsd.") {
-                ()
-            } else {
-                self.stranger(line)
-            };
+            if !name.starts_with("stats.") && !name.starts_with("statsd.") {
+                self.stranger(line);
+            }
+            return;
         };
         match name.strip_prefix("id_").map(str::parse) {
             None => self.points.entry(name.to_owned()).or_default().push((time_s, value)),
