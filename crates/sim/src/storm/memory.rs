@@ -37,6 +37,8 @@ struct Snapshot {
 pub(super) struct Memory {
     begun: Option<Snapshot>,
     whole: Option<Snapshot>,
+    /// The first one, which may be whole: the process died in writing it.
+    first: Option<Snapshot>,
     /// Flushes that have ended; the last of them that the process knows, and the last that is noted on disk.
     told: u64,
     known: u64,
@@ -62,9 +64,10 @@ impl Memory {
                 self.damaged = self.damaged.saturating_sub(1);
                 let whole = self.begun.clone().filter(|begun| begun.number == *number);
                 self.whole = whole.or(self.whole.take());
+                self.first = None;
             }
             Event::Removed { name, is_safe } if name == FOLLOWED => {
-                self.whole = None;
+                (self.whole, self.first) = (None, None);
                 if !is_safe {
                     self.damage();
                 }
@@ -90,7 +93,7 @@ impl Memory {
             transform.name == FOLLOWED && aggregate.checkpoint_ms > 0
         };
         if !plan.transforms.iter().any(is_kept) {
-            self.whole = None;
+            (self.whole, self.first) = (None, None);
         }
     }
 
@@ -108,11 +111,12 @@ impl Memory {
         forgotten: &BTreeMap<String, f64>,
     ) -> Result<(), String> {
         let whole = self.whole.as_ref();
-        let in_doubt = self.damaged > 0 || whole.is_some_and(|whole| power || self.noted <= whole.flushes);
+        let there = whole.or(self.first.as_ref());
+        let in_doubt = self.damaged > 0 || there.is_some_and(|there| power || self.noted <= there.flushes);
         for (name, sent) in sent {
             let of = |map: &BTreeMap<String, f64>| map.get(name).copied().unwrap_or(0.0);
             let (back, given, forgotten) = (of(back), of(given), of(forgotten));
-            let is_given = in_doubt && whole.is_none_or(|whole| given > of(&whole.given));
+            let is_given = in_doubt && there.is_none_or(|there| given > of(&there.given));
             let twice = if is_given { back } else { 0.0 };
             if forgotten < -twice {
                 return Err(format!(
@@ -137,7 +141,8 @@ impl Memory {
     /// That process goes on.
     pub(super) fn restart(&mut self, power: bool, sent: &Sums) {
         self.sent_before.clone_from(sent);
-        self.begun = None;
+        let begun = self.begun.take().filter(|_| self.whole.is_none());
+        self.first = self.first.take().or(begun);
         if power {
             // An older note may be back.
             self.noted = 0;
