@@ -91,11 +91,13 @@ impl Shard {
         begun
     }
 
-    /// Says that all saves of the aggregation `name` that there are have numbers before `number`.
-    pub(crate) fn saved_before(&mut self, name: &str, number: u64) {
-        for state in self.transforms.iter_mut().filter(|state| state.name == name) {
-            state.saved = Some(number.saturating_sub(1));
-        }
+    /// Says that all saves of the aggregation `name` on disk have numbers before `number`. Gives the next one: behind those
+    /// that were begun here, too, and may be on their way there.
+    pub(crate) fn saved_before(&mut self, name: &str, number: u64) -> u64 {
+        let Some(state) = self.transforms.iter_mut().find(|state| state.name == name) else { return number };
+        let next = state.saved.map_or(number, |saved| number.max(saved + 1));
+        state.saved = Some(next.saturating_sub(1));
+        next
     }
 
     /// Goes on with that, see `Aggregator::save_slice`.

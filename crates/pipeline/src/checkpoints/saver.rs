@@ -114,8 +114,7 @@ impl Saver {
                     Job { every_ns, due_ns: job.due_ns.min(now.mono_ns + every_ns), ..job }
                 }
                 None => {
-                    let number = next_number(name);
-                    shard.saved_before(name, number);
+                    let number = shard.saved_before(name, next_number(name));
                     Job { name: name.clone(), every_ns, due_ns: now.mono_ns + every_ns, number }
                 }
             };
