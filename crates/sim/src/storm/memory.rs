@@ -35,7 +35,8 @@ struct Snapshot {
 /// See the module's header.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    begun: Option<Snapshot>,
+    /// Those that were begun and are not whole, in order: several may be on their way to a slow disk.
+    begun: Vec<Snapshot>,
     whole: Option<Snapshot>,
     /// The first one, which may be whole: the process died in writing it.
     first: Option<Snapshot>,
@@ -57,13 +58,14 @@ impl Memory {
         match event {
             Event::Begun { name, number } if name == FOLLOWED => {
                 let (sent, given) = (sent.clone(), watch.given());
-                self.begun = Some(Snapshot { number: *number, sent, given, flushes: self.told });
+                self.begun.push(Snapshot { number: *number, sent, given, flushes: self.told });
             }
             Event::Whole { name, number } if name == FOLLOWED => {
                 self.checkpoints += 1;
                 self.damaged = self.damaged.saturating_sub(1);
-                let whole = self.begun.clone().filter(|begun| begun.number == *number);
+                let whole = self.begun.iter().find(|begun| begun.number == *number).cloned();
                 self.whole = whole.or(self.whole.take());
+                self.begun.retain(|begun| begun.number > *number);
                 self.first = None;
             }
             Event::Removed { name, is_safe } if name == FOLLOWED => {
@@ -141,7 +143,7 @@ impl Memory {
     /// That process goes on.
     pub(super) fn restart(&mut self, power: bool, sent: &Sums) {
         self.sent_before.clone_from(sent);
-        let begun = self.begun.take().filter(|_| self.whole.is_none());
+        let begun = std::mem::take(&mut self.begun).into_iter().next().filter(|_| self.whole.is_none());
         self.first = self.first.take().or(begun);
         if power {
             // An older note may be back.
