@@ -115,8 +115,10 @@ impl Vault {
         for (at, bytes) in blocks {
             let known = || self.records.get(at).into_iter().flatten();
             let same = |record: &&Record| *record.bytes == *bytes;
-            let Some(record) = known().find(|record| record.kept && same(record)).or(known().find(same))
-            else {
+            // Of blocks that say the same, it is one that comes behind those before it.
+            let later = |record: &&Record| same(record) && record.units.start >= last_unit;
+            let kept = known().find(|record| record.kept && same(record));
+            let Some(record) = kept.or_else(|| known().find(later)).or_else(|| known().find(same)) else {
                 return Err(format!("block {} came back as `{}`, and was never given", at.0, short(bytes)));
             };
             if *at < floor {
