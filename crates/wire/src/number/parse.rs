@@ -66,7 +66,7 @@ fn small_integer(text: &[u8]) -> Option<f64> {
 }
 
 /// True for digits with an optional point among, before or behind them, and an optional exponent.
-fn is_decimal(text: &[u8]) -> bool {
+pub(crate) fn is_decimal(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let whole = digits(text);
     let mut rest = &text[whole..];

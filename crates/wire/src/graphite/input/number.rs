@@ -3,6 +3,8 @@
 //! Decimals with a sign, a point and an exponent, and the words `inf`, `infinity` and `nan` in any case. Underscores
 //! (Python) and hexadecimal (Go) are refused everywhere: nobody sends them, and they hide typos.
 
+use crate::number::is_decimal;
+
 /// What a text is worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
@@ -44,24 +46,6 @@ pub(super) fn read(text: &[u8]) -> Option<Number> {
     } else {
         None
     }
-}
-
-/// Digits with an optional point among, before or behind them, and an optional exponent.
-fn is_decimal(text: &[u8]) -> bool {
-    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let whole = digits(text);
-    let mut rest = &text[whole..];
-    let mut fraction = 0;
-    if let [b'.', behind @ ..] = rest {
-        fraction = digits(behind);
-        rest = &behind[fraction..];
-    }
-    let exponent = match rest {
-        [] => return whole + fraction > 0,
-        [b'e' | b'E', b'+' | b'-', exponent @ ..] | [b'e' | b'E', exponent @ ..] => exponent,
-        _ => return false,
-    };
-    whole + fraction > 0 && !exponent.is_empty() && digits(exponent) == exponent.len()
 }
 
 #[test]
