@@ -153,8 +153,7 @@ fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
     if let Some(near) = nearest(&entry.key, section.rows().map(|row| row.key)) {
         return diagnostic.hint(format!("did you mean `{near}`?"));
     }
-    let elsewhere =
-        options::rows().iter().find(|row| row.key == entry.key).and_then(|row| row.sections.first());
+    let elsewhere = options::rows().find(|row| row.key == entry.key).and_then(|row| row.sections.first());
     match elsewhere {
         Some(Section::Top) => diagnostic.hint("it belongs to the top level, before the first `[…]`"),
         Some(other) => diagnostic.hint(format!("it belongs to `{}`", other.heading())),

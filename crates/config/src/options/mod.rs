@@ -289,7 +289,7 @@ impl Section {
 
     /// Its options, in the order of the reference.
     pub fn rows(self) -> impl Iterator<Item = &'static Row> {
-        rows().iter().filter(move |row| row.sections.contains(&self))
+        rows().filter(move |row| row.sections.contains(&self))
     }
 
     /// One of its options.
@@ -309,8 +309,8 @@ impl Section {
 }
 
 /// Every option of the native file.
-pub fn rows() -> &'static [Row] {
-    table::ROWS
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    table::TABLES.iter().copied().flatten()
 }
 
 impl Type {
