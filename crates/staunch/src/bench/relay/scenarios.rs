@@ -84,7 +84,7 @@ impl Relays<'_, '_> {
         let entrants = [
             Entrant { name: NO_RULES, ..Entrant::new(Who::Staunch) },
             Entrant { rules, ..Entrant::new(Who::Staunch) },
-            Entrant { rules, share: 20, runs_max: 2, ..Entrant::new(Who::Original) },
+            Entrant { rules, share: 10, runs_max: 2, ..Entrant::new(Who::Original) },
         ];
         let lines = Lines::new(self.args.names);
         let table = self.table("rules", &entrants, &lines)?;
