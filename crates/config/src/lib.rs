@@ -10,6 +10,7 @@ mod native;
 pub mod options;
 pub mod plan;
 pub mod text;
+mod transport;
 
 pub use fanout::{Fanout, Written, fanout, fanout_source, fanout_target};
 pub use loops::own_loops;
