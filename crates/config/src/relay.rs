@@ -220,7 +220,7 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
                 namespace: Namespace::default(),
                 sender,
                 connections: 1,
-                packing: wire::packing::Packing::Plain,
+                packing: Packing::Plain,
                 tls: None,
             };
             (kind, shown)
