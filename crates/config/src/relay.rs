@@ -214,8 +214,16 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
     };
     match proto {
         Proto::Tcp => {
-            let (form, namespace) = (GraphiteForm::Lines, Namespace::default());
-            (OutputKind::Graphite { to, form, namespace, sender, connections: 1 }, shown)
+            let kind = OutputKind::Graphite {
+                to,
+                form: GraphiteForm::Lines,
+                namespace: Namespace::default(),
+                sender,
+                connections: 1,
+                packing: Packing::Plain,
+                tls: None,
+            };
+            (kind, shown)
         }
         Proto::Udp => (OutputKind::GraphiteDatagrams { to, sender }, format!("udp/{shown}")),
     }
