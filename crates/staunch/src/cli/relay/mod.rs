@@ -1,0 +1,100 @@
+//! `staunch relay`: carbon-c-relay's command line.
+//!
+//! Path: `args` (flags as words) -> `config::import::relay::flags` (settings) -> here one of: `test` (-t and -tt),
+//! `explain`, or the daemon. `files` reads configurations from disk; `meetings` says in the original's words what a name
+//! meets, `explain` in ours.
+//! Not here: the language (`config::import::relay`), routing (`process::relay`), the running relay.
+
+pub(super) mod args;
+mod files;
+mod meetings;
+mod test;
+mod version;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use config::diagnostic::Severity;
+use config::import::relay::flags::{FlagMistake, Machine, Settings, Test, settings};
+
+use self::args::RelayArgs;
+use super::args::Args;
+use super::{MISTAKES, load, wants_colour};
+use crate::talk;
+
+/// `staunch relay`
+pub(crate) fn relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
+    if args.version {
+        talk::data(version::lines().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for word in &args.ignored {
+        talk::say(&format!("warning: `{word}` belongs to no flag and is not used\n"));
+    }
+    let (settings, mistakes) = settings(&args.flags(), &machine());
+    let Some(settings) = settings else {
+        talk::data(usage().as_bytes())?;
+        talk::say(&told(&mistakes));
+        return Ok(ExitCode::from(MISTAKES));
+    };
+    talk::say(&told(&mistakes));
+    if let Some(wrong) = unread_authorities(&settings) {
+        talk::say(&wrong);
+        return Ok(ExitCode::from(MISTAKES));
+    }
+    match settings.test {
+        Test::Parse => test::parse(&settings),
+        Test::Names => test::names(&args.flags(), &settings),
+        Test::No => anyhow::bail!("this build relays nothing; -t, -tt and --explain work"),
+    }
+}
+
+/// What is said when the flags are not understood at all: the usage, as with the original on stdout.
+pub(crate) fn refused(error: &clap::Error) -> ExitCode {
+    // Nobody may listen; the exit code says it all the same.
+    let _closed = talk::data(usage().as_bytes());
+    let text = error.to_string();
+    talk::say(&format!("{}\n", text.split("\n\n").next().unwrap_or(&text).trim_end()));
+    ExitCode::from(MISTAKES)
+}
+
+/// The short help.
+fn usage() -> String {
+    let mut command = Args::command().term_width(80);
+    command.build();
+    let relay = command.find_subcommand_mut("relay").expect("it is one of the verbs");
+    relay.render_help().to_string()
+}
+
+fn told(mistakes: &[FlagMistake]) -> String {
+    let text = |mistake: &FlagMistake| {
+        let severity = if mistake.severity == Severity::Error { "error" } else { "warning" };
+        format!("{severity}: {}\n  hint: {}\n", mistake.message, mistake.hint)
+    };
+    mistakes.iter().map(text).collect()
+}
+
+fn machine() -> Machine {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Machine { hostname: load::hostname(), cores }
+}
+
+/// The original opens the file of authorities first of all.
+fn unread_authorities(settings: &Settings) -> Option<String> {
+    let path = settings.ca.as_ref()?;
+    let why = std::fs::File::open(path).err()?;
+    let why = files::words(&why);
+    Some(format!("failed to open TLS/SSL CA file '{}': {why}\n", path.display()))
+}
+
+/// Whether mistakes are shown in colour, and at length where only a person can be looking.
+fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Mistakes and warnings for a person.
+fn rendered(reading: &config::import::relay::Reading) -> String {
+    let colour = wants_colour(stderr_is_terminal());
+    config::import::relay::render_mistakes(&reading.files, &reading.mistakes, colour)
+}
