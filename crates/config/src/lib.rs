@@ -9,7 +9,9 @@ mod loops;
 mod native;
 pub mod options;
 pub mod plan;
+pub mod relay;
 pub mod text;
+mod transport;
 
 pub use fanout::{Fanout, Written, fanout, fanout_source, fanout_target};
 pub use loops::own_loops;

@@ -99,6 +99,7 @@ fn rejected(reason: Reject) -> &'static str {
              that pickles lists of `(name, (time, value))`; objects of classes are never made."
         }
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
+        Reject::Invalid => "Correct the sender, or the expression; with `else log` the log shows the lines.",
     }
 }
 
@@ -152,6 +153,15 @@ fn shed(reason: Shed) -> &'static str {
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."
+        }
+        Shed::Late => {
+            "Give late points more time with a longer `expire`, or let them count with `late = \"oldest\"`; or find out \
+             what holds them up, or whose clock is slow."
+        }
+        Shed::Early => "Look at the clock of whoever sends it, and at ours.",
+        Shed::RollupFull => {
+            "Percentiles and medians keep every value of a window: use fewer of them or shorter windows, or raise \
+             `rollup_bytes_max`."
         }
     }
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::ArgAction;
 use config::import::relay::flags::Flags;
 
+use super::super::args::{Port, TakeOver};
+
 /// `staunch relay`
 ///
 /// Route Graphite lines by a relay.conf, as carbon-c-relay does.
@@ -20,90 +22,96 @@ use config::import::relay::flags::Flags;
 pub(crate) struct RelayArgs {
     /// Configuration; may be a pattern for several files.
     #[arg(short = 'f', value_name = "FILE", allow_hyphen_values = true)]
-    pub(crate) config: Option<String>,
+    pub(super) config: Option<String>,
     /// Test: print the configuration, and what each name on stdin meets; -tt: only check it.
     #[arg(short = 't', action = ArgAction::Count)]
-    pub(crate) test: u8,
+    pub(super) test: u8,
     /// Explain where lines of this name go, and why; repeatable.
     ///
     /// NAME may be a whole line: then what stands behind the name is what `validate` looks at. Nothing is started, and
     /// all endpoints count as up.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
-    pub(crate) explain: Vec<String>,
+    pub(super) explain: Vec<String>,
     /// With --explain: as JSON.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub(super) json: bool,
     /// Keep what waits on disk in DIR, so that it outlives an outage and a restart.
     ///
     /// Without it queues are in memory, of -q records each, as the original's.
     #[arg(long, value_name = "DIR")]
-    pub(crate) queue_dir: Option<PathBuf>,
+    pub(super) queue_dir: Option<PathBuf>,
+    /// HTTP API, or `off` [default: 127.0.0.1:8680].
+    #[arg(long, value_name = "ADDR")]
+    pub(super) http: Option<Port>,
+    /// Hot restart.
+    #[command(flatten)]
+    pub(super) restart: TakeOver,
     /// Append the log to FILE [default: stdout and stderr].
     #[arg(short = 'l', value_name = "FILE", allow_hyphen_values = true)]
-    pub(crate) log: Option<String>,
+    pub(super) log: Option<String>,
     /// Port of the default listeners [default: 2003].
     #[arg(short = 'p', value_name = "PORT", allow_hyphen_values = true)]
-    pub(crate) port: Option<String>,
+    pub(super) port: Option<String>,
     /// Worker threads [default: one per core].
-    #[arg(short = 'w', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) workers: Option<String>,
+    #[arg(hide_short_help = true, short = 'w', value_name = "N", allow_hyphen_values = true)]
+    pub(super) workers: Option<String>,
     /// Records that are sent at once [default: 2500].
-    #[arg(short = 'b', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) batch: Option<String>,
+    #[arg(hide_short_help = true, short = 'b', value_name = "N", allow_hyphen_values = true)]
+    pub(super) batch: Option<String>,
     /// Records that wait per server [default: 25000].
     #[arg(short = 'q', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) queue: Option<String>,
+    pub(super) queue: Option<String>,
     /// Stalls of a client in a row before records are shed [default: 4].
-    #[arg(short = 'L', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) stalls: Option<String>,
+    #[arg(hide_short_help = true, short = 'L', value_name = "N", allow_hyphen_values = true)]
+    pub(super) stalls: Option<String>,
     /// Authorities for TLS: servers, and clients with mtls [default: the system's].
-    #[arg(short = 'C', value_name = "FILE", allow_hyphen_values = true)]
-    pub(crate) ca: Option<String>,
+    #[arg(hide_short_help = true, short = 'C', value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) ca: Option<String>,
     /// Time for connecting and writing, in milliseconds [default: 600].
-    #[arg(short = 'T', value_name = "MS", allow_hyphen_values = true)]
-    pub(crate) timeout: Option<String>,
+    #[arg(hide_short_help = true, short = 'T', value_name = "MS", allow_hyphen_values = true)]
+    pub(super) timeout: Option<String>,
     /// Bytes that names may have besides letters, digits and dots [default: -_:#].
-    #[arg(short = 'c', value_name = "CHARS", allow_hyphen_values = true)]
-    pub(crate) allowed: Option<String>,
+    #[arg(hide_short_help = true, short = 'c', value_name = "CHARS", allow_hyphen_values = true)]
+    pub(super) allowed: Option<String>,
     /// Longest name in bytes [default: 0, no limit but -M].
-    #[arg(short = 'm', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) name_bytes_max: Option<String>,
+    #[arg(hide_short_help = true, short = 'm', value_name = "N", allow_hyphen_values = true)]
+    pub(super) name_bytes_max: Option<String>,
     /// Longest line in bytes [default: 32768].
-    #[arg(short = 'M', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) line_bytes_max: Option<String>,
+    #[arg(hide_short_help = true, short = 'M', value_name = "N", allow_hyphen_values = true)]
+    pub(super) line_bytes_max: Option<String>,
     /// Name of this host in statistics [default: the host's].
-    #[arg(short = 'H', value_name = "NAME", allow_hyphen_values = true)]
-    pub(crate) hostname: Option<String>,
+    #[arg(hide_short_help = true, short = 'H', value_name = "NAME", allow_hyphen_values = true)]
+    pub(super) hostname: Option<String>,
     /// Connections that may wait to be accepted [default: 32].
-    #[arg(short = 'B', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) backlog: Option<String>,
+    #[arg(hide_short_help = true, short = 'B', value_name = "N", allow_hyphen_values = true)]
+    pub(super) backlog: Option<String>,
     /// Size of sockets' buffers in bytes [default: the system's].
-    #[arg(short = 'U', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) buffer: Option<String>,
+    #[arg(hide_short_help = true, short = 'U', value_name = "N", allow_hyphen_values = true)]
+    pub(super) buffer: Option<String>,
     /// Write the process id to FILE.
-    #[arg(short = 'P', value_name = "FILE", allow_hyphen_values = true)]
-    pub(crate) pid_file: Option<String>,
+    #[arg(hide_short_help = true, short = 'P', value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) pid_file: Option<String>,
     /// Print rules in groups from N rules on, with -t [default: 50; negative: never].
-    #[arg(short = 'O', value_name = "N", allow_hyphen_values = true)]
-    pub(crate) optimise: Option<String>,
+    #[arg(hide_short_help = true, short = 'O', value_name = "N", allow_hyphen_values = true)]
+    pub(super) optimise: Option<String>,
     /// Never close idle connections [default: after 10 minutes].
-    #[arg(short = 'E')]
-    pub(crate) keep_idle: bool,
+    #[arg(hide_short_help = true, short = 'E')]
+    pub(super) keep_idle: bool,
     /// No statistics as records.
-    #[arg(short = 's')]
-    pub(crate) submission: bool,
+    #[arg(hide_short_help = true, short = 's')]
+    pub(super) submission: bool,
     /// As -s, and a line of figures each second.
-    #[arg(short = 'S')]
-    pub(crate) submission_report: bool,
+    #[arg(hide_short_help = true, short = 'S')]
+    pub(super) submission_report: bool,
     /// Statistics to the log; with -t rings and positions; -dd: each step; -ddd: both.
     #[arg(short = 'd', action = ArgAction::Count)]
-    pub(crate) debug: u8,
+    pub(super) debug: u8,
     /// Into the background; needs -l.
-    #[arg(short = 'D')]
-    pub(crate) daemonise: bool,
+    #[arg(hide_short_help = true, short = 'D')]
+    pub(super) daemonise: bool,
     /// Version, and what is supported.
     #[arg(short = 'v')]
-    pub(crate) version: bool,
+    pub(super) version: bool,
     /// Short help.
     #[arg(short = 'h', action = ArgAction::HelpShort)]
     help: Option<bool>,
@@ -112,7 +120,7 @@ pub(crate) struct RelayArgs {
     long_help: Option<bool>,
     /// Words that belong to no flag: the original ignores them.
     #[arg(hide = true)]
-    pub(crate) ignored: Vec<String>,
+    pub(super) ignored: Vec<String>,
 }
 
 const LONGER: &str = "\
@@ -128,7 +136,7 @@ What is the same as carbon-c-relay, what is ours and what is ignored and why: do
 
 impl RelayArgs {
     /// The original's flags among them.
-    pub(crate) fn flags(&self) -> Flags {
+    pub(super) fn flags(&self) -> Flags {
         let args = self.clone();
         Flags {
             config: args.config,

@@ -1,11 +1,12 @@
 //! `staunch relay`: carbon-c-relay's command line.
 //!
 //! Path: `args` (flags as words) -> `config::import::relay::flags` (settings) -> here one of: `test` (-t and -tt),
-//! `explain`, or the daemon. `files` reads configurations from disk; `meetings` says in the original's words what a name
+//! `explain`, or `daemon`. `files` reads configurations from disk; `meetings` says in the original's words what a name
 //! meets, `explain` in ours.
-//! Not here: the language (`config::import::relay`), routing (`process::relay`), the running relay.
+//! Not here: the language (`config::import::relay`), routing (`process::relay`).
 
-pub(super) mod args;
+mod args;
+mod daemon;
 mod files;
 mod meetings;
 mod test;
@@ -17,8 +18,9 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use config::diagnostic::Severity;
 use config::import::relay::flags::{FlagMistake, Machine, Settings, Test, settings};
+use config::import::relay::{Reading, render_mistakes};
 
-use self::args::RelayArgs;
+pub(crate) use self::args::RelayArgs;
 use super::args::Args;
 use super::{MISTAKES, load, wants_colour};
 use crate::talk;
@@ -46,7 +48,7 @@ pub(crate) fn relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
     match settings.test {
         Test::Parse => test::parse(&settings),
         Test::Names => test::names(&args.flags(), &settings),
-        Test::No => anyhow::bail!("this build relays nothing; -t, -tt and --explain work"),
+        Test::No => daemon::run(args, settings),
     }
 }
 
@@ -93,8 +95,10 @@ fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Mistakes and warnings for a person.
-fn rendered(reading: &config::import::relay::Reading) -> String {
-    let colour = wants_colour(stderr_is_terminal());
-    config::import::relay::render_mistakes(&reading.files, &reading.mistakes, colour)
+/// Mistakes and warnings for a person; nothing when there are none.
+fn rendered(reading: &Reading) -> String {
+    if reading.mistakes.is_empty() {
+        return String::new();
+    }
+    render_mistakes(&reading.files, &reading.mistakes, wants_colour(stderr_is_terminal()))
 }
