@@ -10,7 +10,7 @@ use crate::rollup::RollupPlan;
 use model::OutputId;
 
 use super::decision::{Decision, Draft, End};
-use super::expression::{Expression, Found, GaveUp};
+use super::expression::{Class, Expression, Found, GaveUp};
 use super::mistake::{MistakeAt, RelayMistake};
 use super::replacement::Replacement;
 use super::sieve::{Candidates, Sieve};
@@ -242,15 +242,15 @@ impl Router {
 }
 
 impl Rule {
-    /// The match in a name. Without groups an aggregation's result has the name that was written, and nothing of the
-    /// matching name around it.
+    /// The match in a name. An aggregation's result has the name that was written, and nothing of the matching name around
+    /// it, where the expression is a text; what a regular expression matched is replaced, with groups and without.
     pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
         let whole = || Found { span: (0, name.len()), groups: Vec::new() };
         let Some(matcher) = &self.matcher else { return Ok(Some(whole())) };
         match &self.action {
             // Nobody asks where.
             Action::Send { key: None, .. } => Ok(matcher.is_in(name)?.then(Found::default)),
-            Action::Feed { .. } if matcher.groups() == 0 => Ok(matcher.is_in(name)?.then(whole)),
+            Action::Feed { .. } if *matcher.class() != Class::Regex => Ok(matcher.is_in(name)?.then(whole)),
             Action::Send { .. } | Action::Feed { .. } | Action::Rewrite { .. } => matcher.find(name),
         }
     }

@@ -116,11 +116,7 @@ fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) 
             (members.iter().map(member).collect(), sharing)
         }
         ClusterKind::Hash { hash, replication, dynamic, members } => {
-            let placement = match hash {
-                Hash::Carbon => Placement::CarbonCh,
-                Hash::Fnv1a => Placement::Fnv1aCh,
-                Hash::JumpFnv1a => Placement::JumpFnv1aCh,
-            };
+            let placement = hash.placement();
             let sharing = Sharing::Placed { placement, replication: *replication, stand_in: *dynamic };
             (members.iter().map(member).collect(), sharing)
         }

@@ -30,9 +30,12 @@ mod syntax;
 pub use document::*;
 pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, TEXT_BYTES_MAX};
 pub use lower::{Lowered, RelayOutput, lower};
-pub use mistakes::{FileText, MISTAKES_MAX, Mistake, has_errors, render_mistakes, upstream_lines};
+pub use mistakes::{
+    FileText, MISTAKES_MAX, Mistake, Upstream, UpstreamAt, has_errors, render_mistakes, upstream_lines,
+    upstream_warnings,
+};
 pub use pattern::Pattern;
-pub use print::{Form, Surroundings, print};
+pub use print::{Form, Surroundings, TestView, print, print_test, stub};
 pub use replacement::{Case, Piece, Replacement};
 
 /// What a configuration file and those that it includes gave.

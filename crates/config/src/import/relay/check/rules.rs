@@ -78,7 +78,8 @@ impl Check<'_> {
             let wrong = Diagnostic::error(Code::ImportBadValue, message)
                 .label("not more than `every`")
                 .hint(format!("points come late: {} seconds or more", every.saturating_mul(2)));
-            self.mistakes.known(syntax.expire.span, wrong, "expire must be greater than interval");
+            let upstream = "expire must be greater than interval";
+            self.mistakes.known_from(syntax.expire.span, wrong, upstream, self.semicolon);
         }
         let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
         let mut computes: Vec<Compute> = Vec::new();
@@ -160,7 +161,8 @@ impl Check<'_> {
             let warning = Diagnostic::warning(Code::Unreachable, message)
                 .label("no name gets so far")
                 .hint("move it above the `match *` that stops, or take that `stop` away");
-            self.mistakes.add(word.span, warning);
+            let upstream = format!("match {} will never match due to preceding match * ... stop", word.text);
+            self.mistakes.known(word.span, warning, upstream);
         }
     }
 
