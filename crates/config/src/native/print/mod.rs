@@ -471,23 +471,29 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
         OutputKind::Graphite { form, namespace, sender, connections, .. } => {
             head(out, "graphite");
             to(out);
-            if *form == GraphiteForm::Pickle {
-                out.key("form", text("pickle"));
+            match form {
+                GraphiteForm::Lines => {}
+                GraphiteForm::Pickle => out.key("form", text("pickle")),
+                GraphiteForm::Syslog => out.key("form", text("syslog")),
             }
             print_namespace(out, namespace);
             out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
         }
-        OutputKind::GraphiteDatagrams { sender, .. } => {
+        OutputKind::GraphiteDatagrams { sender, syslog, .. } => {
             head(out, "graphite");
             to(out);
+            if *syslog {
+                out.key("form", text("syslog"));
+            }
             print_sender(out, sender);
         }
-        OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {
+        OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, peer, namespace } => {
             head(out, "graphite_file");
             let default = outputs::default_path(&plan.data_dir, &output.name, "points.graphite");
             out.key_unless("path", path(file), path(&default));
             print_rotation(out, (*file_bytes_max, *files_max), outputs::POINT_FILES);
+            out.flag_unless("peer", *peer, false);
             print_namespace(out, namespace);
         }
         OutputKind::Console { form, pretty } => {
