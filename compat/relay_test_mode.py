@@ -51,6 +51,10 @@ FLAGS = [["-H", "a.b.c"], ["-p", "2103"], ["-w", "3"], ["-b", "100"], ["-q", "30
          ["-c", "-_:"], ["-m", "100"], ["-M", "2000"], ["-M", "32768"], ["-s"], ["-O", "0"], ["-O", "5"], ["-O-1"], ["-d"], ["-dd"]]
 
 
+# Expressions by whose words the original groups rules, if there are enough of them.
+GROUPED = [r"x\.load", r"^a.*\.load$", r"load\.(x|y)", r"^z\.disk", r"c[a-z]+\.disk", r"q\.load\)", r"z.ab", r"disk", r"load[0-9]+", r"xyz_load"]
+
+
 def config(chance, debug):
     """Statements, in an order that the original takes."""
     pick = chance.choice
@@ -75,6 +79,9 @@ def config(chance, debug):
         stop = " stop" if to and chance.random() < 0.3 else ""
         stamp = pick(["", "timestamp at start of bucket", "timestamp at middle of bucket"])
         rules.insert(chance.randint(0, len(rules)), f"aggregate {' '.join(texts)} every 10 seconds expire after 30 seconds {stamp} {computes} {to}{stop};")
+    for _ in range(pick([0, 0, 3, 6])):
+        stop = pick(["", "", "", " stop"])
+        rules.insert(chance.randint(0, len(rules)), f"match {' '.join(chance.choices(GROUPED, k=pick([1, 1, 2])))} send to {pick(names)}{stop};")
     statistics = pick(["", "", "statistics submit every 5 seconds;", "statistics reset counters after interval;", "statistics prefix with x.\\2.y;",
                        'statistics prefix with "a=b\\\\1";', f"statistics send to {pick(names)};", f"statistics send to {pick(names)} stop;"])
     listen = pick(["", "", "listen type linemode 2005 proto tcp 127.0.0.1:2006 proto udp;", "listen type linemode /tmp/s proto unix [::1]:3 proto tcp;"])
