@@ -111,13 +111,6 @@ impl Shards {
     }
 }
 
-#[cfg(test)]
-impl Shards {
-    pub(super) fn table(&self) -> &[u16] {
-        &self.table
-    }
-}
-
 /// Whether `label` stands before `other`, which was given before it, in the order of [`Shards::by_instance`].
 fn comes_before(label: &Label<'_>, other: &Label<'_>) -> bool {
     match (label.instance_number(), other.instance_number()) {

@@ -7,8 +7,7 @@
 use std::io::Write;
 
 use config::import::relay::{
-    AggregateRule, Cluster, ClusterKind, MatchRule, Pattern, PatternKind, RelayConf, Rule, SendTo, lower,
-    stub,
+    AggregateRule, Cluster, ClusterKind, MatchRule, Pattern, RelayConf, Rule, SendTo, lower, stub,
 };
 use process::relay::{
     Class, ClusterId, Did, Entry, Explanation, Line, Meeting, Member, RelayPlan, Router, Sent,
@@ -121,7 +120,7 @@ impl<'a> Meetings<'a> {
         for (compute, name) in rule.computes.iter().zip(names) {
             let what = compute.what.word();
             let from = format!("{what}({stub}{})", compute.name.written);
-            let from = if pattern.groups() == 0 { &what } else { &from };
+            let from = if pattern.groups == 0 { &what } else { &from };
             let result = name.as_deref().unwrap_or_default();
             line(out, 1, &[from.as_bytes(), b" -> ", stub.as_bytes(), result, &parts.tail]);
             if follows {
@@ -179,7 +178,7 @@ fn matched(pattern: &Pattern, class: Option<&Class>, name: &[&[u8]; 2], out: &mu
     let written = pattern.written.as_bytes();
     let (way, text) = match class {
         None => return line(out, 1, &[b"* -> ", name, tags]),
-        Some(_) if pattern.kind == PatternKind::All => return line(out, 1, &[b"* -> ", name, tags]),
+        Some(_) if pattern.class.is_none() => return line(out, 1, &[b"* -> ", name, tags]),
         Some(Class::Regex) => return line(out, 1, &[written, b" (regex) -> ", name, tags]),
         Some(Class::Contains(text)) => ("strstr", text),
         Some(Class::Begins(text)) => ("strncmp", text),

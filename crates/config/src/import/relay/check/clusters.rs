@@ -117,23 +117,23 @@ impl Check<'_> {
         Some(at)
     }
 
-    /// Bare digits are a number to the original, which has no leading zeros.
+    /// Bare digits are a number of 32 bits to the original, which has no leading zeros.
     fn instance(&mut self, word: &Word) -> String {
         let bare = word.span.place.end - word.span.place.start == word.text.len();
-        let number = word.text.trim_start_matches('0');
         let digits = word.text.bytes().all(|byte| byte.is_ascii_digit());
-        if !bare || !digits || number.len() == word.text.len() || word.text == "0" {
+        // What is too large for 64 bits is the largest of them; of those it keeps the lower half.
+        let number = (word.text.parse::<i64>().unwrap_or(i64::MAX) as i32).to_string();
+        if !bare || !digits || number == word.text {
             return word.text.clone();
         }
-        let number = if number.is_empty() { "0" } else { number };
         let warning = Diagnostic::warning(
             Code::ImportNoEffect,
             format!("the instance `{}` is the number {number}", word.text),
         )
-        .label("loses its zeros, as in the original")
-        .hint(format!("write ={number}, or =\"{}\" if the zeros are meant", word.text));
+        .label("read as a number of 32 bits, as in the original")
+        .hint(format!("write ={number}, or =\"{}\" if it is meant as it stands", word.text));
         self.mistakes.add(word.span, warning);
-        number.to_owned()
+        number
     }
 
     fn check_server(&mut self, server: &Server) {

@@ -6,7 +6,7 @@
 //! alone: so that what is printed can be compared.
 
 use crate::import::relay::document::*;
-use crate::import::relay::pattern::{Pattern, PatternKind};
+use crate::import::relay::pattern::Pattern;
 
 /// Shortest word by which the original groups, in bytes.
 const WORD_BYTES_MIN: usize = 3;
@@ -103,7 +103,7 @@ fn stops(rule: &Rule) -> bool {
 
 /// The word by which an expression of a rule is grouped.
 fn shared_word(rule: &Rule, pattern: &Pattern) -> Option<String> {
-    let has_none = matches!(rule, Rule::Rewrite(_)) || pattern.kind == PatternKind::All;
+    let has_none = matches!(rule, Rule::Rewrite(_)) || pattern.class.is_none();
     if has_none { None } else { word(&pattern.written) }
 }
 
