@@ -78,6 +78,9 @@ pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
             if !has_word {
                 (open, stopped) = (groups.len(), false);
             } else if stops(&conf.rules[rule]) {
+                // It must come behind all that stood in front of it.
+                let group = groups.remove(at);
+                groups.push(group);
                 stopped = true;
             }
         }
@@ -199,6 +202,10 @@ mod tests {
                 "(bar: 0, 1, 2), (foo: 0, 1, 22)",
             ),
             ("match p.bar x.foo q.bar send to a;", "000"),
+            (
+                "match p.bar send to a; match k.foo send to a; match q.bar r.bar send to a stop;",
+                "1, (bar: 0, 22)",
+            ),
             ("match k.foo send to a stop; match p.bar q.bar r.bar send to a;", "0, 111"),
             ("match k.ab send to a stop; match p.bar q.bar r.bar send to a;", "0, (bar: 111)"),
             (
