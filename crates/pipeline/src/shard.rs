@@ -319,6 +319,17 @@ impl Shard {
         self.outputs.get(output.index()).map_or((0, 0), |encoder| encoder.room_for(batch))
     }
 
+    /// True when more may become of a batch of the source than [`Shard::room_for`] says: a relay gives lines other names,
+    /// and sends several copies of a line to one output.
+    pub fn multiplies(&self, source: SourceId) -> bool {
+        self.sources.get(source.index()).is_some_and(|source| !source.routes.relays.is_empty())
+    }
+
+    /// Outputs that some source waits for, each at least once.
+    pub fn waited_for(&self) -> impl Iterator<Item = OutputId> + '_ {
+        self.sources.iter().flat_map(|source| source.routes.blocking.iter().copied())
+    }
+
     /// True when some source waits for some output.
     pub fn blocks(&self) -> bool {
         self.sources.iter().any(|source| !source.routes.blocking.is_empty())

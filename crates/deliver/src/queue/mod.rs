@@ -22,7 +22,7 @@ pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
 use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
 use crate::plan::QueueLimits;
 use front::SettledFront;
-pub use kinds::{OutputQueue, Queue};
+pub use kinds::{OutputQueue, Queue, Room};
 pub use left::{Left, promises as left_promises};
 
 /// What became of a block.

@@ -34,7 +34,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Now, OutputAccount, SECOND_NS};
 
-use crate::endpoint::{EndpointState, Failure, Health, News};
+use crate::endpoint::{EndpointState, Failure, Health, News, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
 use crate::queue::{Entry, Queue};
@@ -45,6 +45,10 @@ pub const IN_FLIGHT_BYTES_MAX: u64 = 4 << 20;
 
 /// A connection that lived so long and then closed counts as a first failure, not as the next one.
 const STABLE_NS: u64 = 5 * SECOND_NS;
+
+/// After a write time-out an endpoint counts as up again when it still takes something so long after it was connected to:
+/// its kernel takes the first of it whether or not anybody reads there.
+const BELIEVED_AFTER_NS: u64 = SECOND_NS;
 
 /// Pauses between two looks at what the peer has acknowledged: short after progress, then doubling.
 const ACK_PAUSE_MIN_NS: u64 = SECOND_NS / 100;
@@ -435,7 +439,9 @@ impl StreamSender {
         );
         self.acked = acked;
         self.progress_ns = now.mono_ns;
-        self.health.good(self.backlog_copies, now);
+        if self.is_believed(now) {
+            self.health.good(self.backlog_copies, now);
+        }
         while let Some(front) = self.held.front_mut() {
             let len = front.entry.block().bytes.len();
             let arrived = usize::try_from(acked as i64 - front.starts_at).unwrap_or(0).min(len);
@@ -450,6 +456,14 @@ impl StreamSender {
             self.held_bytes -= front.entry.memory_bytes();
             self.held.pop_front();
         }
+    }
+
+    /// Whether what has arrived shows that the endpoint is up.
+    fn is_believed(&self, now: Now) -> bool {
+        let EndpointState { status, last_failure, .. } = self.health.state();
+        let hung = status == Status::Down && matches!(last_failure, Some((Failure::WriteTimeout, _)));
+        let since = |since_ns| now.mono_ns.saturating_sub(since_ns) >= BELIEVED_AFTER_NS;
+        !hung || matches!(self.phase, Phase::Up { since_ns } if since(since_ns))
     }
 
     /// The connection is gone: notes what may have to be sent a second time.

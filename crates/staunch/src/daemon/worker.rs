@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
-use crate::daemon::outlet::Outlet;
+use crate::daemon::outlet::{Admission, Outlet};
 use crate::kernel::BATCH_BOUNDS;
 use crate::sys::{self, AsFd, Gather, PacketReader, Rest, Wait, Watch};
 pub use handing_over::{HandedOver, PassedOn};
@@ -289,8 +289,12 @@ impl Worker {
 
     /// Appends what the shard gave to the outputs' queues.
     pub fn deliver(&mut self, now: Now) {
+        self.deliver_as(Admission::Bounded, now);
+    }
+
+    fn deliver_as(&mut self, admission: Admission, now: Now) {
         for (output, block) in self.routed.blocks.drain(..) {
-            let _place = self.outlets[output.index()].append(block, now);
+            let _place = self.outlets[output.index()].append_as(block, admission, now);
         }
         for line in self.routed.invalid.drain(..) {
             // The original's words, which people look for (spec graphite §2.4).

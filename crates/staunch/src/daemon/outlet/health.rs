@@ -72,6 +72,13 @@ impl Outlet {
         shown(state.status.word(), last_error, state.since_ns)
     }
 
+    /// True while sending or its check says that the endpoint is down.
+    pub fn is_down(&self) -> bool {
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.is_some_and(|(found, _)| !found.up)
+            || self.state().is_some_and(|state| state.status == Status::Down)
+    }
+
     /// State of the endpoint; none before the first attempt. Of several connections that of one that is down, if there
     /// is one: what is of its series waits.
     pub fn state(&self) -> Option<EndpointState> {
