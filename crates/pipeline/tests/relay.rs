@@ -103,7 +103,8 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
 #[test]
 fn clients_wait_for_every_endpoint_unless_they_are_never_to() {
     for (stalls, when_full) in [(None, WhenFull::BlockWhileUp), (Some("0"), WhenFull::ShedOldest)] {
-        let flags = Flags { stalls: stalls.map(str::to_owned), queue: Some("77000".into()), ..Flags::default() };
+        let flags =
+            Flags { stalls: stalls.map(str::to_owned), queue: Some("77000".into()), ..Flags::default() };
         let plan = plan_with("match * send to a b f stop;", flags);
         let queues: Vec<_> = plan.outputs.iter().map(|output| output.queue).collect();
         assert!(queues.iter().all(|queue| queue.when_full == when_full && queue.records_max == 77_000));

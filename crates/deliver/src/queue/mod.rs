@@ -139,6 +139,11 @@ impl Entry {
         u64::from(self.copies_left)
     }
 
+    /// The lines that have no outcome yet; none of a block of another form.
+    pub fn lines_left(&self) -> Option<&[u8]> {
+        matches!(self.block.form, BlockForm::Lines).then(|| &self.block.bytes[self.settled..])
+    }
+
     /// Memory that it holds until it is settled.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes

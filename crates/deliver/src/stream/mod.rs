@@ -146,6 +146,8 @@ pub struct StreamSender {
     backlog_copies: u64,
     /// Connect although there is nothing to send: at start, to know early whether the endpoint is there.
     eager: bool,
+    /// Connect although there is nothing to send while the endpoint is down: others have it meanwhile.
+    probes: bool,
     stop_ns: Option<u64>,
 }
 
@@ -169,6 +171,7 @@ impl StreamSender {
             ack_check_ns: 0,
             backlog_copies: 0,
             eager: true,
+            probes: false,
             stop_ns: None,
         }
     }
@@ -178,6 +181,12 @@ impl StreamSender {
     pub fn without_acks(mut self) -> StreamSender {
         self.acks = false;
         self
+    }
+
+    /// Whether it goes on trying to connect to an endpoint that is down when nothing waits for it: where others stand in
+    /// for it, nothing does.
+    pub fn probe(&mut self, probes: bool) {
+        self.probes = probes;
     }
 
     /// Other pauses and time-outs from now on, for a reload.
@@ -208,7 +217,8 @@ impl StreamSender {
             self.health.stop(now);
             return Action::Idle;
         }
-        if nothing_waits && !self.eager {
+        let probes = self.probes && self.health.state().status == Status::Down;
+        if nothing_waits && !self.eager && !probes {
             return Action::Idle;
         }
         if now.mono_ns < retry_ns {

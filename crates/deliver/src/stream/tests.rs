@@ -272,6 +272,32 @@ fn an_endpoint_that_takes_a_first_part_and_never_reads_stays_down() {
 }
 
 #[test]
+fn an_endpoint_that_others_stand_in_for_is_tried_though_nothing_waits() {
+    for probes in [false, true] {
+        let mut world = World::connected();
+        world.sender.probe(probes);
+        world.append("aa\n");
+        world.poll();
+        world.sender.on_closed(CloseReason::Broken, world.now);
+        assert!(matches!(world.poll(), Action::WaitUntil(_)));
+        world.queue.pop(world.now).expect("it came back").settle(CopyOutcome::Moved);
+        if !probes {
+            assert_eq!(world.poll(), Action::Idle);
+            continue;
+        }
+        world.pass_until_connect();
+        world.sender.on_connect_failed(world.now);
+        world.pass_until_connect();
+        world.sender.on_connected(world.now);
+        assert_eq!(world.poll(), Action::Idle);
+        assert_eq!(world.sender.state().status, Status::Up);
+        // One that is up may close: nobody has to know at once whether it is still there.
+        world.sender.on_closed(CloseReason::Peer, world.now);
+        assert_eq!(world.poll(), Action::Idle);
+    }
+}
+
+#[test]
 fn a_connection_may_be_idle_for_ever_and_closed_without_alarm() {
     let mut world = World::connected();
     world.pass(3_600_000);

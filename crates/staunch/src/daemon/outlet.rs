@@ -4,7 +4,8 @@
 //! shares the queue and the account, and whose task starts when that of the first has ended.
 //!
 //! Here: what goes into the queue, and who is woken. In files of their own: `connections` (what goes out to each sender),
-//! `on_disk` (the thread that syncs), `health` (what is shown of it), `ending`, and `parking` (a hot restart).
+//! `on_disk` (the thread that syncs), `health` (what is shown of it), `standing` (others stand in
+//! for its endpoint), `ending`, and `parking` (a hot restart).
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
 mod connections;
@@ -12,6 +13,7 @@ mod ending;
 mod health;
 mod on_disk;
 mod parking;
+mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,6 +29,7 @@ use tokio::sync::Notify;
 
 use self::connections::Seat;
 use self::parking::Orders;
+use self::standing::Heeded;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
@@ -86,6 +89,9 @@ pub struct Outlet {
     parked: Mutex<Option<Orders>>,
     /// Told when it is no more.
     unparked: Notify,
+    /// Told when others stand in for the endpoint; nobody where they do not.
+    heeded: Mutex<Option<Heeded>>,
+    is_heeded: AtomicBool,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
     progress: Progress,
 }
@@ -163,6 +169,8 @@ impl Outlet {
             at_end: Notify::new(),
             parked: Mutex::new(None),
             unparked: Notify::new(),
+            heeded: Mutex::new(None),
+            is_heeded: AtomicBool::new(false),
             progress: Progress::default(),
         }
     }
@@ -252,6 +260,8 @@ impl Outlet {
         if self.is_nearly_full(queue) {
             // It stays as it is when it is set already.
             let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
+            // Only then can it be so full that others stand in.
+            self.look_at_room(queue);
         }
         (place, appended)
     }
