@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{OutputId, SourceId, TransformId};
 use process::relay::{RelayCluster, RelayPlan};
 use process::rollup::RollupLimits;
@@ -152,7 +152,9 @@ fn outputs_of(
         Some(_) => QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS },
         None => QueueKind::Memory,
     };
-    let mut queue = QueueLimits::default_of(queue_kind);
+    // Clients wait for an endpoint that is slow, and for none that is down.
+    let when_full = if asked.settings.stalls == 0 { WhenFull::ShedOldest } else { WhenFull::BlockWhileUp };
+    let mut queue = QueueLimits { when_full, ..QueueLimits::default_of(queue_kind) };
     if asked.queue_given {
         queue.records_max = u64::from(asked.settings.queue);
     }

@@ -163,6 +163,8 @@ pub enum CopyOutcome {
     Filtered(Filtered),
     /// Its time ran out in the queue.
     Expired,
+    /// Another output of its cluster took it over, while this one's endpoint was down: there it is a copy of its own.
+    Moved,
     /// Lost by a bug of ours.
     Internal(Internal),
 }

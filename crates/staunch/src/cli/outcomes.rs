@@ -215,7 +215,7 @@ nothing moves, two sums hold; `/api/v1/accounts` shows both with a field `holds`
 
 ```
 per source:  received = rejected + shed + duplicate + filtered + aggregated + routed + internal + in_flight
-per output:  copies   = delivered + shed + refused + filtered + expired + internal + waiting
+per output:  copies   = delivered + shed + refused + filtered + expired + moved + internal + waiting
 ```
 
 A **record** is a sample, an event or a service check; a bad line counts as one received and rejected record (a bad value
@@ -227,11 +227,15 @@ The word of each reason below is at the same time the label `reason` in [`/metri
 ";
 
 /// Outcomes that are no loss.
-pub(crate) const NO_LOSS: [(&str, &str); 8] = [
+pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("aggregated", "Became part of an aggregate."),
     ("routed", "Went to its outputs as it is: a raw packet, an event, a sample with its own timestamp."),
     ("delivered", "The endpoint has it, as far as its protocol tells (docs/delivery.md)."),
     ("waiting", "In the output's queue, or on the way."),
+    (
+        "moved",
+        "Another output of the relay's cluster took it over while this one's endpoint was down; there it is a copy of its own.",
+    ),
     ("in_flight", "Between a connection and the aggregation."),
     ("filtered", "Nothing in the config takes it, such as events without an `event_file` output."),
     ("duplicate", "Always 0 in this version. It is there so that the sum keeps its form."),

@@ -79,6 +79,7 @@ pub async fn run(
             sender.begin_stop(outlet.deadline_ns(number));
         }
         report_acks(&mut sender, &link);
+        sender.probe(outlet.is_heeded());
         let step = step(&mut sender, (&outlet, number), &mut link);
         if matches!(link, Link::Wanted) {
             let (next, words) = open(&mut sender, &mut locator, &turns, connect_within);

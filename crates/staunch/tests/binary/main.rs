@@ -28,6 +28,7 @@ mod outputs;
 mod packaging;
 mod points;
 mod queue;
+mod relay_delivery;
 mod reload;
 mod restart;
 mod sources;

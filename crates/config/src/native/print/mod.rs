@@ -576,6 +576,7 @@ fn print_queue(out: &mut Out, queue: &QueueLimits, kind: QueueKind) {
     };
     let when_full = |when_full| match when_full {
         WhenFull::Block => text("block"),
+        WhenFull::BlockWhileUp => text("block_while_up"),
         WhenFull::ShedOldest => text("shed_oldest"),
         WhenFull::ShedNewest => text("shed_newest"),
     };

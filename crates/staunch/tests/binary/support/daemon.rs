@@ -63,6 +63,13 @@ impl Builder {
         ])
     }
 
+    /// `staunch relay -f relay.conf`, which is to be written into its folder, with HTTP on a free port.
+    pub(crate) fn relay() -> Builder {
+        let mut builder = Builder::bare();
+        builder.args = ["relay", "-f", "relay.conf", "--http", "127.0.0.1:0"].map(str::to_owned).to_vec();
+        builder
+    }
+
     /// `staunch run` and nothing else.
     pub(crate) fn bare() -> Builder {
         let folder = TempDir::new().expect("a folder for the test");
