@@ -64,6 +64,7 @@ reasons! {
         NotUtf8 "not_utf8" "The line is not UTF-8, for which carbon would close the connection.",
         BadMessage "bad_message" "A pickle or protobuf message cannot be read, or asks for more than numbers and text.",
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
+        BadPacking "bad_packing" "A packed stream could not be unpacked any further; the connection was closed.",
     }
 }
 

@@ -99,6 +99,10 @@ fn rejected(reason: Reject) -> &'static str {
              that pickles lists of `(name, (time, value))`; objects of classes are never made."
         }
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
+        Reject::BadPacking => {
+            "One for each connection that ended so; what came before counts. `transport` of the source and of the sender \
+             must be the same, and both `tls` or neither; the log says what was found."
+        }
     }
 }
 
