@@ -9,6 +9,7 @@ mod loops;
 mod native;
 pub mod options;
 pub mod plan;
+pub mod relay;
 pub mod text;
 mod transport;
 

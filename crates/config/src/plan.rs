@@ -7,6 +7,8 @@ use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::AggregatePlan;
 use process::placement::{HealthPlan, KeyForm, Placement};
+use process::relay::{RelayPlan, Statement};
+use process::rollup::RollupLimits;
 use process::stage::StagePlan;
 use wire::graphite::{Namespace, input};
 use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
@@ -58,16 +60,42 @@ impl Plan {
         if when == AckWhen::Accepted {
             return None;
         }
-        if let Some(transform) = self.transforms.iter().find(|transform| transform.from.contains(&source)) {
+        let mut transforms = self.transforms.iter().filter(|transform| transform.from.contains(&source));
+        if let Some(transform) = transforms.find(|transform| transform.kind.aggregates()) {
             return Some(Against::Aggregated(transform));
         }
-        let mut outputs = self.outputs.iter().filter(|output| output.from.contains(&Feed::Source(source)));
+        let takes = |output: &&OutputPlan| output.from.iter().any(|feed| self.leads_from(source, *feed));
+        let mut outputs = self.outputs.iter().filter(takes);
         if when == AckWhen::Safe {
             return outputs.find(|output| !output.queue_kind.is_disk()).map(Against::InMemory);
         }
         let sends_datagrams =
             |kind: &OutputKind| matches!(kind, OutputKind::Packets(packets) if packets.to.is_datagram());
         outputs.find(|output| sends_datagrams(&output.kind)).map(Against::Datagrams)
+    }
+}
+
+impl Plan {
+    /// Whether a feed brings the records of `source` as they are: it is the source, or a relay of it.
+    pub fn leads_from(&self, source: SourceId, feed: Feed) -> bool {
+        match feed {
+            Feed::Source(id) => id == source,
+            Feed::Transform(id) => self.transforms.get(id.index()).is_some_and(|transform| {
+                transform.kind.as_relay().is_some() && transform.from.contains(&source)
+            }),
+        }
+    }
+
+    /// Aggregations with their ids, in the plan's order.
+    pub fn aggregates(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &AggregateTransform)> {
+        let transforms = self.transforms.iter().enumerate();
+        transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_aggregate()?)))
+    }
+
+    /// Relays with their ids, in the plan's order.
+    pub fn relays(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &RelayTransform)> {
+        let transforms = self.transforms.iter().enumerate();
+        transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_relay()?)))
     }
 }
 
@@ -204,6 +232,52 @@ pub struct TransformPlan {
 pub enum TransformKind {
     /// Aggregates samples by window.
     Aggregate(Box<AggregateTransform>),
+    /// Sends points on by their names.
+    Relay(Box<RelayTransform>),
+}
+
+impl TransformKind {
+    /// The aggregation, if it is one.
+    pub fn as_aggregate(&self) -> Option<&AggregateTransform> {
+        match self {
+            TransformKind::Aggregate(aggregate) => Some(aggregate),
+            TransformKind::Relay(_) => None,
+        }
+    }
+
+    /// The relay, if it is one.
+    pub fn as_relay(&self) -> Option<&RelayTransform> {
+        match self {
+            TransformKind::Relay(relay) => Some(relay),
+            TransformKind::Aggregate(_) => None,
+        }
+    }
+
+    /// Whether records that it takes become part of something else.
+    pub fn aggregates(&self) -> bool {
+        match self {
+            TransformKind::Aggregate(_) => true,
+            TransformKind::Relay(relay) => {
+                relay.plan.statements.iter().any(|statement| matches!(statement, Statement::Aggregate(_)))
+            }
+        }
+    }
+}
+
+/// A relay with what surrounds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelayTransform {
+    /// The statements. Its outputs are those of the [`Plan`]; each takes from this relay alone.
+    pub plan: RelayPlan,
+    /// Names whose way is remembered, at most.
+    pub names_max: u64,
+    /// Bounds of what its `aggregate` statements hold.
+    pub rollups: RollupLimits,
+}
+
+impl RelayTransform {
+    /// Default of `names_max`: with names of 48 bytes some 400 MiB when all of them are there.
+    pub const NAMES_MAX: u64 = 4 << 20;
 }
 
 /// An aggregation with what surrounds it.
@@ -339,6 +413,13 @@ pub enum OutputKind {
         packing: Packing,
         /// How they are encrypted, if they are.
         tls: Option<Box<EndpointTls>>,
+    },
+    /// Graphite lines over UDP, each a datagram of its own.
+    GraphiteDatagrams {
+        /// One endpoint.
+        to: Endpoint,
+        /// Retries and time-outs.
+        sender: SenderPlan,
     },
     /// Graphite lines in a file of bounded size.
     GraphiteFile {

@@ -64,6 +64,7 @@ reasons! {
         NotUtf8 "not_utf8" "The line is not UTF-8, for which carbon would close the connection.",
         BadMessage "bad_message" "A pickle or protobuf message cannot be read, or asks for more than numbers and text.",
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
+        Invalid "invalid" "A relay's `validate` did not find what must stand behind the name.",
         BadPacking "bad_packing" "A packed stream could not be unpacked any further; the connection was closed.",
     }
 }
@@ -85,6 +86,9 @@ reasons! {
         DiskFailed "disk_failed" "The disk of the output's queue failed, and nobody could wait for it any longer.",
         Dropped "dropped" "Somebody had what waited in the output's queue dropped: `staunch queue drop`.",
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
+        Late "late" "The window of the rollup that the point belongs to is over.",
+        Early "early" "The point is of a time so far ahead that the rollup keeps no window for it.",
+        RollupFull "rollup_full" "The rollups of the relay held as many bytes as they may.",
     }
 }
 

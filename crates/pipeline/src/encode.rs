@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan, TransformKind};
+use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan};
 use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockForm};
 use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Point, SampleBatch, Shed, Span};
@@ -28,6 +28,8 @@ pub const BLOCK_BYTES: usize = 64 * 1024;
 pub struct Routed {
     /// In order; blocks of one output stay in order among themselves.
     pub blocks: Vec<(OutputId, Block)>,
+    /// Lines that did not pass a relay's `validate … else log`, or their beginnings: some of them, for people.
+    pub invalid: Vec<Vec<u8>>,
 }
 
 /// Encoder of one output with its open block.
@@ -53,6 +55,8 @@ fn made_of(plan: &Plan, id: OutputId) -> MadeOf {
 enum Form {
     Lines(Encoder),
     Pickle(Encoder),
+    /// Lines of points, each a datagram.
+    LineDatagrams,
     Console {
         console: Console,
         begun: bool,
@@ -113,6 +117,7 @@ impl OutputEncoder {
             OutputKind::Graphite { form: GraphiteForm::Pickle, namespace, .. } => {
                 Form::Pickle(Encoder::new(namespace.clone()))
             }
+            OutputKind::GraphiteDatagrams { .. } => Form::LineDatagrams,
             OutputKind::Console { form, pretty } => {
                 let form = match form {
                     ConsoleForm::Node => report::ConsoleForm::Node { pretty: *pretty },
@@ -177,7 +182,7 @@ impl OutputEncoder {
             }
             Form::PerlFile(file) => file.add(flushed),
             Form::Samples(lines) => lines.aggregate(flushed, &self.account, now, open),
-            Form::Packets | Form::Events => {
+            Form::Packets | Form::LineDatagrams | Form::Events => {
                 debug_assert!(false, "routes lead no aggregates to output {}", self.id.0);
             }
         }
@@ -212,7 +217,7 @@ impl OutputEncoder {
                 let documented = file.finish(&mut open.bytes);
                 open.document(documented, &self.account);
             }
-            Form::Packets | Form::Samples(_) | Form::Events => {}
+            Form::Packets | Form::LineDatagrams | Form::Samples(_) | Form::Events => {}
         }
         self.close(now, out);
         let figures = &mut self.graphite;
@@ -238,7 +243,10 @@ impl OutputEncoder {
 
     /// Points of a source, whose lines follow each other in `bytes`: they are copied as they are.
     pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
-        debug_assert!(matches!(self.form, Form::Lines(_)), "config lets points go to outputs of lines only");
+        debug_assert!(self.takes_points(), "config lets points go to outputs of lines only");
+        if matches!(self.form, Form::LineDatagrams) {
+            return points.iter().for_each(|point| self.point(bytes, *point, now, out));
+        }
         if self.open.len() > 1 {
             for point in points {
                 let at = usize::from(partition(point.name(bytes), point.tags(bytes)));
@@ -258,6 +266,53 @@ impl OutputEncoder {
         }
     }
 
+    fn takes_points(&self) -> bool {
+        matches!(self.form, Form::Lines(_) | Form::LineDatagrams)
+    }
+
+    /// One point as it stands.
+    #[inline]
+    pub(crate) fn point(&mut self, bytes: &[u8], point: Point, now: Now, out: &mut Routed) {
+        debug_assert!(self.takes_points(), "config lets points go to outputs of lines only");
+        let at = if self.open.len() > 1 {
+            usize::from(partition(point.name(bytes), point.tags(bytes)))
+        } else {
+            0
+        };
+        self.line_block(at, bytes, &[point], now, out);
+    }
+
+    /// One point under another name.
+    pub(crate) fn renamed_point(
+        &mut self,
+        name: &[u8],
+        bytes: &[u8],
+        point: Point,
+        now: Now,
+        out: &mut Routed,
+    ) {
+        let several = self.open.len() > 1;
+        let at = if several { usize::from(partition(name, point.tags(bytes))) } else { 0 };
+        let open = &mut self.open[at];
+        open.bytes.extend_from_slice(name);
+        open.bytes.extend_from_slice(&point.line.of(bytes)[point.name_len as usize..]);
+        open.bytes.push(b'\n');
+        self.end_lines(at, 1, now, out);
+    }
+
+    /// So many lines have been appended to an open block: it is closed when it is full.
+    #[inline]
+    fn end_lines(&mut self, at: usize, lines: u32, now: Now, out: &mut Routed) {
+        let open = &mut self.open[at];
+        match self.form {
+            Form::LineDatagrams => open.end_frame(lines),
+            _ => open.copies += lines,
+        }
+        if open.bytes.len() >= BLOCK_BYTES {
+            self.close_at(at, now, out);
+        }
+    }
+
     /// Copies neighbouring lines into an open block, and closes it when it is full.
     fn line_block(&mut self, at: usize, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
@@ -265,10 +320,7 @@ impl OutputEncoder {
         debug_assert_eq!(bytes[end - 1], b'\n', "each line has its LF behind it");
         let open = &mut self.open[at];
         open.bytes.extend_from_slice(&bytes[first.line.at as usize..end]);
-        open.copies += points.len() as u32;
-        if open.bytes.len() >= BLOCK_BYTES {
-            self.close_at(at, now, out);
-        }
+        self.end_lines(at, points.len() as u32, now, out);
     }
 
     /// Packets of which this output wants lines.
@@ -376,9 +428,12 @@ impl OutputEncoder {
         self.graphite.length += bytes.len() as u64;
         let form = match self.form {
             Form::Lines(_) | Form::Events => BlockForm::Lines,
-            Form::Pickle(_) | Form::Console { .. } | Form::PerlFile(_) | Form::Packets | Form::Samples(_) => {
-                BlockForm::Frames(frames)
-            }
+            Form::Pickle(_)
+            | Form::LineDatagrams
+            | Form::Console { .. }
+            | Form::PerlFile(_)
+            | Form::Packets
+            | Form::Samples(_) => BlockForm::Frames(frames),
         };
         let block = Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns, partition };
         out.blocks.push((self.id, block));
@@ -428,6 +483,10 @@ fn percentiles(plan: &Plan, id: OutputId) -> Vec<f64> {
         Feed::Source(_) => None,
     });
     let Some(transform) = fed_by else { return Vec::new() };
-    let TransformKind::Aggregate(aggregate) = &plan.transforms[transform.index()].kind;
-    aggregate.plan.percentiles.iter().map(|(threshold, _)| *threshold).collect()
+    let aggregate = plan.transforms[transform.index()].kind.as_aggregate();
+    aggregate
+        .iter()
+        .flat_map(|aggregate| &aggregate.plan.percentiles)
+        .map(|(threshold, _)| *threshold)
+        .collect()
 }

@@ -56,7 +56,7 @@ impl Shard {
         let mut list = (cursor >> PLACE_BITS) as usize;
         let mut place = (cursor & ((1 << PLACE_BITS) - 1)) as usize;
         let mut looked_at = 0;
-        while let Some(state) = self.transforms.get(list / Kind::ALL.len()) {
+        while let Some(state) = self.aggregations.get(list / Kind::ALL.len()) {
             let here = Kind::ALL[list % Kind::ALL.len()];
             let mut next = Some(place);
             while let Some(from) = next.filter(|_| kind.is_none_or(|wanted| wanted == here)) {
@@ -87,24 +87,24 @@ impl Shard {
         see: impl FnMut(SeriesRef<'_>, Current<'_>),
     ) -> Option<(usize, usize)> {
         let (list, place) = cursor;
-        let state = self.transforms.get(list)?;
+        let state = self.aggregations.get(list)?;
         match state.aggregator.visit(kind, place, max, see) {
             Some(place) => Some((list, place)),
-            None if list + 1 < self.transforms.len() => Some((list + 1, 0)),
+            None if list + 1 < self.aggregations.len() => Some((list + 1, 0)),
             None => None,
         }
     }
 
     /// Deletes the series `name` of `kind` wherever it is; false when it was nowhere.
     pub fn delete(&mut self, kind: Kind, name: &[u8]) -> bool {
-        let deleted = self.transforms.iter_mut().map(|state| state.aggregator.delete(kind, name));
+        let deleted = self.aggregations.iter_mut().map(|state| state.aggregator.delete(kind, name));
         // Counted, not asked for with `any`: that would stop at the first.
         deleted.filter(|deleted| *deleted).count() > 0
     }
 
     /// Deletes every series of `kind` whose name starts with `prefix` and tells the names.
     pub fn delete_prefix(&mut self, kind: Kind, prefix: &[u8], mut deleted: impl FnMut(&[u8])) -> usize {
-        self.transforms
+        self.aggregations
             .iter_mut()
             .map(|state| state.aggregator.delete_prefix(kind, prefix, &mut deleted))
             .sum()

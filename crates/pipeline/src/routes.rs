@@ -9,8 +9,10 @@ use crate::packets::Sharing;
 /// Where the records of one source go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceRoutes {
-    /// Aggregations of its samples.
-    pub(crate) transforms: Vec<TransformId>,
+    /// Aggregations of its samples, by their place among those of the plan.
+    pub(crate) aggregations: Vec<usize>,
+    /// Relays of its points, by their place among those of the plan.
+    pub(crate) relays: Vec<usize>,
     /// Outputs of its packets as they came.
     pub(crate) raw: Sharing,
     /// Outputs that look into its packets.
@@ -21,7 +23,7 @@ pub(crate) struct SourceRoutes {
     pub(crate) points: Vec<OutputId>,
     /// Outputs of its events.
     pub(crate) events: Vec<OutputId>,
-    /// Every output that takes something of it without an aggregation in between.
+    /// Every output that takes something of it without an aggregation in between, those of relays included.
     pub(crate) reached: Vec<OutputId>,
     /// Outputs of its packets that the source waits for when they are full, if it can wait.
     pub(crate) blocking: Vec<OutputId>,
@@ -42,7 +44,7 @@ impl SourceRoutes {
 
     /// True when the source's packets have to be read as samples.
     pub(crate) fn parses(&self) -> bool {
-        !self.transforms.is_empty() || !self.events.is_empty()
+        !self.aggregations.is_empty() || !self.events.is_empty()
     }
 }
 
@@ -63,7 +65,8 @@ fn takes_aggregates(kind: &OutputKind) -> bool {
 }
 
 fn takes_points(kind: &OutputKind) -> bool {
-    matches!(kind, OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. })
+    let datagrams = matches!(kind, OutputKind::GraphiteDatagrams { .. });
+    datagrams || matches!(kind, OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. })
 }
 
 fn takes_events(kind: &OutputKind) -> bool {
@@ -76,16 +79,26 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let acks = AckWhen::ALL.into_iter().filter(keeps).collect();
     let mut routes = SourceRoutes { acks, ..SourceRoutes::default() };
     let points = plan.sources[id.index()].kind.is_graphite();
-    for (at, transform) in plan.transforms.iter().enumerate() {
-        if transform.from.contains(&id) {
-            routes.transforms.push(TransformId(at as u16));
-        }
-    }
+    let aggregates =
+        plan.aggregates().enumerate().filter(|(_, (_, transform, _))| transform.from.contains(&id));
+    let aggregates: Vec<(usize, TransformId)> =
+        aggregates.map(|(at, (transform, ..))| (at, transform)).collect();
+    routes.aggregations = aggregates.iter().map(|(at, _)| *at).collect();
+    let relays = plan.relays().enumerate().filter(|(_, (_, transform, _))| transform.from.contains(&id));
+    routes.relays = relays.map(|(at, _)| at).collect();
     for (at, output) in plan.outputs.iter().enumerate() {
         let feeds = |feed: &Feed| match feed {
             Feed::Source(source) => *source == id,
-            Feed::Transform(transform) => takes_events(&output.kind) && routes.transforms.contains(transform),
+            Feed::Transform(transform) => {
+                takes_events(&output.kind) && aggregates.iter().any(|(_, known)| known == transform)
+            }
         };
+        if output.from.iter().any(|feed| !feeds(feed) && plan.leads_from(id, *feed)) {
+            routes.reached.push(OutputId(at as u16));
+            if output.queue.when_full == WhenFull::Block {
+                routes.blocking.push(OutputId(at as u16));
+            }
+        }
         if !output.from.iter().any(feeds) {
             continue;
         }

@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
-use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, SourceKind, TransformKind};
+use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, SourceKind};
 use model::{
     AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject,
     SampleBatch, Shed, SourceId, Tally, TransformId,
 };
 use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
+use process::relay::{Entry, Explanation, Line};
 use wire::statsd::{Options, Parser};
 
 use crate::batch::borrowed;
@@ -20,6 +21,7 @@ use crate::checkpoints::Note;
 use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::points::PointReading;
+use crate::relay::{Relay, RelayState};
 use crate::routes::{self, SourceRoutes};
 use crate::{Accounts, Batch, IntakeMaker};
 
@@ -28,10 +30,13 @@ const EVENTS_MAX: usize = 10_000;
 
 /// State of one worker: every series, every open block.
 pub struct Shard {
-    pub(crate) transforms: Vec<Aggregation>,
+    pub(crate) aggregations: Vec<Aggregation>,
+    relays: Vec<Relay>,
     pub(crate) sources: Vec<SourceState>,
     pub(crate) outputs: Vec<OutputEncoder>,
     clusters: Vec<ClusterState>,
+    /// Outputs whose endpoints others stand in for.
+    down: Vec<OutputId>,
     /// Seed of the hashes of outside keys.
     seed: u64,
 }
@@ -39,6 +44,7 @@ pub struct Shard {
 /// One aggregation and what belongs to it.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
+    pub(crate) id: TransformId,
     pub(crate) name: String,
     pub(crate) aggregator: Aggregator,
     /// Places of its outputs in `Shard::outputs`.
@@ -86,7 +92,7 @@ impl SourceState {
 
 impl std::fmt::Debug for Shard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shard").field("transforms", &self.transforms.len()).finish_non_exhaustive()
+        f.debug_struct("Shard").field("aggregations", &self.aggregations.len()).finish_non_exhaustive()
     }
 }
 
@@ -124,10 +130,12 @@ impl Shard {
     /// A shard for `plan` that starts at `now`. `seed` seeds the hash of outside keys.
     pub fn new(plan: &Plan, accounts: &Accounts, seed: u64, now: Now) -> Shard {
         let mut shard = Shard {
-            transforms: Vec::new(),
+            aggregations: Vec::new(),
+            relays: Vec::new(),
             sources: Vec::new(),
             outputs: Vec::new(),
             clusters: Vec::new(),
+            down: Vec::new(),
             seed,
         };
         shard.wire(plan, accounts, now, &mut Routed::default());
@@ -137,10 +145,13 @@ impl Shard {
     /// Takes a new plan: aggregations that keep their name keep their state, the others have their last flush, and
     /// open blocks are closed.
     pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
-        let Shard { transforms, outputs, .. } = self;
-        let is_gone = |state: &&mut Aggregation| plan.transforms.iter().all(|kept| kept.name != state.name);
-        for state in transforms.iter_mut().filter(is_gone) {
+        let Shard { aggregations, relays, outputs, .. } = self;
+        let is_kept = |name: &str| plan.transforms.iter().any(|kept| kept.name == name);
+        for state in aggregations.iter_mut().filter(|state| !is_kept(&state.name)) {
             state.flush_all(outputs, now, out);
+        }
+        for relay in relays.iter_mut().filter(|relay| !is_kept(&relay.name)) {
+            relay.finish(outputs, now, out);
         }
         self.wire(plan, accounts, now, out);
         self.close_lines(now, out);
@@ -173,14 +184,25 @@ impl Shard {
                 ClusterState::replanned(known.map(|known| before.swap_remove(known)), cluster)
             })
             .collect();
-        let mut before = std::mem::take(&mut self.transforms);
-        for (at, transform) in plan.transforms.iter().enumerate() {
-            let outputs = routes::of_transform(plan, TransformId(at as u16));
-            let aggregate = &aggregate_for(plan, &transform.kind, &outputs);
+        let mut before = std::mem::take(&mut self.relays);
+        for (_, transform, relay) in plan.relays() {
+            let known = before.iter().position(|known| known.name == transform.name);
+            self.relays.push(match known.map(|known| before.swap_remove(known)) {
+                Some(mut known) => {
+                    known.replan(relay, &self.down, seed, &mut self.outputs, now, out);
+                    known
+                }
+                None => Relay::new(&transform.name, relay, &self.down, seed),
+            });
+        }
+        let mut before = std::mem::take(&mut self.aggregations);
+        for (id, transform, aggregate) in plan.aggregates() {
+            let outputs = routes::of_transform(plan, id);
+            let aggregate = &aggregate_for(plan, aggregate, &outputs);
             let known = before.iter().position(|known| known.name == transform.name);
             let mut state = match known {
                 Some(known) => before.swap_remove(known),
-                None => Aggregation::new(&transform.name, aggregate, now),
+                None => Aggregation::new(id, &transform.name, aggregate, now),
             };
             if known.is_some() {
                 state.aggregator.reconfigure(aggregate.plan.clone(), now);
@@ -191,8 +213,9 @@ impl Shard {
                 state.names = SelfNames::of(aggregate);
                 state.key_flush = aggregate.plan.key_flush.is_some();
             }
+            state.id = id;
             state.outputs = outputs.iter().map(|id| id.index()).collect();
-            self.transforms.push(state);
+            self.aggregations.push(state);
         }
     }
 
@@ -213,12 +236,20 @@ impl Shard {
     /// Takes a batch and settles its receipt.
     pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
         let Batch { view, packets, names, events, points, tally, mut receipt } = batch;
-        let Shard { transforms, sources, outputs, clusters, .. } = self;
+        let Shard { aggregations, relays, sources, outputs, clusters, .. } = self;
         let source = &sources[view.source.index()];
         source.routes.raw.blocks(view.bytes, packets, now, out);
         if source.points.is_some() {
             for id in &source.routes.points {
                 outputs[id.index()].points(view.bytes, points, now, out);
+            }
+            // A record has one outcome: that it went on as it is, or else what the first relay says.
+            let mut first = !source.routes.takes_points();
+            for at in &source.routes.relays {
+                let ended = relays[*at].points(Entry::Records, view.bytes, points, outputs, now, out);
+                if std::mem::take(&mut first) {
+                    ended.settle(&mut receipt);
+                }
             }
             receipt.settle(if source.routes.takes_points() { Outcome::Routed } else { Outcome::Filtered });
             return;
@@ -235,8 +266,8 @@ impl Shard {
         }
         settle_events(&source.routes, outputs, events, &mut receipt, now, out);
         let mut first = true;
-        for id in &source.routes.transforms {
-            let state = &mut transforms[id.index()];
+        for at in &source.routes.aggregations {
+            let state = &mut aggregations[*at];
             if state.key_flush {
                 names.iter().for_each(|name| state.aggregator.count_name(name.of(view.bytes)));
             }
@@ -301,13 +332,16 @@ impl Shard {
     /// Closes windows that are due and sweeps at most `budget` series of each aggregation.
     /// Returns the monotonic nanosecond at which there is something to do again.
     pub fn tick(&mut self, now: Now, budget: usize, out: &mut Routed) -> u64 {
-        let Shard { transforms, outputs, .. } = self;
+        let Shard { aggregations, relays, outputs, .. } = self;
         let mut due_ns = u64::MAX;
-        for state in transforms.iter_mut() {
+        for state in aggregations.iter_mut() {
             if state.aggregator.due_ns() <= now.mono_ns {
                 state.tick(outputs, now, budget, out);
             }
             due_ns = due_ns.min(state.aggregator.due_ns());
+        }
+        for relay in relays.iter_mut() {
+            due_ns = due_ns.min(relay.tick(now, budget, outputs, out));
         }
         due_ns
     }
@@ -336,7 +370,26 @@ impl Shard {
 
     /// Takes the endpoint of a cluster's output out of the placement, or back in. False when nothing changed.
     pub fn set_member_live(&mut self, output: OutputId, live: bool) -> bool {
-        self.clusters.iter_mut().any(|cluster| cluster.set_live(output, live))
+        let was_live = !self.down.contains(&output);
+        if live {
+            self.down.retain(|known| *known != output);
+        } else if was_live {
+            self.down.push(output);
+        }
+        self.relays.iter_mut().for_each(|relay| relay.set_live(output, live));
+        let changed = self.clusters.iter_mut().any(|cluster| cluster.set_live(output, live));
+        changed || (was_live != live && !self.relays.is_empty())
+    }
+
+    /// What the relay of that name would do with a line of `name`; none when there is no such relay.
+    pub fn explain(&self, relay: &str, entry: Entry, name: &[u8], rest: &[u8]) -> Option<Explanation> {
+        let relay = self.relays.iter().find(|known| known.name == relay)?;
+        Some(relay.router().explain(entry, Line { name, rest }, 0))
+    }
+
+    /// What every relay has done, remembers and holds.
+    pub fn relays(&self) -> impl Iterator<Item = RelayState> + '_ {
+        self.relays.iter().map(Relay::state)
     }
 
     /// Labels of the live members of a cluster, by its place in the plan, in the order that decides between equal
@@ -347,27 +400,28 @@ impl Shard {
 
     /// The last flush: every open window is closed and swept at once.
     pub fn stop(&mut self, now: Now, out: &mut Routed) {
-        let Shard { transforms, outputs, .. } = self;
-        transforms.iter_mut().for_each(|state| state.flush_all(outputs, now, out));
+        let Shard { aggregations, relays, outputs, .. } = self;
+        aggregations.iter_mut().for_each(|state| state.flush_all(outputs, now, out));
+        relays.iter_mut().for_each(|relay| relay.finish(outputs, now, out));
         self.close_lines(now, out);
     }
 
     /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_told`] has.
     pub fn flushes(&self) -> u64 {
-        self.transforms.iter().map(|state| state.flushes).sum()
+        self.aggregations.iter().map(|state| state.flushes).sum()
     }
 
     /// What every aggregation that has flushed told last, by name, for the instance that follows.
     pub fn last_told(&self) -> impl Iterator<Item = (&str, Note)> {
         let note =
             |state: &Aggregation| Some(Note { label_s: state.last_flush?.info.time_s, number: state.told });
-        self.transforms.iter().filter_map(move |state| Some((state.name.as_str(), note(state)?)))
+        self.aggregations.iter().filter_map(move |state| Some((state.name.as_str(), note(state)?)))
     }
 
     /// Takes up what the instance before has told of the aggregation `name`, see [`Aggregator::resume_after`]: it
     /// matters to windows that hang on the wall clock only.
     pub fn resume_after(&mut self, name: &str, label_s: u64, now: Now) {
-        for state in self.transforms.iter_mut().filter(|state| state.name == name) {
+        for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
             state.aggregator.resume_after(label_s, now);
         }
     }
@@ -375,9 +429,9 @@ impl Shard {
     /// Reports of busy names that are due (`keyFlush`).
     pub fn key_flush(&mut self, now: Now) -> Vec<(TransformId, BusyNames)> {
         let mut reports = Vec::new();
-        for (at, state) in self.transforms.iter_mut().enumerate() {
+        for state in &mut self.aggregations {
             if let Some(report) = state.aggregator.key_flush(now) {
-                reports.push((TransformId(at as u16), report));
+                reports.push((state.id, report));
             }
         }
         reports
@@ -395,26 +449,26 @@ impl Shard {
             figures: state.aggregator.figures(),
             last_flush: state.last_flush,
         };
-        self.transforms.iter().map(figures).collect()
+        self.aggregations.iter().map(figures).collect()
     }
 }
 
 /// The plan of an aggregation that feeds `outputs`: those that send samples on need the members of sets.
-fn aggregate_for(plan: &Plan, kind: &TransformKind, outputs: &[OutputId]) -> AggregateTransform {
-    let TransformKind::Aggregate(aggregate) = kind;
-    let mut aggregate = AggregateTransform::clone(aggregate);
+fn aggregate_for(plan: &Plan, of: &AggregateTransform, outputs: &[OutputId]) -> AggregateTransform {
+    let mut aggregate = of.clone();
     let samples = |id: &OutputId| matches!(plan.outputs[id.index()].kind, OutputKind::Packets(_));
     aggregate.plan.set_members |= outputs.iter().any(samples);
     aggregate
 }
 
 impl Aggregation {
-    fn new(name: &str, plan: &AggregateTransform, now: Now) -> Aggregation {
+    fn new(id: TransformId, name: &str, plan: &AggregateTransform, now: Now) -> Aggregation {
         let mut aggregator = Aggregator::new(plan.plan.clone(), now);
         let names = SelfNames::of(plan);
         // The self counters are there from the first flush on, at 0.
         add_tally(&mut aggregator, &names, Tally::default(), &mut |_, _| {});
         Aggregation {
+            id,
             name: name.to_owned(),
             aggregator,
             outputs: Vec::new(),

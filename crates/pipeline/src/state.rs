@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use model::{Kind, Now, RawKey, TransformId};
+use model::{Kind, Now, RawKey};
 use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
 use wire::statsd::Parser;
 
@@ -29,8 +29,8 @@ impl Shard {
     ///
     /// `id` is a number that nobody outside knows.
     pub fn export(&mut self, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
-        let Shard { transforms, outputs, .. } = self;
-        for state in transforms.iter_mut() {
+        let Shard { aggregations, outputs, .. } = self;
+        for state in aggregations.iter_mut() {
             while state.aggregator.due_ns() == 0 {
                 state.tick(outputs, now, usize::MAX, out);
             }
@@ -38,7 +38,7 @@ impl Shard {
         self.close_lines(now, out);
         let saved = |name: &str, bytes| SavedState { name: name.to_owned(), bytes };
         let mut states = Vec::new();
-        for state in &mut self.transforms {
+        for state in &mut self.aggregations {
             let mut bytes = Vec::new();
             if state.aggregator.save_begin(id, 0, now, &mut bytes) {
                 while state.aggregator.save_slice(EXPORT_SERIES, &mut bytes) == Slice::More {}
@@ -50,13 +50,13 @@ impl Shard {
 
     /// True while windows that have ended are being emitted: exporting now would have to finish that first.
     pub fn is_flushing(&self) -> bool {
-        self.transforms.iter().any(|state| state.aggregator.due_ns() == 0)
+        self.aggregations.iter().any(|state| state.aggregator.due_ns() == 0)
     }
 
     /// The last flush of every aggregation that is not one of `kept`: nobody goes on with it.
     pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) {
-        let Shard { transforms, outputs, .. } = self;
-        let others = transforms.iter_mut().filter(|state| !kept.contains(&state.name));
+        let Shard { aggregations, outputs, .. } = self;
+        let others = aggregations.iter_mut().filter(|state| !kept.contains(&state.name));
         others.for_each(|state| state.flush_all(outputs, now, out));
     }
 
@@ -69,10 +69,10 @@ impl Shard {
         told: Told,
         now: Now,
     ) -> Option<Result<Restored, NotRestored>> {
-        let at = self.transforms.iter().position(|state| state.name == name)?;
-        let parser = self.parser_of(TransformId(at as u16))?;
+        let at = self.aggregations.iter().position(|state| state.name == name)?;
+        let parser = self.parser_of(at)?;
         let canonical = |kind: Kind, key: RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
-        let state = &mut self.transforms[at];
+        let state = &mut self.aggregations[at];
         let restored = state.aggregator.restore(bytes, told, now, canonical);
         if let Ok(Restored { told_s: Some(label_s), .. }) = restored {
             state.flushed_at_s = Some(label_s);
@@ -82,7 +82,7 @@ impl Shard {
 
     /// Begins to save the aggregation `name`, see `Aggregator::save_begin`. False while it cannot be.
     pub fn save_begin(&mut self, name: &str, id: u64, number: u64, now: Now, to: &mut Vec<u8>) -> bool {
-        let state = self.transforms.iter_mut().find(|state| state.name == name);
+        let state = self.aggregations.iter_mut().find(|state| state.name == name);
         let Some(state) = state else { return false };
         let begun = state.aggregator.save_begin(id, number, now, to);
         if begun {
@@ -94,7 +94,9 @@ impl Shard {
     /// Says that all saves of the aggregation `name` on disk have numbers before `number`. Gives the next one: behind those
     /// that were begun here, too, and may be on their way there.
     pub(crate) fn saved_before(&mut self, name: &str, number: u64) -> u64 {
-        let Some(state) = self.transforms.iter_mut().find(|state| state.name == name) else { return number };
+        let Some(state) = self.aggregations.iter_mut().find(|state| state.name == name) else {
+            return number;
+        };
         let next = state.saved.map_or(number, |saved| number.max(saved + 1));
         state.saved = Some(next.saturating_sub(1));
         next
@@ -102,18 +104,18 @@ impl Shard {
 
     /// Goes on with that, see `Aggregator::save_slice`.
     pub fn save_slice(&mut self, name: &str, series_max: usize, to: &mut Vec<u8>) -> Slice {
-        let state = self.transforms.iter_mut().find(|state| state.name == name);
+        let state = self.aggregations.iter_mut().find(|state| state.name == name);
         state.map_or(Slice::Void, |state| state.aggregator.save_slice(series_max, to))
     }
 
     /// True when saving the aggregation `name` would give something else than its last save.
     pub fn is_changed(&self, name: &str) -> bool {
-        self.transforms.iter().any(|state| state.name == name && state.aggregator.is_changed())
+        self.aggregations.iter().any(|state| state.name == name && state.aggregator.is_changed())
     }
 
     /// What reads the names of an aggregation: its sources read them by the same rules.
-    fn parser_of(&self, id: TransformId) -> Option<Arc<Parser>> {
-        let source = self.sources.iter().find(|source| source.routes.transforms.contains(&id))?;
+    fn parser_of(&self, at: usize) -> Option<Arc<Parser>> {
+        let source = self.sources.iter().find(|source| source.routes.aggregations.contains(&at))?;
         Some(Arc::clone(&source.parser))
     }
 }

@@ -106,6 +106,7 @@ impl Claims {
         };
         match &built.plan.kind {
             OutputKind::Graphite { to, .. } => endpoint(Destination::Tcp(to.clone())),
+            OutputKind::GraphiteDatagrams { to, .. } => endpoint(Destination::Udp(to.clone())),
             OutputKind::Packets(packets) => endpoint(packets.to.clone()),
             OutputKind::GraphiteFile { path, files_max, .. }
             | OutputKind::EventFile { path, files_max, .. } => {

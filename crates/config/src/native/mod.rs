@@ -33,9 +33,11 @@ use std::path::{Path, PathBuf};
 
 use model::OutputId;
 
-pub(crate) use outputs::endpoint_name;
+pub(crate) use outputs::{SYNC_WINDOW_MS, endpoint_name};
 pub use print::print;
-pub(crate) use sources::{default_plan as default_source, own_plan as own_source};
+pub(crate) use sources::{
+    default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source,
+};
 
 use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};

@@ -23,7 +23,7 @@ pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
 pub(super) const EVENT_FILES: (u64, u32) = (16 << 20, 4);
 
 /// Default of `sync_window`, in milliseconds.
-pub(super) const SYNC_WINDOW_MS: u64 = 10;
+pub(crate) const SYNC_WINDOW_MS: u64 = 10;
 
 /// What is said of a queue.
 #[derive(Clone, Copy)]

@@ -38,7 +38,9 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
         outputs.filter(|(_, output)| output.from.contains(&Feed::Source(id)) && is_of(output, taker));
     let (at, output) = fed.next()?;
     match &output.kind {
-        OutputKind::Graphite { form: GraphiteForm::Lines, .. } | OutputKind::GraphiteFile { .. } => None,
+        OutputKind::Graphite { form: GraphiteForm::Lines, .. }
+        | OutputKind::GraphiteDatagrams { .. }
+        | OutputKind::GraphiteFile { .. } => None,
         OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => {
             cannot("points go on as lines", "leave `form` out: carbon's port for lines is 2003")
         }

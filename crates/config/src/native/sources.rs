@@ -30,10 +30,10 @@ pub(crate) fn default_plan(name: &str) -> SourcePlan {
 }
 
 /// A source of points as an empty section means it.
-pub(super) fn graphite_plan(name: &str) -> SourcePlan {
+pub(crate) fn graphite_plan(name: &str, personality: Personality) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 2003));
     SourcePlan {
-        kind: SourceKind::Graphite(GraphiteSource::of(Personality::Strict)),
+        kind: SourceKind::Graphite(GraphiteSource::of(personality)),
         listen: vec![Listen::Udp(address), Listen::Tcp(address)],
         tail_counts: false,
         ..default_plan(name)
@@ -57,7 +57,7 @@ pub(super) fn build(
         return (own(name, fields, wrong), Vec::new());
     }
     let points = section == Section::SourceGraphite;
-    let mut plan = if points { graphite_plan(name) } else { default_plan(name) };
+    let mut plan = if points { graphite_plan(name, Personality::Strict) } else { default_plan(name) };
     let mut places = vec![fields.place; plan.listen.len()];
     if fields.place_of("listen").is_some() {
         // When it was wrong there are none: the default would give follow-up mistakes about addresses.

@@ -26,7 +26,7 @@ pub(super) fn default_plan() -> AggregateTransform {
 /// Fills in what depends on the dialect of the sources that feed the transform `name`, once all are known.
 pub(super) fn resolve(name: &str, fields: &Fields, plan: &mut Plan) {
     let Some(transform) = plan.transforms.iter_mut().find(|transform| transform.name == name) else { return };
-    let TransformKind::Aggregate(aggregate) = &mut transform.kind;
+    let TransformKind::Aggregate(aggregate) = &mut transform.kind else { return };
     let written = fields.whole("checkpoint");
     let sources = transform.from.iter().filter_map(|id| plan.sources.get(id.index()));
     let by_dialect = sources.map(|source| default_checkpoint_ms(source.kind.reading().dialect)).min();
@@ -157,8 +157,7 @@ fn checkpoints_are_on_where_no_original_is_stood_in_for() {
         );
         let (plan, wrong) = super::check(Source { name: "t.toml", text: &text }, super::Format::Toml);
         let Some(plan) = plan else { return Err(wrong[0].message.clone()) };
-        let crate::plan::TransformKind::Aggregate(aggregate) = &plan.transforms[0].kind;
-        Ok(aggregate.checkpoint_ms)
+        Ok(plan.transforms[0].kind.as_aggregate().expect("an aggregation").checkpoint_ms)
     };
     for (dialect, default_ms) in [("union", 5_000), ("dogstatsd", 5_000), ("etsy", 0), ("perl", 0)] {
         assert_eq!(checkpoint_ms(dialect, ""), Ok(default_ms), "{dialect}");

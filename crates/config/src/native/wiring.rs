@@ -344,8 +344,8 @@ fn mixed_dialects(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
 /// Lets the sources of every aggregation with `key_flush` collect names, and those that share an aggregation
 /// with them: sources of one aggregation read alike.
 pub(super) fn count_names(plan: &mut Plan) {
-    let key_flush = |kind: &TransformKind| match kind {
-        TransformKind::Aggregate(aggregate) => aggregate.plan.key_flush.is_some(),
+    let key_flush = |kind: &TransformKind| {
+        kind.as_aggregate().is_some_and(|aggregate| aggregate.plan.key_flush.is_some())
     };
     let wants: Vec<(bool, Vec<SourceId>)> = plan
         .transforms

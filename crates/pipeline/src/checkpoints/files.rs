@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use config::plan::{TransformKind, TransformPlan};
+use config::plan::TransformPlan;
 use model::{Disk, DiskError, Now};
 use process::aggregate::checkpoint::{NotRestored, Peeked, Restored, Told, peek};
 
@@ -77,7 +77,7 @@ pub fn begin<D: Disk>(
     now: Now,
     ignored: impl FnMut(&str, &str),
 ) -> Option<(String, Restored)> {
-    let TransformKind::Aggregate(aggregate) = &transform.kind;
+    let aggregate = transform.kind.as_aggregate()?;
     let name = transform.name.as_str();
     let restored = match disk {
         Some(disk) if aggregate.checkpoint_ms > 0 => restore(disk, shard, name, told, now, ignored),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
 use model::Now;
 use process::aggregate::checkpoint::Slice;
 
@@ -101,8 +101,7 @@ impl Saver {
     /// Takes a plan: what has gone, or has checkpoints no more, loses its files. `next_number` is asked for those that are
     /// new here, see [`super::next_number`]; it is told to the shard as well, whose next flush tells all before it.
     pub fn follow(&mut self, plan: &Plan, shard: &mut Shard, next_number: impl Fn(&str) -> u64, now: Now) {
-        let wanted = plan.transforms.iter().filter_map(|transform| {
-            let TransformKind::Aggregate(aggregate) = &transform.kind;
+        let wanted = plan.aggregates().filter_map(|(_, transform, aggregate)| {
             (aggregate.checkpoint_ms > 0).then_some((&transform.name, aggregate.checkpoint_ms))
         });
         let mut before = std::mem::take(&mut self.jobs);

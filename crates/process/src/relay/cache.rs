@@ -81,7 +81,7 @@ struct Slot {
 }
 
 impl CachedRouter {
-    /// A router that knows no name yet. Draw `seed` at random, or senders can choose names that collide.
+    /// A router that knows no name yet. Draw `seed` at random, or senders can choose results' names that collide.
     pub fn new(router: Router, limits: CacheLimits, seed: u64) -> CachedRouter {
         assert!(limits.names_max >= 2 && limits.bytes_max / 2 < u32::MAX as usize, "offsets have 32 bits");
         CachedRouter {
@@ -107,23 +107,38 @@ impl CachedRouter {
         self.router.set_live(output, live);
     }
 
-    /// Tells each thing that becomes of a line.
+    /// Tells each thing that becomes of a line. `hash` is the name's, by a function with a secret seed: the intake's
+    /// own ([`Point::hash`](model::Point::hash)), or [`hash`](CachedRouter::hash) where there is none. A name that comes
+    /// with two hashes is right twice, and known twice.
     #[inline]
-    pub fn route(&mut self, entry: Entry, line: Line<'_>, act: &mut impl FnMut(Act<'_>)) -> Routing {
+    pub fn route(
+        &mut self,
+        entry: Entry,
+        hash: u64,
+        line: Line<'_>,
+        act: &mut impl FnMut(Act<'_>),
+    ) -> Routing {
         let turn = self.turn;
         self.turn += 1;
-        let decision = self.find(entry, line.name);
+        let decision = self.find(entry, hash, line.name);
         // The borrow of `find` would hold the router too.
         let decision = &self.young.decisions[decision as usize];
         let line = Line { name: line.name, rest: line.rest };
         run(decision, &self.router, line, turn, act)
     }
 
-    /// What becomes of lines of a name.
+    /// What becomes of lines of a name; `hash` as for [`route`](CachedRouter::route).
     #[inline]
-    pub fn decision(&mut self, entry: Entry, name: &[u8]) -> &Decision {
-        let decision = self.find(entry, name);
+    pub fn decision(&mut self, entry: Entry, hash: u64, name: &[u8]) -> &Decision {
+        let decision = self.find(entry, hash, name);
         &self.young.decisions[decision as usize]
+    }
+
+    /// The hash of a name that no intake has hashed: a result's, a statistic's.
+    pub fn hash(&self, name: &[u8]) -> u64 {
+        let mut hasher = FoldHasher::with_seed(self.seed, &self.shared);
+        hasher.write(name);
+        hasher.finish()
     }
 
     /// What the cache did.
@@ -148,8 +163,8 @@ impl CachedRouter {
 
     /// The decision's place in the young generation.
     #[inline]
-    fn find(&mut self, entry: Entry, name: &[u8]) -> u32 {
-        let hash = self.hash(entry, name);
+    fn find(&mut self, entry: Entry, hash: u64, name: &[u8]) -> u32 {
+        let hash = hash_of_both(entry, hash);
         if let Some(slot) = self.young.find(hash, entry, name) {
             self.figures.hits += 1;
             return slot.decision;
@@ -172,30 +187,30 @@ impl CachedRouter {
             }
         };
         let full = self.young.slots.len() >= self.limits.names_max / 2;
-        if full || self.young.memory_bytes_with(name.len(), &content) > self.limits.bytes_max / 2 {
+        if full || self.young.memory_bytes_with(name.len(), content) > self.limits.bytes_max / 2 {
             self.figures.turned += 1;
             self.old = std::mem::take(&mut self.young);
         }
-        let content_hash = |content: &Content<'_>| content_hash(self.seed, &self.shared, content);
+        let content_hash = |content: &Content| content_hash(self.seed, &self.shared, content);
         let decision = self.young.decision(content, content_hash);
         self.young.insert(hash, entry, name, decision);
         decision
     }
-
-    #[inline]
-    fn hash(&self, entry: Entry, name: &[u8]) -> u64 {
-        let seed = match entry {
-            Entry::Records => self.seed,
-            Entry::Result(number) => self.seed.wrapping_add(u64::from(number)).wrapping_add(2),
-            Entry::Statistics => self.seed.wrapping_add(1),
-        };
-        let mut hasher = FoldHasher::with_seed(seed, &self.shared);
-        hasher.write(name);
-        hasher.finish()
-    }
 }
 
-fn content_hash(seed: u64, shared: &SharedSeed, content: &Content<'_>) -> u64 {
+/// The hash of name and entry, so that a result called like a thousand others lies apart from them.
+#[inline]
+fn hash_of_both(entry: Entry, hash: u64) -> u64 {
+    let number = match entry {
+        Entry::Records => return hash,
+        Entry::Statistics => 1,
+        Entry::Result(number) => u64::from(number) + 2,
+    };
+    // An odd factor with its bits all over: numbers that differ give hashes that differ, above and below.
+    hash ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn content_hash(seed: u64, shared: &SharedSeed, content: &Content) -> u64 {
     let mut hasher = FoldHasher::with_seed(seed, shared);
     content.hash(&mut hasher);
     hasher.finish()
@@ -236,8 +251,8 @@ impl Generation {
     }
 
     /// The place of the decision with this content, which is made when it is not known.
-    fn decision(&mut self, content: Content<'_>, hash: impl Fn(&Content<'_>) -> u64) -> u32 {
-        let own = hash(&content);
+    fn decision(&mut self, content: &Content, hash: impl Fn(&Content) -> u64) -> u32 {
+        let own = hash(content);
         let decisions = &self.decisions;
         let same = |place: &u32| decisions[*place as usize].content() == content;
         if let Some(place) = self.known.find(own, same) {
@@ -247,7 +262,7 @@ impl Generation {
         self.decisions_bytes += content.heap_bytes();
         self.decisions.push(content.decision());
         let decisions = &self.decisions;
-        self.known.insert_unique(own, place, |place| hash(&decisions[*place as usize].content()));
+        self.known.insert_unique(own, place, |place| hash(decisions[*place as usize].content()));
         place
     }
 
@@ -268,7 +283,7 @@ impl Generation {
     }
 
     /// The same with one name more: tables and lists that are full double.
-    fn memory_bytes_with(&self, name_bytes: usize, decision: &Content<'_>) -> usize {
+    fn memory_bytes_with(&self, name_bytes: usize, decision: &Content) -> usize {
         let grown = |length: usize, capacity: usize, size: usize, more: usize| {
             if length + more > capacity { capacity.max(more) * size } else { 0 }
         };

@@ -44,8 +44,8 @@ impl Default for RollupLimits {
     }
 }
 
-/// What became of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What became of a value. The least is what a point that has several counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fed {
     /// It counts in its window.
     Counted,
@@ -64,6 +64,17 @@ pub enum Fed {
 }
 
 impl Fed {
+    /// All of them, in order.
+    pub const ALL: [Fed; 7] = [
+        Fed::Counted,
+        Fed::CountedLate,
+        Fed::Late,
+        Fed::Early,
+        Fed::SeriesMax,
+        Fed::BytesMax,
+        Fed::NotFinite,
+    ];
+
     /// The word that names it where it is counted.
     pub fn word(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! Checks: what arrived, what the accounts say, what the shard holds.
 
 use config::diagnostic::nearest;
-use config::plan::{OutputKind, TransformKind};
+use config::plan::OutputKind;
 use pipeline::SeriesRow;
 
 use super::escape::escape;
@@ -301,9 +301,7 @@ fn own_parts(world: &World) -> Vec<String> {
         }
         _ => None,
     });
-    let transforms = world.plan.transforms.iter().map(|transform| match &transform.kind {
-        TransformKind::Aggregate(aggregate) => aggregate.stats_prefix.clone(),
-    });
+    let transforms = world.plan.aggregates().map(|(_, _, aggregate)| aggregate.stats_prefix.clone());
     let prefixes = outputs.chain(transforms).filter(|prefix| !prefix.is_empty());
     prefixes.map(|prefix| format!(".{prefix}.")).collect()
 }

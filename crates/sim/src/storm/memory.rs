@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use config::plan::{Plan, TransformKind, TransformPlan};
+use config::plan::{Plan, TransformPlan};
 
 use super::watch::Watch;
 use crate::world::keeping::Event;
@@ -91,8 +91,8 @@ impl Memory {
     /// A process has begun whose plan has checkpoints, or none: then those that there were are removed.
     pub(super) fn begin(&mut self, plan: &Plan) {
         let is_kept = |transform: &TransformPlan| {
-            let TransformKind::Aggregate(aggregate) = &transform.kind;
-            transform.name == FOLLOWED && aggregate.checkpoint_ms > 0
+            let kept = transform.kind.as_aggregate().is_some_and(|aggregate| aggregate.checkpoint_ms > 0);
+            transform.name == FOLLOWED && kept
         };
         if !plan.transforms.iter().any(is_kept) {
             (self.whole, self.first) = (None, None);

@@ -51,7 +51,7 @@ impl Storm {
     pub(super) fn siege(&mut self) -> Result<(), String> {
         let mut plan = pipeline::plan(&mut self.random, self.disks, &self.moved);
         for transform in &mut plan.transforms {
-            let TransformKind::Aggregate(aggregate) = &mut transform.kind;
+            let TransformKind::Aggregate(aggregate) = &mut transform.kind else { continue };
             aggregate.plan.window_ms = WINDOW_MS;
             aggregate.checkpoint_ms = aggregate.checkpoint_ms.min(1) * CHECKPOINT_MS;
         }

@@ -27,6 +27,7 @@ impl Reading {
                 Reading::Points
             }
             OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => Reading::Pickle,
+            OutputKind::GraphiteDatagrams { .. } => Reading::Packets,
             OutputKind::Packets(packets) if packets.to.is_datagram() => Reading::Packets,
             OutputKind::Packets(_)
             | OutputKind::Console { .. }

@@ -87,11 +87,15 @@ impl Outlet {
         let reading = Reading::of(&plan.kind);
         let account = Arc::clone(account);
         let file_plan = file_plan(&plan.kind);
-        let link = match &plan.kind {
-            OutputKind::Packets(packets) if packets.to.is_datagram() => Link::Datagram(
-                Box::new(DatagramSender::new(packets.sender, Arc::clone(&account), seed)),
+        let datagrams = |sender| {
+            Link::Datagram(
+                Box::new(DatagramSender::new(sender, Arc::clone(&account), seed)),
                 DatagramPeer::new(),
-            ),
+            )
+        };
+        let link = match &plan.kind {
+            OutputKind::Packets(packets) if packets.to.is_datagram() => datagrams(packets.sender),
+            OutputKind::GraphiteDatagrams { sender, .. } => datagrams(*sender),
             OutputKind::Graphite { sender, .. } | OutputKind::Packets(PacketsPlan { sender, .. }) => {
                 let sender = canary.map_or(*sender, |canary| canary.sender(*sender));
                 Link::Stream(

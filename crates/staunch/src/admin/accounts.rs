@@ -223,7 +223,7 @@ pub struct DiskRow {
 /// The word for an output's type, as configs write it.
 pub fn output_word(kind: &OutputKind) -> &'static str {
     match kind {
-        OutputKind::Graphite { .. } => "graphite",
+        OutputKind::Graphite { .. } | OutputKind::GraphiteDatagrams { .. } => "graphite",
         OutputKind::GraphiteFile { .. } => "graphite_file",
         OutputKind::Console { .. } => "console",
         OutputKind::PerlFile { .. } => "perl_file",

@@ -136,7 +136,7 @@ pub fn takes(kind: &OutputKind) -> &'static [Form] {
         OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } | OutputKind::EventFile { .. } => {
             &[Form::Lines]
         }
-        OutputKind::Packets(_) => &[Form::Packets, Form::Frames],
+        OutputKind::Packets(_) | OutputKind::GraphiteDatagrams { .. } => &[Form::Packets, Form::Frames],
     }
 }
 

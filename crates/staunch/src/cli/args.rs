@@ -8,10 +8,11 @@ use config::plan::{Destination, Listen};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Telemetry in one binary: takes in, computes, delivers, loses nothing silently.
+use super::relay::RelayArgs;
+
+/// Telemetry in one binary, nothing lost silently. Start here: staunch run
 #[derive(Debug, Parser)]
 #[command(name = "staunch", version, max_term_width = 80)]
-#[command(after_help = "Start here:  staunch run        then do what the banner says")]
 pub(crate) struct Args {
     /// What to log: error, warn, info, debug, or a filter such as `staunch=debug`.
     #[arg(long, global = true, default_value = "info", value_name = "LEVEL", hide_short_help = true)]
@@ -63,6 +64,8 @@ pub(crate) enum Verb {
     StatsdProxy(StatsdProxyArgs),
     /// Copy each packet to every target; a dead one hurts no other.
     Fanout(FanoutArgs),
+    /// Run with a config and the command line of carbon-c-relay.
+    Relay(Box<RelayArgs>),
     /// Check a config and show every mistake at once.
     Check(CheckArgs),
     /// Turn a config of another program into a native one.
@@ -526,6 +529,8 @@ pub(crate) enum BenchKind {
     Fanout(crate::bench::fanout::Args),
     /// Appending to queues on disk, beside a bare loop that appends and syncs.
     Queue(crate::bench::queue::Args),
+    /// Relaying lines to a ring of endpoints, beside a bare loop and carbon-c-relay.
+    Relay(crate::bench::relay::Args),
 }
 
 #[test]

@@ -180,7 +180,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
     Loaded { name: "the config that --print shows".into(), text, plan, diagnostics }.without_loops()
 }
 
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
 }

@@ -13,6 +13,7 @@ mod load;
 mod manual;
 mod outcomes;
 mod queue;
+mod relay;
 mod run;
 #[cfg(windows)]
 mod service;
@@ -45,6 +46,7 @@ pub fn main() -> ExitCode {
         Verb::Statsd(args) => run::statsd(&args),
         Verb::StatsdProxy(args) => run::statsd_proxy(&args),
         Verb::Fanout(args) => run::fanout(&args),
+        Verb::Relay(args) => relay::relay(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Import(args) => import::import(&args),
         Verb::Test(args) => test::test(&args),

@@ -30,6 +30,12 @@ pub(crate) fn pages() -> Vec<Page> {
     pages
 }
 
+const BAD_MESSAGE: &str = "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
+     that pickles lists of `(name, (time, value))`; objects of classes are never made.";
+
+const BAD_PACKING: &str = "One for each connection that ended so: nobody can say how many records were lost. What came before counts. \
+     `transport` must be the same here and at the sender; the log says what was found.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
@@ -94,15 +100,10 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::NotUtf8 => {
             "Correct the sender. `personality = \"c-relay\"` puts `_` for each byte that is not ASCII."
         }
-        Reject::BadMessage => {
-            "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
-             that pickles lists of `(name, (time, value))`; objects of classes are never made."
-        }
+        Reject::BadMessage => BAD_MESSAGE,
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
-        Reject::BadPacking => {
-            "One for each connection that ended so; what came before counts. `transport` of the source and of the sender \
-             must be the same, and both `tls` or neither; the log says what was found."
-        }
+        Reject::Invalid => "Correct the sender, or the expression; with `else log` the log shows the lines.",
+        Reject::BadPacking => BAD_PACKING,
     }
 }
 
@@ -156,6 +157,15 @@ fn shed(reason: Shed) -> &'static str {
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."
+        }
+        Shed::Late => {
+            "Give late points more time with a longer `expire`, or let them count with `late = \"oldest\"`; or find out \
+             what holds them up, or whose clock is slow."
+        }
+        Shed::Early => "Look at the clock of whoever sends it, and at ours.",
+        Shed::RollupFull => {
+            "Percentiles and medians keep every value of a window: use fewer of them or shorter windows, or raise \
+             `rollup_bytes_max`."
         }
     }
 }

@@ -104,6 +104,7 @@ fn tip(places: &[String], line: &str) -> Option<String> {
 fn place(kind: &OutputKind) -> String {
     match kind {
         OutputKind::Graphite { to, .. } => Destination::Tcp(to.clone()).to_string(),
+        OutputKind::GraphiteDatagrams { to, .. } => Destination::Udp(to.clone()).to_string(),
         OutputKind::Packets(packets) => packets.to.to_string(),
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
 
 /// Name of the file that is locked.
 pub const LOCK_FILE: &str = "lock";
@@ -151,10 +151,7 @@ pub fn is_needed(plan: &Plan) -> bool {
 
 /// True when something of the plan is better kept in the data directory, and can be done without.
 pub fn is_wanted(plan: &Plan) -> bool {
-    plan.transforms.iter().any(|transform| {
-        let TransformKind::Aggregate(aggregate) = &transform.kind;
-        aggregate.checkpoint_ms > 0
-    })
+    plan.aggregates().any(|(_, _, aggregate)| aggregate.checkpoint_ms > 0)
 }
 
 /// True when there is state of aggregations that a plan without checkpoints has to clear away.

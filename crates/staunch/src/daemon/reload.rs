@@ -234,7 +234,9 @@ fn a_queue_that_stays_where_it_is_is_told() {
     new.data_dir = "elsewhere".into();
     assert_eq!(kept_queues(&old, &new), ["the new `data_dir`, for checkpoints,"]);
     for plan in [&mut old, &mut new] {
-        let config::plan::TransformKind::Aggregate(aggregate) = &mut plan.transforms[0].kind;
+        let config::plan::TransformKind::Aggregate(aggregate) = &mut plan.transforms[0].kind else {
+            panic!("an aggregation")
+        };
         aggregate.checkpoint_ms = 0;
     }
     assert_eq!(kept_queues(&old, &new), [""; 0], "nothing is kept there");

@@ -292,6 +292,10 @@ impl Worker {
         for (output, block) in self.routed.blocks.drain(..) {
             let _place = self.outlets[output.index()].append(block, now);
         }
+        for line in self.routed.invalid.drain(..) {
+            // The original's words, which people look for (spec graphite §2.4).
+            tracing::warn!("dropping metric due to validation error: {}", line.escape_ascii());
+        }
     }
 
     /// Notes the flushes that have ended: their blocks are in the queues.

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-use config::plan::{Plan, SelfCounters, TransformKind};
+use config::plan::{Plan, SelfCounters};
 use wire::report::{KeyFlushForm, key_flush_lines};
 
 use crate::daemon::worker::KeyFlushReport;
@@ -13,8 +13,10 @@ use crate::daemon::worker::KeyFlushReport;
 /// # Errors
 /// When the file cannot be opened or written.
 pub fn write(plan: &Plan, report: &KeyFlushReport) -> io::Result<()> {
-    let Some(transform) = plan.transforms.get(report.transform.index()) else { return Ok(()) };
-    let TransformKind::Aggregate(aggregate) = &transform.kind;
+    let transform = plan.transforms.get(report.transform.index());
+    let Some(aggregate) = transform.and_then(|transform| transform.kind.as_aggregate()) else {
+        return Ok(());
+    };
     let form = match aggregate.self_counters {
         SelfCounters::Perl => KeyFlushForm::Perl,
         SelfCounters::Node | SelfCounters::None => KeyFlushForm::Node,

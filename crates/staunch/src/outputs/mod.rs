@@ -44,6 +44,10 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
                 tasks.spawn(stream_output(to, *sender, Addresses::First, seat, directory(), seed));
             }
         }
+        OutputKind::GraphiteDatagrams { to, sender } => {
+            let to = Destination::Udp(to.clone());
+            tasks.spawn(datagram_output(to, *sender, Addresses::First, outlet, directory(), seed));
+        }
         OutputKind::Packets(packets) => {
             let (to, sender, addresses) = (packets.to.clone(), packets.sender, packets.addresses);
             if to.is_datagram() {

@@ -48,7 +48,7 @@ fn describe(plan: &Plan) -> String {
         "reads {:?}, sanitize {}, count names {}",
         options.dialect, options.sanitize, options.count_names
     ));
-    let TransformKind::Aggregate(transform) = &plan.transforms[0].kind;
+    let transform = plan.transforms[0].kind.as_aggregate().expect("an aggregation");
     let aggregate = &transform.plan;
     line(format!("window {} ms, {:?}", aggregate.window_ms, aggregate.align));
     line(format!("percentiles {:?}, {:?}", aggregate.percentiles, aggregate.percent_label));
@@ -109,8 +109,7 @@ fn node(text: &str) -> Plan {
 }
 
 fn aggregate_of(plan: &Plan) -> &AggregateTransform {
-    let TransformKind::Aggregate(transform) = &plan.transforms[0].kind;
-    transform
+    plan.transforms[0].kind.as_aggregate().expect("an aggregation")
 }
 
 #[test]

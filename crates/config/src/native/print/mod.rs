@@ -23,7 +23,7 @@ use crate::address::{destination_name, listen_text};
 use crate::plan::{
     AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, GraphiteSource,
     ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan,
-    TransformKind, default_checkpoint_ms,
+    default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -43,8 +43,7 @@ pub fn print(plan: &Plan) -> String {
     for source in &plan.sources {
         print_source(&mut out, source);
     }
-    for transform in &plan.transforms {
-        let TransformKind::Aggregate(aggregate) = &transform.kind;
+    for (_, transform, aggregate) in plan.aggregates() {
         print_aggregate(&mut out, plan, &transform.name, aggregate, &transform.from);
     }
     let mut rest = &plan.outputs[..];
@@ -199,7 +198,7 @@ fn print_management(out: &mut Out, plan: &Plan, management: &ManagementPlan) {
 
 fn print_source(out: &mut Out, source: &SourcePlan) {
     let default = match &source.kind {
-        SourceKind::Graphite(_) => sources::graphite_plan(&source.name),
+        SourceKind::Graphite(_) => sources::graphite_plan(&source.name, Personality::Strict),
         SourceKind::Statsd(_) | SourceKind::Own(_) => sources::default_plan(&source.name),
     };
     out.heading(&format!("sources.{}", bare_or_quoted(&source.name)));
@@ -481,6 +480,11 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
             out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
             transport::print_output(out, *packing, tls.as_deref());
+        }
+        OutputKind::GraphiteDatagrams { sender, .. } => {
+            head(out, "graphite");
+            to(out);
+            print_sender(out, sender);
         }
         OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {
             head(out, "graphite_file");

@@ -175,6 +175,8 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
     for n in 0..endpoints {
         let mut output = OutputPlan { name: name.clone(), from: from.clone(), ..draft.clone() };
         match &mut output.kind {
+            // The section has TCP endpoints only.
+            OutputKind::GraphiteDatagrams { .. } => {}
             OutputKind::Graphite { to, .. } => {
                 to.port = 30_000 + (at * 10 + n) as u16;
                 if split || bits & 64 == 64 {

@@ -147,7 +147,7 @@ proptest! {
         statistics in destination(),
         names in proptest::collection::vec(("[abc.]{1,6}", any::<bool>(), 0u8..4), 1..30),
         downs in proptest::collection::vec((0..OUTPUTS, any::<bool>()), 30),
-        seed in any::<u64>(),
+        (seed, same_hash) in (any::<u64>(), any::<bool>()),
     ) {
         let plan = RelayPlan { clusters, statements, statistics };
         let router = Router::new(&plan).expect("a valid plan");
@@ -170,9 +170,10 @@ proptest! {
                 .run(cached.router(), line, turn as u64, &mut |act| by_decision.push(full(act, name)));
             prop_assert_eq!(&told(&explained, name), &by_decision);
             prop_assert_eq!(explained.routing, routing);
-            prop_assert_eq!(cached.decision(entry, name), &decision);
+            let hash = if same_hash { seed } else { cached.hash(name) };
+            prop_assert_eq!(cached.decision(entry, hash, name), &decision);
             let mut remembered = Vec::new();
-            let routed = cached.route(entry, line, &mut |act| remembered.push(full(act, name)));
+            let routed = cached.route(entry, hash, line, &mut |act| remembered.push(full(act, name)));
             prop_assert_eq!(&remembered, &by_decision);
             prop_assert_eq!(routed, routing);
             prop_assert!(cached.len() <= 8);

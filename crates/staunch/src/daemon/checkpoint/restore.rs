@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
 use model::{Now, SECOND_NS};
 use pipeline::{Shard, checkpoints};
 use process::aggregate::checkpoint::{Restored, Told, Window};
@@ -49,8 +49,7 @@ pub fn restore(
 /// Removes the files of aggregations that want no checkpoints, for a process that has just taken over.
 pub fn remove_unwanted(plan: &Plan, board: &Board) {
     let Some(disk) = board.folder().and_then(existing) else { return };
-    for transform in &plan.transforms {
-        let TransformKind::Aggregate(aggregate) = &transform.kind;
+    for (_, transform, aggregate) in plan.aggregates() {
         if aggregate.checkpoint_ms == 0 {
             let _any = checkpoints::remove(&disk, &transform.name);
         }

@@ -59,6 +59,7 @@ pub fn name_of(output: &OutputPlan) -> OutputName {
         OutputKind::Graphite { to, form, .. } => {
             format!("{word} {} {form:?}", Destination::Tcp(to.clone()))
         }
+        OutputKind::GraphiteDatagrams { to, .. } => format!("{word} {}", Destination::Udp(to.clone())),
         OutputKind::GraphiteFile { path, .. }
         | OutputKind::PerlFile { path, .. }
         | OutputKind::EventFile { path, .. } => format!("{word} {}", path.display()),

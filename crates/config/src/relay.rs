@@ -1,0 +1,221 @@
+//! `staunch relay -f FILE [flags]` as a plan: a configuration and a command line of carbon-c-relay (spec graphite §2).
+//!
+//! Path: `import::relay` (the file) and `import::relay::flags` (the command line) -> **[`relay`]** -> a [`Plan`] with one
+//! source for each transport that it listens with, one relay, and one output for each server and file.
+//! Not here: what statements mean (`process::relay`), the options of the command line (`staunch::cli`).
+
+mod transport;
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use model::{OutputId, SourceId, TransformId};
+use process::relay::{RelayCluster, RelayPlan};
+use process::rollup::RollupLimits;
+use wire::graphite::Namespace;
+use wire::graphite::input::{Kept, Personality};
+
+use crate::address::{destination_name, loopback_addresses};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::import::relay::flags::Settings;
+use crate::import::relay::{
+    Lines, Listener, Lowered, Packing, Proto, Receptor, RelayConf, RelayOutput, Server, lower,
+};
+use crate::native::{SYNC_WINDOW_MS, empty_plan, graphite_source};
+use crate::plan::{
+    Destination, Endpoint, Feed, GraphiteForm, Listen, OutputKind, OutputPlan, Plan, RelayTransform,
+    SourceKind, SourcePlan, TransformKind, TransformPlan,
+};
+
+/// Name of the relay, and of its first source.
+pub const RELAY: &str = "relay";
+
+/// A configuration, a command line and what is ours beside them.
+#[derive(Clone, Copy, Debug)]
+pub struct Relay<'a> {
+    /// The configuration.
+    pub conf: &'a RelayConf,
+    /// The command line.
+    pub settings: &'a Settings,
+    /// Whether `-q` was given. Otherwise queues are bounded in bytes and not at 25,000 records.
+    pub queue_given: bool,
+    /// Where every endpoint's queue is kept on disk; none for memory.
+    pub queue_dir: Option<&'a Path>,
+    /// The HTTP API; none when switched off.
+    pub http: Option<SocketAddr>,
+}
+
+/// The plan, when nothing is in its way, with what there is to say.
+pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
+    let mut wrong = Vec::new();
+    let mut plan = Plan { http: asked.http, ..empty_plan() };
+    if let Some(dir) = asked.queue_dir {
+        plan.data_dir = dir.to_owned();
+    }
+    plan.sources = sources(asked, &mut wrong);
+    let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
+    let Lowered { plan: relay, outputs } = lower(asked.conf);
+    let feed = Feed::Transform(TransformId(0));
+    plan.outputs = outputs_of(asked, &relay, &outputs, feed, &mut wrong);
+    let relay = RelayTransform {
+        plan: relay,
+        names_max: RelayTransform::NAMES_MAX,
+        rollups: RollupLimits::default(),
+    };
+    plan.transforms.push(TransformPlan {
+        name: RELAY.to_owned(),
+        kind: TransformKind::Relay(Box::new(relay)),
+        from,
+    });
+    let failed = crate::diagnostic::has_errors(&wrong);
+    (Some(plan).filter(|_| !failed), wrong)
+}
+
+/// The listeners when no `listen` says anything: TCP and UDP at every address, and a unix socket.
+fn default_listeners(port: u16) -> Vec<Listener> {
+    let at = |proto| Receptor::Port { host: None, port, proto };
+    let socket = Receptor::Unix(format!("/tmp/.s.carbon-c-relay.{port}"));
+    let receptors = vec![at(Proto::Tcp), at(Proto::Udp), socket];
+    vec![Listener { packing: Packing::Plain, tls: None, receptors }]
+}
+
+fn sources(asked: &Relay<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<SourcePlan> {
+    let defaults;
+    let listeners = if asked.conf.listen.is_empty() {
+        defaults = default_listeners(asked.settings.port);
+        &defaults
+    } else {
+        &asked.conf.listen
+    };
+    let mut sources: Vec<SourcePlan> = Vec::new();
+    for (at, listener) in listeners.iter().enumerate() {
+        let name = if at == 0 { RELAY.to_owned() } else { format!("{RELAY}-{}", at + 1) };
+        sources.push(source(name, asked.settings, listener, wrong));
+    }
+    sources
+}
+
+fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
+    let mut plan = graphite_source(&name, Personality::CRelay);
+    if let SourceKind::Graphite(source) = &mut plan.kind {
+        source.reading.name_bytes_max = settings.name_bytes_max;
+        source.reading.kept = Kept::new(&settings.allowed);
+    }
+    plan.listen = listener.receptors.iter().filter_map(|receptor| listen(receptor, wrong)).collect();
+    // The original's length has the line's end in it.
+    plan.line_bytes_max = settings.line_bytes_max.saturating_sub(1) as usize;
+    plan.idle_timeout_ms = settings.idle_timeout_ms;
+    if let Some(bytes) = settings.buffer_bytes {
+        plan.receive_buffer_bytes = u64::from(bytes);
+    }
+    plan.packing = transport::packing(listener.packing);
+    plan.tls = listener.tls.as_ref().and_then(|tls| transport::listen(tls, settings.ca.as_deref(), wrong));
+    plan
+}
+
+fn listen(receptor: &Receptor, wrong: &mut Vec<Diagnostic>) -> Option<Listen> {
+    let (host, port, proto) = match receptor {
+        Receptor::Unix(path) => return Some(Listen::UnixStream { path: path.into(), mode: None }),
+        Receptor::Port { host, port, proto } => (host, *port, *proto),
+    };
+    let ip = match host {
+        None => Some(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        Some(host) => host.parse().ok().or_else(|| loopback_addresses(host).first().copied()),
+    };
+    let Some(ip) = ip else {
+        let host = host.as_deref().unwrap_or_default();
+        let message = format!("`listen` at `{host}`: names are not looked up here");
+        let hint = "write the address of this machine at which to listen, or no address for all of them";
+        wrong.push(Diagnostic::error(Code::ImportBadValue, message).hint(hint));
+        return None;
+    };
+    let address = SocketAddr::new(ip, port);
+    Some(match proto {
+        Proto::Tcp => Listen::Tcp(address),
+        Proto::Udp => Listen::Udp(address),
+    })
+}
+
+fn outputs_of(
+    asked: &Relay<'_>,
+    relay: &RelayPlan,
+    outputs: &[RelayOutput],
+    feed: Feed,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<OutputPlan> {
+    let queue_kind = match asked.queue_dir {
+        Some(_) => QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS },
+        None => QueueKind::Memory,
+    };
+    let mut queue = QueueLimits::default_of(queue_kind);
+    if asked.queue_given {
+        queue.records_max = u64::from(asked.settings.queue);
+    }
+    let mut plans: Vec<OutputPlan> = Vec::with_capacity(outputs.len());
+    for (at, output) in outputs.iter().enumerate() {
+        let (kind, place) = match output {
+            RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server], wrong),
+            RelayOutput::File { path, ip } => {
+                if *ip {
+                    wrong.push(not_yet("`file ip`"));
+                }
+                (file_output(path), path.trim_start_matches('/').to_owned())
+            }
+        };
+        let cluster = first_cluster(relay, OutputId(at as u16)).map_or(RELAY, |cluster| &cluster.name);
+        let mut name = format!("{}/{place}", plain(cluster));
+        while plans.iter().any(|known| known.name == name) {
+            name.insert(0, '_');
+        }
+        let (from, required, check) = (vec![feed], false, None);
+        plans.push(OutputPlan { name, kind, from, queue, queue_kind, required, check });
+    }
+    plans
+}
+
+/// The first cluster that names the output.
+fn first_cluster(relay: &RelayPlan, output: OutputId) -> Option<&RelayCluster> {
+    let is_in = |cluster: &&RelayCluster| cluster.members.iter().any(|member| member.output == output);
+    relay.clusters.iter().find(is_in)
+}
+
+/// A cluster's name as the name of an output.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
+}
+
+fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>) -> (OutputKind, String) {
+    let Server { host, port, proto, lines, packing, tls, .. } = server;
+    let to = Endpoint { host: host.clone(), port: *port };
+    let shown = destination_name(&Destination::Tcp(to.clone()));
+    if *lines == Lines::Syslog {
+        wrong.push(not_yet("`type syslog`"));
+    }
+    // The original tries again every 200 to 300 ms, however long it takes.
+    let timeout_ms = u64::from(asked.settings.timeout_ms);
+    let sender = SenderPlan {
+        retry_min_ms: 250,
+        retry_max_ms: 1_000,
+        connect_timeout_ms: timeout_ms,
+        write_timeout_ms: 10_000,
+    };
+    match proto {
+        Proto::Tcp => {
+            let (form, namespace) = (GraphiteForm::Lines, Namespace::default());
+            let packing = transport::packing(*packing);
+            let tls = transport::endpoint(tls, asked.settings.ca.as_deref());
+            (OutputKind::Graphite { to, form, namespace, sender, connections: 1, packing, tls }, shown)
+        }
+        Proto::Udp => (OutputKind::GraphiteDatagrams { to, sender }, format!("udp/{shown}")),
+    }
+}
+
+fn file_output(path: &str) -> OutputKind {
+    let namespace = Namespace::default();
+    OutputKind::GraphiteFile { path: PathBuf::from(path), file_bytes_max: 0, files_max: 0, namespace }
+}
+
+fn not_yet(what: &str) -> Diagnostic {
+    Diagnostic::error(Code::NotCarriedOver, format!("{what} is not there yet"))
+}

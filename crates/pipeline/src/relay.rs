@@ -1,0 +1,383 @@
+//! A relay at work: points go where its statements send their names (spec graphite §2.5).
+//!
+//! Path of a point: `Shard::push` -> **[`Relay::points`]** -> `process::relay` (what becomes of the name, remembered) ->
+//! a copy in the open block of each output it goes to, or a value in a rollup. Some time after a rollup's window is over
+//! [`Relay::tick`] routes its result in the same way.
+//! Not here: statements and rings (`process`), who is up (`staunch` tells it), queues.
+//! Invariants: a point without changes is copied as it stands, and never read behind its name unless a statement asks for
+//! that; every record of a batch has one outcome, whatever its copies and values have.
+
+use std::ops::AddAssign;
+
+use config::plan::RelayTransform;
+use model::{Now, Outcome, OutputId, Point, Receipt, Reject, SECOND_NS, Shed, Span};
+use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router};
+use process::rollup::{Fed, Feed, RollupFigures, Rollups};
+
+use crate::Routed;
+use crate::encode::OutputEncoder;
+
+/// Memory for names that are known, for each of them: name, place and a share of what was decided.
+const NAME_COST_BYTES: u64 = 128;
+
+/// Time between two looks for windows that are over.
+const LOOK_EVERY_NS: u64 = SECOND_NS / 4;
+
+/// Longest piece of a line that did not pass a `validate` and that is shown.
+const SHOWN_BYTES_MAX: usize = 400;
+
+/// Most such lines that are shown within a second.
+const SHOWN_MAX: u32 = 32;
+
+/// One relay, with what it remembers and what its rollups hold.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) name: String,
+    made_of: RelayTransform,
+    router: CachedRouter,
+    rollups: Rollups,
+    figures: RelayFigures,
+    results: Results,
+    shown: Shown,
+}
+
+/// How many lines have been shown in this second.
+#[derive(Debug, Default)]
+struct Shown {
+    second: u64,
+    lines: u32,
+}
+
+/// What a relay has done since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelayFigures {
+    /// Points that met its statements, results and statistics among them.
+    pub points: u64,
+    /// Points that the blackhole took.
+    pub blackholed: u64,
+    /// Points that went nowhere, since no statement sent them anywhere.
+    pub unmatched: u64,
+    /// Points that failed a `validate`.
+    pub invalid: u64,
+    /// Copies past the most that one point may have.
+    pub copies_refused: u64,
+    /// Values handed to rollups, by what became of them.
+    pub fed: FedFigures,
+    /// Results of rollups.
+    pub results: u64,
+    /// Results that were infinite, and so went nowhere.
+    pub results_not_finite: u64,
+    /// Values of windows that ended with their rollup before they were over.
+    pub values_left: u64,
+}
+
+/// Values by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FedFigures([u64; Fed::ALL.len()]);
+
+impl FedFigures {
+    fn count(&mut self, fed: Fed) {
+        self.0[fed as usize] += 1;
+    }
+
+    /// Each with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (Fed, u64)> + '_ {
+        Fed::ALL.iter().map(|fed| (*fed, self.0[*fed as usize]))
+    }
+}
+
+/// A relay's figures with those of what it remembers and holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayState {
+    /// Name of the transform.
+    pub transform: String,
+    /// What it has done.
+    pub figures: RelayFigures,
+    /// What its memory of names did.
+    pub cache: CacheFigures,
+    /// Names that it remembers.
+    pub names: u64,
+    /// Memory for them, in bytes.
+    pub names_bytes: u64,
+    /// What its rollups hold.
+    pub rollups: RollupFigures,
+}
+
+/// Results on their way through the statements.
+#[derive(Debug, Default)]
+struct Results {
+    /// Their lines, each with its LF.
+    bytes: Vec<u8>,
+    points: Vec<(u16, Point)>,
+}
+
+/// How the records of a batch ended, for the receipt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    routed: u64,
+    aggregated: u64,
+    filtered: u64,
+    invalid: u64,
+    non_finite: u64,
+    late: u64,
+    early: u64,
+    series_max: u64,
+    rollup_full: u64,
+}
+
+impl Ended {
+    /// Settles so many records of `receipt`.
+    pub(crate) fn settle(self, receipt: &mut Receipt) {
+        let parts = [
+            (Outcome::Routed, self.routed),
+            (Outcome::Aggregated, self.aggregated),
+            (Outcome::Filtered, self.filtered),
+            (Outcome::Rejected(Reject::Invalid), self.invalid),
+            (Outcome::Rejected(Reject::NonFinite), self.non_finite),
+            (Outcome::Shed(Shed::Late), self.late),
+            (Outcome::Shed(Shed::Early), self.early),
+            (Outcome::Shed(Shed::SeriesMax), self.series_max),
+            (Outcome::Shed(Shed::RollupFull), self.rollup_full),
+        ];
+        for (outcome, records) in parts {
+            if records > 0 {
+                receipt.split(records).settle(outcome);
+            }
+        }
+    }
+
+    /// One record that was copied nowhere: `fed` is the best that became of its value.
+    fn count(&mut self, fed: Option<Fed>, invalid: bool) {
+        let place = match fed {
+            Some(Fed::Counted | Fed::CountedLate) => &mut self.aggregated,
+            Some(Fed::Late) => &mut self.late,
+            Some(Fed::Early) => &mut self.early,
+            Some(Fed::SeriesMax) => &mut self.series_max,
+            Some(Fed::BytesMax) => &mut self.rollup_full,
+            Some(Fed::NotFinite) => &mut self.non_finite,
+            None if invalid => &mut self.invalid,
+            None => &mut self.filtered,
+        };
+        place.add_assign(1);
+    }
+}
+
+impl Relay {
+    /// A relay that remembers nothing. `down` are the outputs whose endpoints are down.
+    pub(crate) fn new(name: &str, plan: &RelayTransform, down: &[OutputId], seed: u64) -> Relay {
+        let router = Router::new(&plan.plan).expect("config has checked the relay");
+        let rollups = Rollups::new(router.rollups().to_vec(), plan.rollups, seed);
+        let limits = CacheLimits {
+            names_max: usize::try_from(plan.names_max).unwrap_or(usize::MAX),
+            bytes_max: usize::try_from(plan.names_max.saturating_mul(NAME_COST_BYTES)).unwrap_or(usize::MAX),
+        };
+        let mut router = CachedRouter::new(router, limits, seed);
+        down.iter().for_each(|output| router.set_live(*output, false));
+        Relay {
+            name: name.to_owned(),
+            made_of: plan.clone(),
+            router,
+            rollups,
+            figures: RelayFigures::default(),
+            results: Results::default(),
+            shown: Shown::default(),
+        }
+    }
+
+    /// Takes a new plan. With the same statements everything goes on; otherwise results whose time is over are told by the
+    /// old ones, and what is remembered is forgotten.
+    pub(crate) fn replan(
+        &mut self,
+        plan: &RelayTransform,
+        down: &[OutputId],
+        seed: u64,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) {
+        if self.made_of == *plan {
+            return;
+        }
+        self.finish(outputs, now, out);
+        let figures = std::mem::take(&mut self.figures);
+        *self = Relay { figures, ..Relay::new(&self.name, plan, down, seed) };
+    }
+
+    pub(crate) fn set_live(&mut self, output: OutputId, live: bool) {
+        self.router.set_live(output, live);
+    }
+
+    /// What it has done, remembers and holds.
+    pub(crate) fn state(&self) -> RelayState {
+        RelayState {
+            transform: self.name.clone(),
+            figures: self.figures.clone(),
+            cache: self.router.figures(),
+            names: self.router.len() as u64,
+            names_bytes: self.router.memory_bytes() as u64,
+            rollups: self.rollups.figures(),
+        }
+    }
+
+    pub(crate) fn router(&self) -> &Router {
+        self.router.router()
+    }
+
+    /// Takes points, whose lines lie in `bytes`.
+    pub(crate) fn points(
+        &mut self,
+        entry: Entry,
+        bytes: &[u8],
+        points: &[Point],
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) -> Ended {
+        let mut ended = Ended::default();
+        for point in points {
+            self.point(entry, bytes, *point, outputs, now, out, &mut ended);
+        }
+        self.figures.points += points.len() as u64;
+        ended
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
+    #[inline]
+    fn point(
+        &mut self,
+        entry: Entry,
+        bytes: &[u8],
+        point: Point,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        ended: &mut Ended,
+    ) {
+        let Relay { router, rollups, figures, shown, .. } = self;
+        let line = Line { name: point.name(bytes), rest: point.rest(bytes) };
+        let (mut best, mut invalid) = (None, false);
+        let mut number = None;
+        let routing = router.route(entry, point.hash, line, &mut |act| match act {
+            Act::Copy { output, renamed: None } => outputs[output.index()].point(bytes, point, now, out),
+            Act::Copy { output, renamed: Some(name) } => {
+                outputs[output.index()].renamed_point(name, bytes, point, now, out);
+            }
+            Act::Feed { rollup, compute, name } => {
+                let fed = match number.get_or_insert_with(|| value_and_time(bytes, point)) {
+                    Some((value, timestamp)) => {
+                        let feed = Feed { rollup, compute, name, value: *value, timestamp: *timestamp };
+                        rollups.feed(feed, now)
+                    }
+                    None => Fed::NotFinite,
+                };
+                figures.fed.count(fed);
+                best = Some(best.map_or(fed, |best: Fed| best.min(fed)));
+            }
+            Act::Invalid { log } => {
+                invalid = true;
+                if log && shown.one_more(now) {
+                    let line = point.line.of(bytes);
+                    out.invalid.push(line[..line.len().min(SHOWN_BYTES_MAX)].to_vec());
+                }
+            }
+        });
+        figures.copies_refused += u64::from(routing.copies_refused);
+        if invalid {
+            figures.invalid += 1;
+        }
+        if routing.copies > 0 {
+            ended.routed += 1;
+            return;
+        }
+        match routing.end {
+            End::Blackholed => figures.blackholed += 1,
+            End::Exhausted | End::Stopped if best.is_none() && !invalid => figures.unmatched += 1,
+            End::Exhausted | End::Stopped | End::Invalid => {}
+        }
+        ended.count(best, invalid);
+    }
+
+    /// Routes results that are due, of at most `series_max` series. Gives the monotonic nanosecond at which there may be
+    /// more.
+    pub(crate) fn tick(
+        &mut self,
+        now: Now,
+        series_max: usize,
+        outputs: &mut [OutputEncoder],
+        out: &mut Routed,
+    ) -> u64 {
+        let Relay { router, rollups, results, figures, .. } = self;
+        if router.router().rollups().is_empty() {
+            return u64::MAX;
+        }
+        if rollups.due_s().is_none_or(|due_s| due_s > now.wall_seconds()) {
+            return now.mono_ns + LOOK_EVERY_NS;
+        }
+        let told = rollups.tick(now, series_max, |rolled| results.add(rolled));
+        figures.results += told.results;
+        figures.results_not_finite += told.not_finite;
+        self.route_results(outputs, now, out);
+        if told.more { now.mono_ns } else { now.mono_ns + LOOK_EVERY_NS }
+    }
+
+    /// Routes the results of all windows whose time is over; what later windows hold is counted as left.
+    pub(crate) fn finish(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        let Relay { rollups, results, figures, .. } = self;
+        let told = rollups.finish(now, |rolled| results.add(rolled));
+        figures.results += told.results;
+        figures.results_not_finite += told.not_finite;
+        figures.values_left += told.values_left;
+        self.route_results(outputs, now, out);
+    }
+
+    fn route_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        let mut results = std::mem::take(&mut self.results);
+        let mut ended = Ended::default();
+        for (rollup, point) in &mut results.points {
+            point.hash = self.router.hash(point.name(&results.bytes));
+            let entry = Entry::Result(*rollup);
+            self.point(entry, &results.bytes, *point, outputs, now, out, &mut ended);
+        }
+        self.figures.points += results.points.len() as u64;
+        results.bytes.clear();
+        results.points.clear();
+        self.results = results;
+    }
+}
+
+impl Shown {
+    /// Whether another line may be shown, which then is.
+    fn one_more(&mut self, now: Now) -> bool {
+        let second = now.mono_ns / SECOND_NS;
+        if self.second != second {
+            *self = Shown { second, lines: 0 };
+        }
+        self.lines += 1;
+        self.lines <= SHOWN_MAX
+    }
+}
+
+impl Results {
+    fn add(&mut self, rolled: process::rollup::Rolled<'_>) {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(rolled.name);
+        rolled.write_rest(&mut self.bytes);
+        let line = Span::new(begin, self.bytes.len() - begin);
+        self.bytes.push(b'\n');
+        let point = Point { hash: 0, line, name_len: rolled.name.len() as u32, tags_len: 0 };
+        self.points.push((rolled.rollup, point));
+    }
+}
+
+/// What a rollup wants to know of a line: none if either is no number. The original takes what it can read of them, and 0
+/// for the rest (spec graphite §2.7).
+fn value_and_time(bytes: &[u8], point: Point) -> Option<(f64, i64)> {
+    let text = |bytes| std::str::from_utf8(bytes).ok();
+    let value = text(point.value(bytes))?.parse().ok()?;
+    let time = text(point.time(bytes))?;
+    let seconds = time.parse().ok().or_else(|| {
+        let seconds: f64 = time.parse().ok()?;
+        seconds.is_finite().then_some(seconds.floor() as i64)
+    });
+    Some((value, seconds?))
+}

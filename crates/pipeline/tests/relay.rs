@@ -1,0 +1,182 @@
+//! A relay at the border of the pipeline: which lines leave for whom, and how each record ends.
+
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod world;
+
+use std::collections::BTreeMap;
+
+use config::import::relay::flags::{Flags, Machine, settings};
+use config::import::relay::read_text;
+use config::plan::Plan;
+use config::relay::{Relay, relay};
+use deliver::queue::BlockForm;
+use model::{Now, OutputId, SECOND_NS, SourceId};
+use process::rollup::Fed;
+use world::{START, World};
+
+const CLUSTERS: &str = "listen type linemode 2003 proto tcp;\n\
+    cluster a forward 10.0.0.1; cluster b forward 10.0.0.2; cluster u forward 10.0.0.3 proto udp;\n\
+    cluster f failover 10.0.0.4 10.0.0.5; cluster c any_of 10.0.0.6 10.0.0.7;\n";
+
+fn plan(statements: &str) -> Plan {
+    let text = format!("{CLUSTERS}{statements}");
+    let reading = read_text("relay.conf", &text);
+    let conf = reading.conf.unwrap_or_else(|| panic!("{statements}: {:?}", reading.mistakes));
+    let flags = Flags { config: Some("relay.conf".into()), ..Flags::default() };
+    let machine = Machine { hostname: "host".into(), cores: 1 };
+    let (settings, _) = settings(&flags, &machine);
+    let settings = &settings.expect("no flag is wrong");
+    let asked = Relay { conf: &conf, settings, queue_given: false, queue_dir: None, http: None };
+    let (plan, wrong) = relay(&asked);
+    plan.unwrap_or_else(|| panic!("{statements}: {wrong:?}"))
+}
+
+fn at(s: u64) -> Now {
+    START.plus_ns(s * SECOND_NS)
+}
+
+/// Lines by the address of the output that they left for.
+fn arrived(world: &mut World) -> BTreeMap<String, Vec<String>> {
+    world.shard.close_blocks(START, &mut world.routed);
+    let mut arrived: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (output, block) in world.routed.blocks.drain(..) {
+        let name = &world.plan.outputs[output.index()].name;
+        let (_, host) = name.rsplit_once('/').expect("cluster/host:port");
+        let text = String::from_utf8_lossy(&block.bytes).into_owned();
+        let lines = text.lines().map(str::to_owned);
+        arrived.entry(host.to_owned()).or_default().extend(lines);
+    }
+    arrived
+}
+
+fn want(table: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+    table.iter().map(|(host, these)| (format!("{host}:2003"), lines(these))).collect()
+}
+
+#[test]
+fn each_record_goes_where_its_name_says_and_has_one_outcome() {
+    let statements = "rewrite ^old\\.(.*) into new.\\1;\n\
+        match ^black send to blackhole;\n\
+        match ^sys validate ^[0-9.]+\\ [0-9]+$ else drop send to a stop;\n\
+        match ^new send to a b;\n\
+        match ^new validate ^1 else drop;\n\
+        match ^dgram send to u stop;";
+    let mut world = World::new(plan(statements), 1);
+    world.send(
+        "old.x;t=v 1 5\nblack.y 1 5\nsys.cpu 1.50 5\nsys.bad x 5\nnew.z 2 5\ndgram.one 1 5\ndgram.two 1 5\nnone 1 5\n",
+        START,
+    );
+    let of_datagrams = world
+        .plan
+        .outputs
+        .iter()
+        .position(|output| output.name == "u/udp/10.0.0.3:2003")
+        .expect("it is there");
+    world.shard.close_blocks(START, &mut world.routed);
+    let datagrams = world.routed.blocks.iter().find(|(output, _)| output.index() == of_datagrams);
+    let (_, block) = datagrams.expect("lines left for it");
+    assert_eq!((block.copies, &block.form), (2, &BlockForm::Frames(vec![(14, 1), (28, 1)])));
+    let a: &[&str] = &["new.x;t=v 1 5", "sys.cpu 1.50 5", "new.z 2 5"];
+    let table: &[(&str, &[&str])] = &[
+        ("10.0.0.1", a),
+        ("10.0.0.2", &["new.x;t=v 1 5", "new.z 2 5"]),
+        ("10.0.0.3", &["dgram.one 1 5", "dgram.two 1 5"]),
+    ];
+    assert_eq!(arrived(&mut world), want(table));
+    let sum = world.accounts.source(SourceId(0)).sum(0);
+    assert!(sum.holds(), "{sum:?}");
+    assert_eq!((sum.received, sum.routed, sum.filtered, sum.rejected), (8, 5, 2, 1));
+    let state = world.shard.relays().next().expect("a relay");
+    let figures = &state.figures;
+    // Behind `new.x` stands its tag, and behind `new.z` a 2.
+    assert_eq!((figures.points, figures.blackholed, figures.unmatched, figures.invalid), (8, 1, 1, 3));
+    assert_eq!((state.names, state.cache.misses), (8, 8));
+}
+
+#[test]
+fn another_member_stands_in_while_one_is_down() {
+    let mut world = World::new(plan("match ^f send to f stop; match * send to c stop;"), 1);
+    let first = |world: &World, host: &str| {
+        let at = world.plan.outputs.iter().position(|output| output.name.ends_with(&format!("{host}:2003")));
+        OutputId(at.expect("it is there") as u16)
+    };
+    let (four, six, seven) =
+        (first(&world, "10.0.0.4"), first(&world, "10.0.0.6"), first(&world, "10.0.0.7"));
+    let text = "f 1 5\na 1 5\nb 1 5\n";
+    world.send(text, START);
+    let before = arrived(&mut world);
+    assert_eq!(before["10.0.0.4:2003"], ["f 1 5"]);
+    assert!(world.shard.set_member_live(four, false) && !world.shard.set_member_live(four, false));
+    let gone = if before.get("10.0.0.6:2003").is_some_and(|lines| lines.contains(&"a 1 5".into())) {
+        six
+    } else {
+        seven
+    };
+    world.shard.set_member_live(gone, false);
+    world.send(text, START);
+    let between = arrived(&mut world);
+    assert_eq!(between["10.0.0.5:2003"], ["f 1 5"]);
+    assert_eq!(
+        between.keys().filter(|host| host.starts_with("10.0.0.6") || host.starts_with("10.0.0.7")).count(),
+        1
+    );
+    // A reload does not bring anybody back.
+    world.reload(plan("match ^f send to f stop; match ^g send to a; match * send to c stop;"));
+    world.send(text, START);
+    assert_eq!(arrived(&mut world), between);
+    world.shard.set_member_live(four, true);
+    world.shard.set_member_live(gone, true);
+    world.send(text, START);
+    assert_eq!(arrived(&mut world), before);
+}
+
+#[test]
+fn results_of_rollups_go_their_own_way_and_late_points_are_counted() {
+    let statements = "aggregate ^sys\\.([a-z]+)\\..*$ every 10 seconds expire after 20 seconds\n\
+          compute sum write to sum.\\1 compute count write to n.\\1 send to b stop;\n\
+        aggregate ^loop every 10 seconds expire after 20 seconds compute max write to max.loop;\n\
+        match ^max send to a;";
+    let mut world = World::new(plan(statements), 1);
+    let now_s = START.wall_seconds();
+    let (time, late) = (now_s - now_s % 10, now_s - 100);
+    world.send(
+        &format!(
+            "sys.cpu.a 1 {time}\nsys.cpu.b;t=v 2.5 {time}.9\nsys.cpu.c 1 {late}\nsys.cpu.d x {time}\nsys.cpu.e 1 9{time}\n\
+             loop 7 {time}\n"
+        ),
+        START,
+    );
+    let sum = world.accounts.source(SourceId(0)).sum(0);
+    assert!(sum.holds(), "{sum:?}");
+    assert_eq!((sum.received, sum.aggregated, sum.shed, sum.rejected), (6, 3, 2, 1));
+    for s in 0..60 {
+        world.shard.tick(at(s), 512, &mut world.routed);
+    }
+    let end = time + 10;
+    let (total, number, most) =
+        (format!("sum.cpu 3.500000 {end}"), format!("n.cpu 2 {end}"), format!("max.loop 7.000000 {end}"));
+    let mut arrived = arrived(&mut world);
+    arrived.values_mut().for_each(|lines| lines.sort());
+    assert_eq!(arrived, want(&[("10.0.0.1", &[&most]), ("10.0.0.2", &[&number, &total])]));
+    let state = world.shard.relays().next().expect("a relay");
+    let fed: BTreeMap<&str, u64> = state.figures.fed.iter().map(|(fed, count)| (fed.word(), count)).collect();
+    assert_eq!((fed["counted"], fed["late"], fed["early"], fed["not_finite"]), (5, 2, 2, 2));
+    assert_eq!((state.figures.results, state.rollups.series), (3, 0));
+    assert_eq!(Fed::ALL.len(), fed.len());
+}
+
+#[test]
+fn what_is_over_is_told_at_the_end_and_the_rest_is_counted() {
+    let mut world = World::new(
+        plan("aggregate a every 10 seconds expire after 30 seconds compute sum write to b send to a stop;"),
+        1,
+    );
+    let now_s = START.wall_seconds();
+    let time = now_s - now_s % 10;
+    world.send(&format!("a 1 {}\na 2 {time}\n", time - 10), START);
+    world.shard.stop(START, &mut world.routed);
+    assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &[&format!("b 1.000000 {time}")])]));
+    let state = world.shard.relays().next().expect("a relay");
+    assert_eq!((state.figures.results, state.figures.values_left), (1, 1));
+}

@@ -1,0 +1,57 @@
+//! The relay as a daemon: from settings and a configuration to a plan that runs, and again at each SIGHUP.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use config::diagnostic::{Source, render};
+use config::import::relay::flags::Settings;
+use config::import::relay::render_mistakes;
+use config::plan::Plan;
+use config::relay::{Relay, relay};
+
+use super::{RelayArgs, reading};
+use crate::cli::args::Port;
+use crate::cli::{MISTAKES, wants_colour};
+use crate::daemon::{self, Reread, Start};
+
+/// Runs until SIGTERM or SIGINT.
+pub(super) fn run(args: &RelayArgs, settings: Settings) -> anyhow::Result<ExitCode> {
+    let http_optional = args.http.is_none();
+    let (file, take_over) = (PathBuf::from(&settings.config), args.restart.take_over);
+    let args = args.clone();
+    let load = move || load(&args, &settings);
+    let (plan, said) = load();
+    crate::talk::say(&said);
+    let Some(plan) = plan else { return Ok(ExitCode::from(MISTAKES)) };
+    let reread: Reread = Box::new(move || {
+        let (plan, said) = load();
+        let plan = plan.ok_or_else(|| said.trim_end().to_owned())?;
+        crate::talk::say(&said);
+        Ok(plan)
+    });
+    daemon::run(Start { plan, reread: Some(reread), file: Some(file), http_optional, take_over })
+}
+
+/// The plan, when there is one, and what there is to say about it.
+fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
+    let colour = wants_colour(std::io::stderr().is_terminal());
+    let reading = reading(&settings.config);
+    let mut said = match reading.mistakes.is_empty() {
+        true => String::new(),
+        false => render_mistakes(&reading.files, &reading.mistakes, colour),
+    };
+    let Some(conf) = &reading.conf else { return (None, said) };
+    let http = match args.http {
+        None => Some(std::net::SocketAddr::from(([127, 0, 0, 1], 8680))),
+        Some(Port::Off) => None,
+        Some(Port::At(address)) => Some(address),
+    };
+    let queue_given = args.flags().queue.is_some();
+    let queue_dir = args.queue_dir.as_deref();
+    let (plan, wrong) = relay(&Relay { conf, settings, queue_given, queue_dir, http });
+    if !wrong.is_empty() {
+        said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));
+    }
+    (plan, said)
+}
