@@ -65,6 +65,7 @@ reasons! {
         BadMessage "bad_message" "A pickle or protobuf message cannot be read, or asks for more than numbers and text.",
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
         Invalid "invalid" "A relay's `validate` did not find what must stand behind the name.",
+        BadPacking "bad_packing" "A packed stream could not be unpacked any further; the connection was closed.",
     }
 }
 

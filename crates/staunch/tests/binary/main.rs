@@ -26,6 +26,7 @@ mod kernel_drops;
 mod management;
 mod outputs;
 mod packaging;
+mod packed;
 mod points;
 mod queue;
 mod relay_delivery;
