@@ -27,6 +27,7 @@ test:
 	@$(STEP) clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 	@$(STEP) tests cargo test --locked --workspace
 	@$(STEP) build cargo build --locked --package staunch
+	@$(STEP) examples cargo build --locked --workspace --examples
 	@$(STEP) flows $(STAUNCH) test tests/flow
 	@$(STEP) faults cargo test --locked --package staunch --test faults
 	@$(STEP) side-by-side-harness compat/side_by_side.py --self-test

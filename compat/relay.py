@@ -7,8 +7,8 @@
                             name, how validation ends, which members get it, what is aggregated, and where it stops
     relay.py --self-test    bends our answers in several ways, each of which must show
 
-The original is looked for as $CARBON_C_RELAY and in the path (Debian: carbon-c-relay). Without it nothing is compared,
-and the summary says `SKIPPED`; with COMPAT_STRICT=1 that is a failure.
+The original is looked for as original_relay.py says. Without it nothing is compared, and the summary says `SKIPPED`;
+with COMPAT_STRICT=1 that is a failure.
 
 Prints `relay: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
@@ -18,10 +18,11 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+import original_relay
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = os.environ.get("RELAY") or pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug/examples/relay"
@@ -224,9 +225,9 @@ def main():
     arguments.add_argument("--names", type=int, default=120)
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    binary = os.environ.get("CARBON_C_RELAY") or shutil.which("carbon-c-relay")
+    binary = original_relay.find()
     if not binary:
-        print("relay: SKIPPED: no carbon-c-relay (Debian: carbon-c-relay), nor $CARBON_C_RELAY")
+        print(f"relay: SKIPPED: {original_relay.MISSING}")
         return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
     if not pathlib.Path(OURS).exists():
         print(f"relay: {OURS} is missing: cargo build --package process --example relay", file=sys.stderr)

@@ -9,7 +9,7 @@
                             bends our answers in several ways, each of which must show
 
 What differs on purpose is in KNOWN, with the reason; such files are counted apart. The original is looked for as
-$CARBON_C_RELAY and in the path (Debian: carbon-c-relay); without it the summary says `SKIPPED`.
+original_relay.py says; without it the summary says `SKIPPED`.
 
 Prints `relay_language: N passed, M failed, K differ on purpose`; the exit code is 1 if anything failed.
 """
@@ -19,10 +19,11 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+import original_relay
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = os.environ.get("RELAY_CONF") or pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug/examples/relay_conf"
@@ -163,9 +164,9 @@ def main():
     arguments.add_argument("--files", type=int, default=300)
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    binary = os.environ.get("CARBON_C_RELAY") or shutil.which("carbon-c-relay")
+    binary = original_relay.find()
     if not binary:
-        print("relay_language: SKIPPED: no carbon-c-relay (Debian: carbon-c-relay), nor $CARBON_C_RELAY")
+        print(f"relay_language: SKIPPED: {original_relay.MISSING}")
         return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
     if not pathlib.Path(OURS).exists():
         print(f"relay_language: {OURS} is missing: cargo build --package config --example relay_conf", file=sys.stderr)

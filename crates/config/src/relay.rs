@@ -209,9 +209,16 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
     };
     match proto {
         Proto::Tcp => {
-            let form = if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines };
-            let namespace = Namespace::default();
-            (OutputKind::Graphite { to, form, namespace, sender, connections: 1 }, shown)
+            let kind = OutputKind::Graphite {
+                to,
+                form: if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines },
+                namespace: Namespace::default(),
+                sender,
+                connections: 1,
+                packing: Packing::Plain,
+                tls: None,
+            };
+            (kind, shown)
         }
         Proto::Udp => (OutputKind::GraphiteDatagrams { to, syslog, sender }, format!("udp/{shown}")),
     }

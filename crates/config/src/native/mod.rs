@@ -19,6 +19,7 @@ mod print;
 mod sources;
 mod toml;
 mod transforms;
+mod transport;
 mod tree;
 mod value;
 mod wiring;

@@ -8,7 +8,7 @@ use wire::graphite::{Namespace, Numbers};
 use super::clusters::{self, Draft};
 use super::fields::{Fields, table};
 use super::value::Checked;
-use super::{checks, packets};
+use super::{checks, packets, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
@@ -85,32 +85,7 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
     };
     let path_place = || fields.place_of("path").unwrap_or(fields.place);
     match section {
-        Section::OutputGraphite => {
-            let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
-            let sender = sender(fields, wrong);
-            let connections = fields.whole("connections").map_or(1, |count| count as u8);
-            let required = fields.flag("required").unwrap_or(false);
-            let endpoints = endpoints(fields);
-            let split = endpoints.len() > 1;
-            let each = endpoints.iter().filter_map(|(to, place)| {
-                // Its row has no other scheme.
-                let Destination::Tcp(host) = to else { return None };
-                let namespace = namespace.clone();
-                let kind = OutputKind::Graphite { to: host.clone(), form, namespace, sender, connections };
-                let name = if split { endpoint_name(name, to) } else { name.to_owned() };
-                let plan = OutputPlan {
-                    name,
-                    kind,
-                    from: Vec::new(),
-                    queue: queue.limits,
-                    queue_kind: queue.kind,
-                    required,
-                    check: None,
-                };
-                Some(Built { plan, place: *place })
-            });
-            each.collect()
-        }
+        Section::OutputGraphite => graphite_outputs(asked, queue, wrong),
         Section::OutputGraphiteFile => {
             let (file_bytes_max, files_max) = rotation(fields, POINT_FILES);
             let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "points.graphite"));
@@ -154,6 +129,43 @@ fn endpoints<'a>(fields: &'a Fields) -> &'a [(Destination, Place)] {
         Some(Checked::Endpoints(to)) => to,
         _ => &[],
     }
+}
+
+/// Outputs to carbon: one for each endpoint.
+fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
+    let Asked { name, fields, .. } = *asked;
+    let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
+    let sender = sender(fields, wrong);
+    let connections = fields.whole("connections").map_or(1, |count| count as u8);
+    let required = fields.flag("required").unwrap_or(false);
+    let endpoints = endpoints(fields);
+    let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
+    let split = endpoints.len() > 1;
+    let each = endpoints.iter().filter_map(|(to, place)| {
+        // Its row has no other scheme.
+        let Destination::Tcp(host) = to else { return None };
+        let kind = OutputKind::Graphite {
+            to: host.clone(),
+            form,
+            namespace: namespace.clone(),
+            sender,
+            connections,
+            packing,
+            tls: tls.clone(),
+        };
+        let name = if split { endpoint_name(name, to) } else { name.to_owned() };
+        let plan = OutputPlan {
+            name,
+            kind,
+            from: Vec::new(),
+            queue: queue.limits,
+            queue_kind: queue.kind,
+            required,
+            check: None,
+        };
+        Some(Built { plan, place: *place })
+    });
+    each.collect()
 }
 
 fn packet_outputs(

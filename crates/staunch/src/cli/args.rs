@@ -529,6 +529,8 @@ pub(crate) enum BenchKind {
     Fanout(crate::bench::fanout::Args),
     /// Appending to queues on disk, beside a bare loop that appends and syncs.
     Queue(crate::bench::queue::Args),
+    /// Relaying lines to a ring of endpoints, beside a bare loop and carbon-c-relay.
+    Relay(crate::bench::relay::Args),
 }
 
 #[test]

@@ -28,6 +28,8 @@ mod outputs;
 mod packaging;
 mod points;
 mod queue;
+#[cfg(target_os = "linux")]
+mod relay_endpoints;
 mod reload;
 mod restart;
 mod sources;

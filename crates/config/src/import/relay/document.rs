@@ -9,6 +9,8 @@ use super::pattern::Pattern;
 use super::replacement::Replacement;
 use crate::diagnostic::Place;
 
+pub use crate::transport::Packing;
+
 /// Where something was written. Equal to every other span: documents are compared by what they say.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
@@ -188,32 +190,6 @@ impl Lines {
         match self {
             Lines::Plain => "linemode",
             Lines::Syslog => "syslog",
-        }
-    }
-}
-
-/// `transport`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Packing {
-    /// `plain`
-    #[default]
-    Plain,
-    /// `gzip`
-    Gzip,
-    /// `lz4`
-    Lz4,
-    /// `snappy`
-    Snappy,
-}
-
-impl Packing {
-    /// The keyword.
-    pub fn word(self) -> &'static str {
-        match self {
-            Packing::Plain => "plain",
-            Packing::Gzip => "gzip",
-            Packing::Lz4 => "lz4",
-            Packing::Snappy => "snappy",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! a file, and a path that is not UTF-8 is written with replacement characters.
 
 mod packets;
+mod transport;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -229,6 +230,7 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     if let Some(when) = source.ack_when {
         out.key("ack_when", text(when.word()));
     }
+    transport::print_source(out, source.packing, source.tls.as_deref());
     match &source.kind {
         SourceKind::Statsd(options) => print_reading(out, options),
         SourceKind::Graphite(points) => print_points(out, points),
@@ -468,7 +470,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     };
     let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
-        OutputKind::Graphite { form, namespace, sender, connections, .. } => {
+        OutputKind::Graphite { form, namespace, sender, connections, packing, tls, .. } => {
             head(out, "graphite");
             to(out);
             match form {
@@ -479,6 +481,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
             print_namespace(out, namespace);
             out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
+            transport::print_output(out, *packing, tls.as_deref());
         }
         OutputKind::GraphiteDatagrams { sender, syslog, .. } => {
             head(out, "graphite");
