@@ -3,6 +3,7 @@
 //! Path: the words -> `args` -> `config::import::relay::flags` (settings) and the file -> `daemon`.
 //! Not here: what flags and statements mean (`config`).
 
+mod addresses;
 mod args;
 mod daemon;
 
