@@ -12,7 +12,7 @@ use deliver::queue::{Block, BlockForm};
 use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, SampleBatch, Shed, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
-use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
+use wire::graphite::{Encoded, Encoder, OwnFigures, Unpickled, pickle_frame, pickle_point};
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
@@ -251,8 +251,8 @@ impl OutputEncoder {
 
     /// Points of a source, whose lines follow each other in `bytes`: they are copied as they are.
     pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
-        debug_assert!(self.takes_points(), "config lets points go to outputs of lines only");
-        if matches!(self.form, Form::LineDatagrams) || self.leading.is_some() {
+        debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
+        if !matches!(self.form, Form::Lines(_)) || self.leading.is_some() {
             return points.iter().for_each(|point| self.point(bytes, *point, now, out));
         }
         if self.open.len() > 1 {
@@ -282,19 +282,44 @@ impl OutputEncoder {
     }
 
     fn takes_points(&self) -> bool {
-        matches!(self.form, Form::Lines(_) | Form::LineDatagrams)
+        matches!(self.form, Form::Lines(_) | Form::Pickle(_) | Form::LineDatagrams)
     }
 
     /// One point as it stands.
     #[inline]
     pub(crate) fn point(&mut self, bytes: &[u8], point: Point, now: Now, out: &mut Routed) {
-        debug_assert!(self.takes_points(), "config lets points go to outputs of lines only");
+        debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
         let at = if self.open.len() > 1 {
             usize::from(partition(point.name(bytes), point.tags(bytes)))
         } else {
             0
         };
+        if matches!(self.form, Form::Pickle(_)) {
+            return self.pickled_point(at, point.name(bytes), bytes, point, now, out);
+        }
         self.line_block(at, bytes, &[point], now, out);
+    }
+
+    /// One point as opcodes of a pickle, under its own or another name.
+    fn pickled_point(
+        &mut self,
+        at: usize,
+        name: &[u8],
+        bytes: &[u8],
+        point: Point,
+        now: Now,
+        out: &mut Routed,
+    ) {
+        let open = &mut self.open[at];
+        let numbers = (point.value(bytes), point.time(bytes));
+        match pickle_point((name, point.tags(bytes)), numbers, &mut open.points) {
+            Ok(()) => open.count += 1,
+            Err(Unpickled::NotANumber) => shed_points(&self.account, Shed::NotANumber, 1),
+            Err(Unpickled::UnsafeName) => shed_points(&self.account, Shed::UnsafeName, 1),
+        }
+        if open.points.len() >= BLOCK_BYTES {
+            self.close_at(at, now, out);
+        }
     }
 
     /// One point under another name.
@@ -308,6 +333,9 @@ impl OutputEncoder {
     ) {
         let several = self.open.len() > 1;
         let at = if several { usize::from(partition(name, point.tags(bytes))) } else { 0 };
+        if matches!(self.form, Form::Pickle(_)) {
+            return self.pickled_point(at, name, bytes, point, now, out);
+        }
         let open = &mut self.open[at];
         if let Some(leading) = &mut self.leading {
             open.bytes.extend_from_slice(leading.text(now));
@@ -369,10 +397,16 @@ impl OutputEncoder {
     pub(crate) fn room_for(&self, batch: &SampleBatch) -> (u64, u64) {
         match &self.form {
             Form::Samples(lines) => lines.room_for(batch, &self.open[0]),
-            Form::Lines(_) => {
-                let (bytes, records) = room_verbatim(batch);
-                let open_bytes: usize = self.open.iter().map(|open| open.bytes.len()).sum();
-                let open_copies: u64 = self.open.iter().map(|open| u64::from(open.copies)).sum();
+            Form::Lines(_) | Form::Pickle(_) => {
+                let (mut bytes, records) = room_verbatim(batch);
+                if matches!(self.form, Form::Pickle(_)) {
+                    // A byte that must be escaped takes two, and around each point stand a few.
+                    bytes = 2 * bytes + 32 * records;
+                }
+                let of_block = |open: &OpenBlock| open.bytes.len() + open.points.len();
+                let open_bytes: usize = self.open.iter().map(of_block).sum();
+                let in_block = |open: &OpenBlock| u64::from(open.copies) + u64::from(open.count);
+                let open_copies: u64 = self.open.iter().map(in_block).sum();
                 // A batch may be spread over all of them.
                 let blocks = self.open.len() as u64 * block_memory_bytes(0, 0);
                 (bytes + block_memory_bytes(open_bytes as u64, 0) + blocks, records + open_copies)

@@ -25,7 +25,11 @@ impl Leading {
             OutputKind::GraphiteFile { peer: true, .. } => Lead::Peer,
             _ => return None,
         };
-        Some(Leading { lead, peer: Peer::OWN, of_s: None, text: Vec::new() })
+        Some(Leading::new(lead))
+    }
+
+    fn new(lead: Lead) -> Leading {
+        Leading { lead, peer: Peer::OWN, of_s: None, text: Vec::new() }
     }
 
     /// Whose lines come from now on.
@@ -60,17 +64,7 @@ impl Leading {
 
 #[test]
 fn the_text_follows_the_client_and_the_clock() {
-    let kind = |form| OutputKind::Graphite {
-        to: config::plan::Endpoint { host: "h".into(), port: 1 },
-        form,
-        namespace: wire::graphite::Namespace::default(),
-        sender: deliver::plan::SenderPlan::default(),
-        connections: 1,
-        packing: config::plan::Packing::Plain,
-        tls: None,
-    };
-    assert!(Leading::of(&kind(GraphiteForm::Lines)).is_none());
-    let mut leading = Leading::of(&kind(GraphiteForm::Syslog)).expect("it has one");
+    let mut leading = Leading::new(Lead::Syslog);
     let at = |wall_s: u64| Now { mono_ns: 0, wall_ns: wall_s * model::SECOND_NS };
     let client = Peer::cut(b"10.0.0.1");
     // (who, when, what)

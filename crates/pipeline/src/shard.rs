@@ -32,7 +32,7 @@ const EVENTS_MAX: usize = 10_000;
 /// State of one worker: every series, every open block.
 pub struct Shard {
     pub(crate) aggregations: Vec<Aggregation>,
-    relays: Vec<Relay>,
+    pub(crate) relays: Vec<Relay>,
     pub(crate) sources: Vec<SourceState>,
     pub(crate) outputs: Vec<OutputEncoder>,
     clusters: Vec<ClusterState>,

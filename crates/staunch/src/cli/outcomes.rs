@@ -154,6 +154,10 @@ fn shed(reason: Shed) -> &'static str {
             "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
              `staunch queue export` can keep a copy first ([queues.md](queues.md))."
         }
+        Shed::NotANumber => {
+            "carbon would give up the whole message. Send numbers, or let the output's `form` be lines: then lines go on \
+             as they came."
+        }
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."

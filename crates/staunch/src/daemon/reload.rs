@@ -30,9 +30,11 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
         return;
     };
     supervisor::reloading();
-    let result = match reread() {
-        Ok(plan) => apply(running, &plan).await,
-        Err(mistakes) => Err(mistakes),
+    let reread = Arc::clone(reread);
+    let result = match tokio::task::spawn_blocking(move || reread()).await {
+        Ok(Ok(plan)) => apply(running, &plan).await,
+        Ok(Err(mistakes)) => Err(mistakes),
+        Err(_panicked) => Err("reading the configuration failed".to_owned()),
     };
     let reloads = &running.shared.reloads;
     match result {

@@ -30,6 +30,8 @@ mod packed;
 mod points;
 mod queue;
 mod relay_delivery;
+#[cfg(target_os = "linux")]
+mod relay_endpoints;
 mod reload;
 mod restart;
 mod sources;

@@ -12,7 +12,9 @@ pub(crate) use name::mend;
 pub use encoder::{Encoded, Encoder, NAME_BYTES_MAX, OwnFigures};
 pub use lead::Lead;
 pub use namespace::{Namespace, Numbers};
-pub use pickle::{FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, pickle_frame, pickle_frames};
+pub use pickle::{
+    FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, Unpickled, pickle_frame, pickle_frames, pickle_point,
+};
 
 #[cfg(test)]
 mod tests;
