@@ -158,20 +158,17 @@ fn outputs_of(
     }
     let mut plans: Vec<OutputPlan> = Vec::with_capacity(outputs.len());
     for (at, output) in outputs.iter().enumerate() {
-        let (kind, place) = match output {
+        let kind = match output {
             RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server], wrong),
             RelayOutput::File { path, ip } => {
                 if *ip {
                     wrong.push(not_yet("`file ip`"));
                 }
-                (file_output(path), path.trim_start_matches('/').to_owned())
+                file_output(path)
             }
         };
         let cluster = first_cluster(relay, OutputId(at as u16)).map_or(RELAY, |cluster| &cluster.name);
-        let mut name = format!("{}/{place}", plain(cluster));
-        while plans.iter().any(|known| known.name == name) {
-            name.insert(0, '_');
-        }
+        let name = free_name(&plain(cluster), &kind, relay, &plans);
         let (from, required, check) = (vec![feed], false, None);
         plans.push(OutputPlan { name, kind, from, queue, queue_kind, required, check });
     }
@@ -184,15 +181,45 @@ fn first_cluster(relay: &RelayPlan, output: OutputId) -> Option<&RelayCluster> {
     relay.clusters.iter().find(is_in)
 }
 
-/// A cluster's name as the name of an output.
+/// Longest part of an output's name that is its cluster's.
+const CLUSTER_BYTES_MAX: usize = 48;
+
+/// A cluster's name as the name of an output can be in a native file.
 fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    let name: String = name.chars().map(plain).take(CLUSTER_BYTES_MAX).collect();
+    if name.starts_with(|c: char| c.is_ascii_alphanumeric()) { name } else { format!("c{name}") }
 }
 
-fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>) -> (OutputKind, String) {
+/// A name that no other output has, such as a native file gives: `CLUSTER/host:port` to one of several endpoints.
+fn free_name(cluster: &str, kind: &OutputKind, relay: &RelayPlan, taken: &[OutputPlan]) -> String {
+    let (word, endpoint) = match kind {
+        OutputKind::Graphite { to, .. } => ("", Some(destination_name(&Destination::Tcp(to.clone())))),
+        OutputKind::GraphiteDatagrams { to, .. } => {
+            ("-udp", Some(destination_name(&Destination::Udp(to.clone()))))
+        }
+        _ => ("-file", None),
+    };
+    let mut number = 1;
+    loop {
+        let count = if number == 1 { String::new() } else { format!("-{number}") };
+        let name = match &endpoint {
+            Some(endpoint) => format!("{cluster}{word}{count}/{endpoint}"),
+            None => format!("{cluster}{word}{count}"),
+        };
+        // What has no endpoint must not be called as the endpoints of a cluster are together.
+        let is_cluster =
+            endpoint.is_none() && relay.clusters.iter().any(|cluster| plain(&cluster.name) == name);
+        if !is_cluster && !taken.iter().any(|known| known.name == name) {
+            return name;
+        }
+        number += 1;
+    }
+}
+
+fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>) -> OutputKind {
     let Server { host, port, proto, lines, packing, tls, .. } = server;
     let to = Endpoint { host: host.clone(), port: *port };
-    let shown = destination_name(&Destination::Tcp(to.clone()));
     if *lines == Lines::Syslog {
         wrong.push(not_yet("`type syslog`"));
     }
@@ -215,9 +242,9 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
     match proto {
         Proto::Tcp => {
             let (form, namespace) = (GraphiteForm::Lines, Namespace::default());
-            (OutputKind::Graphite { to, form, namespace, sender, connections: 1 }, shown)
+            OutputKind::Graphite { to, form, namespace, sender, connections: 1 }
         }
-        Proto::Udp => (OutputKind::GraphiteDatagrams { to, sender }, format!("udp/{shown}")),
+        Proto::Udp => OutputKind::GraphiteDatagrams { to, sender },
     }
 }
 

@@ -8,13 +8,15 @@ mod named;
 mod outputs;
 mod packets;
 mod queue;
+mod relay;
 mod sources;
 mod transforms;
 
 use super::Section::{
     self, Aggregates, Check, Histogram, Http, Idle, KeyFlush, Management, OutputConsole, OutputEventFile,
     OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputUdp, OutputUnix, Queue,
-    SourceGraphite, SourceSelf, SourceStatsd, Top, TransformAggregate,
+    RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd, Top,
+    TransformAggregate, TransformRelay,
 };
 use super::{Default, Row, Type};
 
@@ -47,6 +49,7 @@ const NAMED: &[Section] = &[
     SourceGraphite,
     SourceSelf,
     TransformAggregate,
+    TransformRelay,
     OutputGraphite,
     OutputGraphiteFile,
     OutputConsole,
@@ -125,6 +128,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "[transforms.NAME.key_flush]",
             "A regular report of the names that got the most lines. Without this table there is none.",
         ),
+        TransformRelay | RelayCluster | RelayRule | RelayStatistics => relay::section_text(section),
         OutputGraphite => (
             "[outputs.NAME] type = \"graphite\"",
             "Sends aggregates to carbon, a relay, or whatever speaks its protocol.",
@@ -177,6 +181,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     named::ROWS,
     sources::ROWS,
     transforms::ROWS,
+    relay::ROWS,
     outputs::ROWS,
     packets::ROWS,
     endpoints::ROWS,
