@@ -28,6 +28,8 @@ mod outputs;
 mod packaging;
 mod points;
 mod queue;
+#[cfg(unix)]
+mod relay_cli;
 mod reload;
 mod restart;
 mod sources;

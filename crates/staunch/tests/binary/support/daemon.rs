@@ -63,6 +63,14 @@ impl Builder {
         ])
     }
 
+    /// `staunch relay -f FILE`, with HTTP on a free port.
+    #[cfg(unix)]
+    pub(crate) fn relay(conf: &str) -> Builder {
+        let mut builder = Builder::with_file("relay.conf", "relay", conf);
+        builder.args.insert(1, "-f".into());
+        builder.args(&["--http", "127.0.0.1:0"])
+    }
+
     /// `staunch run` and nothing else.
     pub(crate) fn bare() -> Builder {
         let folder = TempDir::new().expect("a folder for the test");
