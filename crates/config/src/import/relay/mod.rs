@@ -13,6 +13,7 @@
 //! Invariant: any files give a document or located mistakes; never a panic, in time bounded by their size and the `_max`
 //! constants.
 
+pub mod addresses;
 mod check;
 mod document;
 pub mod flags;

@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn flags_are_taken_as_getopt_takes_them() {
         let some = |text: &str| Some(text.to_owned());
-        let table: [(&str, fn(&RelayArgs) -> Option<String>, Option<String>); 12] = [
+        type Taken = fn(&RelayArgs) -> Option<String>;
+        let table: [(&str, Taken, Option<String>); 12] = [
             ("-p2003", |args| args.port.clone(), some("2003")),
             ("-p 2003", |args| args.port.clone(), some("2003")),
             ("-p 1 -p 2", |args| args.port.clone(), some("2")),

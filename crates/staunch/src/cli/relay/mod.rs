@@ -5,6 +5,7 @@
 //! meets, `explain` in ours.
 //! Not here: the language (`config::import::relay`), routing (`process::relay`).
 
+mod addresses;
 mod args;
 mod daemon;
 mod explain;
