@@ -415,6 +415,11 @@ impl OutputEncoder {
         }
     }
 
+    /// True when it sends on connections.
+    pub(crate) fn has_connections(&self) -> bool {
+        matches!(self.made_of.0, OutputKind::Graphite { .. })
+    }
+
     /// The output's account.
     pub(crate) fn account(&self) -> &OutputAccount {
         &self.account

@@ -407,6 +407,12 @@ impl Intake {
         Span::new(packet.at as usize, lines)
     }
 
+    /// The packed stream of this connection cannot be unpacked any further, for this reason. One record is rejected for
+    /// it: nobody can say how many there were.
+    pub fn reject_packing(&mut self, why: &'static str) {
+        self.reject_lines(Reject::BadPacking, 1, why);
+    }
+
     fn reject_lines(&mut self, reason: Reject, lines: u64, what: &str) {
         self.account.receive(lines);
         self.account.lines.fetch_add(lines, Relaxed);

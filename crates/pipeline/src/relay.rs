@@ -61,6 +61,10 @@ pub struct RelayFigures {
     pub invalid: u64,
     /// Copies past the most that one point may have.
     pub copies_refused: u64,
+    /// Names that statements made and that cannot be sent: too long, empty, or with white space in them.
+    pub names_refused: u64,
+    /// Searches for an expression that gave up, which counts as no match.
+    pub gave_up: u64,
     /// Values handed to rollups, by what became of them.
     pub fed: FedFigures,
     /// Results of rollups.
@@ -310,6 +314,8 @@ impl Relay {
             }
         });
         figures.copies_refused += u64::from(routing.copies_refused);
+        figures.names_refused += u64::from(routing.names_refused);
+        figures.gave_up += u64::from(routing.gave_up);
         if invalid {
             figures.invalid += 1;
         }

@@ -1,7 +1,6 @@
 //! Which transforms and outputs a source's records and a transform's aggregates go to: fixed for a plan's life.
 
 use config::plan::{Feed, OutputKind, PacketsPlan, Plan};
-use deliver::plan::WhenFull;
 use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::packets::Sharing;
@@ -97,7 +96,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         };
         if output.from.iter().any(|feed| !feeds(feed) && plan.leads_from(id, *feed)) {
             routes.reached.push(OutputId(at as u16));
-            if output.queue.when_full == WhenFull::Block {
+            if output.queue.when_full.ever_waits() {
                 routes.blocking.push(OutputId(at as u16));
             }
         }
@@ -108,7 +107,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         routes.reached.push(output_id);
         let of_points = points && takes_points(&output.kind);
         let waits = of_points || matches!(output.kind, OutputKind::Packets(_));
-        if waits && output.queue.when_full == WhenFull::Block {
+        if waits && output.queue.when_full.ever_waits() {
             routes.blocking.push(output_id);
         }
         if of_points {

@@ -314,6 +314,7 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
     Fields::set(&mut limits.age_max_ms, fields.whole("age_max"));
     match fields.word("when_full") {
         Some("block") => limits.when_full = WhenFull::Block,
+        Some("block_while_up") => limits.when_full = WhenFull::BlockWhileUp,
         Some("shed_oldest") => limits.when_full = WhenFull::ShedOldest,
         Some("shed_newest") => limits.when_full = WhenFull::ShedNewest,
         _ => {}

@@ -4,7 +4,8 @@
 //! shares the queue and the account, and whose task starts when that of the first has ended.
 //!
 //! Here: what goes into the queue, and who is woken. In files of their own: `connections` (what goes out to each sender),
-//! `on_disk` (the thread that syncs), `health` (what is shown of it), `ending`, and `parking` (a hot restart).
+//! `on_disk` (the thread that syncs), `health` (what is shown of it), `standing` (others stand in
+//! for its endpoint), `ending`, and `parking` (a hot restart).
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
 mod connections;
@@ -12,6 +13,7 @@ mod ending;
 mod health;
 mod on_disk;
 mod parking;
+mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,12 +23,13 @@ use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, Position, Promise};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
-use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
+use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
 use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
 use self::connections::Seat;
 use self::parking::Orders;
+use self::standing::Heeded;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
@@ -35,6 +38,18 @@ pub use on_disk::OnDisk;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
+
+/// Least that is asked for as ample room: with what that is multiplied by, more than an encoder's open blocks hold.
+const OPEN_BLOCKS_BYTES_MAX: u64 = 64 * 1024;
+
+/// Whether the bounds of a queue apply to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// They do.
+    Bounded,
+    /// Somebody waited for room and was let in with it: it is kept, though more became of it than was thought.
+    Granted,
+}
 
 /// Between the shard, which appends, and the output's task or thread, which takes.
 #[derive(Debug)]
@@ -76,6 +91,9 @@ pub struct Outlet {
     parked: Mutex<Option<Orders>>,
     /// Told when it is no more.
     unparked: Notify,
+    /// Told when others stand in for the endpoint; nobody where they do not.
+    heeded: Mutex<Option<Heeded>>,
+    is_heeded: AtomicBool,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
     progress: Progress,
 }
@@ -154,6 +172,8 @@ impl Outlet {
             at_end: Notify::new(),
             parked: Mutex::new(None),
             unparked: Notify::new(),
+            heeded: Mutex::new(None),
+            is_heeded: AtomicBool::new(false),
             progress: Progress::default(),
         }
     }
@@ -181,10 +201,15 @@ impl Outlet {
     /// Appends a block. What cannot wait at a full queue is shed there and counted. Gives the block's place, if it was
     /// kept.
     pub fn append(&self, block: Block, now: Now) -> Option<Position> {
+        self.append_as(block, Admission::Bounded, now)
+    }
+
+    /// The same for a block that perhaps was let in.
+    pub fn append_as(&self, block: Block, admission: Admission, now: Now) -> Option<Position> {
         let partition = block.partition;
         let (place, kept) = {
             let mut queue = self.queue();
-            let (place, appended) = self.append_to(&mut queue, block, now);
+            let (place, appended) = self.append_to(&mut queue, block, admission, now);
             let appended = match appended {
                 // The shard serves sources that cannot wait, so it cannot wait either.
                 Appended::Full(block) => queue.take_refused(block, now),
@@ -211,7 +236,7 @@ impl Outlet {
             }
             let limits = queue.limits();
             queue.set_limits(QueueLimits { when_full: WhenFull::Block, ..limits });
-            let appended = self.append_to(&mut queue, block, now);
+            let appended = self.append_to(&mut queue, block, Admission::Bounded, now);
             queue.set_limits(limits);
             appended
         };
@@ -219,9 +244,18 @@ impl Outlet {
         (appended == Appended::Kept).then_some(place)
     }
 
-    fn append_to(&self, queue: &mut OutputQueue<Folder>, block: Block, now: Now) -> (Position, Appended) {
+    fn append_to(
+        &self,
+        queue: &mut OutputQueue<Folder>,
+        block: Block,
+        admission: Admission,
+        now: Now,
+    ) -> (Position, Appended) {
         let place = queue.accepted_up_to();
-        let appended = queue.append(block, now);
+        let appended = match admission {
+            Admission::Bounded => queue.append(block, now),
+            Admission::Granted => queue.append_admitted(block, now),
+        };
         if let (Some(disk), OutputQueue::Disk(on_disk)) = (self.disk(), &*queue) {
             let window_ns = on_disk.plan().sync_window_ms * MS_NS;
             disk.wake_before(now.mono_ns + window_ns, queue);
@@ -229,6 +263,8 @@ impl Outlet {
         if self.is_nearly_full(queue) {
             // It stays as it is when it is set already.
             let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
+            // Only then can it be so full that others stand in.
+            self.look_at_room(queue);
         }
         (place, appended)
     }
@@ -240,10 +276,17 @@ impl Outlet {
         self.wake_sync();
     }
 
-    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
-    /// far as the disk has room for it.
-    pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
-        self.queue().takes(bytes, records, now)
+    /// Room for a batch of `bytes` and `records` of a source that can wait. An empty queue takes any, as far as the disk
+    /// has room for it.
+    pub fn room(&self, bytes: u64, records: u64, now: Now) -> Room {
+        self.queue().room(bytes, records, || self.is_down(), now)
+    }
+
+    /// True for a queue in memory that has room for whatever may become of `bytes` and `records`, and for blocks that are
+    /// open.
+    pub fn has_ample_room(&self, bytes: u64, records: u64) -> bool {
+        let mut queue = self.queue();
+        queue.in_memory().is_some() && queue.has_ample_room(bytes.max(OPEN_BLOCKS_BYTES_MAX), records)
     }
 
     /// Bounds and times of another plan, for a queue that stays where it is.

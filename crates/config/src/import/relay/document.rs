@@ -5,6 +5,8 @@
 //! written: a [`Span`] equals every other.
 //! Not here: what it means for a metric (`process::relay`); how it is written (`print`).
 
+use process::placement::Placement;
+
 use super::pattern::Pattern;
 use super::replacement::Replacement;
 use crate::diagnostic::Place;
@@ -131,6 +133,15 @@ impl Hash {
             Hash::JumpFnv1a => "jump_fnv1a_ch",
         }
     }
+
+    /// How it places keys.
+    pub fn placement(self) -> Placement {
+        match self {
+            Hash::Carbon => Placement::CarbonCh,
+            Hash::Fnv1a => Placement::Fnv1aCh,
+            Hash::JumpFnv1a => Placement::JumpFnv1aCh,
+        }
+    }
 }
 
 /// One member of clusters.
@@ -220,6 +231,13 @@ pub enum Rule {
     Rewrite(RewriteRule),
     /// `aggregate …;`
     Aggregate(AggregateRule),
+}
+
+impl Rule {
+    /// The aggregation that it is.
+    pub fn as_aggregate(&self) -> Option<&AggregateRule> {
+        if let Rule::Aggregate(rule) = self { Some(rule) } else { None }
+    }
 }
 
 /// `match …;`
