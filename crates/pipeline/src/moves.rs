@@ -132,14 +132,17 @@ impl Moves {
     ) -> bool {
         let Some(heirs) = shard.heirs(from) else { return false };
         let Some(entry) = queues.take(from, now) else { return false };
-        let on_disk = queues.is_on_disk(from);
-        let shared_out = entry.lines_left().map(|lines| self.share_out(lines, &heirs));
+        let (on_disk, own) = (queues.is_on_disk(from), &shard.outputs[from.index()]);
+        let shared_out =
+            entry.lines_left().map(|lines| self.share_out(lines, &heirs, |line| own.without_lead(line)));
         let blocks: Vec<(OutputId, Block)> = (shared_out.into_iter().flatten())
             .map(|Lines { to, bytes, copies }| (to, Block::lines(bytes, copies, entry.block().at_ns)))
             .collect();
         let fits = |(to, block): &(OutputId, Block)| {
             // What a restart was not to lose must not come to depend on one.
-            (queues.is_on_disk(*to) || !on_disk) && *to != from && queues.has_room(*to, block, now)
+            let kept = queues.is_on_disk(*to) || !on_disk;
+            let same_form = own.writes_lines_as(&shard.outputs[to.index()]);
+            kept && same_form && *to != from && queues.has_room(*to, block, now)
         };
         if blocks.is_empty() || !blocks.iter().all(fits) {
             queues.put_back(from, entry);
@@ -156,12 +159,18 @@ impl Moves {
         true
     }
 
-    /// Lines by who takes them over, each in the order in which they waited.
-    fn share_out(&mut self, lines: &[u8], heirs: &Heirs<'_>) -> Vec<Lines> {
+    /// Lines by who takes them over, each in the order in which they waited. `begin` gives a line from its name on.
+    fn share_out<'l>(
+        &mut self,
+        lines: &'l [u8],
+        heirs: &Heirs<'_>,
+        begin: impl Fn(&'l [u8]) -> &'l [u8],
+    ) -> Vec<Lines> {
         let mut shared: Vec<Lines> = Vec::new();
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let name_len = line.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\n'));
-            let to = heirs.of(&line[..name_len.unwrap_or(line.len())], self.turn);
+            let named = begin(line);
+            let name_len = named.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\n'));
+            let to = heirs.of(&named[..name_len.unwrap_or(named.len())], self.turn);
             self.turn += 1;
             let at = shared.iter().position(|known| known.to == to).unwrap_or_else(|| {
                 shared.push(Lines { to, bytes: Vec::with_capacity(lines.len()), copies: 0 });
