@@ -99,7 +99,24 @@ impl Outlet {
         }
         self.recall();
         let mut queue = self.queue();
-        if self.is_parked() || self.is_stopping() { None } else { queue.pop(now) }
+        let entry = if self.is_parked() || self.is_stopping() { None } else { queue.pop(now) };
+        self.moving_copies.fetch_add(entry.as_ref().map_or(0, Entry::copies), Relaxed);
+        entry
+    }
+
+    /// Puts a block back that found no other place.
+    pub fn take_back(&self, entry: Entry) {
+        let mut queue = self.queue();
+        self.moving_copies.fetch_sub(entry.copies(), Relaxed);
+        queue.put_back(entry);
+        drop(queue);
+        self.wake();
+    }
+
+    /// So many copies have their outcome: they are another output's now.
+    pub fn has_moved(&self, copies: u64) {
+        self.moving_copies.fetch_sub(copies, Relaxed);
+        self.changed();
     }
 
     /// Whether a block that moves here fits, also on the disk.
