@@ -24,6 +24,8 @@ pub(crate) struct SourceRoutes {
     pub(crate) events: Vec<OutputId>,
     /// Every output that takes something of it without an aggregation in between, those of relays included.
     pub(crate) reached: Vec<OutputId>,
+    /// Those of them that want to know who sent a point.
+    pub(crate) peers: Vec<OutputId>,
     /// Outputs of its packets that the source waits for when they are full, if it can wait.
     pub(crate) blocking: Vec<OutputId>,
     /// What its clients may be told of their lines.
@@ -122,6 +124,8 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
             routes.events.push(output_id);
         }
     }
+    let names_peers = |id: &&OutputId| plan.outputs[id.index()].kind.names_peers();
+    routes.peers = routes.reached.iter().filter(names_peers).copied().collect();
     routes
 }
 

@@ -15,12 +15,16 @@
 //! line may arrive twice but none is lost or torn, and their order stays. A closed connection is made again when
 //! there is something to send, after a pause that doubles with each failure.
 //!
+//! Where a connection is packed or encrypted, what is written is what its wrapping took, and [`Marks`] translate what the
+//! kernel says.
+//!
 //! The limit of this: what the peer's kernel has acknowledged and its process never read is lost when that process
 //! dies, and counts as delivered. A protocol without replies cannot tell.
 //!
 //! Not here: sockets, name resolution, TLS, the queue's bounds.
 //! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
 
+mod marks;
 #[cfg(test)]
 mod model_test;
 #[cfg(test)]
@@ -34,6 +38,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Now, OutputAccount, SECOND_NS};
 
+pub use self::marks::{MARKS_MAX, Marks};
 use crate::endpoint::{EndpointState, Failure, Health, News, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;

@@ -30,6 +30,12 @@ pub(crate) fn pages() -> Vec<Page> {
     pages
 }
 
+const BAD_MESSAGE: &str = "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
+     that pickles lists of `(name, (time, value))`; objects of classes are never made.";
+
+const BAD_PACKING: &str = "One for each connection that ended so: nobody can say how many records were lost. What came before counts. \
+     `transport` must be the same here and at the sender; the log says what was found.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
@@ -94,12 +100,10 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::NotUtf8 => {
             "Correct the sender. `personality = \"c-relay\"` puts `_` for each byte that is not ASCII."
         }
-        Reject::BadMessage => {
-            "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
-             that pickles lists of `(name, (time, value))`; objects of classes are never made."
-        }
+        Reject::BadMessage => BAD_MESSAGE,
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
         Reject::Invalid => "Correct the sender, or the expression; with `else log` the log shows the lines.",
+        Reject::BadPacking => BAD_PACKING,
     }
 }
 
@@ -149,6 +153,10 @@ fn shed(reason: Shed) -> &'static str {
         Shed::Dropped => {
             "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
              `staunch queue export` can keep a copy first ([queues.md](queues.md))."
+        }
+        Shed::NotANumber => {
+            "carbon would give up the whole message. Send numbers, or let the output's `form` be lines: then lines go on \
+             as they came."
         }
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \

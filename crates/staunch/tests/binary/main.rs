@@ -26,9 +26,12 @@ mod kernel_drops;
 mod management;
 mod outputs;
 mod packaging;
+mod packed;
 mod points;
 mod queue;
 mod relay_delivery;
+#[cfg(target_os = "linux")]
+mod relay_endpoints;
 mod reload;
 mod restart;
 mod sources;

@@ -8,7 +8,7 @@ use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
 
 /// A relay with one cluster of these endpoints, that listens at a socket in its folder.
 fn relay(cluster: &str, endpoints: &[&FakeGraphite], more: &[&str]) -> Daemon {
-    let mut builder = Builder::relay();
+    let mut builder = Builder::relay("");
     let socket = builder.folder().join("in.sock");
     let members: Vec<String> = endpoints.iter().map(|endpoint| endpoint.at().to_string()).collect();
     let conf = format!(
