@@ -94,6 +94,8 @@ pub struct Outlet {
     /// Told when others stand in for the endpoint; nobody where they do not.
     heeded: Mutex<Option<Heeded>>,
     is_heeded: AtomicBool,
+    /// Others take new records, for want of room.
+    has_no_room: AtomicBool,
     /// Copies that are on their way to those who stand in.
     moving_copies: AtomicU64,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
@@ -176,6 +178,7 @@ impl Outlet {
             unparked: Notify::new(),
             heeded: Mutex::new(None),
             is_heeded: AtomicBool::new(false),
+            has_no_room: AtomicBool::new(false),
             moving_copies: AtomicU64::new(0),
             progress: Progress::default(),
         }
