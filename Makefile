@@ -46,6 +46,7 @@ test:
 	@$(STEP) fuzz cargo xtask fuzz --seconds 10
 	@$(STEP) instructions cargo xtask instructions
 	@$(STEP) sim cargo xtask sim --seeds 120
+	@$(STEP) relays cargo xtask sim --relay --seeds 60
 	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end

@@ -4,15 +4,17 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use config::import::relay::flags::{Flags, Machine, settings};
 use config::import::relay::read_text;
 use config::plan::Plan;
 use config::relay::{Relay, relay};
-use deliver::plan::WhenFull;
-use deliver::queue::BlockForm;
-use model::{Now, OutputId, SECOND_NS, SourceId};
-use pipeline::laid_over;
+use deliver::disk_queue::{Position, Promise};
+use deliver::plan::{QueueLimits, WhenFull};
+use deliver::queue::{Appended, Block, BlockForm, Entry, MemoryQueue, Queue};
+use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId};
+use pipeline::{Moves, MovingQueues, laid_over};
 use process::rollup::Fed;
 use world::{START, World};
 
@@ -319,4 +321,120 @@ fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
     assert_eq!(arrived_at("10.0.0.3", &results), [format!(" {result}")], "nobody sent it");
     let [message] = &arrived_at("10.0.0.1", &results)[..] else { panic!("{results:?}") };
     assert!(message.ends_with(&format!(".000Z  carbon-c-relay - - - {result}")), "{message}");
+}
+
+/// Queues of a world, on disks of which somebody says when they have synced.
+struct Queues<'a> {
+    queues: &'a mut [MemoryQueue],
+    on_disk: bool,
+    synced: bool,
+}
+
+impl MovingQueues for Queues<'_> {
+    fn take(&mut self, from: OutputId, now: Now) -> Option<Entry> {
+        self.queues[from.index()].pop(now)
+    }
+
+    fn put_back(&mut self, from: OutputId, entry: Entry) {
+        self.queues[from.index()].put_back(entry);
+    }
+
+    fn has_room(&mut self, to: OutputId, block: &Block, _: Now) -> bool {
+        self.queues[to.index()].has_room(block.memory_bytes(), u64::from(block.copies))
+    }
+
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position {
+        let queue = &mut self.queues[to.index()];
+        let place = queue.accepted_up_to();
+        assert_eq!(queue.append(block, now), Appended::Kept);
+        place
+    }
+
+    fn promise(&mut self, _: OutputId, _: Position) -> Promise {
+        if self.synced { Promise::Safe } else { Promise::Accepted }
+    }
+
+    fn is_on_disk(&mut self, _: OutputId) -> bool {
+        self.on_disk
+    }
+
+    fn settled(&mut self, _: OutputId, _: u64) {}
+}
+
+#[test]
+fn what_waits_moves_some_blocks_at_a_time_in_order_and_only_where_there_is_room() {
+    for on_disk in [false, true] {
+        let mut world = World::new(plan("match ^f send to f stop;"), 1);
+        let place = |world: &World, host: &str| {
+            let at = world.plan.outputs.iter().position(|output| output.name == format!("f/{host}:2003"));
+            OutputId(at.expect("it is there") as u16)
+        };
+        let (four, five) = (place(&world, "10.0.0.4"), place(&world, "10.0.0.5"));
+        let limits = QueueLimits { records_max: 12, ..QueueLimits::default() };
+        let queue = |_| MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
+        let mut queues: Vec<MemoryQueue> = (0..world.plan.outputs.len()).map(queue).collect();
+        let block = |at: u64| Block::lines(format!("f.a {at} 5\nf.b;t=v {at} 5\n").into_bytes(), 2, at);
+        for at in 0..6 {
+            assert_eq!(queues[four.index()].append(block(at), START), Appended::Kept);
+        }
+        let mut moves = Moves::default();
+        moves.look_at(four);
+        let turn = |world: &World, moves: &mut Moves, queues: &mut [MemoryQueue], synced| {
+            let due_ns = moves.turn(&world.shard, &mut Queues { queues, on_disk, synced }, START);
+            (
+                due_ns.saturating_sub(START.mono_ns),
+                queues[four.index()].copies(),
+                queues[five.index()].copies(),
+            )
+        };
+        assert_eq!(
+            turn(&world, &mut moves, &mut queues, false),
+            (u64::MAX - START.mono_ns, 12, 0),
+            "it is up"
+        );
+        world.shard.set_member_live(four, false);
+        moves.look_at(four);
+        // One of the blocks finds no room, and another try takes somebody to say so.
+        let one = || Block::lines(b"f.c 1 5\n".to_vec(), 1, 0);
+        assert_eq!(queues[five.index()].append(one(), START), Appended::Kept);
+        assert_eq!(turn(&world, &mut moves, &mut queues, false), (0, 4, 9), "four blocks in a turn");
+        let (due_ns, four_left, five_has) = turn(&world, &mut moves, &mut queues, false);
+        assert_eq!((four_left, five_has), (2, 11));
+        assert_eq!(due_ns < SECOND_NS, on_disk, "it looks whether they are safe");
+        let account = |queues: &[MemoryQueue]| queues[four.index()].account().sum(0).moved;
+        assert_eq!(account(&queues), if on_disk { 0 } else { 10 });
+        let mut came = Vec::new();
+        while let Some(entry) = queues[five.index()].pop(START) {
+            came.extend_from_slice(&entry.block().bytes);
+            entry.settle(CopyOutcome::Delivered);
+        }
+        let want: String = (0..5).map(|at| format!("f.a {at} 5\nf.b;t=v {at} 5\n")).collect();
+        assert_eq!(String::from_utf8_lossy(&came), format!("f.c 1 5\n{want}"));
+        moves.look_at(four);
+        let _due_ns = turn(&world, &mut moves, &mut queues, true);
+        let _due_ns = turn(&world, &mut moves, &mut queues, true);
+        assert_eq!((account(&queues), queues[five.index()].copies()), (12, 2));
+        assert!(queues[four.index()].account().sum(0).holds());
+    }
+}
+
+#[test]
+fn what_moves_and_is_let_go_of_is_where_it_was() {
+    let mut world = World::new(plan("match ^f send to f stop;"), 1);
+    let at =
+        |host: &str| world.plan.outputs.iter().position(|output| output.name == format!("f/{host}:2003"));
+    let four = OutputId(at("10.0.0.4").expect("it is there") as u16);
+    let mut queues: Vec<MemoryQueue> = (0..world.plan.outputs.len())
+        .map(|_| MemoryQueue::new(QueueLimits::default(), Arc::new(OutputAccount::default())))
+        .collect();
+    let block = Block::lines(b"f.a 1 5\n".to_vec(), 1, 0);
+    assert_eq!(queues[four.index()].append(block, START), Appended::Kept);
+    world.shard.set_member_live(four, false);
+    let mut moves = Moves::default();
+    moves.look_at(four);
+    let mut on_disk = Queues { queues: &mut queues, on_disk: true, synced: false };
+    let _due_ns = moves.turn(&world.shard, &mut on_disk, START);
+    moves.let_go(&mut on_disk);
+    assert_eq!(queues[four.index()].copies(), 1);
+    assert_eq!(queues.iter().map(Queue::copies).sum::<u64>(), 2, "in both");
 }

@@ -459,7 +459,7 @@ match ^gone send to blackhole;
             router.set_live(member.output, !down.contains(&&*member.host));
         }
         let end = line.find([' ', ';']).unwrap_or(line.len());
-        let line = Line { name: line[..end].as_bytes(), rest: line[end..].trim_start().as_bytes() };
+        let line = Line { name: &line.as_bytes()[..end], rest: line[end..].trim_start().as_bytes() };
         let place = |met: &Meeting| format!("relay.conf:{}", met.statement);
         Way::new(&plan, line, &router.explain(Entry::Records, line, 0), &place)
     }
