@@ -150,17 +150,12 @@ fn outputs_of(asked: &Relay<'_>, relay: &RelayPlan, outputs: &[RelayOutput], fee
     }
     let mut plans: Vec<OutputPlan> = Vec::with_capacity(outputs.len());
     for (at, output) in outputs.iter().enumerate() {
-        let (kind, place) = match output {
+        let kind = match output {
             RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server]),
-            RelayOutput::File { path, ip } => {
-                (file_output(path, *ip), path.trim_start_matches('/').to_owned())
-            }
+            RelayOutput::File { path, ip } => file_output(path, *ip),
         };
         let cluster = first_cluster(relay, OutputId(at as u16)).map_or(RELAY, |cluster| &cluster.name);
-        let mut name = format!("{}/{place}", plain(cluster));
-        while plans.iter().any(|known| known.name == name) {
-            name.insert(0, '_');
-        }
+        let name = free_name(&plain(cluster), &kind, relay, &plans);
         let (from, required, check) = (vec![feed], false, None);
         plans.push(OutputPlan { name, kind, from, queue, queue_kind, required, check });
     }
@@ -173,15 +168,45 @@ fn first_cluster(relay: &RelayPlan, output: OutputId) -> Option<&RelayCluster> {
     relay.clusters.iter().find(is_in)
 }
 
-/// A cluster's name as the name of an output.
+/// Longest part of an output's name that is its cluster's.
+const CLUSTER_BYTES_MAX: usize = 48;
+
+/// A cluster's name as the name of an output can be in a native file.
 fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    let name: String = name.chars().map(plain).take(CLUSTER_BYTES_MAX).collect();
+    if name.starts_with(|c: char| c.is_ascii_alphanumeric()) { name } else { format!("c{name}") }
 }
 
-fn server_output(asked: &Relay<'_>, server: &Server) -> (OutputKind, String) {
+/// A name that no other output has, such as a native file gives: `CLUSTER/host:port` to one of several endpoints.
+fn free_name(cluster: &str, kind: &OutputKind, relay: &RelayPlan, taken: &[OutputPlan]) -> String {
+    let (word, endpoint) = match kind {
+        OutputKind::Graphite { to, .. } => ("", Some(destination_name(&Destination::Tcp(to.clone())))),
+        OutputKind::GraphiteDatagrams { to, .. } => {
+            ("-udp", Some(destination_name(&Destination::Udp(to.clone()))))
+        }
+        _ => ("-file", None),
+    };
+    let mut number = 1;
+    loop {
+        let count = if number == 1 { String::new() } else { format!("-{number}") };
+        let name = match &endpoint {
+            Some(endpoint) => format!("{cluster}{word}{count}/{endpoint}"),
+            None => format!("{cluster}{word}{count}"),
+        };
+        // What has no endpoint must not be called as the endpoints of a cluster are together.
+        let is_cluster =
+            endpoint.is_none() && relay.clusters.iter().any(|cluster| plain(&cluster.name) == name);
+        if !is_cluster && !taken.iter().any(|known| known.name == name) {
+            return name;
+        }
+        number += 1;
+    }
+}
+
+fn server_output(asked: &Relay<'_>, server: &Server) -> OutputKind {
     let Server { host, port, proto, lines, packing, tls, .. } = server;
     let to = Endpoint { host: host.clone(), port: *port };
-    let shown = destination_name(&Destination::Tcp(to.clone()));
     let syslog = *lines == Lines::Syslog;
     // The original tries again every 200 to 300 ms, however long it takes.
     let timeout_ms = u64::from(asked.settings.timeout_ms);
@@ -192,19 +217,16 @@ fn server_output(asked: &Relay<'_>, server: &Server) -> (OutputKind, String) {
         write_timeout_ms: 10_000,
     };
     match proto {
-        Proto::Tcp => {
-            let kind = OutputKind::Graphite {
-                to,
-                form: if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines },
-                namespace: Namespace::default(),
-                sender,
-                connections: 1,
-                packing: *packing,
-                tls: transport::endpoint(tls, asked.settings.ca.as_deref()),
-            };
-            (kind, shown)
-        }
-        Proto::Udp => (OutputKind::GraphiteDatagrams { to, syslog, sender }, format!("udp/{shown}")),
+        Proto::Tcp => OutputKind::Graphite {
+            to,
+            form: if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines },
+            namespace: Namespace::default(),
+            sender,
+            connections: 1,
+            packing: *packing,
+            tls: transport::endpoint(tls, asked.settings.ca.as_deref()),
+        },
+        Proto::Udp => OutputKind::GraphiteDatagrams { to, syslog, sender },
     }
 }
 

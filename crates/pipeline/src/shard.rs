@@ -14,7 +14,7 @@ use model::{
     SampleBatch, Shed, SourceId, Tally, TransformId,
 };
 use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
-use process::relay::{Entry, Explanation, Heirs, Line, Sharing};
+use process::relay::{Entry, Explanation, Heirs, Line, RelayPlan, Sharing};
 use wire::statsd::{Options, Parser};
 
 use crate::batch::borrowed;
@@ -438,6 +438,11 @@ impl Shard {
     pub fn explain(&self, relay: &str, entry: Entry, name: &[u8], rest: &[u8]) -> Option<Explanation> {
         let relay = self.relays.iter().find(|known| known.name == relay)?;
         Some(relay.router().explain(entry, Line { name, rest }, 0))
+    }
+
+    /// The statements of the relay of that name: what [`Shard::explain`] numbers.
+    pub fn relay_plan(&self, relay: &str) -> Option<&RelayPlan> {
+        self.relays.iter().find(|known| known.name == relay).map(Relay::plan)
     }
 
     /// What every relay has done, remembers and holds.

@@ -81,7 +81,7 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
         .plan
         .outputs
         .iter()
-        .position(|output| output.name == "u/udp/10.0.0.3:2003")
+        .position(|output| output.name == "u-udp/10.0.0.3:2003")
         .expect("it is there");
     world.shard.close_blocks(START, &mut world.routed);
     let datagrams = world.routed.blocks.iter().find(|(output, _)| output.index() == of_datagrams);

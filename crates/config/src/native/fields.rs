@@ -143,7 +143,10 @@ impl<'a> Fields<'a> {
 }
 
 fn holds_table(row: &Row) -> bool {
-    matches!(row.value, Type::Table(_) | Type::Tables(_) | Type::TableOrTables(_) | Type::Named(_))
+    matches!(
+        row.value,
+        Type::Table(_) | Type::Tables(_) | Type::TableOrTables(_) | Type::Named(_) | Type::NamedTables(_)
+    )
 }
 
 fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {

@@ -16,6 +16,7 @@ mod outputs;
 mod packets;
 mod points;
 mod print;
+mod relay;
 mod sources;
 mod toml;
 mod transforms;
@@ -106,9 +107,15 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     }
     let links = wiring::check(&named, wrong);
     let mut claims = conflicts::Claims::default();
+    let mut made = Vec::with_capacity(named.len());
     for (at, named) in named.iter().enumerate() {
+        let first = plan.outputs.len();
         build(named, links.of(at), &mut plan, &mut claims, wrong);
+        made.push(first..plan.outputs.len());
     }
+    let file = relay::File { named: &named, made: &made };
+    relay::build(file, &mut plan, wrong);
+    relay::check_feeds(file, &plan, wrong);
     wiring::count_names(&mut plan);
     acks::check(&named, &plan, wrong);
     points::check(&named, &plan, wrong);
@@ -261,17 +268,19 @@ fn build(
             plan.sources.push(source);
         }
         Family::Transforms => {
-            let (transform, log_place) = transforms::build(&named.whose, fields, wrong);
-            claims.log(&named.whose, transform.key_flush_log.as_deref(), log_place);
+            let kind = if section == Section::TransformRelay {
+                // Its statements need outputs, which come later.
+                TransformKind::Relay(Box::new(relay::default_plan()))
+            } else {
+                let (transform, log_place) = transforms::build(&named.whose, fields, wrong);
+                claims.log(&named.whose, transform.key_flush_log.as_deref(), log_place);
+                TransformKind::Aggregate(Box::new(transform))
+            };
             let from = from.iter().filter_map(|feed| match feed {
                 Feed::Source(id) => Some(*id),
                 Feed::Transform(_) => None,
             });
-            plan.transforms.push(TransformPlan {
-                name: named.name.clone(),
-                kind: TransformKind::Aggregate(Box::new(transform)),
-                from: from.collect(),
-            });
+            plan.transforms.push(TransformPlan { name: named.name.clone(), kind, from: from.collect() });
         }
         Family::Outputs => {
             let to = outputs::Asked { name: &named.name, section, fields, from };

@@ -87,7 +87,7 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
     match section {
         Section::OutputGraphite => graphite_outputs(asked, queue, wrong),
         Section::OutputGraphiteFile => {
-            let (file_bytes_max, files_max) = rotation(fields, POINT_FILES);
+            let (file_bytes_max, files_max) = rotation(fields, POINT_FILES, wrong);
             let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "points.graphite"));
             let (peer, namespace) = (fields.flag("peer").unwrap_or(false), namespace(fields, wrong));
             one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }, path_place())
@@ -105,13 +105,45 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
             one(OutputKind::PerlFile { path, stats_prefix }, path_place())
         }
         Section::OutputEventFile => {
-            let (file_bytes_max, files_max) = rotation(fields, EVENT_FILES);
+            let (file_bytes_max, files_max) = rotation(fields, EVENT_FILES, wrong);
             let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "events.jsonl"));
             one(OutputKind::EventFile { path, file_bytes_max, files_max }, path_place())
         }
         // No other section is an output.
         _ => Vec::new(),
     }
+}
+
+/// Outputs to carbon and its like, one for each endpoint.
+fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
+    let Asked { name, fields, .. } = *asked;
+    let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
+    let sender = sender(fields, wrong);
+    let connections = fields.whole("connections").map_or(1, |count| count as u8);
+    let required = fields.flag("required").unwrap_or(false);
+    let endpoints = endpoints(fields);
+    unfit_datagrams(fields, endpoints, wrong);
+    let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
+    let split = endpoints.len() > 1;
+    let each = endpoints.iter().filter_map(|(to, place)| {
+        let kind = match to {
+            Destination::Tcp(to) => {
+                let (to, namespace, tls) = (to.clone(), namespace.clone(), tls.clone());
+                OutputKind::Graphite { to, form, namespace, sender, connections, packing, tls }
+            }
+            Destination::Udp(to) => {
+                let syslog = form == GraphiteForm::Syslog;
+                OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender }
+            }
+            // Its row has no other schemes.
+            Destination::UnixDatagram(_) | Destination::UnixStream(_) => return None,
+        };
+        let name = if split { endpoint_name(name, to) } else { name.to_owned() };
+        let (queue, queue_kind) = (queue.limits, queue.kind);
+        let plan = OutputPlan { name, kind, from: Vec::new(), queue, queue_kind, required, check: None };
+        Some(Built { plan, place: *place })
+    });
+    each.collect()
 }
 
 /// Where an output's file is when it has no path of its own.
@@ -129,43 +161,6 @@ fn endpoints<'a>(fields: &'a Fields) -> &'a [(Destination, Place)] {
         Some(Checked::Endpoints(to)) => to,
         _ => &[],
     }
-}
-
-/// Outputs to carbon: one for each endpoint.
-fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
-    let Asked { name, fields, .. } = *asked;
-    let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
-    let sender = sender(fields, wrong);
-    let connections = fields.whole("connections").map_or(1, |count| count as u8);
-    let required = fields.flag("required").unwrap_or(false);
-    let endpoints = endpoints(fields);
-    let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
-    let split = endpoints.len() > 1;
-    let each = endpoints.iter().filter_map(|(to, place)| {
-        // Its row has no other scheme.
-        let Destination::Tcp(host) = to else { return None };
-        let kind = OutputKind::Graphite {
-            to: host.clone(),
-            form,
-            namespace: namespace.clone(),
-            sender,
-            connections,
-            packing,
-            tls: tls.clone(),
-        };
-        let name = if split { endpoint_name(name, to) } else { name.to_owned() };
-        let plan = OutputPlan {
-            name,
-            kind,
-            from: Vec::new(),
-            queue: queue.limits,
-            queue_kind: queue.kind,
-            required,
-            check: None,
-        };
-        Some(Built { plan, place: *place })
-    });
-    each.collect()
 }
 
 fn packet_outputs(
@@ -229,6 +224,28 @@ fn addresses(section: Section, fields: &Fields) -> Addresses {
     }
 }
 
+/// Options that only streams heed, in a section with endpoints that take datagrams.
+fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec<Diagnostic>) {
+    let Some((_, place)) = to.iter().find(|(to, _)| to.is_datagram()) else { return };
+    if fields.word("form") == Some("pickle") {
+        let message = "pickle frames need a stream";
+        wrong.push(
+            Diagnostic::error(Code::BadValue, message).at(*place).label("this endpoint takes datagrams"),
+        );
+    }
+    for key in ["transport", "tls"] {
+        if let Some(at) = fields.place_of(key) {
+            let message = format!("`{key}` is for streams");
+            let hint = "leave it out, or give the `udp://` endpoints a section of their own";
+            wrong.push(Diagnostic::error(Code::BadValue, message).at(at).label("datagrams").hint(hint));
+        }
+    }
+    if let Some(at) = fields.place_of("connections").filter(|_| to.iter().all(|(to, _)| to.is_datagram())) {
+        let message = "`connections` has no effect: the endpoints take datagrams";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
+    }
+}
+
 fn graphite_form(fields: &Fields) -> GraphiteForm {
     match fields.word("form") {
         Some("pickle") => GraphiteForm::Pickle,
@@ -237,8 +254,17 @@ fn graphite_form(fields: &Fields) -> GraphiteForm {
     }
 }
 
-fn rotation(fields: &Fields, (bytes, files): (u64, u32)) -> (u64, u32) {
-    (fields.whole("file_bytes_max").unwrap_or(bytes), fields.whole_u32("files_max").unwrap_or(files))
+/// Bound of a file, 0 for none, and how many rotated ones there are.
+fn rotation(fields: &Fields, (bytes, files): (u64, u32), wrong: &mut Vec<Diagnostic>) -> (u64, u32) {
+    let bytes = fields.whole("file_bytes_max").unwrap_or(bytes);
+    if bytes != 0 {
+        return (bytes, fields.whole_u32("files_max").unwrap_or(files));
+    }
+    if let Some(place) = fields.place_of("files_max") {
+        let message = "`files_max` has no effect: the file is never rotated";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+    }
+    (0, 0)
 }
 
 /// Options that only the modern namespace heeds.

@@ -6,7 +6,7 @@ use model::SourceId;
 
 use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::options::Family;
+use crate::options::{Family, Section};
 use crate::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan};
 
 /// Finds feeds that lead points where they cannot go. Sections and plans of sources are in the same order.
@@ -29,8 +29,11 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
         let message = format!("{} cannot take points", taker.whose);
         Some(Diagnostic::error(Code::WrongRecords, message).at(place).label(label).hint(hint))
     };
+    if taker.section == Some(Section::TransformRelay) {
+        return None;
+    }
     if taker.family == Family::Transforms {
-        let hint = "let an output take from the source: `graphite`, `graphite_file`, `udp`, `tcp` or `unix`";
+        let hint = "let a relay take from the source, or an output: `graphite`, `graphite_file`, `udp`, `tcp` or `unix`";
         return cannot("this source gives Graphite points; an aggregation takes StatsD samples", hint);
     }
     let outputs = plan.outputs.iter().enumerate();

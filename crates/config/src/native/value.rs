@@ -40,6 +40,8 @@ pub(super) enum Checked {
     Globs(Vec<Glob>),
     Shares(Vec<(Glob, f64)>),
     Map(Vec<(String, String)>),
+    /// What is computed, with its place, and how it is called.
+    Computes(Vec<((String, Place), String)>),
 }
 
 /// Checks one value that is not a table of options. Mistakes go into `wrong`; None when there was one.
@@ -66,6 +68,8 @@ pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Opti
         }
         (Type::Duration { min_ms, max_ms }, _) => measure(row, node, (min_ms, max_ms), &DURATION, wrong),
         (Type::Size { min, max }, _) => measure(row, node, (min, max), &SIZE, wrong),
+        (Type::SizeOrOff { .. }, Value::Text(text)) if text == "off" => Some(Checked::Whole(0)),
+        (Type::SizeOrOff { min, max }, _) => measure(row, node, (min, max), &SIZE_OR_OFF, wrong),
         (Type::Address, Value::Text(text)) => {
             let read = parse_socket(text).map_err(|bad| bad_address(key, bad, node.place));
             read.map_err(|diagnostic| wrong.push(diagnostic)).ok().map(Checked::Address)
@@ -75,8 +79,12 @@ pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Opti
             addresses(row, node, each, wrong).map(Checked::Listen)
         }
         (Type::Endpoints(schemes), _) => endpoints(row, node, schemes, wrong),
-        (Type::Names | Type::Texts, Value::List(list)) => {
+        (Type::Names | Type::Texts | Type::TextOrTexts, Value::List(list)) => {
             texts(row, list, node.place, wrong).map(Checked::Texts)
+        }
+        (Type::TextOrTexts, Value::Text(text)) => Some(Checked::Texts(vec![(text.clone(), node.place)])),
+        (Type::Computes, Value::Table(_) | Value::List(_)) => {
+            computes(key, node, wrong).map(Checked::Computes)
         }
         (Type::Words(words), Value::List(list)) => {
             let texts = texts(row, list, node.place, wrong)?;
@@ -88,21 +96,46 @@ pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Opti
         (Type::Idle { gauges }, Value::Text(text)) => idle(row, text, gauges, node.place, wrong),
         (Type::Globs, Value::List(list)) => globs(row, list, node.place, wrong),
         (Type::Shares, Value::Table(entries)) => shares(row, entries, node.place, wrong),
-        (Type::Map, Value::Table(entries)) => {
-            let mut map = Vec::with_capacity(entries.len());
-            for entry in entries {
-                match &entry.node.value {
-                    Value::Text(text) => map.push((entry.key.clone(), text.clone())),
-                    other => wrong.push(wrong_type(&entry.key, "a text", other).at(entry.node.place)),
-                }
-            }
-            (map.len() == entries.len()).then_some(Checked::Map(map))
-        }
+        (Type::Map, Value::Table(entries)) => map(entries, wrong),
         (_, value) => {
             wrong.push(mismatch(row, value).at(node.place));
             None
         }
     }
+}
+
+/// A table of texts, or a list of such tables, with the place of each key.
+fn computes(key: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Vec<((String, Place), String)>> {
+    let before = wrong.len();
+    let tables = match &node.value {
+        Value::List(list) => bounded(key, list, node.place, wrong).then_some(&list[..])?,
+        _ => std::slice::from_ref(node),
+    };
+    let mut pairs = Vec::new();
+    for table in tables {
+        let Value::Table(entries) = &table.value else {
+            wrong.push(wrong_type(key, "a list of tables", &table.value).at(table.place));
+            continue;
+        };
+        for entry in entries {
+            match &entry.node.value {
+                Value::Text(text) => pairs.push(((entry.key.clone(), entry.key_place), text.clone())),
+                other => wrong.push(wrong_type(&entry.key, "a text", other).at(entry.node.place)),
+            }
+        }
+    }
+    (wrong.len() == before).then_some(pairs)
+}
+
+fn map(entries: &[Entry], wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    let mut map = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match &entry.node.value {
+            Value::Text(text) => map.push((entry.key.clone(), text.clone())),
+            other => wrong.push(wrong_type(&entry.key, "a text", other).at(entry.node.place)),
+        }
+    }
+    (map.len() == entries.len()).then_some(Checked::Map(map))
 }
 
 pub(super) fn wrong_type(key: &str, wanted: &str, got: &Value) -> Diagnostic {
@@ -205,6 +238,7 @@ const DURATION: Measure =
 const DURATION_OR_OFF: Measure = Measure { forms: "a number and ms, s, m, h or d, or \"off\"", ..DURATION };
 const SIZE: Measure =
     Measure { parse: parse_size, text: size, forms: "a number and B, KiB, MiB, GiB or TiB", unit: "B" };
+const SIZE_OR_OFF: Measure = Measure { forms: "a number and B, KiB, MiB, GiB or TiB, or \"off\"", ..SIZE };
 
 fn measure(
     row: &Row,

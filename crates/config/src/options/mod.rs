@@ -34,6 +34,14 @@ pub enum Section {
     Idle,
     /// `key_flush` of an aggregate.
     KeyFlush,
+    /// `[transforms.NAME]` with `type = "relay"`.
+    TransformRelay,
+    /// An entry of `clusters` of a relay.
+    RelayCluster,
+    /// An entry of `rules` of a relay.
+    RelayRule,
+    /// `statistics` of a relay.
+    RelayStatistics,
     /// `[outputs.NAME]` with `type = "graphite"`.
     OutputGraphite,
     /// `[outputs.NAME]` with `type = "graphite_file"`.
@@ -110,6 +118,13 @@ pub enum Type {
         /// Most.
         max: u64,
     },
+    /// A size, or `"off"`, which is 0.
+    SizeOrOff {
+        /// Least.
+        min: u64,
+        /// Most.
+        max: u64,
+    },
     /// A text `address:port`.
     Address,
     /// A list of listen addresses.
@@ -120,6 +135,10 @@ pub enum Type {
     Names,
     /// A list of texts.
     Texts,
+    /// One text, or a list of texts.
+    TextOrTexts,
+    /// A table of names by what is computed, or a list of such tables.
+    Computes,
     /// A list of texts out of these; others do no harm.
     Words(&'static [&'static str]),
     /// A list of percentiles: numbers, or texts when the exact spelling matters.
@@ -137,6 +156,8 @@ pub enum Type {
     Tables(Section),
     /// One table or a list of tables of a section.
     TableOrTables(Section),
+    /// Tables of a section, by names that the user gives.
+    NamedTables(Section),
     /// A list of patterns of names.
     Globs,
     /// A table of shares of lines, by patterns of names; the first that matches decides.
@@ -218,7 +239,9 @@ impl Family {
                 ("graphite", Section::SourceGraphite),
                 ("self", Section::SourceSelf),
             ],
-            Family::Transforms => &[("aggregate", Section::TransformAggregate)],
+            Family::Transforms => {
+                &[("aggregate", Section::TransformAggregate), ("relay", Section::TransformRelay)]
+            }
             Family::Outputs => &[
                 ("graphite", Section::OutputGraphite),
                 ("graphite_file", Section::OutputGraphiteFile),
@@ -267,7 +290,7 @@ pub struct Row {
 
 impl Section {
     /// Every section, in the order of the reference.
-    pub const ALL: [Section; 23] = [
+    pub const ALL: [Section; 27] = [
         Section::Top,
         Section::SourceStatsd,
         Section::SourceGraphite,
@@ -277,6 +300,10 @@ impl Section {
         Section::Histogram,
         Section::Idle,
         Section::KeyFlush,
+        Section::TransformRelay,
+        Section::RelayCluster,
+        Section::RelayRule,
+        Section::RelayStatistics,
         Section::OutputGraphite,
         Section::OutputGraphiteFile,
         Section::OutputConsole,
@@ -332,6 +359,7 @@ impl Type {
             Type::Duration { .. } => "a duration such as \"10s\"".into(),
             Type::DurationOrOff { .. } => "a duration such as \"10s\", or \"off\"".into(),
             Type::Size { .. } => "a size such as \"64MiB\"".into(),
+            Type::SizeOrOff { .. } => "a size such as \"64MiB\", or \"off\"".into(),
             Type::Address => "an address such as \"127.0.0.1:8680\"".into(),
             Type::Listen => "a list of addresses such as [\"udp://127.0.0.1:8125\"]".into(),
             Type::Endpoints(schemes) => {
@@ -341,6 +369,11 @@ impl Type {
             }
             Type::Names => "a list of names".into(),
             Type::Texts | Type::Words(_) => "a list of texts".into(),
+            Type::TextOrTexts => "a text, or a list of texts".into(),
+            Type::Computes => {
+                "a table of names such as { sum = \"all.hits\" }, or a list of such tables".into()
+            }
+            Type::NamedTables(_) => "a table of tables".into(),
             Type::Globs => "a list of patterns such as [\"api.*\"]".into(),
             Type::Shares => "a table of numbers by pattern such as { \"api.*\" = 0.1 }".into(),
             Type::Percentiles => "a list of numbers such as [90, 99]".into(),
@@ -366,7 +399,9 @@ impl Type {
             Type::Duration { min_ms, max_ms } | Type::DurationOrOff { min_ms, max_ms } => {
                 format!("{} to {}", crate::text::duration(min_ms), crate::text::duration(max_ms))
             }
-            Type::Size { min, max } => format!("{} to {}", crate::text::size(min), crate::text::size(max)),
+            Type::Size { min, max } | Type::SizeOrOff { min, max } => {
+                format!("{} to {}", crate::text::size(min), crate::text::size(max))
+            }
             Type::Percentiles => "each -100 to 100".into(),
             Type::Shares => "each 0 to 1".into(),
             _ => String::new(),

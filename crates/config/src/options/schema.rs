@@ -55,6 +55,9 @@ fn value(of: Type) -> Value {
             json!({ "type": "string", "pattern": "^(off|[0-9.]+ *(ms|s|m|h|d))$" })
         }
         Type::Size { .. } => json!({ "type": "string", "pattern": "^(0|[0-9.]+ *(B|KiB|MiB|GiB|TiB))$" }),
+        Type::SizeOrOff { .. } => {
+            json!({ "type": "string", "pattern": "^(off|0|[0-9.]+ *(B|KiB|MiB|GiB|TiB))$" })
+        }
         Type::Listen => {
             let scheme = "^(udp|tcp|unix|unixgram|unix-frames)://";
             json!({ "type": "array", "minItems": 1, "items": { "type": "string", "pattern": scheme } })
@@ -69,6 +72,9 @@ fn value(of: Type) -> Value {
         }
         Type::Names => json!({ "type": "array", "minItems": 1, "items": text() }),
         Type::Texts | Type::Globs => list(text()),
+        Type::TextOrTexts => json!({ "anyOf": [text(), list(text())] }),
+        Type::Computes => table_or_list(json!({ "type": "object", "additionalProperties": text() })),
+        Type::NamedTables(section) => json!({ "type": "object", "additionalProperties": object(section) }),
         Type::Shares => {
             let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
             json!({ "type": "object", "additionalProperties": share })

@@ -8,6 +8,7 @@ mod named;
 mod outputs;
 mod packets;
 mod queue;
+mod relay;
 mod sources;
 mod transforms;
 mod transport;
@@ -15,7 +16,8 @@ mod transport;
 use super::Section::{
     self, Aggregates, Check, Histogram, Http, Idle, KeyFlush, Management, OutputConsole, OutputEventFile,
     OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputTls, OutputUdp, OutputUnix, Queue,
-    SourceGraphite, SourceSelf, SourceStatsd, SourceTls, Top, TransformAggregate,
+    RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd, SourceTls, Top,
+    TransformAggregate, TransformRelay,
 };
 use super::{Default, Row, Type};
 
@@ -48,6 +50,7 @@ const NAMED: &[Section] = &[
     SourceGraphite,
     SourceSelf,
     TransformAggregate,
+    TransformRelay,
     OutputGraphite,
     OutputGraphiteFile,
     OutputConsole,
@@ -98,8 +101,6 @@ const fn row(
 const POINTS_ABOUT: &str = "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
 const SELF_ABOUT: &str = "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
 const AGGREGATES_ABOUT: &str = "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
-const SOURCE_TLS_ABOUT: &str = "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).";
-const OUTPUT_TLS_ABOUT: &str = "Encrypts the connections to the endpoints, whose certificates are always verified. `tls = {}` verifies them by the system's authorities. The files are read again at each reload. See [Graphite](graphite.md#tls).";
 const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
 
 /// Heading in TOML, and what the section is for.
@@ -112,7 +113,6 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
         ),
         SourceGraphite => ("[sources.NAME] type = \"graphite\"", POINTS_ABOUT),
         SourceSelf => ("[sources.NAME] type = \"self\"", SELF_ABOUT),
-        SourceTls => ("[sources.NAME.tls]", SOURCE_TLS_ABOUT),
         TransformAggregate => (
             "[transforms.NAME] type = \"aggregate\"",
             "Turns the samples of each window into one value per counter, gauge and set, and several per timer.",
@@ -129,6 +129,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "[transforms.NAME.key_flush]",
             "A regular report of the names that got the most lines. Without this table there is none.",
         ),
+        TransformRelay | RelayCluster | RelayRule | RelayStatistics => relay::section_text(section),
         OutputGraphite => (
             "[outputs.NAME] type = \"graphite\"",
             "Sends aggregates to carbon, a relay, or whatever speaks its protocol.",
@@ -162,7 +163,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "Writes events and service checks as JSON lines to a file of bounded size.",
         ),
         Aggregates => ("[outputs.NAME.aggregates]", AGGREGATES_ABOUT),
-        OutputTls => ("[outputs.NAME.tls]", OUTPUT_TLS_ABOUT),
+        SourceTls | OutputTls => transport::section_text(section),
         Check => ("[outputs.NAME.check]", CHECK_ABOUT),
         Queue => (
             "[outputs.NAME.queue]",
@@ -183,6 +184,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     sources::ROWS,
     transport::OF_SOURCES,
     transforms::ROWS,
+    relay::ROWS,
     outputs::ROWS,
     packets::ROWS,
     endpoints::ROWS,

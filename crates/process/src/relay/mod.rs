@@ -32,6 +32,6 @@ pub use plan::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
     Sharing, Statement, To, ValidatePlan,
 };
-pub use replacement::statistics_prefix;
+pub use replacement::{LostReference, lost_references, statistics_prefix};
 pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};
 pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

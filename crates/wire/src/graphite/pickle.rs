@@ -115,7 +115,8 @@ fn a_line_goes_on_in_a_pickle_or_it_is_said_why_not() {
     let longest = "n".repeat(NAME_BYTES_MAX);
     let too_long = format!("{longest}n");
     // (name, tags, value, time, what)
-    let table: &[(&str, &str, &str, &str, Result<&str, Unpickled>)] = &[
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a str, Result<&'a str, Unpickled>);
+    let table: &[Case<'_>] = &[
         ("a.b", "", "1.50", "1700000000", Ok("(S'a.b'\n(L1700000000L\nS'1.50'\ntta")),
         ("a", ";k=v", "-.5e3", "-1", Ok("(S'a;k=v'\n(L-1L\nS'-.5e3'\ntta")),
         ("it's", ";k=\\", "+1", "1.7e9", Ok("(S'it\\'s;k=\\\\'\n(F1.7e9\nS'+1'\ntta")),

@@ -85,11 +85,7 @@ fn forget_unused(conf: &mut RelayConf) {
         ClusterKind::File { .. } => Vec::new(),
     };
     clusters.iter().flat_map(members).for_each(|at| kept[at] = Some(0));
-    let mut next = 0;
-    for place in kept.iter_mut().flatten() {
-        *place = next;
-        next += 1;
-    }
+    kept.iter_mut().flatten().enumerate().for_each(|(next, place)| *place = next);
     let mut places = kept.iter();
     servers.retain(|_| places.next().is_some_and(Option::is_some));
     for cluster in clusters {

@@ -5,6 +5,7 @@
 //! a file, and a path that is not UTF-8 is written with replacement characters.
 
 mod packets;
+mod relay;
 mod transport;
 
 use std::fmt::Write;
@@ -18,12 +19,13 @@ use wire::graphite::{Namespace, Numbers};
 use wire::statsd::{GaugeSign, Options};
 
 use self::packets::{print_check, print_packets};
+use self::relay::print_relay;
 use super::{default_http, default_management, empty_plan, outputs, sources, transforms};
 use crate::address::{destination_name, listen_text};
 use crate::plan::{
     AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, GraphiteSource,
     ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan,
-    default_checkpoint_ms,
+    TransformKind, default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -43,32 +45,17 @@ pub fn print(plan: &Plan) -> String {
     for source in &plan.sources {
         print_source(&mut out, source);
     }
-    for (_, transform, aggregate) in plan.aggregates() {
-        print_aggregate(&mut out, plan, &transform.name, aggregate, &transform.from);
+    let sections = sections(plan);
+    for transform in &plan.transforms {
+        match &transform.kind {
+            TransformKind::Aggregate(aggregate) => {
+                print_aggregate(&mut out, plan, &transform.name, aggregate, &transform.from);
+            }
+            TransformKind::Relay(relay) => print_relay(&mut out, plan, &sections, transform, relay),
+        }
     }
-    let mut rest = &plan.outputs[..];
-    while let Some(first) = rest.first() {
-        let at = plan.outputs.len() - rest.len();
-        let cluster =
-            plan.clusters.iter().find(|cluster| cluster.members.first().is_some_and(|id| id.index() == at));
-        let printed = match cluster {
-            Some(cluster) => {
-                let of = &rest[..cluster.members.len().min(rest.len())];
-                Section {
-                    name: &cluster.name,
-                    endpoints: destinations(of),
-                    outputs: of,
-                    cluster: Some(cluster),
-                }
-            }
-            None => {
-                let (name, endpoints) = group(rest, |id| in_cluster(plan, at + id));
-                let of = &rest[..endpoints.len().max(1)];
-                Section { name, endpoints, outputs: of, cluster: None }
-            }
-        };
-        print_output(&mut out, plan, first, &printed);
-        rest = &rest[printed.outputs.len()..];
+    for section in &sections {
+        print_output(&mut out, plan, &section.outputs[0], section);
     }
     if plan.http.is_none() {
         out.heading("http");
@@ -379,12 +366,44 @@ fn idle_text(idle: Idle) -> String {
     }
 }
 
-/// Outputs that one section of the file makes.
+/// Outputs that one section of the file makes; at least one.
 struct Section<'a> {
     name: &'a str,
+    /// Place of the first of them in the plan.
+    first: usize,
     endpoints: Vec<Destination>,
     outputs: &'a [OutputPlan],
     cluster: Option<&'a ClusterPlan>,
+}
+
+/// The sections that make the plan's outputs, in their order.
+fn sections(plan: &Plan) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut rest = &plan.outputs[..];
+    while !rest.is_empty() {
+        let first = plan.outputs.len() - rest.len();
+        let begins = |cluster: &&ClusterPlan| cluster.members.first().is_some_and(|id| id.index() == first);
+        let section = match plan.clusters.iter().find(begins) {
+            Some(cluster) => {
+                let outputs = &rest[..cluster.members.len().min(rest.len())];
+                let endpoints = destinations(outputs);
+                Section { name: &cluster.name, first, endpoints, outputs, cluster: Some(cluster) }
+            }
+            None => {
+                let (mut name, mut endpoints) = group(rest, |id| in_cluster(plan, first + id));
+                if sections.iter().any(|section| section.name == name) {
+                    // Others of this name stand elsewhere in the plan, so that each says its own.
+                    name = &rest[0].name;
+                    endpoints.truncate(1);
+                }
+                let outputs = &rest[..endpoints.len().max(1)];
+                Section { name, first, endpoints, outputs, cluster: None }
+            }
+        };
+        rest = &rest[section.outputs.len()..];
+        sections.push(section);
+    }
+    sections
 }
 
 fn destinations(outputs: &[OutputPlan]) -> Vec<Destination> {
@@ -427,6 +446,7 @@ fn base_name<'a>(output: &'a OutputPlan, to: &Destination) -> Option<&'a str> {
 fn destination(kind: &OutputKind) -> Option<Destination> {
     match kind {
         OutputKind::Graphite { to, .. } => Some(Destination::Tcp(to.clone())),
+        OutputKind::GraphiteDatagrams { to, .. } => Some(Destination::Udp(to.clone())),
         OutputKind::Packets(packets) => Some(packets.to.clone()),
         _ => None,
     }
@@ -435,7 +455,8 @@ fn destination(kind: &OutputKind) -> Option<Destination> {
 fn with_destination(kind: &OutputKind, destination: &Destination) -> OutputKind {
     let mut kind = kind.clone();
     match (&mut kind, destination) {
-        (OutputKind::Graphite { to, .. }, Destination::Tcp(host)) => *to = host.clone(),
+        (OutputKind::Graphite { to, .. }, Destination::Tcp(host))
+        | (OutputKind::GraphiteDatagrams { to, .. }, Destination::Udp(host)) => *to = host.clone(),
         (OutputKind::Packets(packets), _) => {
             packets.to = destination.clone();
             // Datagrams have no framing, whatever the section says.
@@ -534,6 +555,9 @@ fn print_form(out: &mut Out, form: GraphiteForm) {
 }
 
 fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, usual_files): (u64, u32)) {
+    if file_bytes == 0 {
+        return out.key("file_bytes_max", text("off"));
+    }
     let most = file_bytes.saturating_mul(u64::from(files) + 1);
     out.line(&format!("# At most {} on disk: the file and {files} rotated ones.", size(most)));
     out.key_unless("file_bytes_max", bytes(file_bytes), bytes(usual_bytes));

@@ -2,6 +2,8 @@
 
 mod packets;
 mod plans;
+mod relay_plans;
+mod relays;
 
 use proptest::prelude::*;
 
@@ -62,6 +64,9 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::KeyFlush => {
             format!("{all}[transforms.stats.key_flush]\n{}{line}", needs(&[("interval", "\"10s\"")]))
         }
+        Section::TransformRelay | Section::RelayCluster | Section::RelayRule | Section::RelayStatistics => {
+            relays::file_with(section, key, line)
+        }
         Section::OutputGraphite => output("graphite", "stats", &[("to", "[\"tcp://h:2003\"]")]),
         Section::OutputGraphiteFile => output("graphite_file", "stats", &[]),
         Section::OutputConsole => output("console", "stats", &[]),
@@ -89,12 +94,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
         Section::Http => format!("{all}[http]\n{line}"),
-        Section::Management if key == "cluster" => {
-            let nodes = "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nplacement = \"jump\"\n";
-            let more = nodes.replace("outputs.nodes", "outputs.more");
-            let replies = if line.is_empty() { "" } else { "replies = \"proxy\"\n" };
-            format!("{all}{more}{nodes}[management]\n{replies}{line}")
-        }
+        Section::Management if key == "cluster" => all + &management_of_a_cluster(line),
         Section::Management => format!("{all}[management]\n{line}"),
     }
 }
@@ -108,6 +108,14 @@ fn file_with_tls(section: Section, key: &str, line: &str) -> String {
     }
     let output = file_with(Section::OutputGraphite, "", "");
     format!("{output}\n[outputs.o.tls]\n{cert}{line}")
+}
+
+fn management_of_a_cluster(line: &str) -> String {
+    let nodes =
+        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nplacement = \"jump\"\n";
+    let more = nodes.replace("outputs.nodes", "outputs.more");
+    let replies = if line.is_empty() { "" } else { "replies = \"proxy\"\n" };
+    format!("{more}{nodes}[management]\n{replies}{line}")
 }
 
 /// The same in a source of points.
@@ -172,7 +180,7 @@ fn limits_hold_at_the_bound_and_past_it() {
                 (vec![min.to_string(), max.to_string()], vec![below, (max + 1).to_string()])
             }
             Type::Duration { min_ms, max_ms } => measures(min_ms, max_ms, crate::text::duration),
-            Type::Size { min, max } => measures(min, max, crate::text::size),
+            Type::Size { min, max } | Type::SizeOrOff { min, max } => measures(min, max, crate::text::size),
             Type::Number { min, max } => (
                 vec![min.to_string(), max.to_string()],
                 vec!["-0.1".into(), (max + 0.1).to_string(), "nan".into(), "inf".into()],
@@ -387,6 +395,25 @@ proptest! {
         prop_assert!(read.is_some(), "{}\n{}", shown, text);
         prop_assert_eq!(read.unwrap(), plan, "{}", text);
         prop_assert!(wrong.iter().all(|wrong| wrong.severity == Severity::Warning));
+    }
+
+    #[test]
+    fn a_printed_relay_reads_back(plan in relay_plans::plan()) {
+        let text = print(&plan);
+        let (read, wrong) = run(&text, Format::Toml);
+        let shown = render(Source { name: "test", text: &text }, &wrong, false);
+        prop_assert!(read.is_some(), "{}\n{}", shown, text);
+        prop_assert_eq!(read.unwrap(), plan, "{}", text);
+    }
+
+    #[test]
+    fn no_cut_relay_panics(plan in relay_plans::plan(), from in any::<prop::sample::Index>()) {
+        let text = print(&plan);
+        let from = text.floor_char_boundary(from.index(text.len() + 1));
+        for text in [&text[..from], &text[from..]] {
+            let (plan, wrong) = run(text, Format::Toml);
+            prop_assert_eq!(plan.is_none(), has_errors(&wrong));
+        }
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! `match`, `rewrite` and `aggregate`: expressions, replacements, and what cannot have been meant.
 
-use process::relay::NoteAbout;
+use process::relay::{NoteAbout, lost_references};
 
 use super::Check;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::import::relay::document::*;
 use crate::import::relay::pattern::{self, Pattern};
-use crate::import::relay::replacement::{self, Replacement};
 use crate::import::relay::syntax::{AggregateSyntax, MatchSyntax, Word};
 
 /// Most rules of one configuration.
@@ -193,10 +192,9 @@ impl Check<'_> {
     }
 
     pub(super) fn replacement(&mut self, word: &Word, groups: usize) -> Replacement {
-        let (replacement, lost) = replacement::read(&word.text, groups);
-        for reference in lost {
+        for reference in lost_references(&word.text, groups) {
             let message = match reference.number {
-                0 => "this reference names no group, and gives nothing".to_owned(),
+                0 | usize::MAX => "this reference names no group, and gives nothing".to_owned(),
                 number => format!("there is no group {number}: this reference gives nothing"),
             };
             let hint = match groups {
@@ -206,7 +204,7 @@ impl Check<'_> {
             let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("empty").hint(hint);
             self.mistakes.add(inside(word, reference.at), warning);
         }
-        replacement
+        Replacement { written: word.text.clone() }
     }
 }
 

@@ -1,0 +1,312 @@
+//! `clusters` of a relay: outputs by name, and how points are shared out among them.
+//!
+//! Not here: where a key lies (`process::placement`), whether the outputs are such as a relay can feed (`feeds`).
+
+use model::{OutputId, TransformId};
+use process::placement::{CarbonHash, Placement};
+use process::relay::{Member, RelayCluster, Sharing};
+
+use super::{BLACKHOLE, File};
+use crate::address::destination_name;
+use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::native::fields::{Fields, table};
+use crate::native::value::{Checked, empty, repeated};
+use crate::native::wiring::Named;
+use crate::options::Section;
+use crate::plan::{Destination, Endpoint, Feed, OutputKind, OutputPlan, Plan};
+
+/// Most clusters of one relay.
+const CLUSTERS_MAX: usize = 10_000;
+
+/// Longest name of a cluster.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// A word of `share`, and what it is in a plan when nothing else is said.
+type Share = (&'static str, fn() -> Sharing);
+
+/// The words of `share`.
+const SHARINGS: [Share; 10] = [
+    ("forward", || Sharing::Copies),
+    ("any_of", || Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true }),
+    ("failover", || Sharing::Failover),
+    ("lb", || Sharing::Turns),
+    ("carbon_ch", || placed(Placement::CarbonCh)),
+    ("fnv1a_ch", || placed(Placement::Fnv1aCh)),
+    ("jump_fnv1a_ch", || placed(Placement::JumpFnv1aCh)),
+    ("python_carbon_ch", || placed(python(CarbonHash::CarbonCh))),
+    ("python_fnv1a_ch", || placed(python(CarbonHash::Fnv1aCh))),
+    ("python_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch))),
+];
+
+fn placed(placement: Placement) -> Sharing {
+    Sharing::Placed { placement, replication: 1, stand_in: false }
+}
+
+fn python(hash: CarbonHash) -> Placement {
+    Placement::CarbonPython { hash, diverse: true }
+}
+
+/// The word of `share` for a plan; none for rings of StatsD's proxies, which no relay has.
+pub(in crate::native) fn sharing_word(sharing: &Sharing) -> Option<&'static str> {
+    let form = |sharing: &Sharing| match sharing {
+        Sharing::Placed { placement: Placement::CarbonPython { hash, .. }, .. } => placed(python(*hash)),
+        Sharing::Placed { placement: Placement::AnyOf, .. } => {
+            Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true }
+        }
+        Sharing::Placed { placement, .. } => placed(placement.clone()),
+        Sharing::Copies | Sharing::Failover | Sharing::Turns => sharing.clone(),
+    };
+    let form = form(sharing);
+    SHARINGS.into_iter().find(|(_, known)| known() == form).map(|(word, _)| word)
+}
+
+/// Where a cluster stands in the file.
+pub(super) struct ClusterPlaces {
+    pub(super) name: Place,
+    pub(super) to: Place,
+    pub(super) replication: Option<Place>,
+}
+
+/// Clusters in the order of the file, and where they stand.
+pub(super) fn read(
+    file: File<'_>,
+    (named, fields): (&Named, &Fields),
+    id: TransformId,
+    plan: &Plan,
+    wrong: &mut Vec<Diagnostic>,
+) -> (Vec<RelayCluster>, Vec<ClusterPlaces>) {
+    let members = Members::new(file, id, plan);
+    let (mut clusters, mut places) = (Vec::new(), Vec::new());
+    let entries = fields.node("clusters").and_then(|node| table("clusters", node, wrong)).unwrap_or_default();
+    if let Some(past) = entries.get(CLUSTERS_MAX) {
+        let message = format!("{} has {} clusters", named.whose, entries.len());
+        let label = format!("at most {CLUSTERS_MAX}");
+        wrong.push(Diagnostic::error(Code::TooMany, message).at(past.key_place).label(label));
+    }
+    let mut used = vec![false; plan.outputs.len()];
+    let mut is_unclear = false;
+    for entry in entries.iter().take(CLUSTERS_MAX) {
+        let whose = format!("cluster `{}` of {}", entry.key, named.whose);
+        let fits = !entry.key.is_empty() && entry.key.len() <= NAME_BYTES_MAX && entry.key != BLACKHOLE;
+        if !fits {
+            let label = match &*entry.key {
+                BLACKHOLE => "this is where rules send what nobody wants".to_owned(),
+                _ => format!("1 to {NAME_BYTES_MAX} bytes"),
+            };
+            let message = format!("{whose} has a name that cannot be used");
+            wrong.push(Diagnostic::error(Code::BadName, message).at(entry.key_place).label(label));
+        }
+        let Some(entries) = table(&entry.key, &entry.node, wrong) else { continue };
+        let fields = Fields::read(Section::RelayCluster, &whose, entry.key_place, entries, wrong);
+        let sharing = sharing(&whose, &fields, wrong);
+        let before = wrong.len();
+        let cluster_members = members.of(&whose, &fields, wrong);
+        is_unclear |= wrong.len() > before || fields.other("to").is_none();
+        cluster_members.iter().for_each(|member| used[member.output.index()] = true);
+        let at = ClusterPlaces {
+            name: entry.key_place,
+            to: fields.place_of("to").unwrap_or(entry.key_place),
+            replication: fields.place_of("replication"),
+        };
+        if wrong.len() == before {
+            check_replication(&whose, &sharing, cluster_members.len(), &at, wrong);
+        }
+        clusters.push(RelayCluster { name: entry.key.clone(), members: cluster_members, sharing });
+        places.push(at);
+    }
+    if !is_unclear {
+        members.unused(&used, wrong);
+    }
+    (clusters, places)
+}
+
+fn sharing(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Sharing {
+    let word = fields.word("share").unwrap_or("forward");
+    let found = SHARINGS.into_iter().find(|(known, _)| *known == word);
+    let mut sharing = found.map_or(Sharing::Copies, |(_, form)| form());
+    let (is_ring, is_python) = (word.ends_with("_ch"), word.starts_with("python_"));
+    let heeded = [("replication", is_ring), ("dynamic", is_ring), ("diverse_replicas", is_python)];
+    for (key, heeded) in heeded {
+        if let Some(place) = fields.place_of(key).filter(|_| !heeded && fields.word("share").is_some()) {
+            let message = format!("`{key}` of {whose} has no effect with share = \"{word}\"");
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
+    }
+    if let Sharing::Placed { placement, replication, stand_in } = &mut sharing
+        && is_ring
+    {
+        let written = fields.whole("replication").and_then(|copies| u8::try_from(copies).ok());
+        Fields::set(replication, written);
+        Fields::set(stand_in, fields.flag("dynamic"));
+        if let Placement::CarbonPython { diverse, .. } = placement {
+            Fields::set(diverse, fields.flag("diverse_replicas"));
+        }
+    }
+    sharing
+}
+
+fn check_replication(
+    whose: &str,
+    sharing: &Sharing,
+    members: usize,
+    at: &ClusterPlaces,
+    wrong: &mut Vec<Diagnostic>,
+) {
+    let Sharing::Placed { replication, .. } = sharing else { return };
+    if usize::from(*replication) > members.max(1) {
+        let message = format!("{whose} has fewer members than each point has copies");
+        let label = match members {
+            1 => "it has 1 member".to_owned(),
+            members => format!("it has {members} members"),
+        };
+        let place = at.replication.unwrap_or(at.name);
+        wrong.push(Diagnostic::error(Code::NoCluster, message).at(place).label(label));
+    }
+}
+
+/// The outputs that take from one relay.
+struct Members<'a> {
+    file: File<'a>,
+    relay: TransformId,
+    plan: &'a Plan,
+}
+
+impl<'a> Members<'a> {
+    fn new(file: File<'a>, relay: TransformId, plan: &'a Plan) -> Members<'a> {
+        Members { file, relay, plan }
+    }
+
+    /// The members that `to` of a cluster names.
+    fn of(&self, whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<Member> {
+        let Some(Checked::Texts(texts)) = fields.other("to") else { return Vec::new() };
+        if texts.is_empty() {
+            wrong.push(empty("to", fields.place_of("to").unwrap_or(fields.place)));
+        }
+        let mut members: Vec<Member> = Vec::with_capacity(texts.len());
+        for (text, place) in texts {
+            let (name, instance) = match text.split_once('=') {
+                Some((name, instance)) => (name, Some(instance)),
+                None => (&**text, None),
+            };
+            let found = match self.found(whose, name, *place) {
+                Ok(found) => found,
+                Err(diagnostic) => {
+                    wrong.push(diagnostic);
+                    continue;
+                }
+            };
+            if instance.is_some_and(str::is_empty) || instance.is_some() && found.len() > 1 {
+                let message = format!("{whose} has an instance that cannot be");
+                let label = if found.len() > 1 {
+                    format!("`{name}` has {} endpoints: write `{name}/host:port=INSTANCE`", found.len())
+                } else {
+                    "nothing stands behind `=`".to_owned()
+                };
+                wrong.push(Diagnostic::error(Code::NoCluster, message).at(*place).label(label));
+                continue;
+            }
+            for id in found {
+                let output = &self.plan.outputs[id.index()];
+                let (host, port) = host_and_port(output);
+                let instance = instance.map(str::to_owned);
+                if members.iter().any(|known| known.output == id && known.instance == instance) {
+                    wrong.push(repeated("to", *place));
+                    break;
+                }
+                members.push(Member { output: id, host, port, instance });
+            }
+        }
+        members
+    }
+
+    /// The outputs of a name, in their order.
+    fn found(&self, whose: &str, name: &str, place: Place) -> Result<Vec<OutputId>, Diagnostic> {
+        let ids = |made: std::ops::Range<usize>| made.map(|at| OutputId(at as u16)).collect::<Vec<_>>();
+        let section = self.file.outputs().find(|(named, _)| named.name == name);
+        if let Some((named, made)) = section {
+            // One that could not be read has been told of.
+            let fed = made.is_empty() || self.is_fed(&self.plan.outputs[made.start]);
+            return if fed { Ok(ids(made)) } else { Err(self.not_fed(whose, named, place)) };
+        }
+        for (named, made) in self.file.outputs() {
+            let endpoint = |at: &usize| {
+                let output = &self.plan.outputs[*at];
+                let alone =
+                    || endpoint_of(output).map(|to| format!("{}/{}", named.name, destination_name(&to)));
+                output.name == name || made.len() == 1 && alone().as_deref() == Some(name)
+            };
+            if let Some(at) = made.clone().find(endpoint) {
+                let fed = self.is_fed(&self.plan.outputs[at]);
+                return if fed { Ok(ids(at..at + 1)) } else { Err(self.not_fed(whose, named, place)) };
+            }
+        }
+        Err(self.unknown(whose, name, place))
+    }
+
+    fn is_fed(&self, output: &OutputPlan) -> bool {
+        output.from.contains(&Feed::Transform(self.relay))
+    }
+
+    fn not_fed(&self, whose: &str, named: &Named, place: Place) -> Diagnostic {
+        let relay = &self.plan.transforms[self.relay.index()].name;
+        let message = format!("{whose} names an output that does not take from the relay");
+        let label = format!("`from` of {} does not name `{relay}`", named.whose);
+        let hint = format!("write from = [\"{relay}\"] there");
+        Diagnostic::error(Code::NoCluster, message).at(place).label(label).hint(hint)
+    }
+
+    fn unknown(&self, whose: &str, name: &str, place: Place) -> Diagnostic {
+        const SHOWN_MAX: usize = 8;
+        let names: Vec<&str> = self.file.outputs().map(|(named, _)| &*named.name).collect();
+        let of = self.plan.outputs.iter().filter(|output| self.is_fed(output)).map(|output| &*output.name);
+        let all: Vec<&str> = names.iter().copied().chain(of).collect();
+        let label = match &names[..names.len().min(SHOWN_MAX)] {
+            [] => "there are no outputs".to_owned(),
+            shown if names.len() > SHOWN_MAX => {
+                format!("outputs are: {}, … ({} in all)", shown.join(", "), names.len())
+            }
+            shown => format!("outputs are: {}", shown.join(", ")),
+        };
+        let message = format!("{whose} names an output that does not exist");
+        let diagnostic = Diagnostic::error(Code::UnknownReference, message).at(place).label(label);
+        let near = nearest(name, all.into_iter()).map(|near| format!("did you mean \"{near}\"?"));
+        Diagnostic { hint: near, ..diagnostic }
+    }
+
+    /// Warns of outputs that take from the relay and are in no cluster.
+    fn unused(&self, used: &[bool], wrong: &mut Vec<Diagnostic>) {
+        for (named, made) in self.file.outputs() {
+            let idle = |at: &usize| !used[*at] && self.is_fed(&self.plan.outputs[*at]);
+            let Some(first) = made.clone().find(idle) else { continue };
+            let relay = &self.plan.transforms[self.relay.index()].name;
+            let output = &self.plan.outputs[first].name;
+            let message = format!("no cluster of transform `{relay}` names output `{output}`");
+            let diagnostic = Diagnostic::warning(Code::Unused, message).at(named.place);
+            let hint = format!("name \"{output}\" in the `to` of a cluster");
+            wrong.push(diagnostic.label("gets nothing").hint(hint));
+        }
+    }
+}
+
+/// What placement knows an output as.
+fn host_and_port(output: &OutputPlan) -> (String, u16) {
+    match &output.kind {
+        OutputKind::GraphiteFile { path, .. } => (path.to_string_lossy().into_owned(), 0),
+        _ => match endpoint_of(output) {
+            Some(Destination::Tcp(to) | Destination::Udp(to)) => {
+                let Endpoint { host, port } = to;
+                (host, port)
+            }
+            // `feeds` tells that no relay feeds such an output.
+            _ => (output.name.clone(), 0),
+        },
+    }
+}
+
+fn endpoint_of(output: &OutputPlan) -> Option<Destination> {
+    match &output.kind {
+        OutputKind::Graphite { to, .. } => Some(Destination::Tcp(to.clone())),
+        OutputKind::GraphiteDatagrams { to, .. } => Some(Destination::Udp(to.clone())),
+        _ => None,
+    }
+}

@@ -1,0 +1,80 @@
+//! What may feed a relay and take from one: sources of points, and outputs that write them as they are.
+//!
+//! Not here: names (`wiring`), what else can take points (`points`).
+
+use super::File;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::options::Section;
+use crate::plan::{Feed, GraphiteForm, OutputKind, Plan};
+
+/// Finds feeds of relays that cannot be.
+pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diagnostic>) {
+    for named in file.named.iter().filter(|named| named.section == Some(Section::TransformRelay)) {
+        for (name, place) in named.from() {
+            let source = plan.sources.iter().find(|source| source.name == *name);
+            if source.is_some_and(|source| !source.kind.is_graphite()) {
+                let message = format!("{} cannot take samples", named.whose);
+                let label = format!("`{name}` gives StatsD samples; a relay takes Graphite points");
+                wrong.push(Diagnostic::error(Code::WrongRecords, message).at(*place).label(label));
+            }
+        }
+    }
+    for (named, made) in file.outputs() {
+        let Some(output) = plan.outputs.get(made.start).filter(|_| !made.is_empty()) else { continue };
+        let place_of = |name: &String| {
+            named.from().iter().find(|(from, _)| from == name).map_or(named.place, |(_, place)| *place)
+        };
+        // One of unknown type has a name and no plan.
+        let transforms = output.from.iter().filter_map(|feed| match feed {
+            Feed::Transform(id) => plan.transforms.get(id.index()),
+            Feed::Source(_) => None,
+        });
+        let mut told = false;
+        for transform in transforms {
+            let is_relay = transform.kind.as_relay().is_some();
+            let trouble = match (&output.kind, is_relay) {
+                (OutputKind::GraphiteDatagrams { .. }, false) => Some((
+                    Code::NeedsSource,
+                    format!("{} sends points as datagrams, and cannot take aggregates", named.whose),
+                    format!("`{}` aggregates", transform.name),
+                    "write `tcp://` in `to`, or take from a source of points or a relay",
+                )),
+                (OutputKind::Graphite { form: GraphiteForm::Pickle, .. }, true) => Some((
+                    Code::WrongRecords,
+                    format!("{} cannot take points", named.whose),
+                    "points go on as lines".to_owned(),
+                    "leave `form` out: carbon's port for lines is 2003",
+                )),
+                (
+                    OutputKind::Graphite { .. }
+                    | OutputKind::GraphiteDatagrams { .. }
+                    | OutputKind::GraphiteFile { .. },
+                    _,
+                )
+                | (_, false) => None,
+                (_, true) => Some((
+                    Code::WrongRecords,
+                    format!("{} cannot take points of a relay", named.whose),
+                    format!("`{}` gives Graphite points, each by its rules", transform.name),
+                    "use an output of type `graphite` or `graphite_file`",
+                )),
+            };
+            if let Some((code, message, label, hint)) = trouble {
+                wrong.push(
+                    Diagnostic::error(code, message).at(place_of(&transform.name)).label(label).hint(hint),
+                );
+            } else if is_relay && output.from.len() > 1 && !told {
+                told = true;
+                let message = format!("{} takes from a relay and from elsewhere", named.whose);
+                let label = "a relay's output takes from it alone";
+                let hint = "add an output of its own for the relay; two may send to one endpoint";
+                wrong.push(
+                    Diagnostic::error(Code::WrongRecords, message)
+                        .at(place_of(&transform.name))
+                        .label(label)
+                        .hint(hint),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `[transforms.NAME]` with `type = "relay"`: its tables to the plan by which points are routed.
+//!
+//! Path: `native::plan`, when outputs have their plans -> **[`build`]** -> `feeds` (what may take from a relay) -> `clusters`
+//! (members are outputs) -> `rules` -> `verdict` (what the router says of it, at its place in the file).
+//! [`print`](super::print()) goes the other way.
+//! Not here: what rules do and how keys are placed (`process`).
+//! Invariant: what passes here, `Router::new` takes.
+
+mod clusters;
+mod feeds;
+mod rules;
+mod verdict;
+
+use std::ops::Range;
+
+use foldhash::HashSet;
+use model::TransformId;
+use process::relay::{ClusterId, RelayPlan, To};
+use process::rollup::RollupLimits;
+
+use super::fields::{Fields, table};
+use super::value::Checked;
+use super::wiring::Named;
+use crate::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
+use crate::options::{Family, Section};
+use crate::plan::{Plan, RelayTransform, TransformKind};
+
+pub(super) use clusters::sharing_word;
+pub(super) use feeds::check as check_feeds;
+pub(super) use rules::compute_word;
+
+/// Where a rule sends what nobody wants.
+pub(super) const BLACKHOLE: &str = "blackhole";
+
+/// A relay as an empty section means it.
+pub(super) fn default_plan() -> RelayTransform {
+    RelayTransform {
+        plan: RelayPlan::default(),
+        names_max: RelayTransform::NAMES_MAX,
+        rollups: RollupLimits::default(),
+    }
+}
+
+/// The sections of a file, and which outputs of the plan each has made.
+#[derive(Clone, Copy)]
+pub(super) struct File<'a> {
+    pub(super) named: &'a [Named<'a>],
+    pub(super) made: &'a [Range<usize>],
+}
+
+impl<'a> File<'a> {
+    /// Sections of outputs.
+    fn outputs(self) -> impl Iterator<Item = (&'a Named<'a>, Range<usize>)> {
+        let all = self.named.iter().zip(self.made.iter().cloned());
+        all.filter(|(named, _)| named.family == Family::Outputs)
+    }
+}
+
+/// Gives each relay of the plan its statements.
+pub(super) fn build(file: File<'_>, plan: &mut Plan, wrong: &mut Vec<Diagnostic>) {
+    let transforms =
+        file.named.iter().filter(|named| named.family == Family::Transforms && named.fields.is_some());
+    for (at, named) in transforms.enumerate() {
+        let (Some(Section::TransformRelay), Some(fields)) = (named.section, &named.fields) else { continue };
+        let relay = one(file, (named, fields), TransformId(at as u16), plan, wrong);
+        if let Some(transform) = plan.transforms.get_mut(at) {
+            transform.kind = TransformKind::Relay(Box::new(relay));
+        }
+    }
+}
+
+fn one(
+    file: File<'_>,
+    (named, fields): (&Named, &Fields),
+    id: TransformId,
+    plan: &Plan,
+    wrong: &mut Vec<Diagnostic>,
+) -> RelayTransform {
+    let mut relay = default_plan();
+    Fields::set(&mut relay.names_max, fields.whole("names_max"));
+    Fields::set(&mut relay.rollups.series_max, fields.whole_u32("rollup_series_max"));
+    Fields::set(&mut relay.rollups.bytes_max, fields.whole_usize("rollup_bytes_max"));
+    let before = wrong.len();
+    let (clusters, cluster_places) = clusters::read(file, (named, fields), id, plan, wrong);
+    let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));
+    let (statements, rule_places) = rules::read(&named.whose, fields, &mut names, wrong);
+    let statistics = statistics(&named.whose, fields, &mut names, wrong);
+    names.unused(&cluster_places, wrong);
+    relay.plan = RelayPlan { clusters, statements, statistics };
+    let is_whole = !has_errors(&wrong[before..]);
+    verdict::of(&relay.plan, &verdict::Places { named, cluster_places, rule_places }, is_whole, wrong);
+    relay
+}
+
+fn statistics(whose: &str, fields: &Fields, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> To {
+    let Some(node) = fields.node("statistics") else { return To::Nowhere };
+    let Some(entries) = table("statistics", node, wrong) else { return To::Nowhere };
+    let whose = format!("`statistics` of {whose}");
+    let fields = Fields::read(Section::RelayStatistics, &whose, node.place, entries, wrong);
+    names.to(&whose, &fields, wrong)
+}
+
+/// The clusters of a relay by name.
+struct Names<'a> {
+    clusters: Vec<&'a str>,
+    used: HashSet<ClusterId>,
+    /// A name was wrong, and may have meant any of them.
+    is_unclear: bool,
+}
+
+impl<'a> Names<'a> {
+    fn new(clusters: impl Iterator<Item = &'a str>) -> Names<'a> {
+        Names { clusters: clusters.collect(), used: HashSet::default(), is_unclear: false }
+    }
+
+    /// What `to` of a table says.
+    fn to(&mut self, whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> To {
+        let Some(Checked::Texts(texts)) = fields.other("to") else {
+            self.is_unclear |= fields.place_of("to").is_some();
+            return To::Nowhere;
+        };
+        let place = fields.place_of("to").unwrap_or(fields.place);
+        if texts.is_empty() {
+            wrong.push(super::value::empty("to", place));
+        }
+        if let Some((_, place)) = texts.iter().find(|(name, _)| name == BLACKHOLE) {
+            if texts.len() > 1 {
+                let message = format!("{whose} sends to the blackhole and elsewhere");
+                let label = "swallows what the clusters are to get";
+                wrong.push(Diagnostic::error(Code::BadRule, message).at(*place).label(label));
+            }
+            return To::Blackhole;
+        }
+        let mut ids: Vec<ClusterId> = Vec::with_capacity(texts.len());
+        for (name, place) in texts {
+            let Some(at) = self.clusters.iter().position(|known| known == name) else {
+                self.is_unclear = true;
+                wrong.push(self.unknown(whose, name, *place));
+                continue;
+            };
+            let id = ClusterId(at as u16);
+            self.used.insert(id);
+            ids.push(id);
+        }
+        To::Clusters(ids)
+    }
+
+    fn unknown(&self, whose: &str, name: &str, place: Place) -> Diagnostic {
+        const SHOWN_MAX: usize = 12;
+        let shown = &self.clusters[..self.clusters.len().min(SHOWN_MAX)];
+        let label = match (shown, self.clusters.len()) {
+            ([], _) => "the relay has no clusters".to_owned(),
+            (shown, all) if all > SHOWN_MAX => {
+                format!("clusters are: {}, … ({all} in all)", shown.join(", "))
+            }
+            (shown, _) => format!("clusters are: {}", shown.join(", ")),
+        };
+        let message = format!("{whose} sends to a cluster that does not exist");
+        let diagnostic = Diagnostic::error(Code::UnknownReference, message).at(place).label(label);
+        let near = nearest(name, self.clusters.iter().copied().chain([BLACKHOLE]));
+        Diagnostic { hint: near.map(|near| format!("did you mean \"{near}\"?")), ..diagnostic }
+    }
+
+    /// Warns of clusters that get nothing.
+    fn unused(&self, places: &[clusters::ClusterPlaces], wrong: &mut Vec<Diagnostic>) {
+        for (at, (name, places)) in self.clusters.iter().zip(places).enumerate() {
+            if self.is_unclear || self.used.contains(&ClusterId(at as u16)) {
+                continue;
+            }
+            let message = format!("no rule sends to cluster `{name}`");
+            let diagnostic = Diagnostic::warning(Code::Unused, message).at(places.name);
+            wrong.push(
+                diagnostic.label("gets nothing").hint(format!("name \"{name}\" in the `to` of a rule")),
+            );
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What the router says of a relay, at its place in the file.
+//!
+//! Not here: what can be told before there is a plan (`clusters`, `rules`).
+
+use process::relay::{MistakeAt, RelayMistake, RelayPlan, RelayWarning, Router, Statement};
+
+use super::clusters::ClusterPlaces;
+use super::rules::RulePlaces;
+use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::native::wiring::Named;
+
+/// Where the parts of a relay stand.
+pub(super) struct Places<'a> {
+    pub(super) named: &'a Named<'a>,
+    pub(super) cluster_places: Vec<ClusterPlaces>,
+    pub(super) rule_places: Vec<RulePlaces>,
+}
+
+/// Tells what the router refuses, and what it runs but hardly as it was meant. Of a relay in which something is wrong
+/// already that is only what it says of expressions: the rest may follow from what was left out.
+pub(super) fn of(plan: &RelayPlan, places: &Places, is_whole: bool, wrong: &mut Vec<Diagnostic>) {
+    match Router::new(plan) {
+        Ok(_) if is_whole => {
+            wrong.extend(plan.warnings().into_iter().map(|warning| places.warning(plan, warning)));
+        }
+        Ok(_) => {}
+        Err(mistakes) => wrong.extend(mistakes.into_iter().filter_map(|of| places.mistake(of, is_whole))),
+    }
+}
+
+impl Places<'_> {
+    fn mistake(&self, mistake: RelayMistake, is_whole: bool) -> Option<Diagnostic> {
+        let rule = |statement: usize| self.rule_places.get(statement);
+        let whose = |statement: usize| format!("rule {} of {}", statement + 1, self.named.whose);
+        let expression = match mistake.at {
+            MistakeAt::Statement { statement, expression: Some(at) } => {
+                rule(statement).and_then(|rule| rule.expressions.get(at)).map(|place| (statement, *place))
+            }
+            MistakeAt::Validate { statement } => {
+                rule(statement).and_then(|rule| rule.validate).map(|place| (statement, place))
+            }
+            _ => None,
+        };
+        if let Some((statement, place)) = expression {
+            let message = format!("{} has an expression that cannot be used", whose(statement));
+            return Some(Diagnostic::error(Code::BadPattern, message).at(place).label(mistake.why));
+        }
+        let (code, message, place) = match mistake.at {
+            MistakeAt::Cluster(id) => {
+                let places = self.cluster_places.get(id.index());
+                let message = format!("a cluster of {} cannot be", self.named.whose);
+                (Code::NoCluster, message, places.map_or(self.named.place, |places| places.to))
+            }
+            MistakeAt::Statement { statement, .. } | MistakeAt::Validate { statement } => {
+                let message = format!("{} cannot be", whose(statement));
+                (Code::BadRule, message, rule(statement).map_or(self.named.place, |rule| rule.rule))
+            }
+            MistakeAt::Plan | MistakeAt::Statistics => {
+                (Code::BadRule, format!("{} cannot be", self.named.whose), self.named.place)
+            }
+        };
+        is_whole.then(|| Diagnostic::error(code, message).at(place).label(mistake.why))
+    }
+
+    fn warning(&self, plan: &RelayPlan, warning: RelayWarning) -> Diagnostic {
+        let whose = |statement: usize| format!("rule {} of {}", statement + 1, self.named.whose);
+        let place_of = |statement: usize| {
+            let rule = self.rule_places.get(statement);
+            let first = rule.map(|rule| rule.expressions.first().copied().unwrap_or(rule.rule));
+            first.unwrap_or(self.named.place)
+        };
+        let of = |statement: usize, message: String, label: &str, hint: &str| {
+            let diagnostic = Diagnostic::warning(Code::IdleRule, message).at(place_of(statement));
+            diagnostic.label(label.to_owned()).hint(hint.to_owned())
+        };
+        match warning {
+            RelayWarning::Unreachable { statement, taken_by } => of(
+                statement,
+                format!("no name gets as far as {}", whose(statement)),
+                &format!("rule {} takes every name", taken_by + 1),
+                "move it up, or take the `stop` away from the other one",
+            ),
+            RelayWarning::StopAlone { statement } => of(
+                statement,
+                format!("`stop` of {} has no effect", whose(statement)),
+                "a rule that sends nowhere does not stop",
+                "write `to = \"blackhole\"` to swallow what it matches",
+            ),
+            RelayWarning::DoesNothing { statement } => of(
+                statement,
+                format!("{} does nothing", whose(statement)),
+                "it neither sends nor validates",
+                "add `to`, or `to = \"blackhole\"` to swallow what it matches",
+            ),
+            RelayWarning::Loop { statement, expression } => {
+                let rule = self.rule_places.get(statement);
+                let place = rule.and_then(|rule| rule.expressions.get(expression)).copied();
+                let place: Place = place.unwrap_or_else(|| place_of(statement));
+                debug_assert!(matches!(plan.statements[statement], Statement::Aggregate(_)));
+                Diagnostic::warning(Code::IdleRule, format!("results of {} feed it again", whose(statement)))
+                    .at(place)
+                    .label("matches a name that it gives")
+                    .hint("say with `to` where results go, or choose a name that does not match")
+            }
+        }
+    }
+}

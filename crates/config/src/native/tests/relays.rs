@@ -1,0 +1,245 @@
+//! Relays as tables: what they may say, what they may not, and where a mistake is shown.
+
+use process::placement::{CarbonHash, Placement};
+use process::relay::{Sharing, Statement, To};
+use process::rollup::{Compute, Late, Stamp};
+
+use super::*;
+use crate::plan::RelayTransform;
+
+/// A source, a relay and its outputs, with `rest` behind.
+fn file(rest: &str) -> String {
+    format!(
+        "[sources.lines]\ntype = \"graphite\"\n\
+         [outputs.a]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"tcp://h1:1\", \"tcp://h2:2\"]\n\
+         [outputs.b]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"udp://[::1]:3\"]\n\
+         [outputs.f]\ntype = \"graphite_file\"\nfrom = [\"r\"]\npath = \"/f\"\nfile_bytes_max = \"off\"\n\
+         [transforms.r]\ntype = \"relay\"\nfrom = [\"lines\"]\n{rest}"
+    )
+}
+
+/// Clusters that take everything, so that nothing is unused.
+const ALL: &str = "[transforms.r.clusters.all]\nshare = \"forward\"\nto = [\"a\", \"b\", \"f\"]\n";
+
+fn relay(rest: &str) -> RelayTransform {
+    let plan = good(&file(rest));
+    plan.transforms[0].kind.as_relay().expect("a relay").clone()
+}
+
+/// A whole file in which `line` stands in a section of a relay, with what else the section needs unless it is `key`.
+pub(super) fn file_with(section: Section, key: &str, line: &str) -> String {
+    match section {
+        Section::TransformRelay if key == "clusters" && !line.is_empty() => {
+            file("").replace("outputs.a]", "outputs.carbon]") + line
+        }
+        Section::TransformRelay => file(&format!("{line}\n")),
+        Section::RelayCluster => {
+            let share = match key {
+                "share" => "",
+                "diverse_replicas" => "share = \"python_carbon_ch\"\n",
+                _ => "share = \"carbon_ch\"\n",
+            };
+            let to = if key == "to" { "" } else { "to = [\"a\", \"b\"]\n" };
+            // As many members as may be asked for.
+            let many = line == "replication = 255";
+            let hosts: Vec<String> = (0..255).map(|at| format!("\"tcp://m{at}:1\"")).collect();
+            let text = file(&format!("[transforms.r.clusters.all]\n{share}{to}{line}"));
+            let text = text.replace(
+                "outputs.a]",
+                if line.contains("carbon\"]") { "outputs.carbon]" } else { "outputs.a]" },
+            );
+            if many { text.replace("\"tcp://h1:1\", \"tcp://h2:2\"", &hosts.join(", ")) } else { text }
+        }
+        Section::RelayRule => {
+            let more = match key {
+                "compute" => "match = \"x\"\nevery = \"60s\"\nexpire = \"4294967295s\"\n",
+                "every" => "match = \"x\"\nexpire = \"4294967295s\"\ncompute = { sum = \"s\" }\n",
+                "expire" => "match = \"x\"\nevery = \"1s\"\ncompute = { sum = \"s\" }\n",
+                "stamp" | "late" => {
+                    "match = \"x\"\nevery = \"60s\"\nexpire = \"70s\"\ncompute = { sum = \"s\" }\n"
+                }
+                "into" => "match = \"x\"\n",
+                "all" => "match = \"x\"\ninto = \"y\"\n",
+                "on_invalid" => "validate = \"x\"\n",
+                "ignore_case" => "match = \"x\"\n",
+                _ => "",
+            };
+            let alone = line.is_empty() && matches!(key, "compute" | "every" | "expire" | "into");
+            let more = if alone { "match = \"x\"\n" } else { more };
+            file(&format!("{ALL}[[transforms.r.rules]]\n{more}{line}"))
+        }
+        _ => file(&format!("{ALL}[transforms.r.statistics]\n{line}")),
+    }
+}
+
+#[test]
+fn clusters_and_rules_are_those_of_the_file() {
+    let relay = relay(
+        "names_max = 7\nrollup_series_max = 8\nrollup_bytes_max = \"1MiB\"\nstatistics = { to = [\"y\"] }\n\
+         [transforms.r.clusters]\n\
+         x = { share = \"carbon_ch\", replication = 2, dynamic = true, to = [\"b=i\", \"a/h2:2\", \"b/[::1]:3\", \"f\"] }\n\
+         y = { share = \"python_mmh3_ch\", diverse_replicas = false, to = [\"a\", \"b\"] }\n\
+         z = { share = \"any_of\", to = [\"a\"] }\n\
+         [[transforms.r.rules]]\nmatch = ['^a\\.', \"*\"]\nignore_case = true\nvalidate = \"1$\"\non_invalid = \"drop\"\n\
+         key = '\\1'\nto = [\"x\", \"z\"]\nstop = true\n\
+         [[transforms.r.rules]]\nmatch = \"(a)b\"\ninto = '\\1'\nall = true\n\
+         [[transforms.r.rules]]\nmatch = \"c\"\nevery = \"1m\"\nexpire = \"75s\"\nstamp = \"middle\"\nlate = \"oldest\"\n\
+         compute = [{ p90 = \"p\", sum = \"s\" }, { sum = \"t\", permille_999 = \"u\" }]\n\
+         [[transforms.r.rules]]\nmatch = \"*\"\nto = \"blackhole\"\n",
+    );
+    assert_eq!((relay.names_max, relay.rollups.series_max, relay.rollups.bytes_max), (7, 8, 1 << 20));
+    let labels =
+        |at: usize| relay.plan.clusters[at].members.iter().map(|member| member.label()).collect::<Vec<_>>();
+    assert_eq!(labels(0), ["::1:3=i", "h2:2", "::1:3", "/f:0"]);
+    assert_eq!(labels(1), ["h1:1", "h2:2", "::1:3"]);
+    let placed = |placement, replication, stand_in| Sharing::Placed { placement, replication, stand_in };
+    let python = Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, diverse: false };
+    let sharing: Vec<&Sharing> = relay.plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
+    let want =
+        [placed(Placement::CarbonCh, 2, true), placed(python, 1, false), placed(Placement::AnyOf, 1, true)];
+    assert_eq!(sharing, want.iter().collect::<Vec<_>>());
+    let Statement::Match(route) = &relay.plan.statements[0] else { panic!("no route") };
+    let expressions: Vec<(&str, bool)> =
+        route.expressions.iter().map(|each| (&*each.text, each.ignore_case)).collect();
+    assert_eq!(expressions, [("^a\\.", true), ("^", true)]);
+    let validate = route.validate.as_ref().expect("a check");
+    assert_eq!((&*validate.expression.text, validate.log), ("1$", false));
+    assert_eq!((route.route_using.as_deref(), route.stop), (Some("\\1"), true));
+    let Statement::Rewrite(rewrite) = &relay.plan.statements[1] else { panic!("no rewrite") };
+    assert_eq!((&*rewrite.into, rewrite.every_occurrence), ("\\1", true));
+    let Statement::Aggregate(rollup) = &relay.plan.statements[2] else { panic!("no rollup") };
+    let rollup = &rollup.rollup;
+    assert_eq!((rollup.every_s, rollup.expire_s), (60, 75));
+    assert_eq!((rollup.stamp, rollup.late), (Stamp::Middle, Late::Oldest));
+    let computes: Vec<(Compute, &str)> =
+        rollup.computes.iter().map(|each| (each.compute, &*each.name)).collect();
+    let want = [
+        (Compute::Percentile(90), "p"),
+        (Compute::Sum, "s"),
+        (Compute::Sum, "t"),
+        (Compute::Interpolated(999), "u"),
+    ];
+    assert_eq!(computes, want);
+    let Statement::Match(last) = &relay.plan.statements[3] else { panic!("no route") };
+    assert_eq!((last.expressions.len(), &last.to), (0, &To::Blackhole));
+}
+
+/// Each line of a diagnostic that has a place: the code, what is underlined, and the label.
+fn told(text: &str) -> Vec<String> {
+    let (plan, wrong) = run(text, Format::Toml);
+    assert_eq!(plan.is_none(), has_errors(&wrong));
+    let line = |wrong: &Diagnostic| {
+        let at = wrong.place.map_or("", |place| &text[place.start..place.end]);
+        format!("{} {at} {}", wrong.code.word(), wrong.label)
+    };
+    wrong.iter().map(line).collect()
+}
+
+#[test]
+fn mistakes_are_told_at_their_place_and_all_at_once() {
+    let rule =
+        |text: &str| format!("{ALL}[[transforms.r.rules]]\nto = \"all\"\n[[transforms.r.rules]]\n{text}\n");
+    let cluster = |text: &str| {
+        format!("{ALL}[transforms.r.clusters.c]\n{text}\n[[transforms.r.rules]]\nto = [\"all\", \"c\"]\n")
+    };
+    let table: &[(String, &[&str])] = &[
+        (rule("match = ['a(b', 'c', 'd[']\nto = \"alll\""), &["C030 'a(b' this `(` is not closed", "C030 'd[' this `[` is not closed", "C014 \"alll\" clusters are: all"]),
+        (rule("match = \"a\"\nvalidate = \"+\"\nto = [\"all\"]"), &["C030 \"+\" "]),
+        (rule("match = \"a\"\ninto = \"b\"\nto = [\"all\"]"), &["C029 [\"all\"] not here"]),
+        (rule("match = \"a\"\nevery = \"1s\"\nto = \"all\""), &["C029 \"1s\" not here"]),
+        (rule("match = \"a\"\nall = true\nto = \"all\""), &["C029 true not here"]),
+        (rule("into = \"b\""), &["C006 into a rewrite says which names it is for"]),
+        (rule("match = []\nto = \"all\""), &["C020 [] at least one is needed"]),
+        (rule("match = \"\"\nto = \"all\""), &["C030 \"\" this is empty"]),
+        (rule("match = [\"a\", \"b\"]\ninto = \"c\""), &["C029 [\"a\", \"b\"] a rewrite has one"]),
+        (rule("match = \"a\"\ncompute = {}\nevery = \"1s\"\nexpire = \"2s\""), &["C020 {} at least one is needed"]),
+        (
+            rule("match = \"a\"\ncompute = { sun = \"x\" }\nevery = \"2s\"\nexpire = \"2s\""),
+            &["C029 sun nothing is called so", "C005 \"2s\" not longer than `every`"],
+        ),
+        (
+            rule("match = \"a\"\ncompute = { sum = \"x\" }\nevery = \"1500ms\""),
+            &["C006 match `expire` is missing", "C004 \"1500ms\" points have times in seconds"],
+        ),
+        (rule("match = \"a\"\nto = [\"all\", \"blackhole\"]"), &["C029 \"blackhole\" swallows what"]),
+        (rule("match = \"a\"\nto = []"), &["C020 [] at least one is needed"]),
+        (rule("match = \"a\"\nstop = true"), &["C031 \"a\" a rule that sends nowhere does not stop"]),
+        (rule("match = \"a\""), &["C031 \"a\" it neither sends nor validates"]),
+        (rule("to = \"all\"\nstop = true\n[[transforms.r.rules]]\nmatch = \"b\"\nto = \"all\""), &["C031 \"b\" rule 2 takes every name"]),
+        (
+            rule("match = \"a\"\ncompute = { sum = \"sum.a\" }\nevery = \"1s\"\nexpire = \"2s\""),
+            &["C031 \"a\" matches a name that it gives"],
+        ),
+        (cluster("share = \"forwar\"\nto = [\"a\"]"), &["C004 \"forwar\" must be one of"]),
+        (cluster("share = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" outputs are: a, b, f", "C014 \"a/h1:9\" outputs are"]),
+        (cluster("share = \"lb\"\nto = [\"a\", \"a/h1:1\"]"), &["C021 \"a/h1:1\" the second one"]),
+        (cluster("share = \"carbon_ch\"\nto = [\"a=x\", \"b=\"]"), &["C026 \"a=x\" `a` has 2 endpoints", "C026 \"b=\" nothing stands behind"]),
+        (cluster("share = \"carbon_ch\"\nreplication = 3\nto = [\"a\"]"), &["C026 3 it has 2 members"]),
+        (cluster("share = \"lb\"\nreplication = 1\nto = [\"a\"]"), &["C022 1 ignored"]),
+        (cluster("share = \"fnv1a_ch\"\nto = []"), &["C020 [] at least one is needed"]),
+        (
+            "[transforms.r.clusters.blackhole]\nshare = \"lb\"\nto = [\"a\", \"b\", \"f\"]\n".to_owned(),
+            &["C009 blackhole this is where", "C017 blackhole gets nothing"],
+        ),
+        (
+            "[transforms.r.clusters.x]\nshare = \"lb\"\nto = [\"a/h1:1\"]\n[[transforms.r.rules]]\nto = \"x\"\n".to_owned(),
+            &["C017 a gets nothing", "C017 b gets nothing", "C017 f gets nothing"],
+        ),
+        (format!("{ALL}rules = 1\n"), &["C017 all gets nothing", "C002 rules unknown option"]),
+    ];
+    let mut unlike = Vec::new();
+    for (rest, want) in table {
+        let got = told(&file(rest));
+        if got.len() != want.len() || !got.iter().zip(*want).all(|(got, want)| got.starts_with(want)) {
+            unlike.push(format!("{rest}\n{got:#?}\n{want:#?}"));
+        }
+    }
+    assert!(unlike.is_empty(), "{}", unlike.join("\n\n"));
+}
+
+#[test]
+fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
+    let around = |text: &str| format!("{}{ALL}[[transforms.r.rules]]\nto = \"all\"\n{text}", file(""));
+    let table = [
+        ("[outputs.c]\ntype = \"console\"\nfrom = [\"r\"]\n", "C028 \"r\" `r` gives Graphite points"),
+        ("[outputs.c]\ntype = \"udp\"\nfrom = [\"r\"]\nto = [\"udp://h:1\"]\n", "C028 \"r\" `r` gives"),
+        ("[outputs.c]\ntype = \"event_file\"\nfrom = [\"r\"]\n", "C011 \"r\" `r` is a transform"),
+        (
+            "[outputs.c]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n",
+            "C028 \"r\" points go on as lines",
+        ),
+        (
+            "[outputs.c]\ntype = \"graphite_file\"\nfrom = [\"lines\", \"r\"]\n",
+            "C028 \"r\" a relay's output takes from it alone",
+        ),
+    ];
+    for (text, want) in table {
+        let got = told(&around(text));
+        assert!(got.iter().any(|got| got.starts_with(want)), "{text}\n{got:#?}");
+    }
+    let other = "[transforms.q]\ntype = \"relay\"\nfrom = [\"lines\"]\n[transforms.q.clusters.x]\nshare = \"lb\"\nto = [\"a\"]\n";
+    let got = told(&around(other));
+    assert!(got.iter().any(|got| got == "C026 \"a\" `from` of output `a` does not name `q`"), "{got:#?}");
+    let samples = "[sources.s]\ntype = \"statsd\"\n[transforms.q]\ntype = \"relay\"\nfrom = [\"s\"]\n";
+    assert!(told(&around(samples)).iter().any(|got| got.starts_with("C028 \"s\" `s` gives StatsD samples")));
+    let aggregated = "[sources.s]\ntype = \"statsd\"\n[transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\n\
+        [outputs.u]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"udp://h:1\"]\n";
+    assert!(told(&around(aggregated)).iter().any(|got| got.starts_with("C011 \"t\" `t` aggregates")));
+    let pickled =
+        "[outputs.p]\ntype = \"graphite\"\nfrom = [\"lines\"]\nto = [\"udp://h:1\"]\nform = \"pickle\"\n";
+    assert!(told(&around(pickled)).iter().any(|got| got.starts_with("C004 \"udp://h:1\" this endpoint")));
+}
+
+#[test]
+fn yaml_says_the_same() {
+    let yaml = "sources:\n  lines: {type: graphite}\ntransforms:\n  r:\n    type: relay\n    from: [lines]\n\
+        \x20   clusters:\n      c: {share: carbon_ch, to: [o/h:1=x]}\n    rules:\n    - match: ['^a\\.']\n      to: [c]\n\
+        \x20     stop: true\n    - {match: b, every: 1m, expire: 75s, compute: {sum: s, count: n}}\n\
+        outputs:\n  o: {type: graphite, from: [r], to: ['tcp://h:1']}\n";
+    let toml = "[sources.lines]\ntype = \"graphite\"\n[transforms.r]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
+        [transforms.r.clusters.c]\nshare = \"carbon_ch\"\nto = [\"o=x\"]\n\
+        [[transforms.r.rules]]\nmatch = ['^a\\.']\nto = [\"c\"]\nstop = true\n\
+        [[transforms.r.rules]]\nmatch = [\"b\"]\nevery = \"60s\"\nexpire = \"75s\"\ncompute = { sum = \"s\", count = \"n\" }\n\
+        [outputs.o]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"tcp://h:1\"]\n";
+    assert_eq!(run(yaml, Format::Yaml), (Some(good(toml)), Vec::new()));
+}
