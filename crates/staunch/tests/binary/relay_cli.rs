@@ -135,7 +135,7 @@ match
     ^app\\. [strncmp: app.]
     -> app.one
     fnv1a_ch(ring)
-        10.0.0.1:2003
+        10.0.0.2:2003
         10.0.0.3:2003
     stop
 aggregation
@@ -207,8 +207,8 @@ relay.conf:5: aggregate ^web\\.([a-z]+)
 app.one
 relay.conf:4: match ^app\\.  (begins)
     to ring (fnv1a_ch)
-      key app.one at 28131
-      -> 10.0.0.1:2003  owns it
+      key app.one at 29819
+      -> 10.0.0.2:2003  owns it
       -> 10.0.0.3:2003  owns it
     stop: no later rule is looked at
 = 2 copies
