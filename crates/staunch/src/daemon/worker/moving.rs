@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deliver::disk_queue::{Position, Promise};
-use deliver::queue::{Block, Entry, Queue};
+use deliver::queue::{Block, Entry};
 use model::{Now, OutputId};
 use pipeline::MovingQueues;
 
