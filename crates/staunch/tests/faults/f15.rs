@@ -11,7 +11,8 @@ use crate::relay::{Relay, send};
 
 const ENDPOINTS: usize = 3;
 
-/// Records of one write, and the pause behind it: so few that nothing piles up in the kernel.
+/// Records of one write, and the pause behind it: so few that nothing piles up in the kernel, of which each write takes all
+/// or nothing.
 const CHUNK: u64 = 50;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The window of doubt that is promised, in full runs: a turn of the shard, and what the machine takes for it.
 const DOUBT_MAX_S: f64 = 0.25;
 
-/// One life of the relay: its records, when each write was done, and when it was killed.
+/// One life of the relay: its records, when each write was done, and when nobody read any more.
 struct Life {
     begin: u64,
     writes: Vec<(u64, Instant)>,
@@ -88,19 +89,23 @@ pub(crate) fn run(bench: &Bench) -> End {
     End::Ran(finding)
 }
 
-/// Sends for a while and then kills the relay.
+/// Kills the relay while a client sends: that goes on until nobody reads any more.
 fn live(relay: &Relay, next: &mut u64, kill_after: Duration) -> Life {
     let mut client = relay.connect();
-    let (begin, since) = (*next, Instant::now());
-    let mut writes = Vec::new();
-    while since.elapsed() < kill_after {
-        let ids = *next..*next + CHUNK;
-        *next = ids.end;
-        send(&mut client, ids).expect("the relay reads");
-        writes.push((*next, Instant::now()));
-        std::thread::sleep(PAUSE);
-    }
-    let killed = Instant::now();
+    let begin = *next;
+    let sender = move || {
+        let (mut next, mut writes) = (begin, Vec::new());
+        while send(&mut client, next..next + CHUNK).is_ok() {
+            next += CHUNK;
+            writes.push((next, Instant::now()));
+            std::thread::sleep(PAUSE);
+        }
+        Life { begin, writes, killed: Instant::now() }
+    };
+    let sender = std::thread::spawn(sender);
+    std::thread::sleep(kill_after);
     relay.daemon.signal("KILL");
-    Life { begin, writes, killed }
+    let life = sender.join().expect("no sender panics");
+    *next = life.writes.last().map_or(begin, |write| write.0);
+    life
 }
