@@ -49,7 +49,7 @@ KNOWN = {
 }
 
 FLAGS = [["-H", "a.b.c"], ["-p", "2103"], ["-w", "3"], ["-b", "100"], ["-q", "30000"], ["-L", "0"], ["-B", "7"], ["-T", "1000"], ["-E"],
-         ["-c", "-_:"], ["-m", "100"], ["-M", "2000"], ["-M", "32768"], ["-s"], ["-O", "0"], ["-O", "5"], ["-O-1"], ["-d"], ["-dd"]]
+         ["-c", "-_:"], ["-m", "100"], ["-M", "2000"], ["-M", "32768"], ["-s"], ["-O", "0"], ["-O", "5"], ["-O-1"]]
 
 
 # Expressions by whose words the original groups rules, if there are enough of them.
@@ -88,7 +88,9 @@ def config(chance, debug):
     listen = pick(["", "", "listen type linemode 2005 proto tcp 127.0.0.1:2006 proto udp;", "listen type linemode /tmp/s proto unix [::1]:3 proto tcp;"])
     if chance.random() < 0.3:
         rules.append("match *" + pick([" send to blackhole;", f" send to {pick(names)} stop;", " validate ^[0-9] else drop;"]))
-    # Only printed then.
+    # With -d names are only asked about where nothing is aggregated.
+    if debug and chance.random() < 0.7:
+        rules = [rule for rule in rules if not rule.startswith("aggregate")]
     follows = debug and any("aggregate" in rule for rule in rules)
     return "\n".join([listen, *clusters, statistics, *rules]) + "\n", follows
 
@@ -148,7 +150,9 @@ def main():
             seed = options.seed * 1_000_000 + number
             chance = random.Random(seed)
             flags = sum(chance.sample(FLAGS, chance.choice([0, 1, 1, 2, 4])), ["-H", "host"])
-            text, follows = config(chance, "-d" in flags)
+            debug = chance.choice([[], [], [], ["-d"], ["-d"], ["-dd"], ["-ddd"]])
+            flags += debug
+            text, follows = config(chance, debug in (["-d"], ["-ddd"]))
             if text.count("\naggregate ") > 10:
                 flags += ["-O-1"]
             names = [] if follows else [relay.name(chance) for _ in range(options.names)]
