@@ -76,17 +76,20 @@ pub(crate) struct SourceState {
     pub(crate) parser: Arc<Parser>,
     /// How its lines are read when they are points; the parser is idle then.
     points: Option<PointReading>,
+    /// What its points are to relays.
+    entry: Entry,
 }
 
 impl SourceState {
     fn new(plan: &Plan, id: SourceId, seed: u64) -> SourceState {
         let kind = &plan.sources[id.index()].kind;
         let routes = routes::of_source(plan, id);
-        let points = match kind {
-            SourceKind::Graphite(source) => Some(PointReading::new(source, !routes.raw.is_empty(), seed)),
-            SourceKind::Statsd(_) | SourceKind::Own(_) => None,
+        let points = kind.points().map(|source| PointReading::new(&source, !routes.raw.is_empty(), seed));
+        let entry = match kind {
+            SourceKind::RelayOwn(_) => Entry::Statistics,
+            SourceKind::Graphite(_) | SourceKind::Statsd(_) | SourceKind::Own(_) => Entry::Records,
         };
-        SourceState { routes, parser: Arc::new(Parser::new(kind.reading(), seed)), points }
+        SourceState { routes, parser: Arc::new(Parser::new(kind.reading(), seed)), points, entry }
     }
 }
 
@@ -246,7 +249,7 @@ impl Shard {
             // A record has one outcome: that it went on as it is, or else what the first relay says.
             let mut first = !source.routes.takes_points();
             for at in &source.routes.relays {
-                let ended = relays[*at].points(Entry::Records, view.bytes, points, outputs, now, out);
+                let ended = relays[*at].points(source.entry, view.bytes, points, outputs, now, out);
                 if std::mem::take(&mut first) {
                     ended.settle(&mut receipt);
                 }

@@ -207,6 +207,12 @@ fn end(outlet: &Outlet, number: usize, state: EndpointState) {
     outlet.set_ended(number);
 }
 
+/// Counts the time since `since_ns` as work for the output.
+fn worked(outlet: &Outlet, since_ns: u64) {
+    let busy_ns = Clock::mono_ns().saturating_sub(since_ns);
+    outlet.account.busy_ns.fetch_add(busy_ns, std::sync::atomic::Ordering::Relaxed);
+}
+
 fn publish(outlet: &Outlet, number: usize, copies: u64, bytes: u64, state: EndpointState) {
     if let Some((_, at)) = state.last_failure {
         outlet.account.last_error_s.store(at.wall_seconds(), std::sync::atomic::Ordering::Relaxed);
