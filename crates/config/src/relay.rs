@@ -183,10 +183,7 @@ fn outputs_of(
         let (kind, place) = match output {
             RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server], wrong),
             RelayOutput::File { path, ip } => {
-                if *ip {
-                    wrong.push(not_yet("`file ip`"));
-                }
-                (file_output(path), path.trim_start_matches('/').to_owned())
+                (file_output(path, *ip), path.trim_start_matches('/').to_owned())
             }
         };
         let cluster = first_cluster(relay, OutputId(at as u16)).map_or(RELAY, |cluster| &cluster.name);
@@ -215,9 +212,7 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
     let Server { host, port, proto, lines, packing, tls, .. } = server;
     let to = Endpoint { host: host.clone(), port: *port };
     let shown = destination_name(&Destination::Tcp(to.clone()));
-    if *lines == Lines::Syslog {
-        wrong.push(not_yet("`type syslog`"));
-    }
+    let syslog = *lines == Lines::Syslog;
     if *packing != Packing::Plain {
         wrong.push(not_yet(&format!("`transport {}`", packing.word())));
     }
@@ -238,22 +233,22 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
         Proto::Tcp => {
             let kind = OutputKind::Graphite {
                 to,
-                form: GraphiteForm::Lines,
+                form: if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines },
                 namespace: Namespace::default(),
                 sender,
                 connections: 1,
-                packing: wire::packing::Packing::Plain,
+                packing: Packing::Plain,
                 tls: None,
             };
             (kind, shown)
         }
-        Proto::Udp => (OutputKind::GraphiteDatagrams { to, sender }, format!("udp/{shown}")),
+        Proto::Udp => (OutputKind::GraphiteDatagrams { to, syslog, sender }, format!("udp/{shown}")),
     }
 }
 
-fn file_output(path: &str) -> OutputKind {
+fn file_output(path: &str, peer: bool) -> OutputKind {
     let namespace = Namespace::default();
-    OutputKind::GraphiteFile { path: PathBuf::from(path), file_bytes_max: 0, files_max: 0, namespace }
+    OutputKind::GraphiteFile { path: PathBuf::from(path), file_bytes_max: 0, files_max: 0, peer, namespace }
 }
 
 fn not_yet(what: &str) -> Diagnostic {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan};
 use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockForm};
-use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Point, SampleBatch, Shed, Span};
+use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, SampleBatch, Shed, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
@@ -17,6 +17,7 @@ use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, even
 
 use crate::Accounts;
 use crate::batch::{block_memory_bytes, room_verbatim};
+use crate::lead::Leading;
 use crate::lines::Lines;
 use crate::shard::shed_points;
 
@@ -40,6 +41,8 @@ pub(crate) struct OutputEncoder {
     form: Form,
     /// One for each partition when several connections share the output's queue; otherwise one.
     open: Vec<OpenBlock>,
+    /// What stands before each line.
+    leading: Option<Leading>,
     graphite: GraphiteFigures,
     made_of: MadeOf,
 }
@@ -112,7 +115,7 @@ impl OutputEncoder {
     /// `seed` seeds the hashes of outside names.
     pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, seed: u64, now: Now) -> OutputEncoder {
         let form = match &plan.outputs[id.index()].kind {
-            OutputKind::Graphite { form: GraphiteForm::Lines, namespace, .. }
+            OutputKind::Graphite { form: GraphiteForm::Lines | GraphiteForm::Syslog, namespace, .. }
             | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
             OutputKind::Graphite { form: GraphiteForm::Pickle, namespace, .. } => {
                 Form::Pickle(Encoder::new(namespace.clone()))
@@ -145,6 +148,7 @@ impl OutputEncoder {
             account: Arc::clone(accounts.output(id)),
             form,
             open: (0..blocks).map(|_| OpenBlock::default()).collect(),
+            leading: Leading::of(&plan.outputs[id.index()].kind),
             graphite,
             made_of: made_of(plan, id),
         }
@@ -162,8 +166,10 @@ impl OutputEncoder {
         let open = &mut self.open[at];
         match &mut self.form {
             Form::Lines(encoder) => {
+                let begin = open.bytes.len();
                 let encoded = encoder.lines(info, flushed, &mut open.bytes);
                 open.copies += encoded.points;
+                open.lead_lines(begin, &mut self.leading, now);
                 count_lost(&self.account, encoded);
             }
             Form::Pickle(encoder) => {
@@ -197,8 +203,10 @@ impl OutputEncoder {
         let open = &mut self.open[0];
         match &mut self.form {
             Form::Lines(encoder) => {
+                let begin = open.bytes.len();
                 let encoded = encoder.own_lines(&own, &mut open.bytes);
                 open.copies += encoded.points;
+                open.lead_lines(begin, &mut self.leading, now);
                 count_lost(&self.account, encoded);
             }
             Form::Pickle(encoder) => {
@@ -244,7 +252,7 @@ impl OutputEncoder {
     /// Points of a source, whose lines follow each other in `bytes`: they are copied as they are.
     pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
         debug_assert!(self.takes_points(), "config lets points go to outputs of lines only");
-        if matches!(self.form, Form::LineDatagrams) {
+        if matches!(self.form, Form::LineDatagrams) || self.leading.is_some() {
             return points.iter().for_each(|point| self.point(bytes, *point, now, out));
         }
         if self.open.len() > 1 {
@@ -263,6 +271,13 @@ impl OutputEncoder {
             let (now_taken, later) = rest.split_at(fits);
             self.line_block(0, bytes, now_taken, now, out);
             rest = later;
+        }
+    }
+
+    /// Whose points come next.
+    pub(crate) fn set_peer(&mut self, peer: Peer) {
+        if let Some(leading) = &mut self.leading {
+            leading.set_peer(peer);
         }
     }
 
@@ -294,6 +309,9 @@ impl OutputEncoder {
         let several = self.open.len() > 1;
         let at = if several { usize::from(partition(name, point.tags(bytes))) } else { 0 };
         let open = &mut self.open[at];
+        if let Some(leading) = &mut self.leading {
+            open.bytes.extend_from_slice(leading.text(now));
+        }
         open.bytes.extend_from_slice(name);
         open.bytes.extend_from_slice(&point.line.of(bytes)[point.name_len as usize..]);
         open.bytes.push(b'\n');
@@ -319,6 +337,10 @@ impl OutputEncoder {
         let end = (last.line.at + last.line.len) as usize + 1;
         debug_assert_eq!(bytes[end - 1], b'\n', "each line has its LF behind it");
         let open = &mut self.open[at];
+        if let Some(leading) = &mut self.leading {
+            debug_assert_eq!(points.len(), 1, "each line has its own text before it");
+            open.bytes.extend_from_slice(leading.text(now));
+        }
         open.bytes.extend_from_slice(&bytes[first.line.at as usize..end]);
         self.end_lines(at, points.len() as u32, now, out);
     }
@@ -455,6 +477,13 @@ impl OpenBlock {
     pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));
+    }
+
+    /// Puts what stands before each line of our own before those from `begin` on.
+    fn lead_lines(&mut self, begin: usize, leading: &mut Option<Leading>, now: Now) {
+        let Some(leading) = leading else { return };
+        let lines = self.bytes.split_off(begin);
+        leading.own_lines(&lines, now, &mut self.bytes);
     }
 
     /// The points under way become a pickle frame.

@@ -152,6 +152,7 @@ mod tests {
         SampleBatch {
             source: SourceId(0),
             bytes: vec![0; bytes],
+            peer: model::Peer::OWN,
             packets: Vec::new(),
             names: Vec::new(),
             tally: Tally::default(),

@@ -15,6 +15,7 @@ mod encode;
 mod exchange;
 mod inspect;
 mod intake;
+mod lead;
 mod lines;
 mod packets;
 mod points;

@@ -10,7 +10,7 @@
 use std::ops::AddAssign;
 
 use config::plan::RelayTransform;
-use model::{Now, Outcome, OutputId, Point, Receipt, Reject, SECOND_NS, Shed, Span};
+use model::{Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
 use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router};
 use process::rollup::{Fed, Feed, RollupFigures, Rollups};
 
@@ -338,6 +338,11 @@ impl Relay {
     }
 
     fn route_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        if self.results.points.is_empty() {
+            return;
+        }
+        // Nobody sent them.
+        outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
         let mut results = std::mem::take(&mut self.results);
         let mut ended = Ended::default();
         for (rollup, point) in &mut results.points {

@@ -25,6 +25,8 @@ pub(crate) struct SourceRoutes {
     pub(crate) events: Vec<OutputId>,
     /// Every output that takes something of it without an aggregation in between, those of relays included.
     pub(crate) reached: Vec<OutputId>,
+    /// Those of them that want to know who sent a point.
+    pub(crate) peers: Vec<OutputId>,
     /// Outputs of its packets that the source waits for when they are full, if it can wait.
     pub(crate) blocking: Vec<OutputId>,
     /// What its clients may be told of their lines.
@@ -127,6 +129,8 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         // What a relay says of itself tells how full its queues are: it does not wait for them.
         routes.blocking.clear();
     }
+    let names_peers = |id: &&OutputId| plan.outputs[id.index()].kind.names_peers();
+    routes.peers = routes.reached.iter().filter(names_peers).copied().collect();
     routes
 }
 

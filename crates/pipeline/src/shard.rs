@@ -232,17 +232,19 @@ impl Shard {
             parser: Arc::clone(&source.parser),
             parses: source.routes.parses(),
             raw: source.routes.takes_packets(),
+            wants_peers: !source.routes.peers.is_empty(),
             points: source.points.clone(),
         }
     }
 
     /// Takes a batch and settles its receipt.
     pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
-        let Batch { view, packets, names, events, points, tally, mut receipt } = batch;
+        let Batch { view, peer, packets, names, events, points, tally, mut receipt } = batch;
         let Shard { aggregations, relays, sources, outputs, clusters, .. } = self;
         let source = &sources[view.source.index()];
         source.routes.raw.blocks(view.bytes, packets, now, out);
         if source.points.is_some() {
+            source.routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(peer));
             for id in &source.routes.points {
                 outputs[id.index()].points(view.bytes, points, now, out);
             }

@@ -38,7 +38,7 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
         outputs.filter(|(_, output)| output.from.contains(&Feed::Source(id)) && is_of(output, taker));
     let (at, output) = fed.next()?;
     match &output.kind {
-        OutputKind::Graphite { form: GraphiteForm::Lines, .. }
+        OutputKind::Graphite { form: GraphiteForm::Lines | GraphiteForm::Syslog, .. }
         | OutputKind::GraphiteDatagrams { .. }
         | OutputKind::GraphiteFile { .. } => None,
         OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => {

@@ -74,6 +74,8 @@ pub struct Routing {
     pub copies_refused: u32,
     /// Results that it counts in.
     pub feeds: u32,
+    /// Expressions whose search for the name, or for the rest of the line, gave up: see [`GaveUp`](super::GaveUp).
+    pub gave_up: u32,
     /// How the walk ended.
     pub end: End,
 }
@@ -97,6 +99,7 @@ pub(super) struct Content {
     bytes: Vec<u8>,
     end: End,
     names_refused: u32,
+    gave_up: u32,
 }
 
 /// The name of a copy or the key of a cluster: 0 for the line's own name, else the text of that number, from 1.
@@ -175,14 +178,11 @@ impl Decision {
     ) -> Routing {
         if let Some(outputs) = self.plain() {
             outputs.iter().for_each(|output| act(Act::Copy { output: *output, renamed: None }));
-            return Routing {
-                copies: outputs.len() as u32,
-                copies_refused: 0,
-                feeds: 0,
-                end: self.content.end,
-            };
+            let Content { gave_up, end, .. } = self.content;
+            return Routing { copies: outputs.len() as u32, copies_refused: 0, feeds: 0, gave_up, end };
         }
         let content = &self.content;
+        let mut gave_up = content.gave_up;
         let mut copies = Copies { count: 0, refused: 0, act };
         let (mut feeds, mut at) = (0, 0);
         while let Some(step) = content.steps.get(at) {
@@ -211,18 +211,20 @@ impl Decision {
                     (copies.act)(Act::Feed { rollup, compute, name });
                 }
                 Step::Check { check, skip } => {
-                    if router.checks[check.expression as usize].is_in(line.rest) {
+                    let found = router.checks[check.expression as usize].is_in(line.rest);
+                    if found == Ok(true) {
                         continue;
                     }
+                    gave_up += u32::from(found.is_err());
                     (copies.act)(Act::Invalid { log: check.log });
                     if check.ends {
-                        return copies.routing(feeds, End::Invalid);
+                        return copies.routing(feeds, gave_up, End::Invalid);
                     }
                     at += skip as usize;
                 }
             }
         }
-        copies.routing(feeds, content.end)
+        copies.routing(feeds, gave_up, content.end)
     }
 }
 
@@ -243,8 +245,8 @@ impl<'a, F: FnMut(Act<'a>)> Copies<'_, F> {
         (self.act)(Act::Copy { output, renamed });
     }
 
-    fn routing(&self, feeds: u32, end: End) -> Routing {
-        Routing { copies: self.count, copies_refused: self.refused, feeds, end }
+    fn routing(&self, feeds: u32, gave_up: u32, end: End) -> Routing {
+        Routing { copies: self.count, copies_refused: self.refused, feeds, gave_up, end }
     }
 }
 
@@ -285,7 +287,7 @@ impl ClusterState {
 impl Default for Content {
     fn default() -> Content {
         let (steps, placed, texts, bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Content { steps, placed, texts, bytes, end: End::Exhausted, names_refused: 0 }
+        Content { steps, placed, texts, bytes, end: End::Exhausted, names_refused: 0, gave_up: 0 }
     }
 }
 
@@ -318,12 +320,12 @@ impl Content {
     }
 
     fn clear(&mut self) {
-        let Content { steps, placed, texts, bytes, end, names_refused } = self;
+        let Content { steps, placed, texts, bytes, end, names_refused, gave_up } = self;
         steps.clear();
         placed.clear();
         texts.clear();
         bytes.clear();
-        (*end, *names_refused) = (End::Exhausted, 0);
+        (*end, *names_refused, *gave_up) = (End::Exhausted, 0, 0);
     }
 }
 
@@ -375,6 +377,11 @@ impl Draft {
             self.name_id = self.text(name.clone());
             self.name = name;
         }
+    }
+
+    /// An expression's search came to a limit.
+    pub(super) fn gave_up(&mut self) {
+        self.content.gave_up += 1;
     }
 
     pub(super) fn feed(&mut self, rollup: u16, compute: u16, name: Vec<u8>) {

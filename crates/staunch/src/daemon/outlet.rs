@@ -64,6 +64,8 @@ pub struct Outlet {
     has_checks: AtomicBool,
     /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
     degraded_since_ns: AtomicU64,
+    /// Its file is to be opened anew: somebody may have moved it away.
+    reopens: AtomicBool,
     /// No new blocks come: drain, then end.
     stopping: AtomicBool,
     /// Monotonic nanosecond at which draining ends.
@@ -146,6 +148,7 @@ impl Outlet {
             checked: Mutex::new(None),
             has_checks: AtomicBool::new(false),
             degraded_since_ns: AtomicU64::new(0),
+            reopens: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             at_end: Notify::new(),
@@ -274,6 +277,20 @@ impl Outlet {
         }
     }
 
+    /// Has its file opened anew, which somebody may have moved away.
+    pub fn reopen(&self) {
+        // Under the lock of a thread that is about to wait, so that it sees it.
+        let queue = self.queue();
+        self.reopens.store(true, Relaxed);
+        drop(queue);
+        self.wake();
+    }
+
+    /// True once after each [`Self::reopen`].
+    pub fn take_reopen(&self) -> bool {
+        self.reopens.swap(false, Relaxed)
+    }
+
     /// Waits on a thread until there may be something to do beside what it has `seen`, or so long.
     pub fn wait(&self, seen: Seen, at_most: Duration) {
         let queue = self.queue();
@@ -286,7 +303,8 @@ impl Outlet {
     }
 
     fn has_news(&self, queue: &impl Queue, seen: Seen) -> bool {
-        (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop)
+        let reopens = self.reopens.load(Relaxed);
+        (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop) || reopens
     }
 
     /// Bytes that wait, in the queue and in the senders.
@@ -336,6 +354,8 @@ mod tests {
         assert!(!has_news(false, false));
         let _place = outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
         assert!(has_news(false, false) && !has_news(true, false));
+        outlet.reopen();
+        assert!(has_news(true, false) && outlet.take_reopen() && !has_news(true, false));
         outlet.stop(0);
         assert!(has_news(true, false) && !has_news(true, true));
     }

@@ -30,10 +30,10 @@ use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::kernel::BATCH_BOUNDS;
-use crate::sys::{self, AsFd, Gather, PacketReader, Rest, Wait, Watch};
+use crate::sys::{self, Gather, PacketReader, Rest, Watch};
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::ShardHandle;
-pub use socket::{DatagramSocket, shown};
+pub use socket::{DatagramSocket, peer, shown};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;
@@ -251,7 +251,7 @@ impl Worker {
         let Worker { shard, sockets, complaints, reader, routed, .. } = self;
         for socket in sockets {
             for _batch in 0..TURN_BATCHES {
-                let packets = match reader.receive(socket.fd.as_fd(), Wait::No) {
+                let packets = match socket.receive(reader) {
                     Ok(packets) => packets,
                     Err(error) => {
                         socket.note_failure(&error);

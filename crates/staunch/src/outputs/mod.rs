@@ -44,7 +44,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
                 tasks.spawn(stream_output(to, *sender, Addresses::First, seat, directory(), seed));
             }
         }
-        OutputKind::GraphiteDatagrams { to, sender } => {
+        OutputKind::GraphiteDatagrams { to, sender, .. } => {
             let to = Destination::Udp(to.clone());
             tasks.spawn(datagram_output(to, *sender, Addresses::First, outlet, directory(), seed));
         }

@@ -60,6 +60,39 @@ macro_rules! reader_and_writer_tests {
             }
 
             #[test]
+            fn who_sent_a_packet_is_told_when_asked() {
+                let (server, client) = udp_pair();
+                let other = UdpSocket::bind("127.0.0.9:0").unwrap();
+                let mut reader = PacketReader::new(8).unwrap();
+                for _turn in 0..2 {
+                    client.send(b"one").unwrap();
+                    other.send_to(b"two", server.local_addr().unwrap()).unwrap();
+                    let packets = reader.receive_with_peers(server.as_fd(), Wait::No).unwrap();
+                    let want = ["127.0.0.1", "127.0.0.9"].map(|address| address.parse().ok());
+                    assert_eq!((packets.peers, packets.spans.len()), (&want[..], 2));
+                    client.send(b"three").unwrap();
+                    assert!(reader.receive(server.as_fd(), Wait::No).unwrap().peers.is_empty());
+                }
+                let (client, server) = UnixDatagram::pair().unwrap();
+                client.send(b"unix").unwrap();
+                assert_eq!(reader.receive_with_peers(server.as_fd(), Wait::No).unwrap().peers, [None]);
+            }
+
+            #[test]
+            fn who_sent_a_packet_to_every_address_is_told_by_its_own() {
+                let server = UdpSocket::bind("[::]:0").unwrap();
+                let port = server.local_addr().unwrap().port();
+                let mut reader = PacketReader::new(8).unwrap();
+                for address in ["127.0.0.1", "::1"] {
+                    let address: std::net::IpAddr = address.parse().unwrap();
+                    let client = UdpSocket::bind((address, 0)).unwrap();
+                    client.send_to(b"x", (address, port)).unwrap();
+                    let packets = reader.receive_with_peers(server.as_fd(), Wait::No).unwrap();
+                    assert_eq!(packets.peers, [Some(address)]);
+                }
+            }
+
+            #[test]
             fn only_a_packet_past_the_limit_is_truncated() {
                 let (client, server) = UnixDatagram::pair().unwrap();
                 let mut reader = PacketReader::new(3).unwrap();

@@ -572,7 +572,7 @@ fn output() -> BoxedStrategy<Draft> {
     let kind = prop_oneof![
         (
             to.clone(),
-            select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]),
+            select(vec![GraphiteForm::Lines, GraphiteForm::Pickle, GraphiteForm::Syslog]),
             namespace(),
             sender(),
             1u8..=16,
@@ -590,9 +590,12 @@ fn output() -> BoxedStrategy<Draft> {
                     tls: tls.map(Box::new),
                 }
             }),
-        (file.clone(), namespace()).prop_map(|((path, file_bytes_max, files_max), namespace)| {
-            OutputKind::GraphiteFile { path: path.into(), file_bytes_max, files_max, namespace }
-        }),
+        (file.clone(), any::<bool>(), namespace()).prop_map(
+            |((path, file_bytes_max, files_max), peer, namespace)| {
+                let path = path.into();
+                OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }
+            }
+        ),
         (any::<bool>(), select(vec![ConsoleForm::Node, ConsoleForm::Perl]))
             .prop_map(|(pretty, form)| OutputKind::Console { form, pretty }),
         ("[a-z]{1,5}", text())
