@@ -28,6 +28,8 @@ mod outputs;
 mod packaging;
 mod points;
 mod queue;
+mod relay_log;
+mod relay_statistics;
 mod reload;
 mod restart;
 mod sources;

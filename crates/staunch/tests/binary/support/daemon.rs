@@ -63,6 +63,13 @@ impl Builder {
         ])
     }
 
+    /// `staunch relay -f FILE`, with HTTP on a free port.
+    pub(crate) fn relay(conf: &str) -> Builder {
+        let mut builder = Builder::with_file("relay.conf", "relay", conf);
+        builder.args.insert(1, "-f".into());
+        builder.args(&["--http", "127.0.0.1:0"])
+    }
+
     /// `staunch run` and nothing else.
     pub(crate) fn bare() -> Builder {
         let folder = TempDir::new().expect("a folder for the test");
@@ -327,7 +334,9 @@ impl Daemon {
     /// Writes another config over the one it was started with.
     pub(crate) fn rewrite(&self, toml: &str) {
         let file = self.file.as_ref().expect("it was started with a file");
-        std::fs::write(file, whole(toml)).expect("it can be written");
+        let native = file.extension().is_some_and(|ending| ending == "toml");
+        let text = if native { whole(toml) } else { toml.to_owned() };
+        std::fs::write(file, text).expect("it can be written");
     }
 
     /// Rewrites the config, sends SIGHUP, and waits until the reload is `done` or `refused`.
