@@ -38,6 +38,7 @@ test:
 	@$(STEP) rings compat/rings.js
 	@$(STEP) relay compat/relay.py
 	@$(STEP) relay-language compat/relay_language.py
+	@$(STEP) relay-statistics compat/relay_statistics.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs

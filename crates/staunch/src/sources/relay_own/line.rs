@@ -52,3 +52,25 @@ fn busy_percent(now: LoopTimes, before: LoopTimes) -> String {
     let tenths = (busy * 1_000).checked_div(busy + slept).unwrap_or(0);
     format!("{}.{}", tenths / 10, tenths % 10)
 }
+
+#[test]
+fn a_line_tells_what_has_changed_and_the_header_comes_again() {
+    use super::figures::Destination;
+    let totals = |received: u64, sent: u64| RelayTotals {
+        received,
+        connections: received / 10,
+        disconnects: 1,
+        shard: LoopTimes { busy_ns: received, slept_ns: 3 * received },
+        destinations: vec![Destination { sent, queued: 5, dropped: 2, ..Destination::default() }],
+        ..RelayTotals::default()
+    };
+    let mut screen = Screen::default();
+    assert!(screen.lines(&totals(100, 50)).is_empty(), "there is nothing to compare with");
+    let lines = screen.lines(&totals(300, 240));
+    assert_eq!(lines[..2], HEADER);
+    let figures: Vec<&str> = lines[2].split_whitespace().collect();
+    assert_eq!(figures, ["200", "300", "190", "0", "5", "20", "29", "0", "25.0"]);
+    assert!(lines.iter().all(|line| line.len() <= 80 && line.len() == HEADER[0].len()), "{lines:?}");
+    let headers = (0..48).filter(|_| screen.lines(&totals(300, 240)).len() > 1).count();
+    assert_eq!(headers, 2);
+}

@@ -12,6 +12,7 @@ mod names;
 mod warnings;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -40,7 +41,13 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
         for (id, own) in own_sources(&plan) {
             let now_ns = Clock::mono_ns();
             let every_ns = own.every_ms * 1_000_000;
-            let reporter = reporters.entry(id.0).or_insert_with(|| Reporter::new(now_ns + every_ns));
+            let reporter = match reporters.entry(id.0) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let Some(totals) = figures::totals(&shared, &plan, id, 0).await else { continue };
+                    new.insert(Reporter::new(own, &totals, now_ns + every_ns))
+                }
+            };
             // A reload may ask for more of them.
             reporter.due_ns = reporter.due_ns.min(now_ns + every_ns);
             // While another process takes over, nothing new comes into what it is told.
@@ -92,14 +99,11 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn new(due_ns: u64) -> Reporter {
-        Reporter {
-            due_ns,
-            told: Told::default(),
-            screen: Screen::default(),
-            warnings: Warnings::default(),
-            busy_ns: 0,
-        }
+    /// What there is at first was told by the process that this one has taken over from.
+    fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64) -> Reporter {
+        let (mut told, mut screen, mut warnings) = (Told::default(), Screen::default(), Warnings::default());
+        let _told = (told.lines(own, totals), screen.lines(totals), warnings.of(totals));
+        Reporter { due_ns, told, screen, warnings, busy_ns: 0 }
     }
 
     /// Makes a report, and says what is not told as points.

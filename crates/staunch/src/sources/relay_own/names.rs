@@ -111,3 +111,109 @@ fn ours(totals: &RelayTotals, add: &mut impl FnMut(String, Grows, u64)) {
     add("namesBytes".into(), Always, totals.names.1);
     add("runtime_wallTime_us".into(), Counter, us(totals.runtime_busy_ns));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use config::plan::RelayReport;
+
+    use super::super::figures::RollupTotals;
+    use super::*;
+    use crate::daemon::worker::LoopTimes;
+
+    fn own(reset: bool) -> RelayOwnPlan {
+        RelayOwnPlan { every_ms: 1, reset, prefix: "p.h".into(), report: RelayReport::Points }
+    }
+
+    fn totals(received: u64) -> RelayTotals {
+        let one = |place: &str| Destination {
+            place: place.into(),
+            sent: received,
+            queued: 7,
+            ..Destination::default()
+        };
+        let dropped_by = BTreeMap::from([("queue_full", 2)]);
+        RelayTotals {
+            time_s: 1_700_000_000,
+            received,
+            discarded: 3,
+            discarded_by: BTreeMap::from([("no_value", 3)]),
+            shard: LoopTimes { busy_ns: 5_000, slept_ns: 9_000 },
+            internal: one("internal"),
+            destinations: vec![
+                one("10.0.0.1:2003"),
+                Destination { dropped: 2, dropped_by, ..one("h.x:2003-udp") },
+                one("/var/log.d/x"),
+            ],
+            connections: 4,
+            disconnects: 1,
+            rollups: Some(RollupTotals { received: 8, sent: 2, dropped: 1 }),
+            ..RelayTotals::default()
+        }
+    }
+
+    /// What carbon-c-relay 3.7.3 tells with a server, one over UDP, a file and an aggregation (`compat`).
+    #[test]
+    fn every_name_of_the_original_is_there() {
+        let lines = Told::default().lines(&own(false), &totals(5));
+        let names: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
+        let of_workers =
+            ["metricsReceived", "metricsBlackholed", "metricsDiscarded", "wallTime_us", "sleepTime_us"];
+        let of_servers = ["sent", "queued", "stalls", "dropped", "wallTime_us"];
+        let mut want: Vec<String> = of_workers.iter().map(|name| format!("dispatcher1.{name}")).collect();
+        for place in ["internal", "10_0_0_1:2003", "h_x:2003-udp", "/var/log_d/x"] {
+            want.extend(of_servers.iter().map(|name| format!("destinations.{place}.{name}")));
+        }
+        want.extend(["Received", "Sent", "Dropped"].map(|name| format!("aggregators.metrics{name}")));
+        let whole = "metricsReceived metricsBlackholed metricsDiscarded dispatch_wallTime_us dispatch_sleepTime_us \
+             metricsSent metricsQueued metricStalls metricsDropped server_wallTime_us connections disconnects";
+        want.extend(whole.split_whitespace().map(str::to_owned));
+        for name in want {
+            assert!(names.contains(format!("p.h.{name}").as_str()), "{name} is missing: {lines:#?}");
+        }
+        assert_eq!(names.len(), lines.len(), "each once");
+        for line in [
+            "p.h.metricsSent 15 1700000000",
+            "p.h.metricsQueued 21 1700000000",
+            "p.h.metricsDropped 2 1700000000",
+            "p.h.dispatcher1.sleepTime_us 9 1700000000",
+            "p.h.destinations.h_x:2003-udp.droppedBy.queue_full 2 1700000000",
+            "p.h.discardedBy.no_value 3 1700000000",
+            "p.h.connectionsOpen 3 1700000000",
+        ] {
+            assert!(lines.iter().any(|known| known == line), "{line} is missing: {lines:#?}");
+        }
+    }
+
+    #[test]
+    fn counters_begin_anew_where_that_is_asked_for_and_the_rest_does_not() {
+        let told = |reset| {
+            let mut told = Told::default();
+            told.lines(&own(reset), &totals(5));
+            told.lines(&own(reset), &totals(12))
+        };
+        let value = |lines: &[String], name: &str| {
+            let prefix = format!("p.h.{name} ");
+            let line = lines.iter().find_map(|line| line.strip_prefix(&prefix)).expect("it is told");
+            line.split(' ').next().and_then(|value| value.parse::<u64>().ok()).expect("a number")
+        };
+        let table = [
+            ("metricsReceived", 12, 7),
+            ("metricsSent", 36, 21),
+            ("metricsDiscarded", 3, 0),
+            ("metricsQueued", 21, 21),
+            ("destinations.10_0_0_1:2003.queued", 7, 7),
+            ("connections", 4, 4),
+            ("aggregators.metricsSent", 2, 0),
+        ];
+        let (totals, differences) = (told(false), told(true));
+        for (name, total, difference) in table {
+            assert_eq!((value(&totals, name), value(&differences, name)), (total, difference), "{name}");
+        }
+        let bare = RelayOwnPlan { prefix: String::new(), ..own(false) };
+        assert!(
+            Told::default().lines(&bare, &self::totals(1))[0].starts_with("dispatcher1.metricsReceived 1 ")
+        );
+    }
+}

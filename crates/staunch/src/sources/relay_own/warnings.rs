@@ -36,3 +36,26 @@ impl Warnings {
         warnings
     }
 }
+
+#[test]
+fn losses_are_told_once_and_full_queues_as_long_as_they_are() {
+    use super::figures::{Destination, RollupTotals};
+    let one = |full_percent| Destination {
+        place: "10.0.0.5:2003".into(),
+        queued: 21,
+        dropped: 4,
+        full_percent,
+        ..Destination::default()
+    };
+    let totals = |full_percent| RelayTotals {
+        destinations: vec![one(full_percent), one(0)],
+        rollups: Some(RollupTotals { dropped: 3, ..RollupTotals::default() }),
+        ..RelayTotals::default()
+    };
+    let mut warnings = Warnings::default();
+    let full = "warning: metrics queuing up for 10.0.0.5:2003: 21 metrics (75% of queue size)";
+    let all = [full, "warning: dropped 8 metrics", "warning: aggregator dropped 3 metrics"];
+    assert_eq!(warnings.of(&totals(75)), all);
+    assert_eq!(warnings.of(&totals(75)), [full]);
+    assert!(warnings.of(&totals(74)).is_empty());
+}
