@@ -36,7 +36,8 @@ fn send(daemon: &Daemon, lines: &str) {
 #[test]
 fn statistics_go_where_their_statement_says_and_on_over_a_reload() {
     let (data, statistics) = (FakeGraphite::new(), FakeGraphite::new());
-    let mut daemon = Builder::relay(&conf(&data, &statistics)).args(&["-H", "web1.example"]).start();
+    let text = conf(&data, &statistics);
+    let mut daemon = Builder::relay(&text).args(&["-H", "web1.example"]).start();
     send(&daemon, "a.b 1 2\na.c 1 2\ngone.x 1 2\nbad\n");
     wait_for("the lines in a report", || {
         (told(&statistics, "metricsSent").last()? >= &2).then_some(())?;
