@@ -40,6 +40,7 @@ test:
 	@$(STEP) relay-language compat/relay_language.py
 	@$(STEP) relay-test-mode compat/relay_test_mode.py --files 100
 	@$(STEP) relay-endpoints compat/relay_endpoints.py
+	@$(STEP) relay-statistics compat/relay_statistics.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs

@@ -136,7 +136,7 @@ pub struct SourcePlan {
     pub name: String,
     /// Its protocol.
     pub kind: SourceKind,
-    /// Where it listens; at least one, and none for [`SourceKind::Own`].
+    /// Where it listens; at least one, and none for [`SourceKind::Own`] and [`SourceKind::RelayOwn`].
     pub listen: Vec<Listen>,
     /// Receive buffer of each datagram socket, in bytes.
     pub receive_buffer_bytes: u64,
@@ -165,6 +165,8 @@ pub enum SourceKind {
     Graphite(GraphiteSource),
     /// The daemon's own figures as StatsD lines. It listens nowhere, and is not traffic.
     Own(OwnPlan),
+    /// The relays' own figures as points, under carbon-c-relay's names. It listens nowhere.
+    RelayOwn(RelayOwnPlan),
 }
 
 /// How Graphite points come in.
@@ -197,23 +199,82 @@ impl SourceKind {
     pub fn reading(&self) -> Options {
         match self {
             SourceKind::Statsd(options) => *options,
-            SourceKind::Own(_) | SourceKind::Graphite(_) => Options::of(Dialect::Union),
+            SourceKind::Own(_) | SourceKind::Graphite(_) | SourceKind::RelayOwn(_) => {
+                Options::of(Dialect::Union)
+            }
+        }
+    }
+
+    /// How its points are read; none when it gives none. A relay's own are cleaned as the original cleans them.
+    pub fn points(&self) -> Option<GraphiteSource> {
+        match self {
+            SourceKind::Graphite(source) => Some(*source),
+            SourceKind::RelayOwn(_) => Some(GraphiteSource::of(input::Personality::CRelay)),
+            SourceKind::Statsd(_) | SourceKind::Own(_) => None,
         }
     }
 
     /// True for points, which nothing aggregates.
     pub fn is_graphite(&self) -> bool {
-        matches!(self, SourceKind::Graphite(_))
+        self.points().is_some()
+    }
+
+    /// True for the daemon's own figures, which are no traffic.
+    pub fn is_own(&self) -> bool {
+        matches!(self, SourceKind::Own(_) | SourceKind::RelayOwn(_))
     }
 }
 
 /// Self-metrics as a source (spec statsd §14 R11).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnPlan {
     /// Time between two reports, in milliseconds.
     pub every_ms: u64,
     /// What names begin with, before a dot; may be empty.
     pub prefix: String,
+}
+
+/// Statistics of relays under carbon-c-relay's names (spec graphite §2.10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayOwnPlan {
+    /// Time between two reports, in milliseconds.
+    pub every_ms: u64,
+    /// Counters are differences to the report before (`reset counters after interval`), and not totals.
+    pub reset: bool,
+    /// What names begin with, before a dot.
+    pub prefix: String,
+    /// What becomes of a report.
+    pub report: RelayReport,
+}
+
+/// What becomes of a report on relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RelayReport {
+    /// Points, which go where the relays' statements say.
+    #[default]
+    Points,
+    /// Lines of the log (`-d`).
+    Log,
+    /// One line for people on stdout (`-S`).
+    Line,
+    /// Nothing but a word in the log on losses and queues that are filling up, which the others have too (`-s`).
+    Losses,
+}
+
+impl RelayReport {
+    /// Each of them.
+    pub const ALL: [RelayReport; 4] =
+        [RelayReport::Points, RelayReport::Log, RelayReport::Line, RelayReport::Losses];
+
+    /// The word in native files.
+    pub fn word(self) -> &'static str {
+        match self {
+            RelayReport::Points => "points",
+            RelayReport::Log => "log",
+            RelayReport::Line => "line",
+            RelayReport::Losses => "losses",
+        }
+    }
 }
 
 /// A transform.

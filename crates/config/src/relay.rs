@@ -18,18 +18,21 @@ use wire::graphite::input::{Kept, Personality};
 
 use crate::address::{destination_name, loopback_addresses};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::import::relay::flags::Settings;
+use crate::import::relay::flags::{Settings, Submission};
 use crate::import::relay::{
     Lines, Listener, Lowered, Packing, Proto, Receptor, RelayConf, RelayOutput, Server, lower,
 };
-use crate::native::{SYNC_WINDOW_MS, empty_plan, graphite_source};
+use crate::native::{SYNC_WINDOW_MS, empty_plan, graphite_source, own_source};
 use crate::plan::{
-    Destination, Endpoint, Feed, GraphiteForm, Listen, OutputKind, OutputPlan, Plan, RelayTransform,
-    SourceKind, SourcePlan, TransformKind, TransformPlan,
+    Destination, Endpoint, Feed, GraphiteForm, Listen, OutputKind, OutputPlan, Plan, RelayOwnPlan,
+    RelayReport, RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
 
 /// Name of the relay, and of its first source.
 pub const RELAY: &str = "relay";
+
+/// Name of the source of its statistics.
+pub const STATISTICS: &str = "statistics";
 
 /// A configuration, a command line and what is ours beside them.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,7 @@ pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
         plan.data_dir = dir.to_owned();
     }
     plan.sources = sources(asked, &mut wrong);
+    plan.sources.push(statistics(asked));
     let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
     let Lowered { plan: relay, outputs } = lower(asked.conf);
     let feed = Feed::Transform(TransformId(0));
@@ -112,6 +116,24 @@ fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Ve
     plan.packing = listener.packing;
     plan.tls = listener.tls.as_ref().and_then(|tls| transport::listen(tls, settings.ca.as_deref(), wrong));
     plan
+}
+
+/// What the relay says of itself, as a source of its own.
+fn statistics(asked: &Relay<'_>) -> SourcePlan {
+    let Relay { conf: RelayConf { statistics, .. }, settings, .. } = asked;
+    let report = match settings.submission {
+        Submission::Report => RelayReport::Line,
+        Submission::Quiet => RelayReport::Losses,
+        Submission::No if settings.debug => RelayReport::Log,
+        Submission::No => RelayReport::Points,
+    };
+    let own = RelayOwnPlan {
+        every_ms: if report == RelayReport::Line { 1_000 } else { u64::from(statistics.every_s) * 1_000 },
+        reset: statistics.reset,
+        prefix: statistics.prefix_for(&settings.hostname),
+        report,
+    };
+    SourcePlan { kind: SourceKind::RelayOwn(own), ..own_source(STATISTICS) }
 }
 
 fn listen(receptor: &Receptor, wrong: &mut Vec<Diagnostic>) -> Option<Listen> {

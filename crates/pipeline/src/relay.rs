@@ -59,13 +59,18 @@ pub struct RelayFigures {
     pub unmatched: u64,
     /// Points that failed a `validate`.
     pub invalid: u64,
+    /// Points that were copied nowhere and fed no rollup, and those that the blackhole took: the original's
+    /// `metricsBlackholed`.
+    pub nowhere: u64,
     /// Copies past the most that one point may have.
     pub copies_refused: u64,
     /// Names that statements made and that cannot be sent: too long, empty, or with white space in them.
     pub names_refused: u64,
     /// Searches for an expression that gave up, which counts as no match.
     pub gave_up: u64,
-    /// Values handed to rollups, by what became of them.
+    /// Points handed to rollups, once for each rollup however much it computes of them.
+    pub rolled_up: u64,
+    /// Values handed to rollups, one for each thing computed, by what became of them.
     pub fed: FedFigures,
     /// Results of rollups.
     pub results: u64,
@@ -299,6 +304,7 @@ impl Relay {
                 outputs[output.index()].renamed_point(name, bytes, point, now, out);
             }
             Act::Feed { rollup, compute, name } => {
+                figures.rolled_up += u64::from(compute == 0);
                 let fed = match number.get_or_insert_with(|| value_and_time(bytes, point)) {
                     Some((value, timestamp)) => {
                         let feed = Feed { rollup, compute, name, value: *value, timestamp: *timestamp };
@@ -327,6 +333,7 @@ impl Relay {
             ended.routed += 1;
             return;
         }
+        figures.nowhere += u64::from(best.is_none() || routing.end == End::Blackholed);
         match routing.end {
             End::Blackholed => figures.blackholed += 1,
             End::Exhausted | End::Stopped if best.is_none() && !invalid => figures.unmatched += 1,

@@ -1,6 +1,6 @@
 //! Which transforms and outputs a source's records and a transform's aggregates go to: fixed for a plan's life.
 
-use config::plan::{Feed, OutputKind, PacketsPlan, Plan};
+use config::plan::{Feed, OutputKind, PacketsPlan, Plan, SourceKind};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::packets::Sharing;
@@ -123,6 +123,10 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         } else if !routes.raw.add(plan, output_id) && takes_events(&output.kind) {
             routes.events.push(output_id);
         }
+    }
+    if matches!(plan.sources[id.index()].kind, SourceKind::RelayOwn(_)) {
+        // What a relay says of itself tells how full its queues are: it does not wait for them.
+        routes.blocking.clear();
     }
     let names_peers = |id: &&OutputId| plan.outputs[id.index()].kind.names_peers();
     routes.peers = routes.reached.iter().filter(names_peers).copied().collect();

@@ -79,18 +79,22 @@ pub(crate) struct SourceState {
     points: Option<PointReading>,
     /// Its clients are told when a line is delivered.
     tells_of_delivery: bool,
+    /// What its points are to relays.
+    entry: Entry,
 }
 
 impl SourceState {
     fn new(plan: &Plan, id: SourceId, seed: u64) -> SourceState {
         let kind = &plan.sources[id.index()].kind;
         let routes = routes::of_source(plan, id);
-        let points = match kind {
-            SourceKind::Graphite(source) => Some(PointReading::new(source, !routes.raw.is_empty(), seed)),
-            SourceKind::Statsd(_) | SourceKind::Own(_) => None,
+        let points = kind.points().map(|source| PointReading::new(&source, !routes.raw.is_empty(), seed));
+        let entry = match kind {
+            SourceKind::RelayOwn(_) => Entry::Statistics,
+            SourceKind::Graphite(_) | SourceKind::Statsd(_) | SourceKind::Own(_) => Entry::Records,
         };
         let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
-        SourceState { routes, parser: Arc::new(Parser::new(kind.reading(), seed)), points, tells_of_delivery }
+        let parser = Arc::new(Parser::new(kind.reading(), seed));
+        SourceState { routes, parser, points, tells_of_delivery, entry }
     }
 }
 
@@ -252,7 +256,7 @@ impl Shard {
             // A record has one outcome: that it went on as it is, or else what the first relay says.
             let mut first = !source.routes.takes_points();
             for at in &source.routes.relays {
-                let ended = relays[*at].points(Entry::Records, view.bytes, points, outputs, now, out);
+                let ended = relays[*at].points(source.entry, view.bytes, points, outputs, now, out);
                 if std::mem::take(&mut first) {
                     ended.settle(&mut receipt);
                 }

@@ -2,6 +2,12 @@
 
 use std::io::Write;
 
+/// Target of log lines in an original's own words: they stand in the log of whoever stands in for it, and in no other.
+pub const ORIGINAL: &str = "in_the_originals_words";
+
+/// Target of the lines that say the same in ours, and that such a log does without.
+pub const OURS: &str = "in_our_words";
+
 /// Writes talk to stderr.
 pub fn say(text: &str) {
     // Nobody listens: nothing to be done about it.

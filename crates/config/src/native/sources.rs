@@ -9,7 +9,9 @@ use super::transport;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{GraphiteSource, Listen, OwnPlan, Packing, SourceKind, SourcePlan};
+use crate::plan::{
+    GraphiteSource, Listen, OwnPlan, Packing, RelayOwnPlan, RelayReport, SourceKind, SourcePlan,
+};
 
 /// A source as an empty section means it.
 pub(crate) fn default_plan(name: &str) -> SourcePlan {
@@ -157,14 +159,35 @@ fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
     let SourceKind::Own(own) = &mut plan.kind else { return plan };
     Fields::set(&mut own.every_ms, fields.whole("every"));
     Fields::set(&mut own.prefix, fields.text("prefix"));
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let of_relays = fields.word("form") == Some("carbon-c-relay");
+    let fits = |byte: u8| match of_relays {
+        true => byte.is_ascii_graphic(),
+        false => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
+    };
     if !own.prefix.bytes().all(fits) {
         let place = fields.place_of("prefix").unwrap_or(fields.place);
-        wrong.push(
-            Diagnostic::error(Code::BadValue, "`prefix` cannot begin a name")
-                .at(place)
-                .label("letters, digits, `_`, `-` and `.` only"),
-        );
+        let label = match of_relays {
+            true => "printable ASCII only, and no blank",
+            false => "letters, digits, `_`, `-` and `.` only",
+        };
+        let message = "`prefix` cannot begin a name";
+        wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label));
+    }
+    if of_relays {
+        let OwnPlan { every_ms, prefix } = std::mem::take(own);
+        let mut own = RelayOwnPlan { every_ms, reset: false, prefix, report: RelayReport::Points };
+        Fields::set(&mut own.reset, fields.flag("reset"));
+        let word = fields.word("report");
+        own.report =
+            RelayReport::ALL.into_iter().find(|known| Some(known.word()) == word).unwrap_or_default();
+        plan.kind = SourceKind::RelayOwn(own);
+        return plan;
+    }
+    for key in ["reset", "report"] {
+        if let Some(place) = fields.place_of(key) {
+            let message = format!("`{key}` has no effect without `form = \"carbon-c-relay\"`");
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
     }
     plan
 }

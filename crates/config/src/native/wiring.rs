@@ -145,8 +145,13 @@ impl<'a> Names<'a> {
     }
 
     fn gives_points(&self, name: &str) -> bool {
-        let of = self.feeds.get(name).map(|(at, _)| self.named[*at].section);
-        of == Some(Some(Section::SourceGraphite))
+        let Some(one) = self.feeds.get(name).map(|(at, _)| &self.named[*at]) else { return false };
+        let of_relays = |fields: &Fields| fields.word("form") == Some("carbon-c-relay");
+        match one.section {
+            Some(Section::SourceGraphite) => true,
+            Some(Section::SourceSelf) => one.fields.as_ref().is_some_and(of_relays),
+            _ => false,
+        }
     }
 
     fn list(&self, family: Family) -> String {

@@ -36,6 +36,10 @@ pub struct OutputAccount {
     pub in_doubt_bytes: AtomicU64,
     /// Copies that were lost before they were in the queue.
     turned_away: AtomicU64,
+    /// Times that a source began to wait because its queue was full.
+    pub stalls: AtomicU64,
+    /// Time that its senders were at work, in nanoseconds.
+    pub busy_ns: AtomicU64,
     /// Tags left out of lines that were sent, because the output's form cannot hold them.
     pub tags_left_out: AtomicU64,
     /// Unix seconds of the last failure; 0 for none.
@@ -221,6 +225,8 @@ impl OutputAccount {
             ("resent", "", &self.resent),
             ("in_doubt", "", &self.in_doubt),
             ("in_doubt_bytes", "", &self.in_doubt_bytes),
+            ("stalls", "", &self.stalls),
+            ("busy_ns", "", &self.busy_ns),
             ("tags_left_out", "", &self.tags_left_out),
         ]
     }

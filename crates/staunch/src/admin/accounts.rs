@@ -189,6 +189,10 @@ pub struct OutputRow {
     pub in_doubt: u64,
     /// Bytes written to connections that broke, and not acknowledged.
     pub in_doubt_bytes: u64,
+    /// Times that a source began to wait because the queue was full.
+    pub stalls: u64,
+    /// Time that its senders were at work, in microseconds.
+    pub busy_us: u64,
     /// Tags left out of lines that were sent.
     pub tags_left_out: u64,
     /// Its queue on disk; none for a queue in memory.
@@ -243,7 +247,7 @@ pub fn source_word(plan: &SourcePlan) -> &'static str {
     match plan.kind {
         SourceKind::Statsd(_) => "statsd",
         SourceKind::Graphite(_) => "graphite",
-        SourceKind::Own(_) => "self",
+        SourceKind::Own(_) | SourceKind::RelayOwn(_) => "self",
     }
 }
 
@@ -291,6 +295,8 @@ impl OutputRow {
             (&mut self.resent, before.resent),
             (&mut self.in_doubt, before.in_doubt),
             (&mut self.in_doubt_bytes, before.in_doubt_bytes),
+            (&mut self.stalls, before.stalls),
+            (&mut self.busy_us, before.busy_us),
             (&mut self.tags_left_out, before.tags_left_out),
         ];
         for (sum, more) in sums {
@@ -439,6 +445,8 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         resent: account.resent.load(Relaxed),
         in_doubt: account.in_doubt.load(Relaxed),
         in_doubt_bytes: account.in_doubt_bytes.load(Relaxed),
+        stalls: account.stalls.load(Relaxed),
+        busy_us: account.busy_ns.load(Relaxed) / 1_000,
         tags_left_out: account.tags_left_out.load(Relaxed),
         disk: disk_row(outlet),
     }

@@ -35,8 +35,9 @@ const INDEX: &str = "staunch\n\n\
     /metrics            self-metrics, Prometheus text\n\
     /api/v1/accounts    what came in, what became of it\n\
     /api/v1/series      what is being counted: ?name=GLOB&type=counter&limit=100&cursor=N\n\
-    /api/v1/queues      what waits for each output\n\
-    /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n";
+    /api/v1/relay       what relays did\n\
+    /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n\
+    /api/v1/queues      what waits for each output\n";
 
 /// Serves until `stop` turns true.
 ///
@@ -54,6 +55,7 @@ pub async fn serve(
         .route("/metrics", get(self_metrics))
         .route("/api/v1/accounts", get(accounts_page))
         .route("/api/v1/series", get(series_page))
+        .route("/api/v1/relay", get(relay_page))
         .route("/api/v1/queues", get(queues_page))
         .route("/api/v1/relay/explain", get(relay_explain))
         .route("/api/v1/queues/{name}/drop", post(queue_drop))
@@ -104,6 +106,10 @@ async fn series_page(State(shared): State<Arc<Shared>>, query: Query<SeriesQuery
         Ok(document) => Json(document).into_response(),
         Err((status, message)) => (status, message + "\n").into_response(),
     }
+}
+
+async fn relay_page(State(shared): State<Arc<Shared>>) -> Response {
+    Json(relay::page(&shared).await).into_response()
 }
 
 async fn queues_page(State(shared): State<Arc<Shared>>) -> Response {
@@ -160,6 +166,7 @@ fn refused(status: StatusCode, why: &str) -> Response {
 async fn self_metrics(State(shared): State<Arc<Shared>>) -> Response {
     with_fresh_drops(&shared).await;
     let figures = shared.shard.call(|worker| worker.shard.figures()).await.unwrap_or_default();
-    let text = metrics::render(&shared, &figures, Clock::now());
+    let relays = relay::page(&shared).await.relays;
+    let text = metrics::render(&shared, &figures, &relays, Clock::now());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -3,6 +3,7 @@
 mod acks;
 mod disk;
 mod kernel;
+mod relay;
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,6 +13,7 @@ use pipeline::ShardFigures;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable};
 use crate::admin::checkpoints::CheckpointRow;
+use crate::admin::relay::RelayRow;
 use crate::daemon::shared::Shared;
 
 /// One family of self-metrics under way.
@@ -48,7 +50,7 @@ impl Family<'_> {
 }
 
 /// All self-metrics as of `now`.
-pub fn render(shared: &Shared, figures: &[ShardFigures], now: Now) -> String {
+pub fn render(shared: &Shared, figures: &[ShardFigures], relays: &[RelayRow], now: Now) -> String {
     let mut out = String::new();
     let page = accounts::page(shared, now);
     family(&mut out, "staunch_info", "gauge", "Version of the running binary.")
@@ -65,11 +67,13 @@ pub fn render(shared: &Shared, figures: &[ShardFigures], now: Now) -> String {
     kernel::batches(&mut out, shared);
     kernel::machine(&mut out, &crate::kernel::machine_counters());
     outputs(&mut out, &page);
+    relay::outputs(&mut out, &page);
     disk::queues(&mut out, &page);
     acks::outputs(&mut out, &page);
     series(&mut out, figures);
     flushes(&mut out, figures, now);
     checkpoints(&mut out, &page);
+    relay::relays(&mut out, relays);
     out
 }
 
@@ -289,6 +293,7 @@ fn every_self_metric_has_its_heading_in_the_docs() {
         include_str!("metrics/kernel.rs"),
         include_str!("metrics/disk.rs"),
         include_str!("metrics/acks.rs"),
+        include_str!("metrics/relay.rs"),
     ];
     let names = files.iter().flat_map(|text| text.split(begin).skip(1));
     let names = names.filter_map(|rest| rest.split('"').next());

@@ -1,85 +1,116 @@
-//! `/api/v1/relay/explain`: the way of a name through a running relay, with the endpoints up that are up now.
+//! `/api/v1/relay`: what each relay has done with the points that met its statements, and what it remembers and holds.
 
-use axum::http::StatusCode;
-use config::plan::TransformKind;
-use process::relay::{Entry, Line, Meeting};
-use serde::Deserialize;
+mod explain;
+
+use std::collections::BTreeMap;
+
+use pipeline::RelayState;
+use serde::Serialize;
 
 use crate::daemon::shared::Shared;
-use crate::explained::Way;
 
-/// Longest line that is asked about: longer ones are no lines.
-const LINE_BYTES_MAX: usize = 32_768;
+pub use explain::{ExplainQuery, explain};
 
-/// Query of a request.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ExplainQuery {
-    /// The name, or a whole line.
-    #[serde(default)]
-    pub name: String,
-    /// Which relay, when there are several.
-    pub relay: Option<String>,
+/// The whole document.
+#[derive(Debug, Serialize)]
+pub struct RelayPage {
+    /// One row for each relay.
+    pub relays: Vec<RelayRow>,
 }
 
-/// The way of a name.
-///
-/// # Errors
-/// A status and a sentence when the name or the relay is none.
-pub async fn explain(shared: &Shared, query: ExplainQuery) -> Result<Way, (StatusCode, String)> {
-    let ExplainQuery { name, relay } = query;
-    if name.is_empty() || name.len() > LINE_BYTES_MAX {
-        let why = format!("`name` is a name or a line of 1 to {LINE_BYTES_MAX} bytes");
-        return Err((StatusCode::BAD_REQUEST, why));
-    }
-    let relay = known(shared, relay)?;
-    let asked = relay.clone();
-    let answer = shared.shard.call(move |worker| {
-        let line = line(name.as_bytes());
-        let place = |met: &Meeting| format!("rule {}", met.statement + 1);
-        let plan = worker.shard.relay_plan(&asked)?;
-        let explanation = worker.shard.explain(&asked, Entry::Records, line.name, line.rest)?;
-        Some(Way::new(plan, line, &explanation, &place))
-    });
-    let way = answer.await.map_err(|_gone| (StatusCode::SERVICE_UNAVAILABLE, "the daemon stops".into()))?;
-    way.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no relay `{relay}`")))
+/// One relay, since the start of the process. Every point is counted in `points`; the figures behind it overlap.
+#[derive(Debug, Default, Serialize)]
+pub struct RelayRow {
+    /// Its transform.
+    pub transform: String,
+    /// Points that met its statements, results and statistics among them.
+    pub points: u64,
+    /// Points that the blackhole took.
+    pub blackholed: u64,
+    /// Points that no statement sent anywhere.
+    pub unmatched: u64,
+    /// Points that failed a `validate`.
+    pub invalid: u64,
+    /// Points that were copied nowhere and fed no rollup, whatever the reason.
+    pub nowhere: u64,
+    /// Copies past the most that one point may have.
+    pub copies_refused: u64,
+    /// Points handed to rollups, once for each.
+    pub rolled_up: u64,
+    /// Values handed to rollups, by what became of them.
+    pub fed: BTreeMap<&'static str, u64>,
+    /// Results of rollups.
+    pub results: u64,
+    /// Results that were infinite, and so went nowhere.
+    pub results_not_finite: u64,
+    /// Values of windows that ended with their rollup before they were over.
+    pub values_left: u64,
+    /// Results under way.
+    pub rollup_series: u64,
+    /// Memory of what rollups hold, in bytes.
+    pub rollup_bytes: u64,
+    /// Names whose way is remembered.
+    pub names: u64,
+    /// Memory for them, in bytes.
+    pub names_bytes: u64,
+    /// Points whose name was known.
+    pub names_found: u64,
+    /// Points for whose name the statements were walked through.
+    pub names_decided: u64,
+    /// Times that the older half of the names was forgotten for want of room.
+    pub names_forgotten: u64,
 }
 
-/// The relay that is asked about: the only one when none is named.
-fn known(shared: &Shared, asked: Option<String>) -> Result<String, (StatusCode, String)> {
-    if let Some(relay) = asked {
-        return Ok(relay);
-    }
-    let wiring = shared.wiring.load();
-    let relays = wiring.plan.transforms.iter().filter(|each| matches!(each.kind, TransformKind::Relay(_)));
-    let names: Vec<&str> = relays.map(|relay| &*relay.name).collect();
-    match &names[..] {
-        [one] => Ok((*one).to_owned()),
-        [] => Err((StatusCode::NOT_FOUND, "this daemon relays nothing".into())),
-        several => Err((
-            StatusCode::BAD_REQUEST,
-            format!("which relay? add &relay= and one of {}", several.join(", ")),
-        )),
-    }
+/// The document of this moment; without rows when the shard has ended.
+pub async fn page(shared: &Shared) -> RelayPage {
+    let asked = shared.shard.call(|worker| worker.shard.relays().collect::<Vec<_>>());
+    RelayPage { relays: asked.await.unwrap_or_default().iter().map(row).collect() }
 }
 
-/// A line as relays see it: the name ends at the first blank or `;`, and tags belong to the rest.
-fn line(text: &[u8]) -> Line<'_> {
-    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t' | b';')).unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    Line { name, rest: rest.strip_prefix(b" ").or(rest.strip_prefix(b"\t")).unwrap_or(rest) }
+fn row(state: &RelayState) -> RelayRow {
+    let figures = &state.figures;
+    RelayRow {
+        transform: state.transform.clone(),
+        points: figures.points,
+        blackholed: figures.blackholed,
+        unmatched: figures.unmatched,
+        invalid: figures.invalid,
+        nowhere: figures.nowhere,
+        copies_refused: figures.copies_refused,
+        rolled_up: figures.rolled_up,
+        fed: figures.fed.iter().map(|(fed, count)| (fed.word(), count)).collect(),
+        results: figures.results,
+        results_not_finite: figures.results_not_finite,
+        values_left: figures.values_left,
+        rollup_series: u64::from(state.rollups.series),
+        rollup_bytes: state.rollups.bytes as u64,
+        names: state.names,
+        names_bytes: state.names_bytes,
+        names_found: state.cache.hits,
+        names_decided: state.cache.misses,
+        names_forgotten: state.cache.turned,
+    }
 }
 
 #[test]
-fn a_line_is_a_name_and_what_is_validated() {
-    for (text, name, rest) in [
-        ("a.b", "a.b", ""),
-        ("a.b 1 2", "a.b", "1 2"),
-        ("a.b\t1 2", "a.b", "1 2"),
-        ("a;t=x 1 2", "a", ";t=x 1 2"),
-        ("", "", ""),
-    ] {
-        let line = line(text.as_bytes());
-        assert_eq!((line.name, line.rest), (name.as_bytes(), rest.as_bytes()), "{text}");
-    }
+fn the_page_on_the_api_shows_this_document() {
+    let page = include_str!("../../../../docs/api.md");
+    let shown = page.split("```json\n").find(|rest| rest.contains("\"relays\"")).expect("it is shown");
+    let shown = shown.split("```").next().expect("a first part");
+    let shown: serde_json::Value = serde_json::from_str(shown).expect("the example is JSON");
+    let figures = pipeline::RelayFigures::default();
+    let state = RelayState {
+        transform: String::new(),
+        figures,
+        cache: Default::default(),
+        names: 0,
+        names_bytes: 0,
+        rollups: Default::default(),
+    };
+    let ours = serde_json::to_value(RelayPage { relays: vec![row(&state)] }).expect("serializes");
+    let members = |value: &serde_json::Value| -> Vec<String> {
+        value.as_object().into_iter().flat_map(|object| object.keys().cloned()).collect()
+    };
+    assert_eq!(members(&shown["relays"][0]), members(&ours["relays"][0]));
+    assert_eq!(members(&shown["relays"][0]["fed"]), members(&ours["relays"][0]["fed"]));
 }

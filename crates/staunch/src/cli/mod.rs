@@ -42,7 +42,11 @@ pub fn main() -> ExitCode {
         Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
         parsed => parsed.unwrap_or_else(|error| error.exit()),
     };
-    start_log(&args);
+    // The relay's has a form of its own.
+    if !matches!(args.verb, Verb::Relay(_)) {
+        start_log(&args);
+    }
+    let log_level = args.log_level.clone();
     let done = match args.verb {
         Verb::Run(args) => run::run(&args),
         #[cfg(windows)]
@@ -50,7 +54,7 @@ pub fn main() -> ExitCode {
         Verb::Statsd(args) => run::statsd(&args),
         Verb::StatsdProxy(args) => run::statsd_proxy(&args),
         Verb::Fanout(args) => run::fanout(&args),
-        Verb::Relay(args) => relay::relay(&args),
+        Verb::Relay(args) => relay::relay(&args, &log_level),
         Verb::Check(args) => check::check(&args),
         Verb::Import(args) => import::import(&args),
         Verb::Test(args) => test::test(&args),
@@ -96,6 +100,10 @@ fn start_log(args: &Args) {
     let filter =
         EnvFilter::try_from_env("STAUNCH_LOG").unwrap_or_else(|_unset| EnvFilter::new(&args.log_level));
     let colour = wants_colour(std::io::stderr().is_terminal());
+    let filter = match format!("{}=off", crate::talk::ORIGINAL).parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

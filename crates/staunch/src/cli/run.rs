@@ -23,6 +23,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             file: None,
             http_optional: true,
             take_over: args.restart.take_over,
+            original: None,
         });
     };
     let load = move || {
@@ -76,6 +77,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
         file: None,
         http_optional: args.health.is_none(),
         take_over: args.restart.take_over,
+        original: None,
     })
 }
 
@@ -102,6 +104,7 @@ fn start(
         file: Some(file),
         http_optional,
         take_over: restart.take_over,
+        original: None,
     })
 }
 

@@ -36,13 +36,13 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     });
     let mut lines = vec![format!("staunch {}   {config}", env!("CARGO_PKG_VERSION"))];
     for (source, places) in plan.sources.iter().zip(listening) {
-        if let SourceKind::Own(own) = &source.kind {
-            let every = config::text::duration(own.every_ms);
-            lines.push(format!(
-                "  {:<14}every {every}, names begin with `{}`",
-                source_word(source),
-                own.prefix
-            ));
+        if let Some((every_ms, prefix)) = match &source.kind {
+            SourceKind::Own(own) => Some((own.every_ms, &own.prefix)),
+            SourceKind::RelayOwn(own) => Some((own.every_ms, &own.prefix)),
+            SourceKind::Statsd(_) | SourceKind::Graphite(_) => None,
+        } {
+            let every = config::text::duration(every_ms);
+            lines.push(format!("  {:<14}every {every}, names begin with `{prefix}`", source_word(source)));
             continue;
         }
         let places = if places.is_empty() { "nowhere".to_owned() } else { places.join("  ") };
@@ -81,7 +81,7 @@ fn line_to_try(kind: &SourceKind) -> Option<&'static str> {
     match kind {
         SourceKind::Statsd(_) => Some("hello.world:1|c"),
         SourceKind::Graphite(GraphiteSource { messages: None, .. }) => Some("hello.world 1 $(date +%s)"),
-        SourceKind::Graphite(_) | SourceKind::Own(_) => None,
+        SourceKind::Graphite(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => None,
     }
 }
 

@@ -252,6 +252,7 @@ fn spawn_watches(
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));
+    tokio::spawn(sources::relay_own::run(Arc::clone(shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 

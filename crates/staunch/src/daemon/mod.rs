@@ -13,6 +13,7 @@ pub mod data_dir;
 pub mod handover;
 mod launch;
 pub mod listeners;
+pub mod original;
 pub mod outlet;
 pub mod queues;
 pub mod reload;
@@ -37,8 +38,10 @@ use tokio::sync::watch as watch_channel;
 use tokio::task::JoinSet;
 
 use crate::admin::ServedPorts;
+use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::listeners::Listeners;
+use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::take_over::{Control, Inheritance};
@@ -46,6 +49,9 @@ use crate::daemon::take_over::{Control, Inheritance};
 /// Files that the daemon opens besides connections of sources: listeners, endpoints, queues on disk, HTTP.
 #[cfg(unix)]
 const FILES_BESIDES: u64 = 200;
+
+/// A signal that comes again within this time is the same order to stop.
+const SAME_STOP_NS: u64 = model::SECOND_NS / 4;
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole. It may ask for names,
 /// so it has a thread of its own.
@@ -63,6 +69,8 @@ pub struct Start {
     pub http_optional: bool,
     /// Take over from the process that runs with the same data directory, if there is one.
     pub take_over: bool,
+    /// Stand in for carbon-c-relay in words and signals.
+    pub original: Option<Original>,
 }
 
 /// A running daemon's parts that reload and stop work on.
@@ -119,14 +127,20 @@ fn make_room_for_files(plan: &Plan) {
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
-    let Start { plan, reread, file, http_optional, .. } = start;
+    let Start { plan, reread, file, http_optional, take_over: _, original } = start;
     // Before anything that takes time: a signal that comes early is not lost.
     let mut signals = Signals::take()?;
+    if original.is_some() {
+        signals = signals.and_the_originals()?;
+    }
     let main = inherited.as_ref().map(|_| std::process::id());
     let mut running = launch::launch(plan, http_optional, inherited)?;
-    banner::print(&running.shared, file.as_deref());
     running.shared.ready.store(true, Relaxed);
     supervisor::ready(&running.shared, main);
+    if original.as_ref().is_none_or(|original| original.banner) {
+        banner::print(&running.shared, file.as_deref());
+    }
+    original.iter().for_each(|original| original.tell_start(&running.shared));
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
     if let Some(control) = &mut running.control {
         control.serve(asks.clone()).context("cannot serve the control socket")?;
@@ -137,12 +151,19 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     if let Some(file) = file {
         tokio::spawn(change::watch(file, Arc::clone(&running.shared), changes));
     }
-    loop {
+    let signal = loop {
         // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
         tokio::select! {
             request = signals.next() => match request {
-                Request::Stop => break,
-                Request::Reload => reload::reload(&mut running, reread.as_ref()).await,
+                Request::Stop { signal } => {
+                    original.iter().for_each(|original| original.tell_stopping(signal));
+                    break signal;
+                }
+                Request::Reload => {
+                    original.iter().for_each(Original::tell_reload);
+                    reload::reload(&mut running, reread.as_ref()).await;
+                }
+                Request::Debug => original.iter().for_each(Original::tell_debug),
             },
             _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
             Some(question) = asked.recv() => {
@@ -155,8 +176,31 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
         }
+    };
+    let Some(original) = original else { return stop::stop(running).await };
+    // Cancel-safe in so far as nobody comes back to what is left: the process ends.
+    tokio::select! {
+        stopped = stop::stop(running) => {
+            original.tell_end();
+            stopped
+        }
+        signal = second_stop(&mut signals, signal) => {
+            tracing::error!("caught {signal} again: ending at once, and what waits in memory is lost");
+            Ok(ExitCode::FAILURE)
+        }
     }
-    stop::stop(running).await
+}
+
+/// The next signal to stop. Some send the first one twice, to the process and to its group, which is still one wish.
+async fn second_stop(signals: &mut Signals, first: &str) -> &'static str {
+    let since_ns = Clock::mono_ns();
+    loop {
+        if let Request::Stop { signal } = signals.next().await
+            && (signal != first || Clock::mono_ns() - since_ns > SAME_STOP_NS)
+        {
+            return signal;
+        }
+    }
 }
 
 /// A seed that an outsider cannot guess, from the system by way of the standard library's hasher.

@@ -7,9 +7,14 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Deliver what there is and end.
-    Stop,
+    Stop {
+        /// What asked for it.
+        signal: &'static str,
+    },
     /// Read the config file anew.
     Reload,
+    /// Say more in the log, or no more.
+    Debug,
 }
 
 /// The daemon's signals, taken from the moment that this exists.
@@ -19,6 +24,8 @@ pub struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
+    /// SIGUSR1 and SIGQUIT, of whoever stands in for carbon-c-relay.
+    more: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
 }
 
 #[cfg(unix)]
@@ -33,15 +40,34 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            more: None,
         })
+    }
+
+    /// Takes SIGUSR1 and SIGQUIT too.
+    ///
+    /// # Errors
+    /// When the system has no room for them.
+    pub fn and_the_originals(self) -> io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let more = (signal(SignalKind::user_defined1())?, signal(SignalKind::quit())?);
+        Ok(Signals { more: Some(more), ..self })
     }
 
     /// The next request. Cancel-safe: one that is not taken now is taken by the next call.
     pub async fn next(&mut self) -> Request {
+        let more = async {
+            let Some((debug, quit)) = &mut self.more else { return std::future::pending().await };
+            tokio::select! {
+                _ = debug.recv() => Request::Debug,
+                _ = quit.recv() => Request::Stop { signal: "SIGQUIT" },
+            }
+        };
         tokio::select! {
-            _ = self.terminate.recv() => Request::Stop,
-            _ = self.interrupt.recv() => Request::Stop,
+            _ = self.terminate.recv() => Request::Stop { signal: "SIGTERM" },
+            _ = self.interrupt.recv() => Request::Stop { signal: "SIGINT" },
             _ = self.hangup.recv() => Request::Reload,
+            request = more => request,
         }
     }
 }
@@ -66,12 +92,20 @@ impl Signals {
         Ok(Signals { interrupt: ctrl_c()?, end: ctrl_break()? })
     }
 
+    /// Those that only carbon-c-relay has: none here.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn and_the_originals(self) -> io::Result<Signals> {
+        Ok(self)
+    }
+
     /// The next request. Cancel-safe: one that is not taken now is taken by the next call.
     pub async fn next(&mut self) -> Request {
         tokio::select! {
-            _ = self.interrupt.recv() => Request::Stop,
-            _ = self.end.recv() => Request::Stop,
-            () = SERVICE_STOP.notified() => Request::Stop,
+            _ = self.interrupt.recv() => Request::Stop { signal: "Ctrl-C" },
+            _ = self.end.recv() => Request::Stop { signal: "Ctrl-Break" },
+            () = SERVICE_STOP.notified() => Request::Stop { signal: "the service manager's stop" },
         }
     }
 }

@@ -105,6 +105,21 @@ pub struct Worker {
     frozen: bool,
     /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
     progress: Vec<(u64, u64)>,
+    /// By output: a source has been waiting for room in its queue.
+    stalled: Vec<bool>,
+    /// When the loop began, monotonic nanoseconds; 0 before.
+    since_ns: u64,
+    /// Time that it has slept.
+    slept_ns: u64,
+}
+
+/// How the thread's loop spent its time, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopTimes {
+    /// At work.
+    pub busy_ns: u64,
+    /// Waiting for something to do.
+    pub slept_ns: u64,
 }
 
 /// Where complaints about bad lines go.
@@ -195,6 +210,9 @@ impl Worker {
             ended: false,
             frozen: false,
             progress: Vec::new(),
+            stalled: Vec::new(),
+            since_ns: 0,
+            slept_ns: 0,
         };
         worker.heed();
         Ok(worker)
@@ -203,6 +221,7 @@ impl Worker {
     /// Runs until [`Self::end`].
     pub fn run(mut self) {
         let _told_at_the_end = TellEnd(self.handle.clone());
+        self.since_ns = Clock::mono_ns();
         while !self.ended {
             self.run_jobs();
             if self.frozen {
@@ -223,6 +242,12 @@ impl Worker {
                 self.rest(got, now);
             }
         }
+    }
+
+    /// How the loop has spent its time so far.
+    pub fn times(&self) -> LoopTimes {
+        let all_ns = if self.since_ns == 0 { 0 } else { Clock::mono_ns() - self.since_ns };
+        LoopTimes { busy_ns: all_ns.saturating_sub(self.slept_ns), slept_ns: self.slept_ns }
     }
 
     /// Ends the loop after this turn.
@@ -407,7 +432,12 @@ impl Worker {
         // After a full turn it goes on at once; after a few packets it lets more of them gather.
         match self.gather.after(got, got >= BATCH_PACKETS * TURN_BATCHES) {
             Rest::Never => return,
-            Rest::Nap(nap) => return std::thread::sleep(nap),
+            Rest::Nap(nap) => {
+                let since_ns = Clock::mono_ns();
+                std::thread::sleep(nap);
+                self.slept_ns += Clock::mono_ns() - since_ns;
+                return;
+            }
             Rest::UntilReadable => {}
         }
         self.handle.asleep.store(true, Relaxed);
@@ -422,10 +452,12 @@ impl Worker {
             watches.extend(
                 self.sockets.iter().filter(|socket| !socket.failed).map(|socket| Watch::new(&socket.fd)),
             );
+            let since_ns = Clock::mono_ns();
             if let Err(error) = sys::wait_readable(&mut watches, Some(until_ns.saturating_sub(now.mono_ns))) {
                 tracing::error!("cannot wait for packets: {error}");
                 std::thread::sleep(Duration::from_millis(100));
             }
+            self.slept_ns += Clock::mono_ns() - since_ns;
         }
         self.handle.asleep.store(false, Relaxed);
         self.handle.waker.drain();

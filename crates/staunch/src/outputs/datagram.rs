@@ -23,7 +23,7 @@ use crate::daemon::outlet::Outlet;
 use crate::outputs::lanes::Lanes;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
-use crate::outputs::{end, publish, tell};
+use crate::outputs::{end, publish, tell, worked};
 use crate::sys::errno;
 
 /// System calls before other endpoints have their turn, however long this queue is.
@@ -39,8 +39,10 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
         if driver.outlet.is_stopping() {
             driver.sender.begin_stop(driver.outlet.deadline_ns(0));
         }
-        let next = driver.turn(Clock::now());
+        let now = Clock::now();
+        let next = driver.turn(now);
         driver.tell();
+        worked(&driver.outlet, now.mono_ns);
         match next {
             Next::Turn => tokio::task::yield_now().await,
             Next::Rest => driver.rest().await,

@@ -13,7 +13,7 @@ use deliver::plan::FilePlan;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::{Outlet, Seen};
-use crate::outputs::{end, publish, tell};
+use crate::outputs::{end, publish, tell, worked};
 
 /// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
 const NAP: Duration = Duration::from_secs(1);
@@ -46,6 +46,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
     };
     let mut open = None;
     while !sender.stopped() {
+        let since_ns = Clock::mono_ns();
         let stop = outlet.is_stopping();
         if stop {
             sender.begin_stop(outlet.deadline_ns(0));
@@ -58,6 +59,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
             tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());
         }
         publish(outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        worked(outlet, since_ns);
         // A sender that has just come to its end says `Idle`, for good.
         if let Some((records, pause)) = rest.filter(|_| !sender.stopped()) {
             outlet.wait(Seen { records, stop }, pause.min(NAP));

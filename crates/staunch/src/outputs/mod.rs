@@ -16,15 +16,17 @@ use std::sync::Arc;
 
 use config::plan::{Addresses, ConsoleForm, Destination, OutputKind, OutputPlan};
 use deliver::plan::{FilePlan, SenderPlan};
-use deliver::{EndpointState, News};
+use deliver::{EndpointState, Failure, News};
 use model::{OutputId, SECOND_NS};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
+use crate::daemon::original;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::locator::{Directory, Locator};
 use crate::outputs::stream::Dialing;
+use crate::talk::{ORIGINAL, OURS};
 
 /// Starts the task or thread of the output `id`.
 ///
@@ -179,19 +181,42 @@ pub fn is_retired(plan: &OutputPlan) -> bool {
 /// One log line for a change of an endpoint's state.
 fn tell(outlet: &Outlet, place: &str, news: News, error: Option<&str>) {
     let name = &outlet.name;
+    tell_as_the_original(place, news, error);
     match news {
         News::Up => tracing::info!("output `{name}`: {place} is up"),
         News::Down { failure } => {
             let why = error.unwrap_or_else(|| failure.word());
-            tracing::warn!("output `{name}`: {place} is down ({why}); records wait in its queue");
+            tracing::warn!(target: OURS, "output `{name}`: {place} is down ({why}); records wait in its queue");
         }
         News::Back { down_ns, attempts, waiting_copies } => {
             let seconds = down_ns as f64 / SECOND_NS as f64;
             let plural = if attempts == 1 { "" } else { "s" };
             tracing::info!(
+                target: OURS,
                 "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempt{plural}; {waiting_copies} records waited"
             );
         }
+    }
+}
+
+/// The same in the words that scripts of carbon-c-relay's users look for (spec graphite §2.13).
+fn tell_as_the_original(place: &str, news: News, error: Option<&str>) {
+    let place = original::endpoint(place);
+    match news {
+        News::Up => {}
+        News::Down { failure } => {
+            let why = error.unwrap_or_else(|| failure.word());
+            // The system's words without its number.
+            let why = why.split(" (os error").next().unwrap_or(why);
+            let what = match failure {
+                Failure::ConnectFailed | Failure::Unresolved | Failure::Loop | Failure::ConnectTimeout => {
+                    "connect"
+                }
+                _ => "write",
+            };
+            tracing::error!(target: ORIGINAL, "failed to {what}() to {place}: {why}");
+        }
+        News::Back { .. } => tracing::info!(target: ORIGINAL, "server {place}: OK"),
     }
 }
 
@@ -209,6 +234,12 @@ fn end(outlet: &Outlet, number: usize, state: EndpointState) {
         );
     }
     outlet.set_ended(number);
+}
+
+/// Counts the time since `since_ns` as work for the output.
+fn worked(outlet: &Outlet, since_ns: u64) {
+    let busy_ns = Clock::mono_ns().saturating_sub(since_ns);
+    outlet.account.busy_ns.fetch_add(busy_ns, std::sync::atomic::Ordering::Relaxed);
 }
 
 fn publish(outlet: &Outlet, number: usize, copies: u64, bytes: u64, state: EndpointState) {

@@ -19,7 +19,7 @@ use crate::daemon::outlet::Outlet;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::wrapping::Wrapping;
-use crate::outputs::{end, publish, tell};
+use crate::outputs::{end, publish, tell, worked};
 use crate::sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
@@ -139,6 +139,7 @@ pub async fn run(
     let mut turns = Turns { addresses: dialing.addresses, last: None };
     let mut error = None;
     while !sender.stopped() {
+        let since_ns = Clock::mono_ns();
         if outlet.is_stopping() {
             sender.begin_stop(outlet.deadline_ns(number));
         }
@@ -154,6 +155,7 @@ pub async fn run(
             tell(&outlet, &place, news, error.take().as_deref());
         }
         publish(&outlet, number, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        worked(&outlet, since_ns);
         // A sender that has just come to its end says `Idle`, for good.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
             error =

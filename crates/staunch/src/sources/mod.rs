@@ -5,5 +5,6 @@ mod answered;
 pub mod bind;
 pub mod own;
 pub mod parked;
+pub mod relay_own;
 pub mod stream;
 mod wrapping;

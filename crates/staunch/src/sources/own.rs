@@ -70,11 +70,12 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
     };
     plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
         SourceKind::Own(own) => Some((SourceId(at as u16), own)).filter(|(id, _)| feeds(*id)),
-        SourceKind::Statsd(_) | SourceKind::Graphite(_) => None,
+        SourceKind::Statsd(_) | SourceKind::Graphite(_) | SourceKind::RelayOwn(_) => None,
     })
 }
 
-async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
+/// Hands a report on as if it had come on a connection.
+pub(super) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     let wiring = shared.wiring.load_full();
     let maker = shared.shard.call(move |worker| worker.shard.intakes(&wiring.plan, id, &wiring.accounts));
     // Without a shard nobody takes reports.
@@ -139,7 +140,8 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-fn packed(lines: &[String]) -> PacketBatch {
+/// Lines as packets.
+pub(super) fn packed(lines: &[String]) -> PacketBatch {
     let mut batch = PacketBatch::default();
     let mut open = String::new();
     for line in lines {

@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code, reason = "the system-call module; every block states why it is sound")]
 
+#[cfg(target_os = "linux")]
+mod background;
 #[cfg(unix)]
 mod filesystem;
 mod gather;
@@ -32,6 +34,8 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_os = "linux")]
+pub use background::into_background;
 #[cfg(unix)]
 pub use filesystem::{drop_from_cache, room_at};
 pub use gather::{Gather, Rest};
@@ -53,7 +57,7 @@ pub use socket::{
     unacked,
 };
 #[cfg(unix)]
-pub use time::{monotonic_ns, realtime_ns};
+pub use time::{monotonic_ns, realtime_ns, utc_offset_s};
 pub use unix_socket::{
     UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, set_mode, socket_inode,
     unix_listener, unix_offered,
@@ -63,6 +67,12 @@ pub use wait::{Waker, Watch, wait_readable};
 use std::net::IpAddr;
 
 use model::Span;
+
+/// How far local time is ahead of UTC: not asked for on this system, where logs are in UTC.
+#[cfg(not(unix))]
+pub fn utc_offset_s(_time_s: u64) -> i64 {
+    0
+}
 
 /// Packets that one [`PacketReader::receive`] takes at most, unless told otherwise.
 pub const PACKETS_DEFAULT: usize = 64;

@@ -13,6 +13,16 @@ pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME).expect("every system has a wall clock")
 }
 
+/// How far local time is ahead of UTC at that Unix second, in seconds; 0 when the system does not know.
+pub fn utc_offset_s(time_s: u64) -> i64 {
+    let Ok(time) = libc::time_t::try_from(time_s) else { return 0 };
+    // SAFETY: all zeros is a valid value of this struct of integers and one pointer, which nobody follows.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both are valid places for the call.
+    let known = unsafe { !libc::localtime_r(&time, &mut local).is_null() };
+    if known { i64::from(local.tm_gmtoff) } else { 0 }
+}
+
 /// Nanoseconds of one clock; 0 for a time before its start.
 ///
 /// # Errors

@@ -34,6 +34,8 @@ mod relay_cli;
 mod relay_delivery;
 #[cfg(target_os = "linux")]
 mod relay_endpoints;
+mod relay_log;
+mod relay_statistics;
 mod reload;
 mod restart;
 mod sources;

@@ -186,7 +186,9 @@ fn print_management(out: &mut Out, plan: &Plan, management: &ManagementPlan) {
 fn print_source(out: &mut Out, source: &SourcePlan) {
     let default = match &source.kind {
         SourceKind::Graphite(_) => sources::graphite_plan(&source.name, Personality::Strict),
-        SourceKind::Statsd(_) | SourceKind::Own(_) => sources::default_plan(&source.name),
+        SourceKind::Statsd(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => {
+            sources::default_plan(&source.name)
+        }
     };
     out.heading(&format!("sources.{}", bare_or_quoted(&source.name)));
     let word = match &source.kind {
@@ -196,6 +198,14 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
             out.key("type", text("self"));
             out.key_unless("every", time(own.every_ms), time(10_000));
             return out.key_unless("prefix", text(&own.prefix), text("staunch"));
+        }
+        SourceKind::RelayOwn(own) => {
+            out.key("type", text("self"));
+            out.key("form", text("carbon-c-relay"));
+            out.key_unless("every", time(own.every_ms), time(10_000));
+            out.key_unless("prefix", text(&own.prefix), text("staunch"));
+            out.flag_unless("reset", own.reset, false);
+            return out.key_unless("report", text(own.report.word()), text("points"));
         }
     };
     out.key("type", text(word));
@@ -221,7 +231,7 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     match &source.kind {
         SourceKind::Statsd(options) => print_reading(out, options),
         SourceKind::Graphite(points) => print_points(out, points),
-        SourceKind::Own(_) => {}
+        SourceKind::Own(_) | SourceKind::RelayOwn(_) => {}
     }
 }
 

@@ -25,6 +25,11 @@ fn codes(text: &str) -> Vec<&'static str> {
     run(text, Format::Toml).1.iter().map(|wrong| wrong.code.word()).collect()
 }
 
+/// The form of a source of self-metrics that heeds `key`.
+fn form_of(key: &str) -> &'static str {
+    if matches!(key, "reset" | "report") { "form = \"carbon-c-relay\"\n" } else { "" }
+}
+
 /// A whole file in which `line` stands in a section, with what else the section needs unless it is `key`.
 fn file_with(section: Section, key: &str, line: &str) -> String {
     let kind = if key == "sync_window" { "kind = \"disk\"\n" } else { "" };
@@ -55,7 +60,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::SourceStatsd => format!("{source}{line}\n{transform}"),
         Section::SourceGraphite => file_with_points(key, line),
         Section::SourceTls | Section::OutputTls => file_with_tls(section, key, line),
-        Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{line}"),
+        Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{}{line}", form_of(key)),
         Section::TransformAggregate => format!("{all}{line}"),
         Section::Histogram => {
             format!("{all}[[transforms.stats.histograms]]\n{}{line}", needs(&[("bins", "[1]")]))
@@ -551,6 +556,28 @@ fn sources_of_points_are_printed_as_they_are_read() {
         assert!(plan.sources[0].kind.is_graphite());
         assert_eq!(good(&print(&plan)), plan, "{more}");
     }
+}
+
+#[test]
+fn statistics_of_relays_are_printed_as_they_are_read() {
+    let file = "[outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://h:2003\"]\n";
+    for more in [
+        "",
+        "every = \"1m\"\nprefix = \"carbon.relays.web1:a\"\nreset = true\n",
+        "report = \"log\"\n",
+        "report = \"line\"\nevery = \"1s\"\n",
+        "report = \"losses\"\nprefix = \"\"\n",
+    ] {
+        let own = format!("[sources.in]\ntype = \"self\"\nform = \"carbon-c-relay\"\n{more}\n{file}");
+        let plan = good(&own);
+        assert!(plan.sources[0].kind.is_graphite() && plan.sources[0].kind.is_own());
+        assert_eq!(good(&print(&plan)), plan, "{more}");
+    }
+    let told = |own: &str| codes(&format!("[sources.in]\ntype = \"self\"\n{own}\n{file}"));
+    let word = |code: Code| code.word();
+    let samples = [word(Code::NoEffect), word(Code::NoEffect), word(Code::NeedsAggregate)];
+    assert_eq!(told("report = \"log\"\nreset = true\n"), samples);
+    assert_eq!(told("form = \"carbon-c-relay\"\nprefix = \"a b\"\n"), [word(Code::BadValue)]);
 }
 
 #[test]

@@ -230,6 +230,15 @@ pub(super) const ROWS: &[Row] = &[
     // Source: self-metrics
     row(
         &[SourceSelf],
+        "form",
+        Type::Word(&["statsd", "carbon-c-relay"]),
+        Toml("\"statsd\""),
+        "\"carbon-c-relay\"",
+        "What the figures are.",
+        "`statsd`: counters and gauges of every source and output, as StatsD lines. `carbon-c-relay`: points on the relays, their clients and their endpoints, under the names that carbon-c-relay has for them; see [Statistics of a relay](relay-statistics.md).",
+    ),
+    row(
+        &[SourceSelf],
         "every",
         Type::Duration { min_ms: SECOND, max_ms: 24 * HOUR },
         Toml("\"10s\""),
@@ -245,5 +254,23 @@ pub(super) const ROWS: &[Row] = &[
         "\"proxy.web1\"",
         "What the names begin with, before a dot.",
         "An empty text: nothing.",
+    ),
+    row(
+        &[SourceSelf],
+        "reset",
+        Type::Flag,
+        Toml("false"),
+        "true",
+        "Whether counters begin at 0 again with each report.",
+        "Only with `form = \"carbon-c-relay\"`; StatsD's counters always do.",
+    ),
+    row(
+        &[SourceSelf],
+        "report",
+        Type::Word(&["points", "log", "line", "losses"]),
+        Toml("\"points\""),
+        "\"log\"",
+        "What becomes of a report.",
+        "Only with `form = \"carbon-c-relay\"`. `points`: points, which go where the relays send their statistics. `log`: the same lines, in the log. `line`: one line for people on stdout. `losses`: nothing but warnings about what was lost and queues that fill up, which the others have too.",
     ),
 ];

@@ -10,7 +10,9 @@ mod args;
 mod daemon;
 mod explain;
 mod files;
+mod log;
 mod meetings;
+mod pid_file;
 mod test;
 mod version;
 
@@ -28,7 +30,7 @@ use super::{MISTAKES, load, wants_colour};
 use crate::talk;
 
 /// `staunch relay`
-pub(crate) fn relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCode> {
     if args.version {
         talk::data(version::lines().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
@@ -51,7 +53,7 @@ pub(crate) fn relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
         Test::Parse => test::parse(&settings),
         Test::Names => test::names(&args.flags(), &settings),
         Test::No if !args.explain.is_empty() => explain::explain(args, &settings),
-        Test::No => daemon::run(args, settings),
+        Test::No => daemon::run(args, settings, log_level),
     }
 }
 

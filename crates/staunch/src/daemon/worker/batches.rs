@@ -4,6 +4,7 @@
 //! Invariant: a batch that finds no room stays in the exchange, and its source with it; nobody is waited for.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::Room;
 use model::{Now, OutputId, SampleBatch};
@@ -42,13 +43,18 @@ impl Worker {
         // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
         let looks = now.mono_ns >= self.blocked_until_ns;
         let (mut taken, mut waited) = (false, false);
+        self.stalled.resize(self.outlets.len(), false);
         loop {
-            let Worker { shard, outlets, exchange, .. } = self;
+            let Worker { shard, outlets, exchange, stalled, .. } = self;
             let next = exchange.take_next(|batch| {
                 let blocking = shard.blocking(batch.source);
                 let has_room = |id: &OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    shard.is_spared(*id) || outlets[id.index()].room(bytes, records, now) > Room::None
+                    let outlet = &outlets[id.index()];
+                    let takes = shard.is_spared(*id) || outlet.room(bytes, records, now) > Room::None;
+                    outlet.account.stalls.fetch_add(u64::from(!takes && !stalled[id.index()]), Relaxed);
+                    stalled[id.index()] = !takes;
+                    takes
                 };
                 blocking.is_empty() || (looks && blocking.iter().all(has_room))
             });

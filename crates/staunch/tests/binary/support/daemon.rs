@@ -334,7 +334,9 @@ impl Daemon {
     /// Writes another config over the one it was started with.
     pub(crate) fn rewrite(&self, toml: &str) {
         let file = self.file.as_ref().expect("it was started with a file");
-        std::fs::write(file, whole(toml)).expect("it can be written");
+        let native = file.extension().is_some_and(|ending| ending == "toml");
+        let text = if native { whole(toml) } else { toml.to_owned() };
+        std::fs::write(file, text).expect("it can be written");
     }
 
     /// Rewrites the config, sends SIGHUP, and waits until the reload is `done` or `refused`.

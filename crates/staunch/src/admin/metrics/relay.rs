@@ -1,0 +1,67 @@
+//! What relays have done with the points that met their statements, what they remember and hold, and what outputs were to
+//! those who wait for them.
+
+use super::family;
+use crate::admin::accounts::AccountsPage;
+use crate::admin::relay::RelayRow;
+
+type Read = fn(&RelayRow) -> u64;
+
+/// All families, without rows where there is no relay.
+pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
+    let rows: [(&'static str, &str, &str, Read); 16] = [
+        ("staunch_relay_points_total", "counter", "Points that met the statements.", |row| row.points),
+        ("staunch_relay_blackholed_total", "counter", "Points that the blackhole took.", |row| {
+            row.blackholed
+        }),
+        ("staunch_relay_unmatched_total", "counter", "Points that nothing sent anywhere.", |row| {
+            row.unmatched
+        }),
+        ("staunch_relay_invalid_total", "counter", "Points that failed a validate.", |row| row.invalid),
+        ("staunch_relay_nowhere_total", "counter", "Points that became no copy and no value.", |row| {
+            row.nowhere
+        }),
+        ("staunch_relay_copies_refused_total", "counter", "Copies past the most of one point.", |row| {
+            row.copies_refused
+        }),
+        ("staunch_relay_rolled_up_total", "counter", "Points handed to rollups.", |row| row.rolled_up),
+        ("staunch_relay_results_total", "counter", "Results of rollups.", |row| row.results),
+        ("staunch_relay_results_not_finite_total", "counter", "Results that were infinite.", |row| {
+            row.results_not_finite
+        }),
+        ("staunch_relay_values_left_total", "counter", "Values of windows that never ended.", |row| {
+            row.values_left
+        }),
+        ("staunch_relay_rollup_series", "gauge", "Results under way.", |row| row.rollup_series),
+        ("staunch_relay_rollup_bytes", "gauge", "Memory of rollups.", |row| row.rollup_bytes),
+        ("staunch_relay_names", "gauge", "Names that are known.", |row| row.names),
+        ("staunch_relay_names_bytes", "gauge", "Memory for known names.", |row| row.names_bytes),
+        ("staunch_relay_names_decided_total", "counter", "Points whose name was not known.", |row| {
+            row.names_decided
+        }),
+        ("staunch_relay_names_forgotten_total", "counter", "Times that names had to go.", |row| {
+            row.names_forgotten
+        }),
+    ];
+    for (name, kind, help, read) in rows {
+        let mut rows = family(out, name, kind, help);
+        relays.iter().for_each(|row| rows.row(&[("transform", &row.transform)], read(row) as f64));
+    }
+    let help = "Values handed to rollups, by result.";
+    let mut fed = family(out, "staunch_relay_fed_total", "counter", help);
+    for row in relays {
+        for (word, count) in &row.fed {
+            fed.row(&[("transform", &row.transform), ("result", word)], *count as f64);
+        }
+    }
+}
+
+/// How often sources waited for outputs, and how long sending took.
+pub(super) fn outputs(out: &mut String, page: &AccountsPage) {
+    let help = "Times that a source waited for its queue.";
+    let mut stalls = family(out, "staunch_output_stalls_total", "counter", help);
+    page.outputs.iter().for_each(|row| stalls.row(&[("output", &row.name)], row.stalls as f64));
+    let help = "Time that its senders were at work.";
+    let mut busy = family(out, "staunch_output_busy_seconds_total", "counter", help);
+    page.outputs.iter().for_each(|row| busy.row(&[("output", &row.name)], row.busy_us as f64 / 1e6));
+}

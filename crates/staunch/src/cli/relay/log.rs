@@ -1,0 +1,177 @@
+//! The log of `staunch relay`, in the form of the original's: `[2024-03-13 15:42:30] (MSG) text`.
+//!
+//! Path: `-l FILE`, or stdout for what is told and stderr for what is wrong -> [`start`]; SIGHUP -> [`reopen`]; SIGUSR1 ->
+//! [`toggle_debug`]. Not here: what is said (everywhere, and `daemon::original`).
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use anyhow::Context;
+use config::import::relay::flags::Settings;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::clock::Clock;
+use crate::talk::OURS;
+
+/// The one log of the process.
+static LOG: OnceLock<Log> = OnceLock::new();
+
+struct Log {
+    path: Option<PathBuf>,
+    file: Mutex<Option<File>>,
+    debug: AtomicBool,
+    /// Says more, or no more.
+    set_debug: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+/// Opens the log and makes it that of the process.
+///
+/// # Errors
+/// When the file cannot be opened.
+pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
+    let file = settings.log.as_deref().map(open).transpose()?;
+    let level = level.to_owned();
+    let filter = move |debug: bool| filter(if debug { "debug" } else { &level });
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(Lines)
+        .with_ansi(false)
+        .event_format(Form { marked: file.is_some() })
+        .with_env_filter(filter(settings.trace))
+        .with_filter_reloading();
+    let handle = subscriber.reload_handle();
+    let log = Log {
+        path: settings.log.clone(),
+        file: Mutex::new(file),
+        debug: AtomicBool::new(settings.trace),
+        // It fails when the log has gone, with the process.
+        set_debug: Box::new(move |debug| drop(handle.reload(filter(debug)))),
+    };
+    if LOG.set(log).is_ok() {
+        subscriber.init();
+    }
+    Ok(())
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.with_context(|| format!("failed to open log file '{}'", path.display()))
+}
+
+/// What was asked for, without what the original has its own words for.
+fn filter(level: &str) -> EnvFilter {
+    let filter = EnvFilter::try_from_env("STAUNCH_LOG").unwrap_or_else(|_unset| EnvFilter::new(level));
+    match format!("{OURS}=off").parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    }
+}
+
+/// Opens the file anew: somebody may have moved it away. What cannot be opened is told in the one that is there.
+pub(super) fn reopen() {
+    let Some((log, path)) = LOG.get().and_then(|log| Some((log, log.path.as_deref()?))) else { return };
+    match open(path) {
+        Ok(file) => *log.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file),
+        Err(error) => tracing::error!("{error:#}"),
+    }
+}
+
+/// Says more, or no more.
+pub(super) fn toggle_debug() {
+    if let Some(log) = LOG.get() {
+        (log.set_debug)(!log.debug.fetch_xor(true, Relaxed));
+    }
+}
+
+/// A line of the log.
+struct Form {
+    /// Whether (MSG) or (ERR) stands in it: into a file both go.
+    marked: bool,
+}
+
+impl<S, N> FormatEvent<S, N> for Form
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let stamp = stamp(Clock::now().wall_seconds());
+        let mark = match (self.marked, is_error(event.metadata())) {
+            (false, _) => "",
+            (true, false) => " (MSG)",
+            (true, true) => " (ERR)",
+        };
+        write!(line, "[{stamp}]{mark} ")?;
+        context.field_format().format_fields(line.by_ref(), event)?;
+        writeln!(line)
+    }
+}
+
+fn is_error(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() <= Level::WARN
+}
+
+/// Local time.
+fn stamp(time_s: u64) -> String {
+    let local_s = i64::try_from(time_s).unwrap_or(i64::MAX).saturating_add(crate::sys::utc_offset_s(time_s));
+    wire::report::numeric_date(u64::try_from(local_s).unwrap_or(0))
+}
+
+/// Where lines go: to the file, or to stdout and stderr.
+struct Lines;
+
+struct Line {
+    error: bool,
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Line;
+
+    fn make_writer(&'a self) -> Line {
+        Line { error: true }
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Line {
+        Line { error: is_error(metadata) }
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let log = LOG.get();
+        let mut file = log.map(|log| log.file.lock().unwrap_or_else(PoisonError::into_inner));
+        match file.as_deref_mut() {
+            Some(Some(file)) => file.write_all(bytes)?,
+            _ if self.error => io::stderr().lock().write_all(bytes)?,
+            _ => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(bytes).and_then(|()| stdout.flush())?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_stamp_is_a_date_and_a_time() {
+    let offset_s = crate::sys::utc_offset_s(1_710_344_550);
+    let at = |local_s: i64| u64::try_from(local_s - offset_s).expect("after 1970");
+    assert_eq!(stamp(at(1_710_344_550)), "2024-03-13 15:42:30");
+    assert_eq!(stamp(at(1_709_164_800)), "2024-02-29 00:00:00");
+}

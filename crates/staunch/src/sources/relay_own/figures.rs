@@ -1,0 +1,256 @@
+//! The figures of relays at one moment, all of them totals since the start: from the accounts, the shard and the queues.
+//!
+//! Not here: what they are called (`names`), differences (`names`, `line`).
+
+use std::collections::BTreeMap;
+
+use config::plan::{OutputKind, Plan, SourceKind};
+use model::{OutputId, Reject, SourceId};
+use pipeline::RelayState;
+use process::relay::Statement;
+use process::rollup::Fed;
+
+use crate::admin::accounts::{self, AccountsPage, LossTable, OutputRow};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::LoopTimes;
+
+/// Everything that a report tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RelayTotals {
+    /// Unix seconds.
+    pub(super) time_s: u64,
+    /// Points that met statements, results and statistics among them.
+    pub(super) received: u64,
+    /// Points that went nowhere.
+    pub(super) blackholed: u64,
+    /// Lines that were refused.
+    pub(super) discarded: u64,
+    /// The same by reason.
+    pub(super) discarded_by: BTreeMap<&'static str, u64>,
+    /// Of the thread that routes.
+    pub(super) shard: LoopTimes,
+    /// Time that the thread of connections and endpoints was at work, in nanoseconds.
+    pub(super) runtime_busy_ns: u64,
+    /// What brings results and statistics back to the statements.
+    pub(super) internal: Destination,
+    /// Every server and file, in the order of the clusters.
+    pub(super) destinations: Vec<Destination>,
+    /// Connections that clients made.
+    pub(super) connections: u64,
+    /// Those of them that have ended.
+    pub(super) disconnects: u64,
+    /// Names that are known, and their memory in bytes.
+    pub(super) names: (u64, u64),
+    /// Rollups; none without any.
+    pub(super) rollups: Option<RollupTotals>,
+}
+
+/// One server or file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Destination {
+    /// `host:port`, `host:port-udp`, or a path; with dots as it is written.
+    pub(super) place: String,
+    /// Copies that arrived, as far as its protocol tells.
+    pub(super) sent: u64,
+    /// Copies that wait.
+    pub(super) queued: u64,
+    /// Times that a client began to wait for room in its queue.
+    pub(super) stalls: u64,
+    /// Copies that were lost.
+    pub(super) dropped: u64,
+    /// The same by reason.
+    pub(super) dropped_by: BTreeMap<&'static str, u64>,
+    /// Time that sending took, in nanoseconds.
+    pub(super) busy_ns: u64,
+    /// Bytes of the copies that arrived.
+    pub(super) sent_bytes: u64,
+    /// Bytes that wait.
+    pub(super) queued_bytes: u64,
+    /// Age of the oldest copy that waits, in milliseconds.
+    pub(super) oldest_ms: u64,
+    /// How full its queue is, in percent of the bound that it is nearest to.
+    pub(super) full_percent: u64,
+}
+
+/// What rollups did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RollupTotals {
+    /// Points handed to them, once for each.
+    pub(super) received: u64,
+    /// Results.
+    pub(super) sent: u64,
+    /// Values that came too late or too early, or for which there was no room.
+    pub(super) dropped: u64,
+}
+
+/// The totals of this moment. `own` is the source that reports, and has spent so long on it. None without a shard.
+pub(super) async fn totals(shared: &Shared, plan: &Plan, own: SourceId, busy_ns: u64) -> Option<RelayTotals> {
+    let asked = shared.shard.call(|worker| (worker.shard.relays().collect::<Vec<_>>(), worker.times()));
+    let (relays, shard) = asked.await.ok()?;
+    let now = Clock::now();
+    let page = accounts::page(shared, now);
+    let runtime = tokio::runtime::Handle::current().metrics().worker_total_busy_duration(0);
+    let runtime_busy_ns = u64::try_from(runtime.as_nanos()).unwrap_or(u64::MAX);
+    let parts = Parts { plan, own, relays: &relays, page: &page };
+    Some(RelayTotals { time_s: now.wall_seconds(), shard, runtime_busy_ns, ..parts.totals(busy_ns) })
+}
+
+/// What totals are made of.
+struct Parts<'a> {
+    plan: &'a Plan,
+    own: SourceId,
+    relays: &'a [RelayState],
+    page: &'a AccountsPage,
+}
+
+impl Parts<'_> {
+    fn totals(&self, busy_ns: u64) -> RelayTotals {
+        let Parts { plan, relays, page, .. } = self;
+        let sum = |figure: fn(&RelayState) -> u64| relays.iter().map(figure).sum::<u64>();
+        let mut totals = RelayTotals {
+            received: sum(|relay| relay.figures.points),
+            blackholed: sum(|relay| relay.figures.nowhere),
+            names: (sum(|relay| relay.names), sum(|relay| relay.names_bytes)),
+            internal: self.internal(busy_ns),
+            destinations: self.destinations(),
+            ..RelayTotals::default()
+        };
+        let clients = plan.sources.iter().zip(&page.sources);
+        for (_, row) in clients.filter(|(source, _)| matches!(source.kind, SourceKind::Graphite(_))) {
+            totals.connections += row.connections_accepted;
+            totals.disconnects += row.connections_accepted.saturating_sub(row.connections_open);
+            let rejected = row.losses.get("rejected").into_iter().flatten();
+            // What failed a `validate` has met the rules, and is counted by them.
+            for (reason, count) in rejected.filter(|(reason, _)| **reason != Reject::Invalid.word()) {
+                totals.discarded += count;
+                *totals.discarded_by.entry(reason).or_default() += count;
+            }
+        }
+        let is_rollup = |statement: &Statement| matches!(statement, Statement::Aggregate(_));
+        let has_rollups = plan.relays().any(|(_, _, relay)| relay.plan.statements.iter().any(is_rollup));
+        totals.rollups = has_rollups.then(|| RollupTotals {
+            received: sum(|relay| relay.figures.rolled_up),
+            sent: sum(|relay| relay.figures.results),
+            dropped: sum(|relay| {
+                let lost = relay
+                    .figures
+                    .fed
+                    .iter()
+                    .filter(|(fed, _)| !matches!(fed, Fed::Counted | Fed::CountedLate));
+                lost.map(|(_, count)| count).sum()
+            }),
+        });
+        totals
+    }
+
+    /// Our own way back to the statements: results do not wait, and statistics wait for no endpoint.
+    fn internal(&self, busy_ns: u64) -> Destination {
+        let results: u64 = self.relays.iter().map(|relay| relay.figures.results).sum();
+        let row = self.page.sources.get(self.own.index());
+        let (told, queued, dropped) = row.map_or((0, 0, 0), |row| {
+            (row.received - row.rejected.min(row.received), row.in_flight, row.rejected + row.shed)
+        });
+        Destination {
+            place: "internal".into(),
+            sent: (told + results).saturating_sub(queued),
+            queued,
+            dropped,
+            busy_ns,
+            ..Destination::default()
+        }
+    }
+
+    /// In the order of the clusters and their members, each once.
+    fn destinations(&self) -> Vec<Destination> {
+        let mut known: Vec<OutputId> = Vec::new();
+        let mut destinations: Vec<Destination> = Vec::new();
+        let clusters = self.plan.relays().flat_map(|(_, _, relay)| &relay.plan.clusters);
+        for member in clusters.flat_map(|cluster| &cluster.members) {
+            if known.contains(&member.output) {
+                continue;
+            }
+            known.push(member.output);
+            let Some(output) = self.plan.outputs.get(member.output.index()) else { continue };
+            let Some(row) = self.page.outputs.iter().find(|row| row.name == output.name) else { continue };
+            let one = destination(place(&output.kind, &output.name), row);
+            match destinations.iter_mut().find(|before| before.place == one.place) {
+                Some(before) => before.add(&one),
+                None => destinations.push(one),
+            }
+        }
+        destinations
+    }
+}
+
+/// As the original calls it, dots as they are.
+fn place(kind: &OutputKind, name: &str) -> String {
+    match kind {
+        OutputKind::Graphite { to, .. } => format!("{}:{}", to.host, to.port),
+        OutputKind::GraphiteDatagrams { to, .. } => format!("{}:{}-udp", to.host, to.port),
+        OutputKind::GraphiteFile { path, .. } => path.display().to_string(),
+        OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_)
+        | OutputKind::EventFile { .. } => name.to_owned(),
+    }
+}
+
+fn destination(place: String, row: &OutputRow) -> Destination {
+    Destination {
+        place,
+        sent: row.delivered,
+        queued: row.waiting,
+        stalls: row.stalls,
+        dropped: row.shed + row.refused + row.expired + row.internal,
+        dropped_by: dropped_by(&row.losses, row.expired),
+        busy_ns: row.busy_us * 1_000,
+        sent_bytes: row.bytes_delivered,
+        queued_bytes: row.bytes_waiting,
+        oldest_ms: (row.oldest_s * 1e3) as u64,
+        full_percent: percent(row.waiting, row.records_max).max(percent(row.bytes_waiting, row.bytes_max)),
+    }
+}
+
+fn dropped_by(losses: &LossTable, expired: u64) -> BTreeMap<&'static str, u64> {
+    let mut by = BTreeMap::new();
+    for (_, reasons) in losses.iter().filter(|(family, _)| **family != "filtered") {
+        for (reason, count) in reasons {
+            *by.entry(*reason).or_default() += count;
+        }
+    }
+    if expired > 0 {
+        by.insert("expired", expired);
+    }
+    by
+}
+
+/// 0 where there is no bound.
+fn percent(part: u64, of: u64) -> u64 {
+    part.saturating_mul(100).checked_div(of).unwrap_or(0)
+}
+
+impl Destination {
+    /// Another output of the same place.
+    fn add(&mut self, more: &Destination) {
+        self.sent += more.sent;
+        self.queued += more.queued;
+        self.stalls += more.stalls;
+        self.dropped += more.dropped;
+        self.busy_ns += more.busy_ns;
+        self.sent_bytes += more.sent_bytes;
+        self.queued_bytes += more.queued_bytes;
+        self.oldest_ms = self.oldest_ms.max(more.oldest_ms);
+        self.full_percent = self.full_percent.max(more.full_percent);
+        for (reason, count) in &more.dropped_by {
+            *self.dropped_by.entry(reason).or_default() += count;
+        }
+    }
+}
+
+impl RelayTotals {
+    /// What one figure of all destinations comes to, `internal` not among them.
+    pub(super) fn sum(&self, figure: fn(&Destination) -> u64) -> u64 {
+        self.destinations.iter().map(figure).sum()
+    }
+}

@@ -1,0 +1,129 @@
+//! What relays say of themselves, under the names of carbon-c-relay (spec graphite §2.10), as a source.
+//!
+//! Path of a report: accounts, shard and queues -> [`figures`] (totals of the moment) -> [`names`] (points) -> `Intake` -> the
+//! exchange, as if it had come on a connection; the shard routes such points where the relays send their statistics. With
+//! another `report` the same goes to the log ([`names`]), or a line of it to stdout ([`line`]).
+//! Not here: how lines of the log look (`cli::relay`), `/metrics` (`admin::metrics`).
+//! Invariants: a figure is measured or left out, never guessed; a report never waits for an endpoint.
+
+mod figures;
+mod line;
+mod names;
+mod warnings;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use config::plan::{Feed, Plan, RelayOwnPlan, RelayReport, SourceKind};
+use model::{PacketBatch, SourceId};
+use tokio::sync::watch;
+
+use self::figures::RelayTotals;
+use self::line::Screen;
+use self::names::Told;
+use self::warnings::Warnings;
+use super::own::{packed, send};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+use crate::sources::stream::stopped;
+
+/// Pause between two looks at the plan while it has no source of this kind.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Makes the reports of all sources of this kind until the daemon stops.
+pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut reporters: BTreeMap<u16, Reporter> = BTreeMap::new();
+    loop {
+        let plan = Arc::clone(&shared.wiring.load().plan);
+        for (id, own) in own_sources(&plan) {
+            let now_ns = Clock::mono_ns();
+            let every_ns = own.every_ms * 1_000_000;
+            let reporter = match reporters.entry(id.0) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let Some(totals) = figures::totals(&shared, &plan, id, 0).await else { continue };
+                    new.insert(Reporter::new(own, &totals, now_ns + every_ns))
+                }
+            };
+            // A reload may ask for more of them.
+            reporter.due_ns = reporter.due_ns.min(now_ns + every_ns);
+            // While another process takes over, nothing new comes into what it is told.
+            if now_ns < reporter.due_ns || shared.handing_over.load(Relaxed) {
+                continue;
+            }
+            reporter.due_ns = (reporter.due_ns + every_ns).max(now_ns);
+            let Some(totals) = figures::totals(&shared, &plan, id, reporter.busy_ns).await else { continue };
+            let points = reporter.report(own, &totals);
+            reporter.busy_ns += Clock::mono_ns() - now_ns;
+            if let Some(points) = points {
+                send(id, points, &shared).await;
+            }
+        }
+        reporters.retain(|id, _| own_sources(&plan).any(|(known, _)| known.0 == *id));
+        let next_ns = reporters.values().map(|reporter| reporter.due_ns).min();
+        let pause = next_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(Clock::mono_ns())));
+        let pause = pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY));
+        // Both branches are cancel-safe: they only wait.
+        tokio::select! {
+            () = stopped(&mut stop) => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Those that feed something: a reload may have retired one.
+fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &RelayOwnPlan)> {
+    let feeds = |id| {
+        plan.transforms.iter().any(|transform| transform.from.contains(&id))
+            || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
+    };
+    plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
+        SourceKind::RelayOwn(own) => Some((SourceId(at as u16), own)).filter(|(id, _)| feeds(*id)),
+        SourceKind::Statsd(_) | SourceKind::Graphite(_) | SourceKind::Own(_) => None,
+    })
+}
+
+/// What one source has told so far.
+#[derive(Debug)]
+struct Reporter {
+    /// When the next report is due, monotonic nanoseconds.
+    due_ns: u64,
+    told: Told,
+    screen: Screen,
+    warnings: Warnings,
+    /// Time that making its reports has taken.
+    busy_ns: u64,
+}
+
+impl Reporter {
+    /// What there is at first was told by the process that this one has taken over from.
+    fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64) -> Reporter {
+        let (mut told, mut screen, mut warnings) = (Told::default(), Screen::default(), Warnings::default());
+        let _told = (told.lines(own, totals), screen.lines(totals), warnings.of(totals));
+        Reporter { due_ns, told, screen, warnings, busy_ns: 0 }
+    }
+
+    /// Makes a report, and says what is not told as points.
+    fn report(&mut self, own: &RelayOwnPlan, totals: &RelayTotals) -> Option<PacketBatch> {
+        if own.report == RelayReport::Line {
+            for line in self.screen.lines(totals) {
+                // Whoever read them has gone: relaying goes on.
+                let _closed = crate::talk::data(line.as_bytes());
+            }
+            return None;
+        }
+        self.warnings.of(totals).iter().for_each(|warning| tracing::warn!("{warning}"));
+        let lines = match own.report {
+            RelayReport::Points | RelayReport::Log => self.told.lines(own, totals),
+            RelayReport::Line | RelayReport::Losses => return None,
+        };
+        if own.report == RelayReport::Log {
+            lines.iter().for_each(|line| tracing::info!("{line}"));
+            return None;
+        }
+        Some(packed(&lines))
+    }
+}

@@ -1,0 +1,61 @@
+//! What somebody should look at, in the words that the original has for it.
+
+use super::figures::RelayTotals;
+
+/// A queue that is so full is told of, in percent.
+const FULL_PERCENT: u64 = 75;
+
+/// What has been told of losses.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    dropped: u64,
+    rollups_dropped: u64,
+}
+
+impl Warnings {
+    /// What is new since the last call, and which queues are filling up.
+    pub(super) fn of(&mut self, totals: &RelayTotals) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for one in totals.destinations.iter().filter(|one| one.full_percent >= FULL_PERCENT) {
+            warnings.push(format!(
+                "warning: metrics queuing up for {}: {} metrics ({}% of queue size)",
+                one.place, one.queued, one.full_percent
+            ));
+        }
+        let dropped = totals.sum(|one| one.dropped);
+        let rollups_dropped = totals.rollups.map_or(0, |rollups| rollups.dropped);
+        let news = dropped.saturating_sub(std::mem::replace(&mut self.dropped, dropped));
+        if news > 0 {
+            warnings.push(format!("warning: dropped {news} metrics"));
+        }
+        let news =
+            rollups_dropped.saturating_sub(std::mem::replace(&mut self.rollups_dropped, rollups_dropped));
+        if news > 0 {
+            warnings.push(format!("warning: aggregator dropped {news} metrics"));
+        }
+        warnings
+    }
+}
+
+#[test]
+fn losses_are_told_once_and_full_queues_as_long_as_they_are() {
+    use super::figures::{Destination, RollupTotals};
+    let one = |full_percent| Destination {
+        place: "10.0.0.5:2003".into(),
+        queued: 21,
+        dropped: 4,
+        full_percent,
+        ..Destination::default()
+    };
+    let totals = |full_percent| RelayTotals {
+        destinations: vec![one(full_percent), one(0)],
+        rollups: Some(RollupTotals { dropped: 3, ..RollupTotals::default() }),
+        ..RelayTotals::default()
+    };
+    let mut warnings = Warnings::default();
+    let full = "warning: metrics queuing up for 10.0.0.5:2003: 21 metrics (75% of queue size)";
+    let all = [full, "warning: dropped 8 metrics", "warning: aggregator dropped 3 metrics"];
+    assert_eq!(warnings.of(&totals(75)), all);
+    assert_eq!(warnings.of(&totals(75)), [full]);
+    assert!(warnings.of(&totals(74)).is_empty());
+}
