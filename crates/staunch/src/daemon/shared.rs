@@ -11,6 +11,7 @@ use model::Now;
 use pipeline::{Accounts, Exchange};
 use tokio::sync::{Notify, oneshot};
 
+use crate::tls::Certificates;
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::Board;
@@ -33,6 +34,8 @@ pub const OUTPUTS_MAX: usize = 4096;
 /// A plan in force, with what was built for it.
 #[derive(Debug)]
 pub struct Wiring {
+    /// What its connections are encrypted with, as read when the plan came into force.
+    pub certificates: Certificates,
     /// The checked plan.
     pub plan: Arc<Plan>,
     /// One account per source and output.

@@ -49,7 +49,10 @@ fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
     };
     let queue_given = args.flags().queue.is_some();
     let queue_dir = args.queue_dir.as_deref();
-    let (plan, wrong) = relay(&Relay { conf, settings, queue_given, queue_dir, http });
+    let (plan, mut wrong) = relay(&Relay { conf, settings, queue_given, queue_dir, http });
+    let unread = plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
+    let plan = plan.filter(|_| unread.is_empty());
+    wrong.extend(unread);
     if !wrong.is_empty() {
         said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));
     }
