@@ -25,17 +25,19 @@ import tempfile
 import original_relay
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OURS = os.environ.get("RELAY") or pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug/examples/relay"
+ROOT_TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+OURS = os.environ.get("RELAY") or ROOT_TARGET / "debug/examples/relay"
 
 # Of every name the first thing that is printed: so the answers come apart.
 MARK = "mark"
 
 # Expressions with one group or two, whose first and longest matches are the same: POSIX wants the longest, we take the
 # first. A replacement names no group that is not there: the original then reads what an earlier name has left.
-ONE_GROUP = [r"\.([^.]*)$", r"^web([0-9]{1,2})", r"([a-c]+)\.", r"^([^.]+)", r"(ab*)c?", r"([[:upper:]][a-z]*)"]
+ONE_GROUP = [r"\.([^.]*)$", r"^web([0-9]{1,2})", r"([a-c]+)\.", r"^([^.]+)", r"(ab*)c?", r"([[:upper:]][a-z]*)",
+             r"([a-c])\1", r"^([a-z]+)\.\1"]
 TWO_GROUPS = [r"^([a-c]+)\.(.*)$", r"^([^.]+)\.([^.]+)", r"([a-z]+)([0-9]+)", r"^(x|yy|z)(.)", r"([a-c])(q)?\.",
               r"^(([a-c]*)\.)?web[0-9]", r"(\.)([A-Z][a-z]*)", r"^(.)(.?)"]
-UNGROUPED = [r"a.c", r"[a-c]+x", r"^a.*z$", r"b+\.", r"(a|b)c", r"^[^.]*$", r"web[0-9]{2}", r"x?y", r"[[:digit:]]\.", r"[]a-]b"]
+UNGROUPED = [r"a.c", r"[a-c]+x", r"^a.*z$", r"b+\.", r"(a|b)c", r"^[^.]*$", r"web[0-9]{2}", r"x?y", r"[[:digit:]]\.", r"[]a-]b", r"(b)\1"]
 PLAIN = ["a", "abc", "web", ".", "cpu", "x", "-", "_"]
 FOR_ONE = [r"r.\1", r"r\_1", r"r\.1", r"\^.1_r", r"\\1r", r"\1r\1", "r"]
 FOR_TWO = FOR_ONE + [r"\2r\1", r"r\_1.\^2", r"r.\_.2x", r"\\2.\02r"]

@@ -30,8 +30,8 @@ OURS = os.environ.get("RELAY_CONF") or pathlib.Path(os.environ.get("CARGO_TARGET
 
 # What is right first, what is wrong or odd behind it: `pick` takes the latter now and then.
 EXPRESSIONS = (["a", "^a\\.b", "b$", "^c$", "a.*b", "(x|y)z", "[a-c]+", "a{2}", "[[:alpha:]].", "a\\ b", '"a b"', '"a=b"', "a:b",
-                "a**", "x|", "()", "a]", "^", '"q\\"r"', "(a)(b)", ".", "a\\-b", "\\^a", '"a\\\\.b"', "a&b", "a{,3}", "(a|)+"],
-               ["stop", "into", "send", "every", "a(", "*a", "[z-a]x", "a{2,1}", "*", "a)", "a{", "[a", "a{x}", "^*"])
+                "a**", "x|", "()", "a]", "^", '"q\\"r"', "(a)(b)", ".", "a\\-b", "\\^a", '"a\\\\.b"', "a&b", "a{,3}", "(a|)+", "(a)\\1"],
+               ["stop", "into", "send", "every", "a(", "*a", "[z-a]x", "a{2,1}", "*", "a)", "a{", "[a", "a{x}", "^*", "(a)\\2", "\\1a"])
 NAMES = (["a", "b"], ["c-1", "forward", "match", '"x y"', "blackhole", "tcp", "nope"])
 NEW = (["c", "d-1", "e_2", '"x y"', "forward", "match", "a.b"], ["a", "tcp", "blackhole", "stop"])
 HOSTS = (["10.0.0.1", "10.0.0.2=x", "10.0.0.3 proto udp", "10.0.0.4 type syslog", "[::1]", "[::2]:2005", "h.invalid",

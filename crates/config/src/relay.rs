@@ -9,7 +9,7 @@ mod transport;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{OutputId, SourceId, TransformId};
 use process::relay::{RelayCluster, RelayPlan};
 use process::rollup::RollupLimits;
@@ -57,7 +57,7 @@ pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
     let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
     let Lowered { plan: relay, outputs } = lower(asked.conf);
     let feed = Feed::Transform(TransformId(0));
-    plan.outputs = outputs_of(asked, &relay, &outputs, feed, &mut wrong);
+    plan.outputs = outputs_of(asked, &relay, &outputs, feed);
     let relay = RelayTransform {
         plan: relay,
         names_max: RelayTransform::NAMES_MAX,
@@ -109,7 +109,7 @@ fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Ve
     if let Some(bytes) = settings.buffer_bytes {
         plan.receive_buffer_bytes = u64::from(bytes);
     }
-    plan.packing = transport::packing(listener.packing);
+    plan.packing = listener.packing;
     plan.tls = listener.tls.as_ref().and_then(|tls| transport::listen(tls, settings.ca.as_deref(), wrong));
     plan
 }
@@ -137,30 +137,23 @@ fn listen(receptor: &Receptor, wrong: &mut Vec<Diagnostic>) -> Option<Listen> {
     })
 }
 
-fn outputs_of(
-    asked: &Relay<'_>,
-    relay: &RelayPlan,
-    outputs: &[RelayOutput],
-    feed: Feed,
-    wrong: &mut Vec<Diagnostic>,
-) -> Vec<OutputPlan> {
+fn outputs_of(asked: &Relay<'_>, relay: &RelayPlan, outputs: &[RelayOutput], feed: Feed) -> Vec<OutputPlan> {
     let queue_kind = match asked.queue_dir {
         Some(_) => QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS },
         None => QueueKind::Memory,
     };
-    let mut queue = QueueLimits::default_of(queue_kind);
+    // Clients wait for an endpoint that is slow, and for none that is down.
+    let when_full = if asked.settings.stalls == 0 { WhenFull::ShedOldest } else { WhenFull::BlockWhileUp };
+    let mut queue = QueueLimits { when_full, ..QueueLimits::default_of(queue_kind) };
     if asked.queue_given {
         queue.records_max = u64::from(asked.settings.queue);
     }
     let mut plans: Vec<OutputPlan> = Vec::with_capacity(outputs.len());
     for (at, output) in outputs.iter().enumerate() {
         let (kind, place) = match output {
-            RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server], wrong),
+            RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server]),
             RelayOutput::File { path, ip } => {
-                if *ip {
-                    wrong.push(not_yet("`file ip`"));
-                }
-                (file_output(path), path.trim_start_matches('/').to_owned())
+                (file_output(path, *ip), path.trim_start_matches('/').to_owned())
             }
         };
         let cluster = first_cluster(relay, OutputId(at as u16)).map_or(RELAY, |cluster| &cluster.name);
@@ -185,13 +178,11 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
 }
 
-fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>) -> (OutputKind, String) {
+fn server_output(asked: &Relay<'_>, server: &Server) -> (OutputKind, String) {
     let Server { host, port, proto, lines, packing, tls, .. } = server;
     let to = Endpoint { host: host.clone(), port: *port };
     let shown = destination_name(&Destination::Tcp(to.clone()));
-    if *lines == Lines::Syslog {
-        wrong.push(not_yet("`type syslog`"));
-    }
+    let syslog = *lines == Lines::Syslog;
     // The original tries again every 200 to 300 ms, however long it takes.
     let timeout_ms = u64::from(asked.settings.timeout_ms);
     let sender = SenderPlan {
@@ -202,20 +193,22 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
     };
     match proto {
         Proto::Tcp => {
-            let (form, namespace) = (GraphiteForm::Lines, Namespace::default());
-            let packing = transport::packing(*packing);
-            let tls = transport::endpoint(tls, asked.settings.ca.as_deref());
-            (OutputKind::Graphite { to, form, namespace, sender, connections: 1, packing, tls }, shown)
+            let kind = OutputKind::Graphite {
+                to,
+                form: if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines },
+                namespace: Namespace::default(),
+                sender,
+                connections: 1,
+                packing: *packing,
+                tls: transport::endpoint(tls, asked.settings.ca.as_deref()),
+            };
+            (kind, shown)
         }
-        Proto::Udp => (OutputKind::GraphiteDatagrams { to, sender }, format!("udp/{shown}")),
+        Proto::Udp => (OutputKind::GraphiteDatagrams { to, syslog, sender }, format!("udp/{shown}")),
     }
 }
 
-fn file_output(path: &str) -> OutputKind {
+fn file_output(path: &str, peer: bool) -> OutputKind {
     let namespace = Namespace::default();
-    OutputKind::GraphiteFile { path: PathBuf::from(path), file_bytes_max: 0, files_max: 0, namespace }
-}
-
-fn not_yet(what: &str) -> Diagnostic {
-    Diagnostic::error(Code::NotCarriedOver, format!("{what} is not there yet"))
+    OutputKind::GraphiteFile { path: PathBuf::from(path), file_bytes_max: 0, files_max: 0, peer, namespace }
 }

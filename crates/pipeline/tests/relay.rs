@@ -9,6 +9,7 @@ use config::import::relay::flags::{Flags, Machine, settings};
 use config::import::relay::read_text;
 use config::plan::Plan;
 use config::relay::{Relay, relay};
+use deliver::plan::WhenFull;
 use deliver::queue::BlockForm;
 use model::{Now, OutputId, SECOND_NS, SourceId};
 use process::rollup::Fed;
@@ -19,14 +20,19 @@ const CLUSTERS: &str = "listen type linemode 2003 proto tcp;\n\
     cluster f failover 10.0.0.4 10.0.0.5; cluster c any_of 10.0.0.6 10.0.0.7;\n";
 
 fn plan(statements: &str) -> Plan {
+    plan_with(statements, Flags::default())
+}
+
+fn plan_with(statements: &str, flags: Flags) -> Plan {
+    let queue_given = flags.queue.is_some();
     let text = format!("{CLUSTERS}{statements}");
     let reading = read_text("relay.conf", &text);
     let conf = reading.conf.unwrap_or_else(|| panic!("{statements}: {:?}", reading.mistakes));
-    let flags = Flags { config: Some("relay.conf".into()), ..Flags::default() };
+    let flags = Flags { config: Some("relay.conf".into()), ..flags };
     let machine = Machine { hostname: "host".into(), cores: 1 };
     let (settings, _) = settings(&flags, &machine);
     let settings = &settings.expect("no flag is wrong");
-    let asked = Relay { conf: &conf, settings, queue_given: false, queue_dir: None, http: None };
+    let asked = Relay { conf: &conf, settings, queue_given, queue_dir: None, http: None };
     let (plan, wrong) = relay(&asked);
     plan.unwrap_or_else(|| panic!("{statements}: {wrong:?}"))
 }
@@ -92,6 +98,21 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
     // Behind `new.x` stands its tag, and behind `new.z` a 2.
     assert_eq!((figures.points, figures.blackholed, figures.unmatched, figures.invalid), (8, 1, 1, 3));
     assert_eq!((state.names, state.cache.misses), (8, 8));
+}
+
+#[test]
+fn clients_wait_for_every_endpoint_unless_they_are_never_to() {
+    for (stalls, when_full) in [(None, WhenFull::BlockWhileUp), (Some("0"), WhenFull::ShedOldest)] {
+        let flags =
+            Flags { stalls: stalls.map(str::to_owned), queue: Some("77000".into()), ..Flags::default() };
+        let plan = plan_with("match * send to a b f stop;", flags);
+        let queues: Vec<_> = plan.outputs.iter().map(|output| output.queue).collect();
+        assert!(queues.iter().all(|queue| queue.when_full == when_full && queue.records_max == 77_000));
+        let world = World::new(plan, 1);
+        assert_eq!(world.shard.blocking(SourceId(0)).is_empty(), stalls.is_some());
+        assert_eq!(world.shard.blocks(), stalls.is_none());
+        assert!(world.shard.multiplies(SourceId(0)));
+    }
 }
 
 #[test]

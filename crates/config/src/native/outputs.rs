@@ -89,8 +89,8 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
         Section::OutputGraphiteFile => {
             let (file_bytes_max, files_max) = rotation(fields, POINT_FILES);
             let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "points.graphite"));
-            let namespace = namespace(fields, wrong);
-            one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, namespace }, path_place())
+            let (peer, namespace) = (fields.flag("peer").unwrap_or(false), namespace(fields, wrong));
+            one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }, path_place())
         }
         Section::OutputConsole => {
             let form = match fields.word("form") {
@@ -232,6 +232,7 @@ fn addresses(section: Section, fields: &Fields) -> Addresses {
 fn graphite_form(fields: &Fields) -> GraphiteForm {
     match fields.word("form") {
         Some("pickle") => GraphiteForm::Pickle,
+        Some("syslog") => GraphiteForm::Syslog,
         _ => GraphiteForm::Lines,
     }
 }
@@ -313,6 +314,7 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
     Fields::set(&mut limits.age_max_ms, fields.whole("age_max"));
     match fields.word("when_full") {
         Some("block") => limits.when_full = WhenFull::Block,
+        Some("block_while_up") => limits.when_full = WhenFull::BlockWhileUp,
         Some("shed_oldest") => limits.when_full = WhenFull::ShedOldest,
         Some("shed_newest") => limits.when_full = WhenFull::ShedNewest,
         _ => {}

@@ -4,16 +4,7 @@ use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::import::relay::{self as original, ServerTls, TlsVersion as Old};
-use crate::plan::{EndpointTls, Identity, ListenTls, Packing, PemFile, TlsVersion};
-
-pub(super) fn packing(packing: original::Packing) -> Packing {
-    match packing {
-        original::Packing::Plain => Packing::Plain,
-        original::Packing::Gzip => Packing::Gzip,
-        original::Packing::Lz4 => Packing::Lz4,
-        original::Packing::Snappy => Packing::Snappy,
-    }
-}
+use crate::plan::{EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
 /// A listener's; none after a mistake. `ca` is what `-C` says.
 pub(super) fn listen(

@@ -6,11 +6,13 @@
 //! Invariants: statements are met in the plan's order, strictly; a cached decision equals a fresh one; whatever
 //! [`Router::explain`] tells is what happens.
 
+mod backtracking;
 mod cache;
 mod decision;
 mod explain;
 mod expression;
 mod mistake;
+mod moving;
 mod plan;
 mod replacement;
 mod router;
@@ -19,14 +21,17 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub use backtracking::{BACKTRACKING_BYTES_MAX, BACKTRACKING_STEPS_MAX};
 pub use cache::{CacheFigures, CacheLimits, CachedRouter};
 pub use decision::{Act, COPIES_MAX, Decision, End, Line, Routing};
 pub use explain::{Chosen, Did, Explanation, Meeting, Sent, Why};
-pub use expression::{Class, GROUPS_MAX};
+pub use expression::{COMPILED_BYTES_MAX, Class, Expression, GaveUp, Outline};
 pub use mistake::{MistakeAt, RelayMistake, RelayWarning};
+pub use moving::Heirs;
 pub use plan::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
     Sharing, Statement, To, ValidatePlan,
 };
 pub use replacement::statistics_prefix;
 pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};
+pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

@@ -113,9 +113,11 @@ fn sources(out: &mut String, page: &AccountsPage) {
         ("staunch_source_connections_broken_total", "Connections that ended in an error.", |row| {
             row.connections_broken
         }),
-        ("staunch_source_handshakes_failed_total", "Connections that ended before their encryption began.", |row| {
-            row.handshakes_failed
-        }),
+        (
+            "staunch_source_handshakes_failed_total",
+            "Connections that ended before their encryption began.",
+            |row| row.handshakes_failed,
+        ),
     ];
     for (name, help, read) in counters {
         let mut counter = family(out, name, "counter", help);
@@ -136,6 +138,7 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         let output = ("output", row.name.as_str());
         copies.row(&[output, ("outcome", "delivered"), ("reason", "")], row.delivered as f64);
         copies.row(&[output, ("outcome", "expired"), ("reason", "")], row.expired as f64);
+        copies.row(&[output, ("outcome", "moved"), ("reason", "")], row.moved as f64);
         loss_rows(&mut copies, output, &row.losses);
     }
     let mut bytes = family(out, "staunch_output_bytes_lost_total", "counter", "Bytes of lost copies.");

@@ -64,7 +64,8 @@ pub(crate) enum Verb {
     StatsdProxy(StatsdProxyArgs),
     /// Copy each packet to every target; a dead one hurts no other.
     Fanout(FanoutArgs),
-    /// Run with a config and the command line of carbon-c-relay.
+    /// Route Graphite lines by a relay.conf, as carbon-c-relay does.
+    #[command(visible_alias = "c-relay")]
     Relay(Box<RelayArgs>),
     /// Check a config and show every mistake at once.
     Check(CheckArgs),

@@ -154,6 +154,10 @@ fn shed(reason: Shed) -> &'static str {
             "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
              `staunch queue export` can keep a copy first ([queues.md](queues.md))."
         }
+        Shed::NotANumber => {
+            "carbon would give up the whole message. Send numbers, or let the output's `form` be lines: then lines go on \
+             as they came."
+        }
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."
@@ -219,7 +223,7 @@ nothing moves, two sums hold; `/api/v1/accounts` shows both with a field `holds`
 
 ```
 per source:  received = rejected + shed + duplicate + filtered + aggregated + routed + internal + in_flight
-per output:  copies   = delivered + shed + refused + filtered + expired + internal + waiting
+per output:  copies   = delivered + shed + refused + filtered + expired + moved + internal + waiting
 ```
 
 A **record** is a sample, an event or a service check; a bad line counts as one received and rejected record (a bad value
@@ -231,11 +235,15 @@ The word of each reason below is at the same time the label `reason` in [`/metri
 ";
 
 /// Outcomes that are no loss.
-pub(crate) const NO_LOSS: [(&str, &str); 8] = [
+pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("aggregated", "Became part of an aggregate."),
     ("routed", "Went to its outputs as it is: a raw packet, an event, a sample with its own timestamp."),
     ("delivered", "The endpoint has it, as far as its protocol tells (docs/delivery.md)."),
     ("waiting", "In the output's queue, or on the way."),
+    (
+        "moved",
+        "Another output of the relay's cluster took it over while this one's endpoint was down; there it is a copy of its own.",
+    ),
     ("in_flight", "Between a connection and the aggregation."),
     ("filtered", "Nothing in the config takes it, such as events without an `event_file` output."),
     ("duplicate", "Always 0 in this version. It is there so that the sum keeps its form."),

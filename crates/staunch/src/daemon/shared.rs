@@ -11,7 +11,6 @@ use model::Now;
 use pipeline::{Accounts, Exchange};
 use tokio::sync::{Notify, oneshot};
 
-use crate::tls::Certificates;
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::Board;
@@ -21,6 +20,7 @@ use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
+use crate::tls::Certificates;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;

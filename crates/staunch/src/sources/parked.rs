@@ -11,6 +11,7 @@ use pipeline::Unfinished;
 use tokio::sync::watch;
 
 use crate::daemon::shared::Shared;
+use crate::daemon::worker::peer;
 use crate::sources::answered::Answered;
 use crate::sources::stream::{Order, Plain, Stream, StreamSource};
 use crate::sources::wrapping::Wrapping;
@@ -47,6 +48,7 @@ impl Parked {
             Listen::UnixFrames { .. } => source.intake.make_framed(),
             _ => source.intake.make(),
         };
+        intake.set_peer(peer(stream.peer_ip()));
         // What holds for a connection holds to its end.
         let when = match unfinished {
             Some(unfinished) => unfinished.told.map(|told| told.when),

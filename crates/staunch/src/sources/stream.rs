@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -158,6 +159,14 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+
+    /// Address of its client; none at a unix socket, or when the client has gone.
+    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+        match self {
+            Stream::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
+            Stream::Unix(_) => None,
         }
     }
 

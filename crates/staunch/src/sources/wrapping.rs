@@ -149,6 +149,11 @@ impl Wrapping {
         let unpacks = self.unpacker.as_ref().is_some_and(Unpacker::has_more);
         if !unpacks && self.plain.is_empty() {
             if let Some(end) = self.end.take() {
+                if let Some(tls) = &mut self.tls {
+                    // A client that ends in order may wait for the same word from us.
+                    tls.send_close_notify();
+                    let _unsent = self.answer(stream);
+                }
                 return Err(self.ended(end, intake));
             }
             match read_scratch(stream, |bytes| {
@@ -175,7 +180,7 @@ impl Wrapping {
             let mut broken = None;
             match &mut self.unpacker {
                 Some(unpacker) => broken = unpacker.unpack(lines).err(),
-                None => std::mem::swap(lines, &mut self.plain),
+                None => lines.append(&mut std::mem::take(&mut self.plain)),
             }
             let batch = intake.stream(lines, Clock::now()).into_owned();
             intake.settle_too_long();

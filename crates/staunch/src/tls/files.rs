@@ -34,7 +34,8 @@ pub(super) fn key(file: &PemFile) -> Result<PrivateKeyDer<'static>, Wrong> {
 
 fn read(file: &PemFile) -> Result<Vec<u8>, Wrong> {
     let cannot = |error: std::io::Error| {
-        let hint = "the daemon's user must be able to read it; a path is seen from where the daemon is started";
+        let hint =
+            "the daemon's user must be able to read it; a path is seen from where the daemon is started";
         (Some(file.clone()), error.to_string(), hint)
     };
     let bytes = std::fs::metadata(&file.path).map_err(cannot)?.len();

@@ -207,8 +207,7 @@ fn authorities(file: &PemFile) -> Result<RootCertStore, Wrong> {
 
 fn of_system() -> Result<RootCertStore, Wrong> {
     let mut roots = RootCertStore::empty();
-    let (added, _refused) =
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let (added, _refused) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if added == 0 {
         let hint = "name their file: tls = { ca = \"…\" }; or install the system's (ca-certificates)";
         return Err((None, "this system knows no authorities".into(), hint));

@@ -18,6 +18,7 @@ mod bad_input;
 mod bench;
 mod check;
 mod disk_queue;
+mod encrypted;
 mod fanout;
 mod first_run;
 mod graphite;
@@ -29,6 +30,9 @@ mod packaging;
 mod packed;
 mod points;
 mod queue;
+mod relay_delivery;
+#[cfg(target_os = "linux")]
+mod relay_endpoints;
 mod reload;
 mod restart;
 mod sources;

@@ -527,10 +527,10 @@ fn sources_of_points_are_printed_as_they_are_read() {
 }
 
 #[test]
-fn points_go_to_outputs_of_lines_and_nowhere_else() {
+fn points_go_to_outputs_of_graphite_and_nowhere_else() {
     let table = [
         ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\", \"tcp://h:2\"]\n", &[][..]),
-        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n", &["C028"]),
+        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n", &[]),
         ("[outputs.o]\ntype = \"graphite_file\"\n", &[]),
         ("[outputs.o]\ntype = \"console\"\n", &["C028"]),
         ("[outputs.o]\ntype = \"perl_file\"\npath = \"p\"\n", &["C028"]),

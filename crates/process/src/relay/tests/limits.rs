@@ -30,8 +30,8 @@ fn a_name_that_was_made_has_its_limits() {
     let router = router(two(), twice);
     let of = |length: usize| {
         let name = "x".repeat(length);
-        let renamed = decided(&router, &name, "").0[0].len();
-        (renamed, router.decide(Entry::Records, name.as_bytes()).names_refused())
+        let (acts, routing) = decided(&router, &name, "");
+        (acts[0].len(), routing.names_refused)
     };
     assert_eq!(of(NAME_BYTES_MAX / 2), (2 + NAME_BYTES_MAX, 0));
     assert_eq!(of(NAME_BYTES_MAX / 2 + 1), (1, 1), "it keeps its name");
@@ -44,6 +44,41 @@ fn a_name_that_was_made_has_its_limits() {
         let statements = vec![rewrite("^x$", into), Statement::Match(matching(&[], to(&[0]), false))];
         assert_eq!(fate(&super::rig::router(two(), statements), "x", ""), want, "{into:?}");
     }
+}
+
+#[test]
+fn an_expression_that_gives_up_counts_as_no_match_and_is_counted() {
+    let slow = r"^(a|aa)+\1b";
+    let (check, once) = (valid(slow, false), |every_occurrence| {
+        let into = "x".to_owned();
+        Statement::Rewrite(RewritePlan { expression: slow.into(), into, every_occurrence })
+    });
+    let statements = vec![
+        Statement::Match(matching(&["^$", slow], to(&[0]), true)),
+        once(false),
+        once(true),
+        aggregate(&[slow], &["sum"], To::Nowhere, true),
+        Statement::Match(MatchPlan { validate: check, ..matching(&["^a"], to(&[0]), false) }),
+        Statement::Match(matching(&[], to(&[1]), false)),
+    ];
+    let router = router(two(), statements);
+    // With its `b` behind it: without, no search would be begun.
+    let slow = format!("{}cb", "a".repeat(60));
+    let gave_up = |name: &str, rest: &str| decided(&router, name, rest).1.gave_up;
+    assert_eq!(fate(&router, &slow, "1 2"), "invalid, 1; Exhausted");
+    assert_eq!((gave_up(&slow, "1 2"), gave_up("y", &slow), gave_up("ay", &slow)), (4, 0, 1));
+    let line = Line { name: slow.as_bytes(), rest: slow.as_bytes() };
+    let explained = router.explain(Entry::Records, line, 0);
+    let statement = |statement, expression| MistakeAt::Statement { statement, expression };
+    let want = [
+        statement(0, Some(1)),
+        statement(1, Some(0)),
+        statement(2, Some(0)),
+        statement(3, Some(0)),
+        MistakeAt::Validate { statement: 4 },
+    ];
+    assert_eq!((&*explained.gave_up, explained.routing.gave_up), (&want[..], 5));
+    assert_eq!(explained.routing, decided(&router, &slow, &slow).1);
 }
 
 #[test]

@@ -98,10 +98,12 @@ impl Who {
         warm_up: u64,
         count: u64,
     ) -> Result<Run, BenchError> {
+        let before = sum(&sinks.arrived());
         let contestant = Contestant::start(self, stand, told, sinks)?;
         let mut connection =
             TcpStream::connect(contestant.address()).map_err(failed("connect to a relay"))?;
-        contestant.measure(stand.core, sinks, lines, warm_up, &mut connection)?;
+        lines.send(warm_up, &mut connection).map_err(failed("send lines to a relay"))?;
+        contestant.settled(sinks, before + warm_up)?;
         let run = contestant.measure(stand.core, sinks, lines, count, &mut connection)?;
         drop(connection);
         match contestant {
@@ -159,8 +161,7 @@ impl Contestant {
         let busy_ns = core.and_then(core_busy_ns);
         let (cpu_ns, start_ns) = (self.cpu_ns()?, Clock::mono_ns());
         lines.send(count, connection).map_err(failed("send lines to a relay"))?;
-        let total: u64 = before.iter().map(|tally| tally.lines).sum::<u64>() + count;
-        let (cpu_end_ns, end_ns) = self.settled(sinks, total)?;
+        let (cpu_end_ns, end_ns) = self.settled(sinks, sum(&before) + count)?;
         let now = sinks.arrived();
         let passed_ns = (end_ns - start_ns) as f64;
         let used_ns = (cpu_end_ns - cpu_ns) as f64;
@@ -187,7 +188,7 @@ impl Contestant {
         loop {
             thread::sleep(LOOK_EVERY);
             let read = (self.cpu_ns()?, Clock::mono_ns());
-            let arrived = sinks.arrived().iter().map(|tally| tally.lines).sum();
+            let arrived = sum(&sinks.arrived());
             unchanged = if arrived == last { unchanged + 1 } else { 0 };
             if arrived >= total || unchanged >= LOOKS_WITHOUT_CHANGE_MAX {
                 return Ok(read);
@@ -195,6 +196,11 @@ impl Contestant {
             last = arrived;
         }
     }
+}
+
+/// Lines at all endpoints.
+fn sum(arrived: &[Tally; ENDPOINTS]) -> u64 {
+    arrived.iter().map(|tally| tally.lines).sum()
 }
 
 /// The published config with other ports, and with rules that match none of the lines before the one that does.
@@ -221,7 +227,7 @@ fn command(who: Who, stand: &Stand, told: Told<'_>, config: &Path) -> Command {
         }
         Who::Bare | Who::Staunch => {
             let mut command = Command::new(&stand.binary);
-            command.arg("relay");
+            command.args(["relay", "--http", "off"]);
             if let Some(queues) = told.queues {
                 command.arg("--queue-dir").arg(queues);
             }
@@ -260,10 +266,8 @@ mod tests {
         let (sinks, lines) = (Sinks::start().unwrap(), Lines::new(1000));
         let run = Who::Bare.run(&stand, told, &sinks, &lines, 1000, 60_000).unwrap();
         let shares = lines.shares(60_000);
-        let sum = |tallies: &[Tally]| {
-            tallies.iter().fold((0, 0), |sum, tally| (sum.0 + tally.lines, sum.1 + tally.bytes))
-        };
-        assert_eq!(sum(&run.arrived), sum(&shares));
+        let bytes = |tallies: &[Tally]| tallies.iter().map(|tally| tally.bytes).sum::<u64>();
+        assert_eq!((sum(&run.arrived), bytes(&run.arrived)), (60_000, bytes(&shares)));
         assert!(run.cpu_ns > 0.0 && run.ns > 0, "{run:?}");
         assert!(astray(&shares, &run.arrived) > 0, "it goes by turns, not by names");
     }

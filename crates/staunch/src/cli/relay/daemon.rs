@@ -1,16 +1,16 @@
 //! The relay as a daemon: from settings and a configuration to a plan that runs, and again at each SIGHUP.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::diagnostic::{Source, render};
+use config::import::relay::addresses::{names, with_addresses};
 use config::import::relay::flags::Settings;
-use config::import::relay::render_mistakes;
 use config::plan::Plan;
 use config::relay::{Relay, relay};
 
-use super::{RelayArgs, reading};
+use super::{RelayArgs, addresses, files, rendered, stderr_is_terminal};
 use crate::cli::args::Port;
 use crate::cli::{MISTAKES, wants_colour};
 use crate::daemon::{self, Reread, Start};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &RelayArgs, settings: Settings) -> anyhow::Result<ExitCo
     let (plan, said) = load();
     crate::talk::say(&said);
     let Some(plan) = plan else { return Ok(ExitCode::from(MISTAKES)) };
-    let reread: Reread = Box::new(move || {
+    let reread: Reread = Arc::new(move || {
         let (plan, said) = load();
         let plan = plan.ok_or_else(|| said.trim_end().to_owned())?;
         crate::talk::say(&said);
@@ -35,12 +35,8 @@ pub(super) fn run(args: &RelayArgs, settings: Settings) -> anyhow::Result<ExitCo
 
 /// The plan, when there is one, and what there is to say about it.
 fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
-    let colour = wants_colour(std::io::stderr().is_terminal());
-    let reading = reading(&settings.config);
-    let mut said = match reading.mistakes.is_empty() {
-        true => String::new(),
-        false => render_mistakes(&reading.files, &reading.mistakes, colour),
-    };
+    let reading = files::reading(&settings.config);
+    let mut said = rendered(&reading);
     let Some(conf) = &reading.conf else { return (None, said) };
     let http = match args.http {
         None => Some(std::net::SocketAddr::from(([127, 0, 0, 1], 8680))),
@@ -49,11 +45,17 @@ fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
     };
     let queue_given = args.flags().queue.is_some();
     let queue_dir = args.queue_dir.as_deref();
-    let (plan, mut wrong) = relay(&Relay { conf, settings, queue_given, queue_dir, http });
+    let known = addresses::of(&names(conf));
+    let of_name =
+        |name: &str| known.get(name).cloned().unwrap_or_else(|| Err("nobody asked for it".to_owned()));
+    let (conf, mut wrong) = with_addresses(conf, &of_name);
+    let (plan, more) = relay(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
+    wrong.extend(more);
     let unread = plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
     let plan = plan.filter(|_| unread.is_empty());
     wrong.extend(unread);
     if !wrong.is_empty() {
+        let colour = wants_colour(stderr_is_terminal());
         said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));
     }
     (plan, said)
