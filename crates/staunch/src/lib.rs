@@ -15,4 +15,5 @@ pub mod outputs;
 pub mod sources;
 pub mod sys;
 pub mod talk;
+pub mod tls;
 mod top;

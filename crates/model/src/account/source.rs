@@ -36,6 +36,8 @@ pub struct SourceAccount {
     pub connections_refused: AtomicU64,
     /// Connections that ended in an error (reset, time-out).
     pub connections_broken: AtomicU64,
+    /// Connections that ended before their encryption began.
+    pub handshakes_failed: AtomicU64,
     /// Connections open now.
     pub connections_open: AtomicU64,
     /// Samples whose last tag looks like a DogStatsD field that was glued to it (`etsy` only).
@@ -112,6 +114,7 @@ impl Default for SourceAccount {
             connections_accepted: zero(),
             connections_refused: zero(),
             connections_broken: zero(),
+            handshakes_failed: zero(),
             connections_open: zero(),
             glued_tag_fields: zero(),
             event_fields_ignored: zero(),
@@ -215,6 +218,7 @@ impl SourceAccount {
             ("connections_accepted", "", &self.connections_accepted),
             ("connections_refused", "", &self.connections_refused),
             ("connections_broken", "", &self.connections_broken),
+            ("handshakes_failed", "", &self.handshakes_failed),
             ("glued_tag_fields", "", &self.glued_tag_fields),
             ("event_fields_ignored", "", &self.event_fields_ignored),
             ("lines_acked", "", &self.lines_acked),

@@ -47,6 +47,7 @@ pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
         ("connections_accepted", &account.connections_accepted),
         ("connections_refused", &account.connections_refused),
         ("connections_broken", &account.connections_broken),
+        ("handshakes_failed", &account.handshakes_failed),
         ("connections_open", &account.connections_open),
         ("glued_tag_fields", &account.glued_tag_fields),
         ("event_fields_ignored", &account.event_fields_ignored),

@@ -83,6 +83,8 @@ pub struct SourceRow {
     pub connections_refused: u64,
     /// Connections that ended in an error.
     pub connections_broken: u64,
+    /// Connections that ended before their encryption began.
+    pub handshakes_failed: u64,
     /// Samples whose last tag swallowed another field (`etsy` only).
     pub glued_tag_fields: u64,
     /// Optional fields of events that were not understood.
@@ -386,6 +388,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId, sockets: Vec<Socke
         connections_accepted: account.connections_accepted.load(Relaxed),
         connections_refused: account.connections_refused.load(Relaxed),
         connections_broken: account.connections_broken.load(Relaxed),
+        handshakes_failed: account.handshakes_failed.load(Relaxed),
         glued_tag_fields: account.glued_tag_fields.load(Relaxed),
         event_fields_ignored: account.event_fields_ignored.load(Relaxed),
         sockets,

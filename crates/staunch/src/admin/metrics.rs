@@ -101,7 +101,7 @@ fn sources(out: &mut String, page: &AccountsPage) {
         loss_rows(&mut records, source, &row.losses);
     }
     type Read = fn(&accounts::SourceRow) -> u64;
-    let counters: [(&'static str, &str, Read); 9] = [
+    let counters: [(&'static str, &str, Read); 10] = [
         ("staunch_source_received_total", "Records received, good or bad.", |row| row.received),
         ("staunch_source_packets_total", "Datagrams, or reads that gave a whole line.", |row| row.packets),
         ("staunch_source_packets_empty_total", "Datagrams without a byte.", |row| row.packets_empty),
@@ -117,6 +117,11 @@ fn sources(out: &mut String, page: &AccountsPage) {
         ("staunch_source_connections_broken_total", "Connections that ended in an error.", |row| {
             row.connections_broken
         }),
+        (
+            "staunch_source_handshakes_failed_total",
+            "Connections that ended before their encryption began.",
+            |row| row.handshakes_failed,
+        ),
     ];
     for (name, help, read) in counters {
         let mut counter = family(out, name, "counter", help);

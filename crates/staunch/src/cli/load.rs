@@ -49,6 +49,13 @@ impl Loaded {
         self
     }
 
+    /// Adds what only the files that the config names can show.
+    fn with_files_read(mut self) -> Loaded {
+        let wrong = self.plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
+        self.diagnostics.extend(wrong);
+        self
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         has_errors(&self.diagnostics) || self.plan.is_none()
     }
@@ -102,7 +109,7 @@ pub(crate) fn native(file: &Path) -> anyhow::Result<Loaded> {
     );
     let format = Format::of_name(&name);
     let (plan, diagnostics) = config::check(Source { name: &name, text: &text }, format);
-    Ok(Loaded { plan, diagnostics, name, text }.without_loops())
+    Ok(Loaded { plan, diagnostics, name, text }.without_loops().with_files_read())
 }
 
 /// Reads a config of node's statsd or Net::Statsd::Server.

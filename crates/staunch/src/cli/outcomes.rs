@@ -251,7 +251,7 @@ pub(crate) const NO_LOSS: [(&str, &str); 9] = [
 ];
 
 /// Losses that no sum holds, because nobody could count the records.
-pub(crate) const OUTSIDE: [(&str, &str); 4] = [
+pub(crate) const OUTSIDE: [(&str, &str); 5] = [
     (
         "kernel_dropped",
         "Datagrams that the kernel threw away because the receive buffer was full, before anybody could count their \
@@ -266,6 +266,12 @@ pub(crate) const OUTSIDE: [(&str, &str); 4] = [
     (
         "connections_broken",
         "Connections that ended in an error. A line that one left unfinished is rejected as `tail_lost`.",
+    ),
+    (
+        "handshakes_failed",
+        "Connections to a source with `tls` that ended before their encryption began: the client speaks no TLS or no \
+         version of it that is spoken here, shows no certificate that `client_ca` knows, does not trust ours, or took \
+         longer than ten seconds. They are among `connections_broken`; the log tells one a minute.",
     ),
 ];
 

@@ -30,6 +30,7 @@ use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
+use crate::tls::{self, Certificates};
 use crate::{admin, outputs, sources};
 
 /// Opens the plan's listeners and starts everything.
@@ -99,6 +100,8 @@ fn assemble(
     handed: &Handed,
 ) -> anyhow::Result<Assembled> {
     let now = Clock::now();
+    let certificates =
+        Certificates::load(&plan, None).map_err(|wrong| anyhow::anyhow!("{}", tls::told(&wrong)))?;
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
@@ -130,7 +133,8 @@ fn assemble(
     let directory = Directory::of_system();
     directory.own.set(Listeners::default().really_at(opened));
     let listening = Listeners::default().listening(&plan, opened);
-    let wiring = Wiring { plan: Arc::clone(&plan), accounts, outlets, generation: 0, listening };
+    let plan_of = Arc::clone(&plan);
+    let wiring = Wiring { certificates, plan: plan_of, accounts, outlets, generation: 0, listening };
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         exchange,

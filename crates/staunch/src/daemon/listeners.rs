@@ -400,10 +400,12 @@ fn stream_source(
     makers: &[IntakeMaker],
     shared: &Arc<Shared>,
 ) -> StreamSource {
+    let wiring = shared.wiring.load();
     StreamSource {
+        tls: wiring.certificates.of_source(id),
         plan: Arc::new(plan.sources[id.index()].clone()),
         listen: listen.clone(),
-        account: Arc::clone(shared.wiring.load().accounts.source(id)),
+        account: Arc::clone(wiring.accounts.source(id)),
         intake: makers[id.index()].clone(),
         complaints: complain,
     }

@@ -17,6 +17,7 @@ use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
+use crate::tls::{self, Certificates};
 
 /// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
 /// gone for good would keep its memory, and an alert, for as long as the daemon runs.
@@ -72,6 +73,8 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
         tracing::warn!("{note} takes effect at the next start only");
     }
     // Everything that can fail comes before anything of the old plan is touched.
+    let certificates =
+        Certificates::load(&plan, Some(&before.certificates)).map_err(|wrong| tls::told(&wrong))?;
     let (opened, failures) = listeners::open(&plan, &running.listeners.places(), None);
     if !failures.is_empty() {
         return Err(failures.join("\n"));
@@ -90,6 +93,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     let listening = running.listeners.listening(&plan, &opened);
     shared.directory.own.set(running.listeners.really_at(&opened));
     let wiring = Wiring {
+        certificates,
         plan: Arc::clone(&plan),
         accounts: accounts.clone(),
         outlets: outlets.clone(),

@@ -20,6 +20,7 @@ use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
+use crate::tls::Certificates;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
@@ -33,6 +34,8 @@ pub const OUTPUTS_MAX: usize = 4096;
 /// A plan in force, with what was built for it.
 #[derive(Debug)]
 pub struct Wiring {
+    /// What its connections are encrypted with, as read when the plan came into force.
+    pub certificates: Certificates,
     /// The checked plan.
     pub plan: Arc<Plan>,
     /// One account per source and output.

@@ -40,12 +40,13 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let directory = || Arc::clone(&shared.directory);
     let limited = |file_bytes_max: u64| FilePlan { file_bytes_max, ..FilePlan::default() };
     match &plan.kind {
-        OutputKind::Graphite { to, sender, packing, .. } => {
+        OutputKind::Graphite { to, sender, packing, tls, .. } => {
             for number in 0..outlet.connections() {
                 let to = Destination::Tcp(to.clone());
                 let seed = seed.wrapping_add((number as u64) << 32);
                 let seat = (Arc::clone(&outlet), number);
-                let dialing = Dialing { packing: *packing, ..Dialing::default() };
+                let tls = tls.as_ref().map(|_| (Arc::clone(shared), id));
+                let dialing = Dialing { packing: *packing, tls, ..Dialing::default() };
                 tasks.spawn(stream_output(to, *sender, dialing, seat, directory(), seed));
             }
         }

@@ -12,10 +12,12 @@ use std::time::Duration;
 use config::plan::{Addresses, Packing};
 use deliver::plan::SenderPlan;
 use deliver::stream::{Action, CloseReason, StreamSender};
+use model::OutputId;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::Shared;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::wrapping::Wrapping;
@@ -26,12 +28,38 @@ use crate::sys::{self, AsFd};
 const ANSWER_BYTES: usize = 512;
 
 /// How connections to an endpoint are made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Dialing {
     /// Which of its addresses.
     pub addresses: Addresses,
     /// How their bytes are packed.
     pub packing: Packing,
+    /// Of an output whose connections are encrypted: where to find what with, at each connection anew.
+    pub tls: Option<(Arc<Shared>, OutputId)>,
+}
+
+impl Dialing {
+    /// True when lines go to the socket as they are.
+    fn is_plain(&self) -> bool {
+        self.packing == Packing::Plain && self.tls.is_none()
+    }
+
+    /// What a new connection goes through.
+    fn wrapping(&self) -> io::Result<Option<Wrapping>> {
+        let tls = match &self.tls {
+            None => None,
+            // Without it nothing is sent: never in the clear what should be encrypted.
+            Some((shared, id)) => Some(
+                shared
+                    .wiring
+                    .load()
+                    .certificates
+                    .of_output(*id)
+                    .ok_or_else(|| io::Error::other("no certificates"))?,
+            ),
+        };
+        Wrapping::new(self.packing, tls.as_ref())
+    }
 }
 
 /// Where the connection stands.
@@ -39,7 +67,7 @@ enum Link {
     Closed,
     /// To be opened as soon as it is known where the endpoint is.
     Wanted,
-    Opening(JoinHandle<io::Result<Connection>>),
+    Opening(JoinHandle<io::Result<Box<Connection>>>),
     Open(Box<Connection>),
 }
 
@@ -51,6 +79,18 @@ struct Connection {
 }
 
 impl Connection {
+    /// On a socket that is connected: does what comes before the first line.
+    async fn begin(
+        socket: io::Result<StreamSocket>,
+        wrapping: io::Result<Option<Wrapping>>,
+    ) -> io::Result<Box<Connection>> {
+        let mut open = Connection { socket: socket?, wrapping: wrapping? };
+        if let Some(wrapping) = &mut open.wrapping {
+            wrapping.shake_hands(&open.socket).await?;
+        }
+        Ok(Box::new(open))
+    }
+
     /// Bytes of lines that the peer's kernel has not acknowledged, or cannot make use of yet.
     fn unacked(&mut self) -> io::Result<u64> {
         let Some(wrapping) = &mut self.wrapping else { return sys::unacked(self.socket.as_fd()) };
@@ -59,10 +99,19 @@ impl Connection {
         Ok(wrapping.unacked(unacked))
     }
 
+    /// Reads what the endpoint says, and throws it away. False when it has closed its side.
+    fn hear(&mut self, answer: &mut [u8]) -> io::Result<bool> {
+        match (self.socket.try_read(answer)?, &mut self.wrapping) {
+            (0, _) => Ok(false),
+            (len, Some(wrapping)) => wrapping.receive(&answer[..len]),
+            (_, None) => Ok(true),
+        }
+    }
+
     /// Writes the first bytes of `lines`, and gives how many were taken.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let Some(wrapping) = &mut self.wrapping else { return self.socket.try_write(lines) };
-        match wrapping.take(lines) {
+        match wrapping.take(lines)? {
             0 => self.send().map(|()| 0),
             taken => Ok(taken),
         }
@@ -81,18 +130,16 @@ impl Connection {
     /// Nothing more is to be written for now: sends what was taken.
     fn flush(&mut self) -> io::Result<()> {
         if let Some(wrapping) = &mut self.wrapping {
-            wrapping.flush();
+            wrapping.flush()?;
         }
         self.send()
     }
 
     /// Ends it as its form wants it, as far as the socket takes that at once.
     fn finish(&mut self) {
-        let all_sent = self.wrapping.as_ref().is_some_and(|wrapping| wrapping.unsent().is_empty());
-        if let Some(wrapping) = self.wrapping.as_mut().filter(|_| all_sent) {
-            wrapping.finish();
+        if let Some(wrapping) = self.wrapping.as_mut().filter(|wrapping| wrapping.is_at_rest()) {
             // The lines have arrived without it.
-            let _unsent = self.send();
+            let _unsent = wrapping.finish().and_then(|()| self.send());
         }
     }
 }
@@ -130,7 +177,7 @@ pub async fn run(
     seed: u64,
 ) {
     let mut sender = StreamSender::new(plan, Arc::clone(&outlet.account), seed);
-    if cfg!(not(target_os = "linux")) && dialing.packing == Packing::Plain {
+    if cfg!(not(target_os = "linux")) && dialing.is_plain() {
         sender = sender.without_acks();
     }
     let place = locator.to().to_string();
@@ -240,18 +287,21 @@ fn open(
     turns: &Turns,
     (within, dialing): (Duration, &Dialing),
 ) -> (Link, Option<String>) {
-    let packing = dialing.packing;
-    let wrapped = move |socket| Connection { socket, wrapping: Wrapping::new(packing) };
+    let wrapping = dialing.wrapping();
     let connecting = match locator.find() {
         Found::NotYet => return (Link::Wanted, None),
         Found::Nowhere(why, words) => {
             sender.on_no_address(why, Clock::now());
             return (Link::Closed, Some(words));
         }
-        Found::Path(path) => tokio::spawn(async move { StreamSocket::unix(&path).await.map(wrapped) }),
+        Found::Path(path) => {
+            tokio::spawn(async move { Connection::begin(StreamSocket::unix(&path).await, wrapping).await })
+        }
         Found::Addresses(mut addresses) => {
             turns.order(&mut addresses);
-            tokio::spawn(async move { StreamSocket::tcp(&addresses, within).await.map(wrapped) })
+            tokio::spawn(async move {
+                Connection::begin(StreamSocket::tcp(&addresses, within).await, wrapping).await
+            })
         }
     };
     (Link::Opening(connecting), None)
@@ -288,7 +338,7 @@ async fn wait(
 /// What a connection tells of itself.
 enum Event {
     Found,
-    Opened(io::Result<Connection>),
+    Opened(io::Result<Box<Connection>>),
     Room,
     Readable(io::Result<()>),
 }
@@ -319,7 +369,7 @@ fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut
         // The next turn looks where.
         Event::Found | Event::Room => None,
         Event::Opened(Ok(open)) => {
-            *link = Link::Open(Box::new(open));
+            *link = Link::Open(open);
             sender.on_connected(Clock::now());
             None
         }
@@ -330,11 +380,12 @@ fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut
             Some(error.to_string())
         }
         Event::Readable(readable) => {
-            let Link::Open(open) = &*link else { return None };
+            let Link::Open(open) = link else { return None };
             let mut answer = [0; ANSWER_BYTES];
-            let why = match readable.and_then(|()| open.socket.try_read(&mut answer)) {
-                Ok(0) => CloseReason::Peer,
-                Ok(_) => return None,
+            let heard = readable.and_then(|()| open.hear(&mut answer));
+            let why = match heard {
+                Ok(true) => return None,
+                Ok(false) => CloseReason::Peer,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(broken) => {
                     outlet.errors.count(&broken);

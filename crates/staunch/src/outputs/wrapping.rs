@@ -1,49 +1,176 @@
-//! What stands between a sender's lines and its socket: here they are packed.
+//! What stands between a sender's lines and its socket: they are packed, and what that makes is encrypted.
 //!
-//! Path of a line: `StreamSender::poll` gives `Write` -> [`Wrapping::take`] -> `wire::packing::Packer` ->
+//! Path of a line: `StreamSender::poll` gives `Write` -> [`Wrapping::take`] -> `wire::packing::Packer` -> `rustls` ->
 //! [`Wrapping::unsent`] -> the socket -> [`Wrapping::unacked`] -> `StreamSender::on_acked`.
-//! Not here: sockets (`stream`), what is settled when (`deliver::stream`), how streams are packed (`wire::packing`).
+//! Not here: sockets but for the handshake (`stream`), what is settled when (`deliver::stream`), how streams are packed
+//! (`wire::packing`), certificates (`tls`).
 //! Invariant: nothing is taken while something waits for the socket, so a connection holds what one flush makes.
 
+use std::io::{self, Read, Write};
+
 use deliver::stream::Marks;
-use wire::packing::{Packer, Packing};
+use rustls::ClientConnection;
+use wire::packing::{FLUSH_BYTES, Packer, Packing};
+
+use crate::outputs::socket::StreamSocket;
+use crate::tls::ForEndpoint;
+
+/// Bytes that one read of a handshake takes.
+const HANDSHAKE_BYTES: usize = 4 * 1024;
 
 /// What the bytes of one connection go through.
 #[derive(Debug)]
 pub struct Wrapping {
-    packer: Packer,
+    packer: Option<Packer>,
+    /// Packed, or lines as they are, and not encrypted yet.
+    packed: Vec<u8>,
+    /// Bytes of lines since the last flush.
+    since_flush: usize,
+    tls: Option<Box<ClientConnection>>,
     marks: Marks,
     /// For the socket, and how much of it the socket took.
     wire: Vec<u8>,
     written: usize,
-    /// Bytes that the socket took, of the whole connection.
+    /// Bytes that the socket took since the handshake.
     sent: u64,
 }
 
 impl Wrapping {
     /// For a new connection; none when its lines go as they are.
-    pub fn new(packing: Packing) -> Option<Wrapping> {
-        let packer = Packer::new(packing)?;
-        Some(Wrapping { packer, marks: Marks::default(), wire: Vec::new(), written: 0, sent: 0 })
+    ///
+    /// # Errors
+    /// When nothing can be encrypted as it should be.
+    pub fn new(packing: Packing, tls: Option<&ForEndpoint>) -> io::Result<Option<Wrapping>> {
+        let packer = Packer::new(packing);
+        if packer.is_none() && tls.is_none() {
+            return Ok(None);
+        }
+        let tls = tls.map(|tls| ClientConnection::new(tls.config.clone(), tls.name.clone()));
+        Ok(Some(Wrapping {
+            packer,
+            packed: Vec::new(),
+            since_flush: 0,
+            tls: tls.transpose().map_err(io::Error::other)?.map(Box::new),
+            marks: Marks::default(),
+            wire: Vec::new(),
+            written: 0,
+            sent: 0,
+        }))
+    }
+
+    /// Does what comes before the first line, if it is encrypted: the endpoint's certificate is verified here. The caller
+    /// bounds the time. Not cancel-safe: the connection is to be closed then.
+    ///
+    /// # Errors
+    /// Those of the socket, and in words what is wrong with the endpoint's certificate or with ours.
+    pub async fn shake_hands(&mut self, socket: &StreamSocket) -> io::Result<()> {
+        let mut buffer = [0; HANDSHAKE_BYTES];
+        while let Some(tls) = &mut self.tls
+            && (tls.is_handshaking() || tls.wants_write())
+        {
+            while tls.wants_write() {
+                tls.write_tls(&mut self.wire)?;
+            }
+            let mut unsent = &self.wire[..];
+            while !unsent.is_empty() {
+                socket.writable().await?;
+                match socket.try_write(unsent) {
+                    Ok(len) => unsent = &unsent[len..],
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            self.wire.clear();
+            if !tls.is_handshaking() {
+                break;
+            }
+            socket.readable().await?;
+            match socket.try_read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(len) => {
+                    if let Err(error) = self.receive(&buffer[..len]) {
+                        // It may be told why; it hears it or not.
+                        let _unsent = socket.try_write(&self.wire);
+                        return Err(error);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the endpoint says. Answers are thrown away: Graphite never answers. False when it has closed its side.
+    ///
+    /// # Errors
+    /// When it cannot be followed.
+    pub fn receive(&mut self, mut bytes: &[u8]) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(true) };
+        let mut open = true;
+        while !bytes.is_empty() && open {
+            tls.read_tls(&mut bytes)?;
+            let state = tls.process_new_packets();
+            // What rustls has to say goes before the next lines: an answer to a new key, or why it ends.
+            while tls.wants_write() {
+                tls.write_tls(&mut self.wire)?;
+            }
+            open =
+                !state.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?.peer_has_closed();
+            let mut thrown = Vec::new();
+            match tls.reader().read_to_end(&mut thrown) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(open)
     }
 
     /// Takes the first bytes of `lines`, and gives how many: none while something waits for the socket.
-    pub fn take(&mut self, lines: &[u8]) -> usize {
+    ///
+    /// # Errors
+    /// When it cannot be encrypted.
+    pub fn take(&mut self, lines: &[u8]) -> io::Result<usize> {
         if !self.unsent().is_empty() {
-            return 0;
+            return Ok(0);
         }
-        let taken = self.packer.push(lines, &mut self.wire);
+        let lines = &lines[..lines.len().min(FLUSH_BYTES - self.since_flush)];
+        let taken = match &mut self.packer {
+            Some(packer) => packer.push(lines, &mut self.packed),
+            None => {
+                self.packed.extend_from_slice(lines);
+                lines.len()
+            }
+        };
+        debug_assert_eq!(taken, lines.len(), "a packer has the same room");
         self.marks.take(taken);
-        if self.packer.room() == 0 {
-            self.flush();
+        self.since_flush += taken;
+        if self.since_flush == FLUSH_BYTES {
+            self.flush()?;
         }
-        taken
+        Ok(taken)
     }
 
-    /// Makes all that was taken readable for the peer, once it has what waits for the socket then.
-    pub fn flush(&mut self) {
-        self.packer.flush(&mut self.wire);
+    /// Makes all that was taken readable for the endpoint, once it has what waits for the socket then.
+    ///
+    /// # Errors
+    /// When it cannot be encrypted.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.since_flush == 0 {
+            return Ok(());
+        }
+        if let Some(packer) = &mut self.packer {
+            packer.flush(&mut self.packed);
+        }
+        self.encrypt()?;
+        self.since_flush = 0;
         self.marks.flushed(self.made());
+        Ok(())
+    }
+
+    /// True when nothing waits for a flush, or for the socket.
+    pub fn is_at_rest(&self) -> bool {
+        self.since_flush == 0 && self.unsent().is_empty()
     }
 
     /// What the socket is to take.
@@ -68,8 +195,39 @@ impl Wrapping {
     }
 
     /// Ends the stream as its form wants it. It is no loss when the peer does not get that.
-    pub fn finish(&mut self) {
-        self.packer.finish(&mut self.wire);
+    ///
+    /// # Errors
+    /// When it cannot be encrypted.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if let Some(packer) = &mut self.packer {
+            packer.finish(&mut self.packed);
+        }
+        self.encrypt()?;
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            while tls.wants_write() {
+                tls.write_tls(&mut self.wire)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn encrypt(&mut self) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else {
+            self.wire.append(&mut self.packed);
+            return Ok(());
+        };
+        let mut rest = &self.packed[..];
+        while !rest.is_empty() {
+            // As much as it has room for; what that makes goes on at once.
+            let len = tls.writer().write(rest)?;
+            rest = &rest[len..];
+            while tls.wants_write() {
+                tls.write_tls(&mut self.wire)?;
+            }
+        }
+        self.packed.clear();
+        Ok(())
     }
 
     /// Bytes that were made for the wire.
@@ -80,25 +238,31 @@ impl Wrapping {
 
 #[cfg(test)]
 mod tests {
-    use wire::packing::{FLUSH_BYTES, Unpacker};
+    use wire::packing::Unpacker;
 
     use super::*;
+
+    fn wrapping(packing: Packing) -> Wrapping {
+        Wrapping::new(packing, None).expect("nothing is encrypted").expect("it is packed")
+    }
 
     #[test]
     fn lines_count_as_arrived_when_the_peer_can_read_them() {
         for packing in [Packing::Gzip, Packing::Lz4, Packing::Snappy] {
-            let mut wrapping = Wrapping::new(packing).expect("it is packed");
+            let mut wrapping = wrapping(packing);
             let mut unpacker = Unpacker::new(packing).expect("it is packed");
             let lines: Vec<u8> = (0..9_000).flat_map(|n| format!("a.b.{n} {n} 17\n").into_bytes()).collect();
             let (mut taken, mut got, mut arrived) = (0, Vec::new(), 0_u64);
             let mut turn = 0;
             while (arrived as usize) < lines.len() {
                 turn += 1;
-                let now = wrapping.take(&lines[taken..lines.len().min(taken + 3_000 * (turn % 7))]);
+                let now = wrapping
+                    .take(&lines[taken..lines.len().min(taken + 3_000 * (turn % 7))])
+                    .expect("memory");
                 assert!(now == 0 || wrapping.unsent().len() <= 2 * FLUSH_BYTES);
                 taken += now;
                 if turn % 3 == 0 || taken == lines.len() {
-                    wrapping.flush();
+                    wrapping.flush().expect("memory");
                 }
                 // The socket takes some of it, and some of that is acknowledged.
                 let sent = wrapping.unsent().len().min(700 * (turn % 5));
@@ -114,7 +278,7 @@ mod tests {
                 assert!(arrived as usize <= got.len(), "{arrived} of {} bytes that can be read", got.len());
             }
             assert!(got == lines, "{packing:?}");
-            wrapping.finish();
+            wrapping.finish().expect("memory");
             unpacker.push(wrapping.unsent());
             unpacker.unpack(&mut got).expect("it is good");
             assert!(got == lines && unpacker.end().is_ok());
@@ -164,16 +328,17 @@ mod tests {
                 match sender.poll(&mut queue, now) {
                     Action::Connect => {
                         connections += 1;
-                        let wrapping = Wrapping::new(packing).expect("it is packed");
+                        let wrapping = wrapping(packing);
                         link = Some((wrapping, Vec::new(), Vec::new()));
                         sender.on_connected(now);
                     }
                     Action::Write(bytes) => {
                         let (wrapping, _, on_the_way) = link.as_mut().expect("it is connected");
                         let taken = wrapping.take(&bytes[..bytes.len().min(1 + random.below(3_000))]);
+                        let taken = taken.expect("memory");
                         sender.on_written(taken, now);
                         if pick < 3 {
-                            wrapping.flush();
+                            wrapping.flush().expect("memory");
                         }
                         let sent = random.below(wrapping.unsent().len() + 1);
                         on_the_way.extend_from_slice(&wrapping.unsent()[..sent]);
@@ -182,7 +347,7 @@ mod tests {
                     Action::Close(why) => panic!("{why:?}: the peer was never so slow"),
                     Action::WaitUntil(_) | Action::Idle => {
                         if let Some((wrapping, _, on_the_way)) = &mut link {
-                            wrapping.flush();
+                            wrapping.flush().expect("memory");
                             on_the_way.extend_from_slice(wrapping.unsent());
                             wrapping.on_sent(wrapping.unsent().len());
                         }

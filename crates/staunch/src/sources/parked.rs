@@ -63,7 +63,7 @@ impl Parked {
         }
         Parked(match seat {
             None => {
-                let wrapping = Wrapping::new(&source).map(Box::new);
+                let wrapping = Wrapping::new(&source, unfinished.is_some()).map(Box::new);
                 Kind::Plain(Box::new(Plain { stream, intake, source, wrapping }))
             }
             Some((_, seat)) => Kind::Answered(Box::new(Answered::new(stream, intake, seat, source))),

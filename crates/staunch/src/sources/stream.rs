@@ -25,7 +25,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::bind::Bound;
 use crate::sources::parked::Parked;
-use crate::sources::wrapping::Wrapping;
+use crate::sources::wrapping::{Wrapping, tell_failed};
 #[cfg(target_os = "linux")]
 use crate::sys;
 use crate::sys::{UnixListener, UnixStream};
@@ -60,6 +60,8 @@ pub struct StreamSource {
     pub listen: Listen,
     /// Its account.
     pub account: Arc<SourceAccount>,
+    /// What its connections are encrypted with, if they are.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Makes the intake of a connection.
     pub intake: IntakeMaker,
     /// Where complaints go.
@@ -312,13 +314,16 @@ impl Plain {
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
     ) -> Option<Box<Plain>> {
-        let end = self.read_to_end(shared, updates, orders).await;
+        let end = match self.shake_hands(orders).await {
+            Ok(()) => self.read_to_end(shared, updates, orders).await,
+            Err(end) => end,
+        };
         let why = match &end {
             End::AtRest => return Some(self),
             End::Broken(why) => Some(&**why),
             End::BadFrame => Some("a frame longer than the limit"),
             End::Unpackable(why) => Some(*why),
-            End::Orderly | End::Stopped | End::Failed => None,
+            End::Orderly | End::CutOff | End::Stopped | End::Failed => None,
         };
         if let Some(why) = why {
             self.source.account.connections_broken.fetch_add(1, Relaxed);
@@ -328,6 +333,25 @@ impl Plain {
         complain(&mut self.intake, &self.source);
         let _taken = hand_on(last, shared).await;
         None
+    }
+
+    /// What comes before the first byte of an encrypted connection.
+    async fn shake_hands(&mut self, orders: &mut watch::Receiver<Order>) -> Result<(), End> {
+        let Plain { stream, source, wrapping, .. } = self;
+        let Some(wrapping) = wrapping.as_mut().filter(|wrapping| wrapping.is_handshaking()) else {
+            return Ok(());
+        };
+        // A connection that is left in the middle of it is closed: nothing has come on it.
+        let done = tokio::select! {
+            biased;
+            _order = ordered(orders) => return Err(End::Stopped),
+            done = wrapping.shake_hands(stream) => done,
+        };
+        done.map_err(|why| {
+            let failed = 1 + source.account.handshakes_failed.fetch_add(1, Relaxed);
+            tell_failed(&source.plan.name, &why, failed);
+            End::Broken(why)
+        })
     }
 
     async fn read_to_end(
@@ -440,6 +464,8 @@ pub(super) enum End {
     AtRest,
     /// The peer closed it: a last line without its line feed is whole.
     Orderly,
+    /// It is closed, and nothing says that its peer had no more to send: encryption would have said so.
+    CutOff,
     /// We stop before it has: the rest of its last line may be on the way.
     Stopped,
     /// Reset, or time-out.

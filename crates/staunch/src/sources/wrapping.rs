@@ -1,41 +1,143 @@
-//! What stands between a connection's socket and its lines: here a packed stream is unpacked.
+//! What stands between a connection's socket and its lines: TLS, and within it a packed stream.
 //!
-//! Path of a byte: the socket -> [`Wrapping::read_once`] -> `wire::packing::Unpacker` -> `Intake::stream`.
-//! Not here: who reads when (`stream`), how streams are packed (`wire::packing`).
-//! Invariant: the socket is read only when everything before has been unpacked, so a connection holds one read, and what
-//! its unpacker may hold.
+//! Path of a byte: the socket -> [`Wrapping::read_once`] -> `rustls` -> `wire::packing::Unpacker` -> `Intake::stream`.
+//! Not here: who reads when (`stream`), certificates (`tls`), how streams are packed (`wire::packing`).
+//! Invariant: the socket is read only when everything before has been given on, so a connection holds one read, and what
+//! rustls and its unpacker may hold: a record and a block.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read, Write};
+use std::time::Duration;
 
-use model::SampleBatch;
+use model::{SECOND_NS, SampleBatch};
 use pipeline::Intake;
+use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
 use crate::clock::Clock;
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch};
 
+/// Longest handshake, from the first byte to the last.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// Most handshakes at once, over all listeners. Each costs a signature and some kilobytes; further ones are refused.
+const HANDSHAKES_MAX: usize = 512;
+
+/// A failed handshake is told at most once in so long.
+const TOLD_NS: u64 = 60 * SECOND_NS;
+
 thread_local! {
     // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
-    static UNPACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static UNWRAPPED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    // All connections are on the runtime's thread.
+    static HANDSHAKES: Cell<usize> = const { Cell::new(0) };
+    static TOLD_AT_NS: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// What a connection's bytes go through.
 pub(super) struct Wrapping {
-    unpacker: Unpacker,
-    /// Why it cannot be followed any further, once what came before has been handed on.
-    broken: Option<&'static str>,
+    tls: Option<Box<ServerConnection>>,
+    /// Decrypted, and for nobody to unpack: lines.
+    plain: Vec<u8>,
+    unpacker: Option<Unpacker>,
+    /// How it ends once everything before has been handed on.
+    end: Option<Ending>,
+}
+
+/// Why nothing follows any more.
+enum Ending {
+    Unpackable(&'static str),
+    /// The peer has said that it is done.
+    Closed,
+    Broken(String),
+}
+
+/// One of [`HANDSHAKES_MAX`].
+struct Handshake;
+
+impl Handshake {
+    fn begin() -> Option<Handshake> {
+        let running = HANDSHAKES.get();
+        (running < HANDSHAKES_MAX).then(|| {
+            HANDSHAKES.set(running + 1);
+            Handshake
+        })
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        HANDSHAKES.set(HANDSHAKES.get() - 1);
+    }
+}
+
+/// Tells of a failed handshake, one now and then.
+pub(super) fn tell_failed(source: &str, why: &str, failed: u64) {
+    let now_ns = Clock::mono_ns();
+    if TOLD_AT_NS.get().is_none_or(|at_ns| now_ns.saturating_sub(at_ns) >= TOLD_NS) {
+        TOLD_AT_NS.set(Some(now_ns));
+        tracing::warn!("source `{source}`: a TLS handshake failed: {why} ({failed} so far)");
+    }
 }
 
 impl Wrapping {
-    /// For a connection that nothing was read of; none where its bytes are lines.
-    pub(super) fn new(source: &StreamSource) -> Option<Wrapping> {
-        let unpacker = Unpacker::new(source.plan.packing)?;
-        Some(Wrapping { unpacker, broken: None })
+    /// For a connection that nothing was read of; none where its bytes are lines, and for one that another process has
+    /// begun to read as lines.
+    pub(super) fn new(source: &StreamSource, begun: bool) -> Option<Wrapping> {
+        let unpacker = Unpacker::new(source.plan.packing);
+        if begun || (unpacker.is_none() && source.tls.is_none()) {
+            return None;
+        }
+        let mut wrapping = Wrapping { tls: None, plain: Vec::new(), unpacker, end: None };
+        if let Some(config) = &source.tls {
+            match ServerConnection::new(config.clone()) {
+                Ok(tls) => wrapping.tls = Some(Box::new(tls)),
+                Err(error) => wrapping.end = Some(Ending::Broken(error.to_string())),
+            }
+        }
+        Some(wrapping)
     }
 
-    /// True when there may be lines, or a reason to end, without another read of the socket.
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Does what comes before the first byte. What comes right behind it is kept. Not cancel-safe: the connection is to be
+    /// closed then.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) async fn shake_hands(&mut self, stream: &Stream) -> Result<(), String> {
+        let _one = Handshake::begin().ok_or_else(|| format!("{HANDSHAKES_MAX} are under way"))?;
+        let done = tokio::time::timeout(HANDSHAKE_MAX, async {
+            while self.is_handshaking() && self.end.is_none() {
+                stream.readable().await.map_err(|error| error.to_string())?;
+                match read_scratch(stream, |bytes| {
+                    self.decrypt(bytes);
+                    Ok(())
+                }) {
+                    Ok(_some) => {}
+                    Err(End::Broken(why)) => return Err(why),
+                    Err(_end) => return Err("the client went away".to_owned()),
+                }
+                while self.answer(stream).map_err(|error| error.to_string())? {
+                    stream.writable().await.map_err(|error| error.to_string())?;
+                }
+            }
+            Ok(())
+        });
+        done.await.unwrap_or_else(|_elapsed| Err("it took too long".to_owned()))?;
+        match (&self.end, self.is_handshaking()) {
+            (Some(Ending::Broken(why)), true) => Err(why.clone()),
+            (Some(_), true) => Err("the client went away".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// True when there may be lines, or an end, without another read of the socket.
     pub(super) fn has_more(&self) -> bool {
-        self.broken.is_some() || self.unpacker.has_more()
+        let unpacks = self.unpacker.as_ref().is_some_and(Unpacker::has_more);
+        unpacks || !self.plain.is_empty() || self.end.is_some()
     }
 
     /// One read of what is there, or else of the socket. `None` when there was nothing to read after all.
@@ -44,41 +146,123 @@ impl Wrapping {
         stream: &Stream,
         intake: &mut Intake,
     ) -> Result<Option<SampleBatch>, End> {
-        if let Some(why) = self.broken {
-            return Err(End::Unpackable(why));
-        }
-        if !self.unpacker.has_more() {
-            let read = read_scratch(stream, |bytes| {
-                self.unpacker.push(bytes);
+        let unpacks = self.unpacker.as_ref().is_some_and(Unpacker::has_more);
+        if !unpacks && self.plain.is_empty() {
+            if let Some(end) = self.end.take() {
+                if let Some(tls) = &mut self.tls {
+                    // A client that ends in order may wait for the same word from us.
+                    tls.send_close_notify();
+                    let _unsent = self.answer(stream);
+                }
+                return Err(self.ended(end, intake));
+            }
+            match read_scratch(stream, |bytes| {
+                self.take(bytes);
                 Ok(())
-            });
-            match read {
+            }) {
                 Ok(Some(())) => {}
                 Ok(None) => return Ok(None),
-                Err(end) => return Err(self.ended(end, intake)),
+                // With TLS an end is said; one that is not may be somebody else's doing.
+                Err(End::Orderly) if self.tls.is_some() => {
+                    return Err(match self.ended(Ending::Closed, intake) {
+                        End::Orderly => End::CutOff,
+                        end => end,
+                    });
+                }
+                Err(End::Orderly) => return Err(self.ended(Ending::Closed, intake)),
+                Err(end) => return Err(end),
             }
+            // What rustls has to say need not be said now: an answer to a new key, or why it ends.
+            let _unsent = self.answer(stream);
         }
-        UNPACKED.with_borrow_mut(|plain| {
-            plain.clear();
-            let unpacked = self.unpacker.unpack(plain);
-            let batch = intake.stream(plain, Clock::now()).into_owned();
+        UNWRAPPED.with_borrow_mut(|lines| {
+            lines.clear();
+            let mut broken = None;
+            match &mut self.unpacker {
+                Some(unpacker) => broken = unpacker.unpack(lines).err(),
+                None => lines.append(&mut std::mem::take(&mut self.plain)),
+            }
+            let batch = intake.stream(lines, Clock::now()).into_owned();
             intake.settle_too_long();
-            if let Err(broken) = unpacked {
+            if let Some(broken) = broken {
                 intake.reject_packing(broken.why());
-                self.broken = Some(broken.why());
+                self.end = Some(Ending::Unpackable(broken.why()));
             }
             Ok(Some(batch))
         })
     }
 
-    /// How it has ended, the socket having ended so.
-    fn ended(&mut self, end: End, intake: &mut Intake) -> End {
-        match (end, self.unpacker.end()) {
-            (End::Orderly, Err(broken)) => {
-                intake.reject_packing(broken.why());
-                End::Unpackable(broken.why())
-            }
-            (end, _) => end,
+    /// Bytes of the socket.
+    fn take(&mut self, bytes: &[u8]) {
+        match (&self.tls, &mut self.unpacker) {
+            (Some(_), _) => self.decrypt(bytes),
+            (None, Some(unpacker)) => unpacker.push(bytes),
+            (None, None) => self.plain.extend_from_slice(bytes),
         }
+    }
+
+    /// Gives what is decrypted to the unpacker, or keeps it as lines. What came before an error is given as well.
+    fn decrypt(&mut self, mut bytes: &[u8]) {
+        let Some(tls) = &mut self.tls else { return };
+        let start = self.plain.len();
+        while !bytes.is_empty() && self.end.is_none() {
+            let read = tls.read_tls(&mut bytes).and_then(|_len| {
+                let state = tls.process_new_packets();
+                match tls.reader().read_to_end(&mut self.plain) {
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                    _ => {}
+                }
+                state.map_err(io::Error::other)
+            });
+            match read {
+                Ok(state) if state.peer_has_closed() => self.end = Some(Ending::Closed),
+                Ok(_) => {}
+                Err(error) => self.end = Some(Ending::Broken(error.to_string())),
+            }
+        }
+        if let Some(unpacker) = &mut self.unpacker {
+            unpacker.push(&self.plain[start..]);
+            self.plain.truncate(start);
+        }
+    }
+
+    /// Writes what rustls has to say, as far as the socket takes it. True when there is more.
+    fn answer(&mut self, stream: &Stream) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(false) };
+        while tls.wants_write() {
+            match tls.write_tls(&mut Socket(stream)) {
+                Ok(_len) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// How it has ended. A stream that ends within a block has lost something.
+    fn ended(&mut self, end: Ending, intake: &mut Intake) -> End {
+        match end {
+            Ending::Unpackable(why) => End::Unpackable(why),
+            Ending::Broken(why) => End::Broken(why),
+            Ending::Closed => match self.unpacker.as_ref().map_or(Ok(()), Unpacker::end) {
+                Ok(()) => End::Orderly,
+                Err(broken) => {
+                    intake.reject_packing(broken.why());
+                    End::Unpackable(broken.why())
+                }
+            },
+        }
+    }
+}
+
+struct Socket<'a>(&'a Stream);
+
+impl Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

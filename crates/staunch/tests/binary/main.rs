@@ -18,6 +18,7 @@ mod bad_input;
 mod bench;
 mod check;
 mod disk_queue;
+mod encrypted;
 mod fanout;
 mod first_run;
 mod graphite;

@@ -88,6 +88,9 @@ fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
     let (conf, mut wrong) = with_addresses(conf, &of_name);
     let (plan, more) = relay(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
     wrong.extend(more);
+    let unread = plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
+    let plan = plan.filter(|_| unread.is_empty());
+    wrong.extend(unread);
     if !wrong.is_empty() {
         let colour = wants_colour(stderr_is_terminal());
         said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));

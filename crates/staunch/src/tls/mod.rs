@@ -1,0 +1,216 @@
+//! TLS of a plan: its files are read and found good before anything that uses them is touched.
+//!
+//! `staunch check` comes by [`mistakes`], every start and reload by [`Certificates::load`]. A reload reads the files anew,
+//! also when the config is the same: connections that are open stay as they are, new ones get what was read.
+//! Not here: connections (`sources::wrapping`, `outputs::wrapping`), options (`config`).
+//! Invariants: an endpoint's certificate is verified, always; nothing older than TLS 1.2 is spoken.
+
+mod files;
+
+use std::sync::Arc;
+
+use config::diagnostic::{Code, Diagnostic};
+use config::plan::{Endpoint, EndpointTls, ListenTls, OutputKind, PemFile, Plan, TlsVersion};
+use model::{OutputId, SourceId};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+
+/// What is needed for connections to an endpoint.
+#[derive(Clone, Debug)]
+pub struct ForEndpoint {
+    /// How they are encrypted.
+    pub config: Arc<ClientConfig>,
+    /// What the endpoint's certificate must be of.
+    pub name: ServerName<'static>,
+}
+
+/// Everything of a plan that is encrypted, by id.
+#[derive(Debug, Default)]
+pub struct Certificates {
+    sources: Vec<Option<Arc<ServerConfig>>>,
+    outputs: Vec<Option<ForEndpoint>>,
+}
+
+/// What is wrong with the certificates of a source or output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// `source`, or `output`, and its name.
+    whose: String,
+    /// In which file, if it is in one.
+    file: Option<PemFile>,
+    what: String,
+    hint: &'static str,
+}
+
+impl Mistake {
+    fn diagnostic(&self) -> Diagnostic {
+        let place = self.file.as_ref().and_then(|file| file.place);
+        let Some(place) = place else {
+            return Diagnostic::error(Code::BadValue, self.to_string()).hint(self.hint);
+        };
+        let message = format!("a file of {} cannot be used", self.whose);
+        Diagnostic::error(Code::BadValue, message).at(place).label(self.what.clone()).hint(self.hint)
+    }
+}
+
+impl std::fmt::Display for Mistake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "{}: {}: {}", self.whose, file.path.display(), self.what),
+            None => write!(f, "{}: {}", self.whose, self.what),
+        }
+    }
+}
+
+/// What is wrong with a file, or with all of them together, and what to do.
+type Wrong = (Option<PemFile>, String, &'static str);
+
+/// What there is to say about the files that a plan names.
+pub fn mistakes(plan: &Plan) -> Vec<Diagnostic> {
+    Certificates::load(plan, None).err().unwrap_or_default().iter().map(Mistake::diagnostic).collect()
+}
+
+impl Certificates {
+    /// Reads everything that `plan` names. What an output needs that a reload has retired is kept from `before`.
+    ///
+    /// # Errors
+    /// Every mistake.
+    pub fn load(plan: &Plan, before: Option<&Certificates>) -> Result<Certificates, Vec<Mistake>> {
+        let mut wrong = Vec::new();
+        let mut note = |kind: &str, name: &str, (file, what, hint): Wrong| {
+            wrong.push(Mistake { whose: format!("{kind} `{name}`"), file, what, hint });
+        };
+        let mut loaded = Certificates::default();
+        for source in &plan.sources {
+            let tls = source.tls.as_deref().filter(|_| !source.listen.is_empty());
+            let config = tls.map(server).transpose();
+            let config = config.map_err(|error| note("source", &source.name, error));
+            loaded.sources.push(config.ok().flatten().map(Arc::new));
+        }
+        for (at, output) in plan.outputs.iter().enumerate() {
+            let OutputKind::Graphite { to, tls: Some(tls), .. } = &output.kind else {
+                loaded.outputs.push(None);
+                continue;
+            };
+            let known = || before.and_then(|before| before.of_output(OutputId(at as u16)));
+            loaded.outputs.push(match client(tls, to) {
+                Ok(config) => Some(config),
+                Err(_gone) if crate::outputs::is_retired(output) => known(),
+                Err(error) => {
+                    note("output", &output.name, error);
+                    None
+                }
+            });
+        }
+        if wrong.is_empty() { Ok(loaded) } else { Err(wrong) }
+    }
+
+    /// For connections of a source; none when they are not encrypted.
+    pub fn of_source(&self, id: SourceId) -> Option<Arc<ServerConfig>> {
+        self.sources.get(id.index()).cloned().flatten()
+    }
+
+    /// For connections of an output; none when they are not encrypted.
+    pub fn of_output(&self, id: OutputId) -> Option<ForEndpoint> {
+        self.outputs.get(id.index()).cloned().flatten()
+    }
+}
+
+/// Everything that is wrong, as one text for people.
+pub fn told(wrong: &[Mistake]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn versions(min: TlsVersion, max: TlsVersion) -> Vec<&'static SupportedProtocolVersion> {
+    let all = [(TlsVersion::V1_2, &version::TLS12), (TlsVersion::V1_3, &version::TLS13)];
+    all.into_iter().filter(|(version, _)| (min..=max).contains(version)).map(|(_, known)| known).collect()
+}
+
+fn server(tls: &ListenTls) -> Result<ServerConfig, Wrong> {
+    let (chain, key) = identity(&tls.identity)?;
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&versions(tls.min, tls.max))
+        .map_err(|error| (None, error.to_string(), "write `min` and `max` as \"1.2\" or \"1.3\""))?;
+    let builder = match &tls.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(file) => {
+            let roots = Arc::new(authorities(file)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+            let bad = |error: rustls::server::VerifierBuilderError| {
+                (Some(file.clone()), error.to_string(), AUTHORITIES)
+            };
+            builder.with_client_cert_verifier(verifier.map_err(bad)?)
+        }
+    };
+    builder.with_single_cert(chain, key).map_err(|error| unfit(&tls.identity, &error))
+}
+
+fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
+    let roots = match &tls.ca {
+        Some(file) => authorities(file)?,
+        None => of_system()?,
+    };
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&versions(TlsVersion::V1_2, TlsVersion::V1_3))
+        .map_err(|error| (None, error.to_string(), "this is a mistake of ours: report it"))?
+        .with_root_certificates(roots);
+    let config = match &tls.identity {
+        None => builder.with_no_client_auth(),
+        Some(both) => {
+            let (chain, key) = identity(both)?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| unfit(both, &error))?
+        }
+    };
+    let name = tls.server_name.as_deref().unwrap_or(&to.host);
+    // A name may end with a dot; a certificate's never does.
+    let name = ServerName::try_from(name.trim_end_matches('.').to_owned()).map_err(|_error| {
+        let hint = "write the name that the endpoint's certificate bears: server_name = \"…\"";
+        (None, format!("no certificate can be of `{name}`"), hint)
+    })?;
+    Ok(ForEndpoint { config: Arc::new(config), name })
+}
+
+const AUTHORITIES: &str = "write the path of a file with the authorities' certificates (PEM)";
+
+/// Chain and key.
+type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn identity(both: &config::plan::Identity) -> Result<Pair, Wrong> {
+    Ok((files::certificates(&both.cert)?, files::key(&both.key)?))
+}
+
+fn unfit(both: &config::plan::Identity, error: &rustls::Error) -> Wrong {
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            let hint = "write the key that the certificate was made with; in the chain its own certificate comes first";
+            (Some(both.key.clone()), "the key is not that of the certificate".into(), hint)
+        }
+        error => (Some(both.cert.clone()), error.to_string(), "have the certificate made anew"),
+    }
+}
+
+fn authorities(file: &PemFile) -> Result<RootCertStore, Wrong> {
+    let mut roots = RootCertStore::empty();
+    let (added, refused) = roots.add_parsable_certificates(files::certificates(file)?);
+    if added == 0 {
+        let what = format!("none of its {refused} certificates can be an authority's");
+        return Err((Some(file.clone()), what, AUTHORITIES));
+    }
+    Ok(roots)
+}
+
+fn of_system() -> Result<RootCertStore, Wrong> {
+    let mut roots = RootCertStore::empty();
+    let (added, _refused) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if added == 0 {
+        let hint = "name their file: tls = { ca = \"…\" }; or install the system's (ca-certificates)";
+        return Err((None, "this system knows no authorities".into(), hint));
+    }
+    Ok(roots)
+}

@@ -1,0 +1,263 @@
+//! Connections that are encrypted: between two daemons, with python's ssl at either end, with clients and endpoints that
+//! are not who they should be, and over a reload that finds other certificates.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+use crate::support::{Builder, FakeGraphite, wait_for};
+
+/// Authorities and certificates as files: `ca.pem`; `both.pem` with chain and key; `client.pem` and `client.key`.
+fn certificates(folder: &Path) {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // Whose subject is also its issuer is taken for one that signed itself.
+    params.distinguished_name.push(DnType::CommonName, format!("authorities of {}", folder.display()));
+    let ca =
+        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("it signs itself");
+    let signed = |names: &[&str]| {
+        let key = KeyPair::generate().expect("a key");
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).expect("good names");
+        (params.signed_by(&key, &ca).expect("it signs").pem(), key.serialize_pem())
+    };
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("it can be written");
+    write("ca.pem", &ca.pem());
+    let (cert, key) = signed(&["127.0.0.1", "carbon.test"]);
+    write("both.pem", &(key + &cert));
+    let (cert, key) = signed(&["client.test"]);
+    write("client.pem", &cert);
+    write("client.key", &key);
+}
+
+fn source(name: &str, more: &str) -> String {
+    format!("[sources.{name}]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{more}\n")
+}
+
+fn output(name: &str, from: &str, to: &str, more: &str) -> String {
+    format!(
+        "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"{from}\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\n\
+         retry_max = \"100ms\"\n{more}\n"
+    )
+}
+
+/// Sends lines to a plain source.
+fn send(to: SocketAddr, text: &str) {
+    TcpStream::connect(to).and_then(|mut stream| stream.write_all(text.as_bytes())).expect("it reads");
+}
+
+/// Runs python, if there is one, with arguments; none when there is not.
+fn python(program: &str, folder: &Path, args: &[&str]) -> Option<Child> {
+    let mut python = Command::new("python3");
+    let started = python.arg("-c").arg(program).args(args).current_dir(folder).stdout(Stdio::piped()).spawn();
+    if started.is_err() {
+        eprintln!("SKIPPED: there is no python3 to be the other end");
+    }
+    started.ok()
+}
+
+#[test]
+fn lines_go_encrypted_and_packed_from_one_daemon_to_another() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let ends = [FakeGraphite::new(), FakeGraphite::new(), FakeGraphite::new()];
+    let tls = format!("tls = {{ cert = \"{}\" }}", file("both.pem"));
+    let mutual = format!(
+        "tls = {{ cert = \"{}\", client_ca = \"{}\", min = \"1.3\" }}\ntransport = \"lz4\"",
+        file("both.pem"),
+        file("ca.pem")
+    );
+    let old = format!("tls = {{ cert = \"{}\", max = \"1.2\" }}\ntransport = \"gzip\"", file("both.pem"));
+    let far = source("bare", &tls) + &source("mutual", &mutual) + &source("old", &old);
+    let far = ["bare", "mutual", "old"]
+        .iter()
+        .zip(&ends)
+        .fold(far, |text, (name, end)| text + &output(&format!("to-{name}"), name, &end.to(), ""));
+    let mut far = Builder::native(&far).start();
+    let to = |name: &str| format!("tcp://{}", far.at(name, "tcp"));
+    let known = format!("tls = {{ ca = \"{}\" }}", file("ca.pem"));
+    let shows = format!(
+        "tls = {{ ca = \"{}\", cert = \"{}\", key = \"{}\", server_name = \"carbon.test\" }}\ntransport = \"lz4\"",
+        file("ca.pem"),
+        file("client.pem"),
+        file("client.key")
+    );
+    let near = source("in", "")
+        + &output("bare", "in", &to("bare"), &known)
+        + &output("mutual", "in", &to("mutual"), &shows)
+        + &output("old", "in", &to("old"), &format!("{known}\ntransport = \"gzip\""));
+    let mut near = Builder::native(&near).start();
+    let text: String = (0..20_000).map(|n| format!("a.b{}.c {n} 1700000000\n", n % 89)).collect();
+    send(near.at("in", "tcp"), &text);
+    for (name, end) in ["bare", "mutual", "old"].iter().zip(&ends) {
+        near.wait_output(name, "delivered", 20_000);
+        far.wait_output(&format!("to-{name}"), "delivered", 20_000);
+        assert!(end.bytes() == text.as_bytes(), "{name}");
+    }
+    near.assert_sums_hold();
+    near.stop();
+    for name in ["bare", "mutual", "old"] {
+        far.wait_source(name, "connections_open", 0);
+        assert_eq!(crate::support::Daemon::number(&far.source(name), "connections_broken"), 0, "{name}");
+    }
+    far.assert_sums_hold();
+    far.stop();
+}
+
+#[test]
+fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let other = tempfile::TempDir::new().expect("a folder");
+    certificates(other.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let tls = format!("tls = {{ cert = \"{}\", client_ca = \"{}\" }}", file("both.pem"), file("ca.pem"));
+    let end = FakeGraphite::new();
+    let mut far = Builder::native(&(source("in", &tls) + &output("o", "in", &end.to(), ""))).start();
+    let to = format!("tcp://{}", far.at("in", "tcp"));
+    let identity = format!("cert = \"{}\", key = \"{}\"", file("client.pem"), file("client.key"));
+    let near = source("in", "")
+        + &output(
+            "other-ca",
+            "in",
+            &to,
+            &format!("tls = {{ ca = \"{}\", {identity} }}", other.path().join("ca.pem").display()),
+        )
+        + &output(
+            "other-name",
+            "in",
+            &to,
+            &format!("tls = {{ ca = \"{}\", {identity}, server_name = \"else.test\" }}", file("ca.pem")),
+        )
+        + &output("clear", "in", &to, "");
+    let mut near = Builder::native(&near).start();
+    send(near.at("in", "tcp"), "secret 1 1700000000\n");
+    for (name, word) in [("other-ca", "invalid peer certificate"), ("other-name", "not valid for name")] {
+        wait_for("a word of what is wrong", || near.stderr().contains(word).then_some(()));
+        near.wait_output(name, "waiting", 1);
+    }
+    // A client in the clear, one that says nothing, and one that shows no certificate.
+    let mut clear = TcpStream::connect(far.at("in", "tcp")).expect("it listens");
+    clear.write_all(b"in.the.clear 1 1700000000\n").expect("it reads");
+    let _closed = clear.read_to_end(&mut Vec::new());
+    wait_for("failed handshakes", || {
+        (crate::support::Daemon::number(&far.source("in"), "handshakes_failed") >= 3).then_some(())
+    });
+    wait_for("one of them in the log", || far.stderr().contains("a TLS handshake failed").then_some(()));
+    assert_eq!(crate::support::Daemon::number(&far.source("in"), "received"), 0);
+    assert!(end.bytes().is_empty());
+    near.stop();
+    far.assert_sums_hold();
+    far.stop();
+}
+
+#[test]
+fn a_reload_reads_certificates_anew_and_leaves_connections_alone() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let end = FakeGraphite::new();
+    let far = source("in", &format!("tls = {{ cert = \"{}\" }}", file("both.pem")))
+        + &output("o", "in", &end.to(), "");
+    let mut far = Builder::native(&far).start();
+    let to = format!("tcp://{}", far.at("in", "tcp"));
+    let near = |name: &str| {
+        let tls = format!("tls = {{ ca = \"{}\" }}", file("ca.pem"));
+        Builder::native(&(source("in", "") + &output(name, "in", &to, &tls))).start()
+    };
+    let mut first = near("first");
+    send(first.at("in", "tcp"), "first 1 1700000000\n");
+    far.wait_source("in", "routed", 1);
+    // Other authorities, and a certificate of theirs: the client that is there knows only the first.
+    certificates(folder.path());
+    far.signal("HUP");
+    wait_for("the reload", || far.stderr().contains("reloaded").then_some(()));
+    let mut second = near("second");
+    send(second.at("in", "tcp"), "second 1 1700000000\n");
+    far.wait_source("in", "routed", 2);
+    send(first.at("in", "tcp"), "first 2 1700000000\n");
+    far.wait_source("in", "routed", 3);
+    // One that is not good is refused, and nothing changes.
+    std::fs::write(folder.path().join("both.pem"), "nothing").expect("it can be written");
+    far.signal("HUP");
+    wait_for("the refusal", || far.stderr().contains("there is no certificate in it").then_some(()));
+    let mut third = near("third");
+    send(third.at("in", "tcp"), "third 1 1700000000\n");
+    far.wait_source("in", "routed", 4);
+    assert_eq!(crate::support::Daemon::number(&far.source("in"), "handshakes_failed"), 0);
+    for daemon in [&mut first, &mut second, &mut third] {
+        daemon.assert_sums_hold();
+        daemon.stop();
+    }
+    far.stop();
+}
+
+#[test]
+fn a_check_shows_files_that_cannot_be_used_where_they_are_named() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    std::fs::write(folder.path().join("empty.pem"), "").expect("it can be written");
+    let check = |tls: &str| {
+        let file = folder.path().join("c.toml");
+        let end = "[outputs.o]\ntype = \"graphite_file\"\nfrom = [\"in\"]\n";
+        std::fs::write(&file, source("in", tls) + end).expect("it can be written");
+        let mut staunch = Command::new(env!("CARGO_BIN_EXE_staunch"));
+        let out = staunch.arg("check").arg("c.toml").current_dir(folder.path()).output().expect("it runs");
+        let text = [out.stdout, out.stderr].concat();
+        (out.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    assert_eq!(check("tls = { cert = \"both.pem\", client_ca = \"ca.pem\" }").0, Some(0));
+    for (tls, word) in [
+        ("tls = { cert = \"nowhere.pem\" }", "No such file"),
+        ("tls = { cert = \"empty.pem\" }", "there is no certificate in it"),
+        ("tls = { cert = \"client.pem\" }", "there is no key in it"),
+        ("tls = { cert = \"both.pem\", key = \"client.key\" }", "the key is not that of the certificate"),
+        ("tls = { cert = \"both.pem\", client_ca = \"empty.pem\" }", "there is no certificate in it"),
+    ] {
+        let (code, text) = check(tls);
+        assert!(code == Some(1) && text.contains(word) && text.contains("c.toml:4:"), "{tls}: {text}");
+    }
+}
+
+#[test]
+fn pythons_ssl_is_understood_and_understands() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let end = FakeGraphite::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = listener.local_addr().expect("it is bound");
+    drop(listener);
+    let config = source("in", &format!("tls = {{ cert = \"{}\" }}\ntransport = \"gzip\"", file("both.pem")))
+        + &output("plain", "in", &end.to(), "")
+        + &output("tls", "in", &format!("tcp://{at}"), &format!("tls = {{ ca = \"{}\" }}", file("ca.pem")));
+    let mut daemon = Builder::native(&config).start();
+    let server = "import socket, ssl, sys; socket.setdefaulttimeout(60)\n\
+        x = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); x.load_cert_chain('both.pem')\n\
+        s = x.wrap_socket(socket.create_server(('127.0.0.1', int(sys.argv[1]))), server_side=True)\n\
+        c = s.accept()[0]; t = b''\n\
+        while not t.endswith(b'last 1 1700000000\\n') and (b := c.recv(999)): t += b\n\
+        sys.stdout.buffer.write(t)";
+    let Some(mut server) = python(server, folder.path(), &[&at.port().to_string()]) else { return };
+    let client = "import gzip, socket, ssl, sys; socket.setdefaulttimeout(60)\n\
+        x = ssl.create_default_context(cafile='ca.pem')\n\
+        s = x.wrap_socket(socket.create_connection(('127.0.0.1', int(sys.argv[1]))), server_hostname='carbon.test')\n\
+        s.sendall(gzip.compress(b'a 1 1700000000\\n')); s.sendall(gzip.compress(b'last 1 1700000000\\n'))\n\
+        s.unwrap()";
+    let port = daemon.at("in", "tcp").port().to_string();
+    let mut client = python(client, folder.path(), &[&port]).expect("it was there");
+    daemon.wait_source("in", "routed", 2);
+    // It may not wait for our end: what counts is that all it sent came.
+    let _ended = client.wait().expect("it ends");
+    let mut printed = String::new();
+    server.stdout.take().expect("a pipe").read_to_string(&mut printed).expect("text");
+    assert!(server.wait().expect("it ends").success());
+    assert_eq!(printed, "a 1 1700000000\nlast 1 1700000000\n");
+    daemon.wait_output("plain", "delivered", 2);
+    daemon.assert_sums_hold();
+    daemon.stop();
+}
