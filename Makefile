@@ -27,6 +27,7 @@ test:
 	@$(STEP) clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 	@$(STEP) tests cargo test --locked --workspace
 	@$(STEP) build cargo build --locked --package staunch
+	@$(STEP) examples cargo build --locked --workspace --examples
 	@$(STEP) flows $(STAUNCH) test tests/flow
 	@$(STEP) faults cargo test --locked --package staunch --test faults
 	@$(STEP) side-by-side-harness compat/side_by_side.py --self-test
@@ -47,9 +48,9 @@ test:
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end
 
-bench:
+bench: tools
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
-	failed=0; for kind in statsd fanout queue; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
+	failed=0; for kind in statsd fanout queue relay; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
 
 # The figures of docs/reliability.md; CASES=F5 for one of them, MARKDOWN=--markdown for the table of that page.
 faults: tools

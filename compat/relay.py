@@ -7,8 +7,8 @@
                             name, how validation ends, which members get it, what is aggregated, and where it stops
     relay.py --self-test    bends our answers in several ways, each of which must show
 
-The original is looked for as $CARBON_C_RELAY and in the path (Debian: carbon-c-relay). Without it nothing is compared,
-and the summary says `SKIPPED`; with COMPAT_STRICT=1 that is a failure.
+The original is looked for as original_relay.py says. Without it nothing is compared, and the summary says `SKIPPED`;
+with COMPAT_STRICT=1 that is a failure.
 
 Prints `relay: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
@@ -18,10 +18,11 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+import original_relay
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = os.environ.get("RELAY") or pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug/examples/relay"
@@ -31,10 +32,11 @@ MARK = "mark"
 
 # Expressions with one group or two, whose first and longest matches are the same: POSIX wants the longest, we take the
 # first. A replacement names no group that is not there: the original then reads what an earlier name has left.
-ONE_GROUP = [r"\.([^.]*)$", r"^web([0-9]{1,2})", r"([a-c]+)\.", r"^([^.]+)", r"(ab*)c?", r"([[:upper:]][a-z]*)"]
+ONE_GROUP = [r"\.([^.]*)$", r"^web([0-9]{1,2})", r"([a-c]+)\.", r"^([^.]+)", r"(ab*)c?", r"([[:upper:]][a-z]*)",
+             r"([a-c])\1", r"^([a-z]+)\.\1"]
 TWO_GROUPS = [r"^([a-c]+)\.(.*)$", r"^([^.]+)\.([^.]+)", r"([a-z]+)([0-9]+)", r"^(x|yy|z)(.)", r"([a-c])(q)?\.",
               r"^(([a-c]*)\.)?web[0-9]", r"(\.)([A-Z][a-z]*)", r"^(.)(.?)"]
-UNGROUPED = [r"a.c", r"[a-c]+x", r"^a.*z$", r"b+\.", r"(a|b)c", r"^[^.]*$", r"web[0-9]{2}", r"x?y", r"[[:digit:]]\.", r"[]a-]b"]
+UNGROUPED = [r"a.c", r"[a-c]+x", r"^a.*z$", r"b+\.", r"(a|b)c", r"^[^.]*$", r"web[0-9]{2}", r"x?y", r"[[:digit:]]\.", r"[]a-]b", r"(b)\1"]
 PLAIN = ["a", "abc", "web", ".", "cpu", "x", "-", "_"]
 FOR_ONE = [r"r.\1", r"r\_1", r"r\.1", r"\^.1_r", r"\\1r", r"\1r\1", "r"]
 FOR_TWO = FOR_ONE + [r"\2r\1", r"r\_1.\^2", r"r.\_.2x", r"\\2.\02r"]
@@ -224,9 +226,9 @@ def main():
     arguments.add_argument("--names", type=int, default=120)
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    binary = os.environ.get("CARBON_C_RELAY") or shutil.which("carbon-c-relay")
+    binary = original_relay.find()
     if not binary:
-        print("relay: SKIPPED: no carbon-c-relay (Debian: carbon-c-relay), nor $CARBON_C_RELAY")
+        print(f"relay: SKIPPED: {original_relay.MISSING}")
         return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
     if not pathlib.Path(OURS).exists():
         print(f"relay: {OURS} is missing: cargo build --package process --example relay", file=sys.stderr)

@@ -9,7 +9,7 @@
                             bends our answers in several ways, each of which must show
 
 What differs on purpose is in KNOWN, with the reason; such files are counted apart. The original is looked for as
-$CARBON_C_RELAY and in the path (Debian: carbon-c-relay); without it the summary says `SKIPPED`.
+original_relay.py says; without it the summary says `SKIPPED`.
 
 Prints `relay_language: N passed, M failed, K differ on purpose`; the exit code is 1 if anything failed.
 """
@@ -19,18 +19,19 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+import original_relay
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = os.environ.get("RELAY_CONF") or pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug/examples/relay_conf"
 
 # What is right first, what is wrong or odd behind it: `pick` takes the latter now and then.
 EXPRESSIONS = (["a", "^a\\.b", "b$", "^c$", "a.*b", "(x|y)z", "[a-c]+", "a{2}", "[[:alpha:]].", "a\\ b", '"a b"', '"a=b"', "a:b",
-                "a**", "x|", "()", "a]", "^", '"q\\"r"', "(a)(b)", ".", "a\\-b", "\\^a", '"a\\\\.b"', "a&b", "a{,3}", "(a|)+"],
-               ["stop", "into", "send", "every", "a(", "*a", "[z-a]x", "a{2,1}", "*", "a)", "a{", "[a", "a{x}", "^*"])
+                "a**", "x|", "()", "a]", "^", '"q\\"r"', "(a)(b)", ".", "a\\-b", "\\^a", '"a\\\\.b"', "a&b", "a{,3}", "(a|)+", "(a)\\1"],
+               ["stop", "into", "send", "every", "a(", "*a", "[z-a]x", "a{2,1}", "*", "a)", "a{", "[a", "a{x}", "^*", "(a)\\2", "\\1a"])
 NAMES = (["a", "b"], ["c-1", "forward", "match", '"x y"', "blackhole", "tcp", "nope"])
 NEW = (["c", "d-1", "e_2", '"x y"', "forward", "match", "a.b"], ["a", "tcp", "blackhole", "stop"])
 HOSTS = (["10.0.0.1", "10.0.0.2=x", "10.0.0.3 proto udp", "10.0.0.4 type syslog", "[::1]", "[::2]:2005", "h.invalid",
@@ -163,9 +164,9 @@ def main():
     arguments.add_argument("--files", type=int, default=300)
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    binary = os.environ.get("CARBON_C_RELAY") or shutil.which("carbon-c-relay")
+    binary = original_relay.find()
     if not binary:
-        print("relay_language: SKIPPED: no carbon-c-relay (Debian: carbon-c-relay), nor $CARBON_C_RELAY")
+        print(f"relay_language: SKIPPED: {original_relay.MISSING}")
         return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
     if not pathlib.Path(OURS).exists():
         print(f"relay_language: {OURS} is missing: cargo build --package config --example relay_conf", file=sys.stderr)

@@ -204,7 +204,7 @@ codes! {
         example "cluster a forward 10.0.0.5;\ncluster b forward 10.0.0.5=x;"
         mend "Write the same in both places, or use another port for one of the two."
     BadExpression "I011" "The regular expression cannot be used"
-        cause "The expression breaks a rule of regular expressions at the marked place, is too large, or asks for look-around or back references, which could take for ever on some names."
+        cause "The expression breaks a rule of regular expressions at the marked place, or is too large once it is compiled."
         example "match ^sys\\.(cpu|mem send to storage;"
         mend "Correct the marked place. A character that has a meaning is written as itself with `\\` before it; within quotes every `\\` is doubled."
     ReadsTwoWays "I012" "Builds of the original read this differently"
@@ -223,6 +223,10 @@ codes! {
         cause "The original still reads it, and says that a later version will not. This is a warning."
         example "send statistics to storage;"
         mend "Write the form of the hint."
+    Backtracks "I016" "The expression is matched by backtracking"
+        cause "Look-around, atomic groups and back references cannot be matched in time that is linear in the name's length. Such a search is slower, and gives up on a name that has too many ways to match or more than 2048 bytes: the name counts as not matching, and is counted. Names without the expression's plain texts never get so far. This is a warning."
+        example "match \"^servers\\\\.(?!test)\" send to storage;"
+        mend "Say it without, where that can be: what must not match goes into a rule above it that stops."
 }
 
 impl Code {

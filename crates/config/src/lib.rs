@@ -11,6 +11,7 @@ pub mod options;
 pub mod plan;
 pub mod relay;
 pub mod text;
+mod transport;
 
 pub use fanout::{Fanout, Written, fanout, fanout_source, fanout_target};
 pub use loops::own_loops;

@@ -14,6 +14,8 @@ use wire::graphite::{Namespace, input};
 use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
 use wire::statsd::{Dialect, Options};
 
+pub use crate::transport::{EndpointTls, Identity, ListenTls, Packing, PemFile, TlsVersion};
+
 /// A whole pipeline and the daemon around it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -148,6 +150,10 @@ pub struct SourcePlan {
     pub tail_counts: bool,
     /// When clients on connections are told that a line need not be kept; never where it is none.
     pub ack_when: Option<AckWhen>,
+    /// How its streams are packed; only [`SourceKind::Graphite`] has others than plain ones.
+    pub packing: Packing,
+    /// How they are encrypted, if they are; only of [`SourceKind::Graphite`].
+    pub tls: Option<Box<ListenTls>>,
 }
 
 /// Protocol of a source.
@@ -403,6 +409,10 @@ pub enum OutputKind {
         sender: SenderPlan,
         /// Connections that share its queue, each with series of its own; at least 1.
         connections: u8,
+        /// How their bytes are packed.
+        packing: Packing,
+        /// How they are encrypted, if they are.
+        tls: Option<Box<EndpointTls>>,
     },
     /// Graphite lines over UDP, each a datagram of its own.
     GraphiteDatagrams {

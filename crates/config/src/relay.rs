@@ -27,8 +27,11 @@ use crate::plan::{
     SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
 
-/// Name of the relay, and of its first source.
+/// Name of the relay.
 pub const RELAY: &str = "relay";
+
+/// Name of its first source; those that follow have a number behind it.
+const SOURCE: &str = "lines";
 
 /// A configuration, a command line and what is ours beside them.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +92,7 @@ fn sources(asked: &Relay<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<SourcePlan> {
     };
     let mut sources: Vec<SourcePlan> = Vec::new();
     for (at, listener) in listeners.iter().enumerate() {
-        let name = if at == 0 { RELAY.to_owned() } else { format!("{RELAY}-{}", at + 1) };
+        let name = if at == 0 { SOURCE.to_owned() } else { format!("{SOURCE}-{}", at + 1) };
         sources.push(source(name, asked.settings, listener, wrong));
     }
     sources
@@ -240,10 +243,15 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
         write_timeout_ms: 10_000,
     };
     match proto {
-        Proto::Tcp => {
-            let (form, namespace) = (GraphiteForm::Lines, Namespace::default());
-            OutputKind::Graphite { to, form, namespace, sender, connections: 1 }
-        }
+        Proto::Tcp => OutputKind::Graphite {
+            to,
+            form: GraphiteForm::Lines,
+            namespace: Namespace::default(),
+            sender,
+            connections: 1,
+            packing: Packing::Plain,
+            tls: None,
+        },
         Proto::Udp => OutputKind::GraphiteDatagrams { to, sender },
     }
 }

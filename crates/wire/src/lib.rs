@@ -4,6 +4,7 @@ pub mod frame;
 pub mod graphite;
 pub mod management;
 pub mod number;
+pub mod packing;
 pub mod pickle;
 pub mod report;
 pub mod statsd;

@@ -20,6 +20,7 @@ mod relay;
 mod sources;
 mod toml;
 mod transforms;
+mod transport;
 mod tree;
 mod value;
 mod wiring;

@@ -8,7 +8,7 @@ use wire::graphite::{Namespace, Numbers};
 use super::clusters::{self, Draft};
 use super::fields::{Fields, table};
 use super::value::Checked;
-use super::{checks, packets};
+use super::{checks, packets, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
@@ -122,13 +122,14 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
     let connections = fields.whole("connections").map_or(1, |count| count as u8);
     let required = fields.flag("required").unwrap_or(false);
     let endpoints = endpoints(fields);
+    let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
     unfit_datagrams(fields, endpoints, wrong);
     let split = endpoints.len() > 1;
     let each = endpoints.iter().filter_map(|(to, place)| {
         let kind = match to {
             Destination::Tcp(to) => {
-                let (to, namespace) = (to.clone(), namespace.clone());
-                OutputKind::Graphite { to, form, namespace, sender, connections }
+                let (to, namespace, tls) = (to.clone(), namespace.clone(), tls.clone());
+                OutputKind::Graphite { to, form, namespace, sender, connections, packing, tls }
             }
             Destination::Udp(to) => OutputKind::GraphiteDatagrams { to: to.clone(), sender },
             // Its row has no other schemes.
@@ -229,9 +230,18 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
             Diagnostic::error(Code::BadValue, message).at(*place).label("this endpoint takes datagrams"),
         );
     }
-    if let Some(at) = fields.place_of("connections").filter(|_| to.iter().all(|(to, _)| to.is_datagram())) {
-        let message = "`connections` has no effect: the endpoints take datagrams";
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
+    if let Some(place) = fields.place_of("tls") {
+        let message = "`tls` needs a stream";
+        let hint = "write an output of its own for endpoints with `udp://`, which nothing can encrypt";
+        let label = "one of the endpoints takes datagrams";
+        wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label).hint(hint));
+    }
+    let all = to.iter().all(|(to, _)| to.is_datagram());
+    for key in ["connections", "transport"] {
+        if let Some(place) = fields.place_of(key).filter(|_| all) {
+            let message = format!("`{key}` has no effect: the endpoints take datagrams");
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
     }
 }
 

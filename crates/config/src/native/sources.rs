@@ -5,10 +5,11 @@ use wire::graphite::input::{Kept, MessageForm, Personality};
 use wire::statsd::{Dialect, GaugeSign, Options};
 
 use super::fields::Fields;
+use super::transport;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{GraphiteSource, Listen, OwnPlan, SourceKind, SourcePlan};
+use crate::plan::{GraphiteSource, Listen, OwnPlan, Packing, SourceKind, SourcePlan};
 
 /// A source as an empty section means it.
 pub(crate) fn default_plan(name: &str) -> SourcePlan {
@@ -23,6 +24,8 @@ pub(crate) fn default_plan(name: &str) -> SourcePlan {
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
         ack_when: None,
+        packing: Packing::Plain,
+        tls: None,
     }
 }
 
@@ -72,7 +75,10 @@ pub(super) fn build(
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
     if points {
         let source = graphite(fields, wrong);
-        unfit_listeners(&source, &plan.listen, &places, wrong);
+        plan.packing = transport::packing(fields);
+        plan.tls = transport::listen(name, fields, wrong);
+        let carried = (&source, plan.packing, fields.node("tls").is_some());
+        unfit_listeners(carried, &plan.listen, &places, wrong);
         plan.kind = SourceKind::Graphite(source);
         return (plan, places);
     }
@@ -122,7 +128,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
 
 /// Listeners that cannot carry what the source reads.
 fn unfit_listeners(
-    source: &GraphiteSource,
+    (source, packing, encrypted): (&GraphiteSource, Packing, bool),
     listen: &[Listen],
     places: &[Place],
     wrong: &mut Vec<Diagnostic>,
@@ -132,6 +138,12 @@ fn unfit_listeners(
             Listen::UnixFrames { .. } => "these frames are DogStatsD's: write `unix://`",
             Listen::Udp(_) | Listen::UnixDatagram { .. } if source.messages.is_some() => {
                 "messages come on streams: write `tcp://` or `unix://`"
+            }
+            Listen::Udp(_) | Listen::UnixDatagram { .. } if packing != Packing::Plain => {
+                "only streams are packed (`transport`): write `tcp://` or `unix://`"
+            }
+            Listen::Udp(_) | Listen::UnixDatagram { .. } if encrypted => {
+                "only streams are encrypted (`tls`): write `tcp://` or `unix://`"
             }
             _ => continue,
         };

@@ -24,6 +24,8 @@ pub enum Section {
     SourceGraphite,
     /// `[sources.NAME]` with `type = "self"`.
     SourceSelf,
+    /// `tls` of a source.
+    SourceTls,
     /// `[transforms.NAME]` with `type = "aggregate"`.
     TransformAggregate,
     /// An entry of `histograms` of an aggregate.
@@ -58,6 +60,8 @@ pub enum Section {
     OutputEventFile,
     /// `aggregates` of an output of packets.
     Aggregates,
+    /// `tls` of an output.
+    OutputTls,
     /// `check` of an output of packets.
     Check,
     /// `queue` of an output.
@@ -286,11 +290,12 @@ pub struct Row {
 
 impl Section {
     /// Every section, in the order of the reference.
-    pub const ALL: [Section; 25] = [
+    pub const ALL: [Section; 27] = [
         Section::Top,
         Section::SourceStatsd,
         Section::SourceGraphite,
         Section::SourceSelf,
+        Section::SourceTls,
         Section::TransformAggregate,
         Section::Histogram,
         Section::Idle,
@@ -308,6 +313,7 @@ impl Section {
         Section::OutputUnix,
         Section::OutputEventFile,
         Section::Aggregates,
+        Section::OutputTls,
         Section::Check,
         Section::Queue,
         Section::Http,

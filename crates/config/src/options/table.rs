@@ -11,11 +11,12 @@ mod queue;
 mod relay;
 mod sources;
 mod transforms;
+mod transport;
 
 use super::Section::{
     self, Aggregates, Check, Histogram, Http, Idle, KeyFlush, Management, OutputConsole, OutputEventFile,
-    OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputUdp, OutputUnix, Queue,
-    RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd, Top,
+    OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputTls, OutputUdp, OutputUnix, Queue,
+    RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd, SourceTls, Top,
     TransformAggregate, TransformRelay,
 };
 use super::{Default, Row, Type};
@@ -99,7 +100,10 @@ const fn row(
 
 const POINTS_ABOUT: &str = "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
 const SELF_ABOUT: &str = "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
+const UNIX_ABOUT: &str = "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
 const AGGREGATES_ABOUT: &str = "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
+const SOURCE_TLS_ABOUT: &str = "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).";
+const OUTPUT_TLS_ABOUT: &str = "Encrypts the connections to the endpoints, whose certificates are always verified. `tls = {}` verifies them by the system's authorities. The files are read again at each reload. See [Graphite](graphite.md#tls).";
 const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
 
 /// Heading in TOML, and what the section is for.
@@ -112,6 +116,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
         ),
         SourceGraphite => ("[sources.NAME] type = \"graphite\"", POINTS_ABOUT),
         SourceSelf => ("[sources.NAME] type = \"self\"", SELF_ABOUT),
+        SourceTls => ("[sources.NAME.tls]", SOURCE_TLS_ABOUT),
         TransformAggregate => (
             "[transforms.NAME] type = \"aggregate\"",
             "Turns the samples of each window into one value per counter, gauge and set, and several per timer.",
@@ -153,15 +158,13 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "[outputs.NAME] type = \"tcp\"",
             "Sends each packet of a source on over TCP: byte for byte, or what its options make of the lines.",
         ),
-        OutputUnix => (
-            "[outputs.NAME] type = \"unix\"",
-            "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.",
-        ),
+        OutputUnix => ("[outputs.NAME] type = \"unix\"", UNIX_ABOUT),
         OutputEventFile => (
             "[outputs.NAME] type = \"event_file\"",
             "Writes events and service checks as JSON lines to a file of bounded size.",
         ),
         Aggregates => ("[outputs.NAME.aggregates]", AGGREGATES_ABOUT),
+        OutputTls => ("[outputs.NAME.tls]", OUTPUT_TLS_ABOUT),
         Check => ("[outputs.NAME.check]", CHECK_ABOUT),
         Queue => (
             "[outputs.NAME.queue]",
@@ -180,11 +183,13 @@ pub(super) const TABLES: &[&[Row]] = &[
     daemon::TOP,
     named::ROWS,
     sources::ROWS,
+    transport::OF_SOURCES,
     transforms::ROWS,
     relay::ROWS,
     outputs::ROWS,
     packets::ROWS,
     endpoints::ROWS,
+    transport::OF_OUTPUTS,
     queue::ROWS,
     daemon::SERVERS,
 ];

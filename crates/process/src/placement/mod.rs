@@ -252,13 +252,19 @@ impl Cluster {
         }
     }
 
-    /// The points of the ring of the Graphite family that this is, ascending, and whose they are.
+    /// The points of the ring of the Graphite family that this is, ascending, and whose they are; of a form with shards,
+    /// shard after shard, the endpoint's place in both. None of other rings.
     pub fn points(&self) -> impl Iterator<Item = (i64, usize)> {
         let ring = match &self.rule {
             Rule::Carbon(ring) => Some(ring.points()),
             Rule::Ring(_) | Rule::Shards(_) => None,
         };
-        ring.into_iter().flatten()
+        let shards = match &self.rule {
+            Rule::Shards(shards) => shards.table(),
+            Rule::Ring(_) | Rule::Carbon(_) => &[],
+        };
+        let shards = shards.iter().map(|endpoint| (i64::from(*endpoint), usize::from(*endpoint)));
+        ring.into_iter().flatten().chain(shards)
     }
 
     /// Takes an endpoint out (`false`) or puts it back; true when that changed anything.

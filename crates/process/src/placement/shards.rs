@@ -54,6 +54,11 @@ impl Shards {
         matches!(self.hash, ShardsHash::JumpSigned)
     }
 
+    /// The endpoint of each shard.
+    pub(super) fn table(&self) -> &[u16] {
+        &self.table
+    }
+
     /// The endpoint of the key's shard, and a hash of the key.
     pub(super) fn owner(&self, key: &[u8]) -> Option<(usize, u64)> {
         let (shard, hash) = self.shard(key)?;
@@ -103,13 +108,6 @@ impl Shards {
             hash ^= hash >> 27;
             hash = hash.wrapping_mul(2_685_821_657_736_338_717);
         }
-    }
-}
-
-#[cfg(test)]
-impl Shards {
-    pub(super) fn table(&self) -> &[u16] {
-        &self.table
     }
 }
 

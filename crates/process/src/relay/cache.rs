@@ -187,11 +187,11 @@ impl CachedRouter {
             }
         };
         let full = self.young.slots.len() >= self.limits.names_max / 2;
-        if full || self.young.memory_bytes_with(name.len(), &content) > self.limits.bytes_max / 2 {
+        if full || self.young.memory_bytes_with(name.len(), content) > self.limits.bytes_max / 2 {
             self.figures.turned += 1;
             self.old = std::mem::take(&mut self.young);
         }
-        let content_hash = |content: &Content<'_>| content_hash(self.seed, &self.shared, content);
+        let content_hash = |content: &Content| content_hash(self.seed, &self.shared, content);
         let decision = self.young.decision(content, content_hash);
         self.young.insert(hash, entry, name, decision);
         decision
@@ -210,7 +210,7 @@ fn hash_of_both(entry: Entry, hash: u64) -> u64 {
     hash ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn content_hash(seed: u64, shared: &SharedSeed, content: &Content<'_>) -> u64 {
+fn content_hash(seed: u64, shared: &SharedSeed, content: &Content) -> u64 {
     let mut hasher = FoldHasher::with_seed(seed, shared);
     content.hash(&mut hasher);
     hasher.finish()
@@ -251,8 +251,8 @@ impl Generation {
     }
 
     /// The place of the decision with this content, which is made when it is not known.
-    fn decision(&mut self, content: Content<'_>, hash: impl Fn(&Content<'_>) -> u64) -> u32 {
-        let own = hash(&content);
+    fn decision(&mut self, content: &Content, hash: impl Fn(&Content) -> u64) -> u32 {
+        let own = hash(content);
         let decisions = &self.decisions;
         let same = |place: &u32| decisions[*place as usize].content() == content;
         if let Some(place) = self.known.find(own, same) {
@@ -262,7 +262,7 @@ impl Generation {
         self.decisions_bytes += content.heap_bytes();
         self.decisions.push(content.decision());
         let decisions = &self.decisions;
-        self.known.insert_unique(own, place, |place| hash(&decisions[*place as usize].content()));
+        self.known.insert_unique(own, place, |place| hash(decisions[*place as usize].content()));
         place
     }
 
@@ -283,7 +283,7 @@ impl Generation {
     }
 
     /// The same with one name more: tables and lists that are full double.
-    fn memory_bytes_with(&self, name_bytes: usize, decision: &Content<'_>) -> usize {
+    fn memory_bytes_with(&self, name_bytes: usize, decision: &Content) -> usize {
         let grown = |length: usize, capacity: usize, size: usize, more: usize| {
             if length + more > capacity { capacity.max(more) * size } else { 0 }
         };

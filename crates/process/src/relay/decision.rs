@@ -74,6 +74,8 @@ pub struct Routing {
     pub copies_refused: u32,
     /// Results that it counts in.
     pub feeds: u32,
+    /// Expressions whose search for the name, or for the rest of the line, gave up: see [`GaveUp`](super::GaveUp).
+    pub gave_up: u32,
     /// How the walk ended.
     pub end: End,
 }
@@ -83,14 +85,21 @@ pub struct Routing {
 pub struct Decision {
     /// The outputs, when that is all there is to it: names unchanged, no more than [`COPIES_MAX`].
     plain: Option<Box<[OutputId]>>,
-    steps: Box<[Step]>,
+    content: Content,
+}
+
+/// All that a decision is made of, also while it is made: one that is known is not made again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Content {
+    steps: Vec<Step>,
     /// Members that own keys: [`Step::Owners`] has ranges of it.
-    placed: Box<[u16]>,
+    placed: Vec<u16>,
     /// Names and keys that were made: ends in `bytes`.
-    texts: Box<[u32]>,
-    bytes: Box<[u8]>,
+    texts: Vec<u32>,
+    bytes: Vec<u8>,
     end: End,
     names_refused: u32,
+    gave_up: u32,
 }
 
 /// The name of a copy or the key of a cluster: 0 for the line's own name, else the text of that number, from 1.
@@ -146,25 +155,17 @@ impl Decision {
 
     /// Whether something looks at what stands behind the name: a `validate`, or a rollup that wants the value.
     pub fn needs_rest(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Check { .. } | Step::Feed { .. }))
+        self.content.steps.iter().any(|step| matches!(step, Step::Check { .. } | Step::Feed { .. }))
     }
 
     /// Names that rewrites and aggregations made and that cannot be sent (see
     /// [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX)); the name stayed what it was, or the result got nothing.
     pub fn names_refused(&self) -> u32 {
-        self.names_refused
+        self.content.names_refused
     }
 
-    /// All that it is made of.
-    pub(super) fn content(&self) -> Content<'_> {
-        Content {
-            steps: &self.steps,
-            placed: &self.placed,
-            texts: &self.texts,
-            bytes: &self.bytes,
-            end: self.end,
-            names_refused: self.names_refused,
-        }
+    pub(super) fn content(&self) -> &Content {
+        &self.content
     }
 
     /// Tells each thing that becomes of a line of this name. `turn` counts lines: `lb` goes by it.
@@ -177,55 +178,53 @@ impl Decision {
     ) -> Routing {
         if let Some(outputs) = self.plain() {
             outputs.iter().for_each(|output| act(Act::Copy { output: *output, renamed: None }));
-            return Routing { copies: outputs.len() as u32, copies_refused: 0, feeds: 0, end: self.end };
+            let Content { gave_up, end, .. } = self.content;
+            return Routing { copies: outputs.len() as u32, copies_refused: 0, feeds: 0, gave_up, end };
         }
+        let content = &self.content;
+        let mut gave_up = content.gave_up;
         let mut copies = Copies { count: 0, refused: 0, act };
         let (mut feeds, mut at) = (0, 0);
-        while let Some(step) = self.steps.get(at) {
+        while let Some(step) = content.steps.get(at) {
             at += 1;
             match *step {
-                Step::Copy { output, name } => copies.add(output, self.renamed(name)),
+                Step::Copy { output, name } => copies.add(output, content.text(name)),
                 Step::FirstUp { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    copies.add(cluster.outputs[cluster.first_up()], self.renamed(name));
+                    copies.add(cluster.outputs[cluster.first_up()], content.text(name));
                 }
                 Step::Turn { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    copies.add(cluster.outputs[cluster.at_turn(turn)], self.renamed(name));
+                    copies.add(cluster.outputs[cluster.at_turn(turn)], content.text(name));
                 }
                 Step::Owners { cluster, name, key, begin, count } => {
                     let cluster = &router.clusters[cluster.index()];
-                    let owners = &self.placed[begin as usize..][..usize::from(count)];
-                    let key = self.renamed(key).unwrap_or(line.name);
+                    let owners = &content.placed[begin as usize..][..usize::from(count)];
+                    let key = content.text(key).unwrap_or(line.name);
                     cluster.owners_or_stand_ins(owners, key, |member, _| {
-                        copies.add(cluster.outputs[member], self.renamed(name));
+                        copies.add(cluster.outputs[member], content.text(name));
                     });
                 }
                 Step::Feed { rollup, compute, name } => {
                     feeds += 1;
-                    let name = self.renamed(name).unwrap_or(line.name);
+                    let name = content.text(name).unwrap_or(line.name);
                     (copies.act)(Act::Feed { rollup, compute, name });
                 }
                 Step::Check { check, skip } => {
-                    if router.checks[check.expression as usize].is_in(line.rest) {
+                    let found = router.checks[check.expression as usize].is_in(line.rest);
+                    if found == Ok(true) {
                         continue;
                     }
+                    gave_up += u32::from(found.is_err());
                     (copies.act)(Act::Invalid { log: check.log });
                     if check.ends {
-                        return copies.routing(feeds, End::Invalid);
+                        return copies.routing(feeds, gave_up, End::Invalid);
                     }
                     at += skip as usize;
                 }
             }
         }
-        copies.routing(feeds, self.end)
-    }
-
-    /// A text that was made; none for the line's own name.
-    fn renamed(&self, text: TextId) -> Option<&[u8]> {
-        let at = text.checked_sub(1)? as usize;
-        let begin = at.checked_sub(1).map_or(0, |before| self.texts[before] as usize);
-        Some(&self.bytes[begin..self.texts[at] as usize])
+        copies.routing(feeds, gave_up, content.end)
     }
 }
 
@@ -246,8 +245,8 @@ impl<'a, F: FnMut(Act<'a>)> Copies<'_, F> {
         (self.act)(Act::Copy { output, renamed });
     }
 
-    fn routing(&self, feeds: u32, end: End) -> Routing {
-        Routing { copies: self.count, copies_refused: self.refused, feeds, end }
+    fn routing(&self, feeds: u32, gave_up: u32, end: End) -> Routing {
+        Routing { copies: self.count, copies_refused: self.refused, feeds, gave_up, end }
     }
 }
 
@@ -285,108 +284,78 @@ impl ClusterState {
     }
 }
 
-/// What a decision is made of, wherever it lies: so that one that is known is not made again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Content<'a> {
-    steps: &'a [Step],
-    placed: &'a [u16],
-    texts: &'a [u32],
-    bytes: &'a [u8],
-    end: End,
-    names_refused: u32,
+impl Default for Content {
+    fn default() -> Content {
+        let (steps, placed, texts, bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Content { steps, placed, texts, bytes, end: End::Exhausted, names_refused: 0, gave_up: 0 }
+    }
 }
 
-impl Content<'_> {
-    /// The decision with this content.
+impl Content {
+    /// The decision with this content, and no room for more.
     pub(super) fn decision(&self) -> Decision {
         let output = |step: &Step| match step {
             Step::Copy { output, name: 0 } => Some(*output),
             _ => None,
         };
         let plain = (self.steps.len() <= COPIES_MAX).then(|| self.steps.iter().map(output).collect());
-        Decision {
-            plain: plain.flatten(),
-            steps: self.steps.into(),
-            placed: self.placed.into(),
-            texts: self.texts.into(),
-            bytes: self.bytes.into(),
-            end: self.end,
-            names_refused: self.names_refused,
-        }
+        Decision { plain: plain.flatten(), content: self.clone() }
     }
 
     /// Memory of that decision outside the struct itself, at most.
     pub(super) fn heap_bytes(&self) -> usize {
         let plain = self.steps.len() * size_of::<OutputId>();
-        size_of_val(self.steps)
-            + size_of_val(self.placed)
-            + size_of_val(self.texts)
+        size_of_val(&*self.steps)
+            + size_of_val(&*self.placed)
+            + size_of_val(&*self.texts)
             + self.bytes.len()
             + plain
+    }
+
+    /// A text that was made; none for the line's own name.
+    fn text(&self, text: TextId) -> Option<&[u8]> {
+        let at = text.checked_sub(1)? as usize;
+        let begin = at.checked_sub(1).map_or(0, |before| self.texts[before] as usize);
+        Some(&self.bytes[begin..self.texts[at] as usize])
+    }
+
+    fn clear(&mut self) {
+        let Content { steps, placed, texts, bytes, end, names_refused, gave_up } = self;
+        steps.clear();
+        placed.clear();
+        texts.clear();
+        bytes.clear();
+        (*end, *names_refused, *gave_up) = (End::Exhausted, 0, 0);
     }
 }
 
 /// A decision in the making; its room is used again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     /// As it is now.
     name: Vec<u8>,
     name_id: TextId,
-    steps: Vec<Step>,
-    placed: Vec<u16>,
-    texts: Vec<u32>,
-    bytes: Vec<u8>,
-    end: End,
-    names_refused: u32,
+    content: Content,
     /// Room for the rules that can match.
     pub(super) candidates: Candidates,
-}
-
-impl Default for Draft {
-    fn default() -> Draft {
-        Draft {
-            name: Vec::new(),
-            name_id: 0,
-            steps: Vec::new(),
-            placed: Vec::new(),
-            texts: Vec::new(),
-            bytes: Vec::new(),
-            end: End::Exhausted,
-            names_refused: 0,
-            candidates: Candidates::default(),
-        }
-    }
 }
 
 impl Draft {
     /// Begins with a name, and nothing of what was before.
     pub(super) fn begin(&mut self, name: &[u8]) {
-        let Draft { name: own, name_id, steps, placed, texts, bytes, end, names_refused, candidates: _ } =
-            self;
-        own.clear();
-        own.extend_from_slice(name);
-        steps.clear();
-        placed.clear();
-        texts.clear();
-        bytes.clear();
-        (*name_id, *end, *names_refused) = (0, End::Exhausted, 0);
+        self.name.clear();
+        self.name.extend_from_slice(name);
+        self.name_id = 0;
+        self.content.clear();
     }
 
     /// How the walk ended.
     pub(super) fn finish(&mut self, end: End) {
-        self.end = end;
+        self.content.end = end;
     }
 
-    /// All that it is made of.
-    pub(super) fn content(&self) -> Content<'_> {
-        Content {
-            steps: &self.steps,
-            placed: &self.placed,
-            texts: &self.texts,
-            bytes: &self.bytes,
-            end: self.end,
-            names_refused: self.names_refused,
-        }
+    pub(super) fn content(&self) -> &Content {
+        &self.content
     }
 
     /// The name that statements see now.
@@ -396,40 +365,45 @@ impl Draft {
 
     /// Keeps a text.
     pub(super) fn text(&mut self, text: Vec<u8>) -> TextId {
-        self.bytes.extend_from_slice(&text);
-        self.texts.push(self.bytes.len() as u32);
-        self.texts.len() as TextId
+        self.content.bytes.extend_from_slice(&text);
+        self.content.texts.push(self.content.bytes.len() as u32);
+        self.content.texts.len() as TextId
     }
 
     pub(super) fn rename(&mut self, name: Vec<u8>) {
         if !can_be_sent(&name) {
-            self.names_refused += 1;
+            self.content.names_refused += 1;
         } else if name != self.name {
             self.name_id = self.text(name.clone());
             self.name = name;
         }
     }
 
+    /// An expression's search came to a limit.
+    pub(super) fn gave_up(&mut self) {
+        self.content.gave_up += 1;
+    }
+
     pub(super) fn feed(&mut self, rollup: u16, compute: u16, name: Vec<u8>) {
         if !can_be_sent(&name) {
-            self.names_refused += 1;
+            self.content.names_refused += 1;
             return;
         }
         let name = self.text(name);
-        self.steps.push(Step::Feed { rollup, compute, name });
+        self.content.steps.push(Step::Feed { rollup, compute, name });
     }
 
     /// Begins what a check can have left out; gives its place for [`Draft::checked`].
     pub(super) fn check(&mut self, check: Check, ends: bool) -> usize {
         let Check { expression, log } = check;
-        self.steps.push(Step::Check { check: Checked { expression, log, ends }, skip: 0 });
-        self.steps.len() - 1
+        self.content.steps.push(Step::Check { check: Checked { expression, log, ends }, skip: 0 });
+        self.content.steps.len() - 1
     }
 
     /// Ends it.
     pub(super) fn checked(&mut self, at: usize) {
-        let behind = (self.steps.len() - at - 1) as u32;
-        if let Step::Check { skip, .. } = &mut self.steps[at] {
+        let behind = (self.content.steps.len() - at - 1) as u32;
+        if let Step::Check { skip, .. } = &mut self.content.steps[at] {
             *skip = behind;
         }
     }
@@ -439,30 +413,28 @@ impl Draft {
         let name = self.name_id;
         let state = &router.clusters[cluster.index()];
         let (placed, stand_in) = match (&state.sharing, &state.placed) {
-            (Sharing::Failover, _) => return self.steps.push(Step::FirstUp { cluster, name }),
-            (Sharing::Turns, _) => return self.steps.push(Step::Turn { cluster, name }),
+            (Sharing::Failover, _) => return self.content.steps.push(Step::FirstUp { cluster, name }),
+            (Sharing::Turns, _) => return self.content.steps.push(Step::Turn { cluster, name }),
             (Sharing::Placed { stand_in, .. }, Some(placed)) => (placed, *stand_in),
             (Sharing::Copies | Sharing::Placed { .. }, _) => {
-                self.steps.extend(state.outputs.iter().map(|output| Step::Copy { output: *output, name }));
+                self.content
+                    .steps
+                    .extend(state.outputs.iter().map(|output| Step::Copy { output: *output, name }));
                 return;
             }
         };
-        let begin = self.placed.len();
+        let begin = self.content.placed.len();
         let key = key.filter(|_| state.sharing.heeds_route_using()).unwrap_or(name);
-        let text = match key.checked_sub(1) {
-            None => &*self.name,
-            Some(at) => {
-                let before = (at as usize).checked_sub(1).map_or(0, |before| self.texts[before] as usize);
-                &self.bytes[before..self.texts[at as usize] as usize]
-            }
-        };
-        placed.placed(text, &mut self.placed);
+        // `placed` is written to while the text is read.
+        let mut owners = std::mem::take(&mut self.content.placed);
+        placed.placed(self.content.text(key).unwrap_or(&self.name), &mut owners);
+        self.content.placed = owners;
         if stand_in {
-            let count = (self.placed.len() - begin) as u8;
-            self.steps.push(Step::Owners { cluster, name, key, begin: begin as u32, count });
+            let count = (self.content.placed.len() - begin) as u8;
+            self.content.steps.push(Step::Owners { cluster, name, key, begin: begin as u32, count });
             return;
         }
-        let outputs = self.placed.drain(begin..).map(|member| state.outputs[usize::from(member)]);
-        self.steps.extend(outputs.map(|output| Step::Copy { output, name }));
+        let outputs = self.content.placed.drain(begin..).map(|member| state.outputs[usize::from(member)]);
+        self.content.steps.extend(outputs.map(|output| Step::Copy { output, name }));
     }
 }

@@ -7,9 +7,10 @@
 use model::OutputId;
 
 use super::decision::{COPIES_MAX, End, Line, Routing};
+use super::expression::GaveUp;
 use super::replacement::Replacement;
-use super::router::{Action, Check, Entry, Router, can_be_sent};
-use super::{ClusterId, Sharing, To};
+use super::router::{Action, Check, Entry, Router, Rule, can_be_sent};
+use super::{ClusterId, MistakeAt, Sharing, To};
 
 /// The way of one line through the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Explanation {
     pub meetings: Vec<Meeting>,
     /// What was sent without a rule: results and statistics with a `send to` of their own.
     pub straight: Vec<Sent>,
+    /// Expressions whose search gave up, which counts as no match: see [`GaveUp`].
+    pub gave_up: Vec<MistakeAt>,
     /// In numbers.
     pub routing: Routing,
 }
@@ -111,7 +114,15 @@ impl Router {
     ///
     /// [`Decision::run`]: super::Decision::run
     pub fn explain(&self, entry: Entry, line: Line<'_>, turn: u64) -> Explanation {
-        let mut way = Way { router: self, line, turn, name: line.name.to_vec(), copies: 0, feeds: 0 };
+        let mut way = Way {
+            router: self,
+            line,
+            turn,
+            name: line.name.to_vec(),
+            copies: 0,
+            feeds: 0,
+            gave_up: Vec::new(),
+        };
         let mut meetings = Vec::new();
         let mut straight = Vec::new();
         let end = match self.straight(entry) {
@@ -134,11 +145,17 @@ impl Router {
             copies: sent as u32,
             copies_refused: (way.copies - sent) as u32,
             feeds: way.feeds,
+            gave_up: way.gave_up.len() as u32,
             end,
         };
         let meetings = meetings.into_iter().map(|(_, meeting)| meeting).collect();
-        Explanation { meetings, straight, routing }
+        Explanation { meetings, straight, gave_up: way.gave_up, routing }
     }
+}
+
+/// The place of a rule's expression.
+fn place(rule: &Rule) -> MistakeAt {
+    MistakeAt::Statement { statement: rule.statement, expression: Some(rule.expression) }
 }
 
 /// A line on its way.
@@ -149,6 +166,7 @@ struct Way<'a> {
     name: Vec<u8>,
     copies: usize,
     feeds: u32,
+    gave_up: Vec<MistakeAt>,
 }
 
 impl Way<'_> {
@@ -156,7 +174,14 @@ impl Way<'_> {
     fn next(&mut self, from: usize) -> Option<(usize, Meeting, Option<End>)> {
         let router = self.router;
         let mut rules = router.rules.iter().enumerate().skip(from);
-        let (at, rule, found) = rules.find_map(|(at, rule)| Some((at, rule, rule.find(&self.name)?)))?;
+        let (at, rule, found) = loop {
+            let (at, rule) = rules.next()?;
+            match rule.find(&self.name) {
+                Ok(Some(found)) => break (at, rule, found),
+                Ok(None) => {}
+                Err(GaveUp) => self.gave_up.push(place(rule)),
+            }
+        };
         let mut meeting = Meeting {
             statement: rule.statement,
             expression: rule.expression,
@@ -167,8 +192,10 @@ impl Way<'_> {
         };
         let end = match &rule.action {
             Action::Rewrite { into, every_occurrence } => {
-                let name = rule.rewritten(&self.name, found, into, *every_occurrence);
-                meeting.did = self.rename(name);
+                match rule.rewritten(&self.name, found, into, *every_occurrence) {
+                    Ok(name) => meeting.did = self.rename(name),
+                    Err(GaveUp) => self.gave_up.push(place(rule)),
+                }
                 None
             }
             Action::Feed { rollup, names, stop } => {
@@ -181,7 +208,7 @@ impl Way<'_> {
                 stop.then_some(End::Stopped)
             }
             Action::Send { check, key, to, stop } => {
-                meeting.valid = check.map(|check| self.is_valid(check));
+                meeting.valid = check.map(|check| self.is_valid(check, rule.statement));
                 let key = key.as_ref().map(|key| key.replace(&self.name, &found));
                 let ends = match (to, meeting.valid) {
                     (To::Nowhere, Some(false)) => Some(End::Invalid),
@@ -209,8 +236,12 @@ impl Way<'_> {
         Did::Renamed(name)
     }
 
-    fn is_valid(&self, check: Check) -> bool {
-        self.router.checks[check.expression as usize].is_in(self.line.rest)
+    fn is_valid(&mut self, check: Check, statement: usize) -> bool {
+        let found = self.router.checks[check.expression as usize].is_in(self.line.rest);
+        if found.is_err() {
+            self.gave_up.push(MistakeAt::Validate { statement });
+        }
+        found == Ok(true)
     }
 
     fn send(&mut self, to: &To, key: Option<Vec<u8>>) -> Vec<Sent> {

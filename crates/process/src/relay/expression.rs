@@ -1,24 +1,27 @@
-//! Expressions for names: as the relay reads them, and as the library runs them (spec graphite §2.5).
+//! Expressions for names: as the relay reads them, and as an engine runs them (spec graphite §2.5).
 //!
 //! Path of a name: `Router::decide` -> **`Expression::find`** -> `Replacement::expand`.
 //! Most expressions are plain text with an anchor or two, which needs no automaton; `class` says which, by the rules of
-//! the original, whose test mode prints it. The rest is turned into the library's form by `syntax`.
+//! the original, whose test mode prints it. The rest is turned into an engine's form by `syntax`: the linear engine's
+//! (`regex`), or that of `backtracking` for the few that need it.
 //! Not here: what a match brings about. Of several matches at one place the first alternative is taken (Perl), not the
 //! longest (POSIX): docs of the relay list where that shows.
-//! Invariant: the time for a name is linear in its length, whatever the expression.
+//! Invariants: the time for a name is linear in its length, or the search gives up at a limit; memory is bounded by the
+//! `_max` constants, whatever names come.
 
 use memchr::memmem::Finder;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::ExpressionPlan;
+use super::backtracking::Backtracking;
 use super::sieve::{self, Texts};
-use super::syntax::in_library_form;
-
-/// Most groups of an expression.
-pub const GROUPS_MAX: usize = 64;
+use super::syntax::{self, Note, Refusal, Translated};
 
 /// Most memory that the automaton of one expression takes.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+pub const COMPILED_BYTES_MAX: usize = 1 << 20;
+
+/// Most memory in which an automaton remembers what it has met, in each direction; past it, it forgets and begins again.
+const REMEMBERED_BYTES_MAX: usize = 128 << 10;
 
 /// How an expression is looked for in a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,22 @@ pub enum Class {
     Regex,
 }
 
+/// What an expression says of itself before it is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// How it is looked for.
+    pub class: Class,
+    /// Groups that a replacement can name.
+    pub groups: usize,
+    /// Where a reader should look twice.
+    pub notes: Vec<Note>,
+}
+
+/// A search came to one of its limits, so that it is not known whether the expression is in the name. Only expressions
+/// that backtrack have any; it counts as no match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GaveUp;
+
 /// Where an expression was found, and its groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
@@ -46,8 +65,9 @@ pub(super) struct Found {
 
 /// An expression, compiled.
 #[derive(Clone, Debug)]
-pub(super) struct Expression {
+pub struct Expression {
     class: Class,
+    groups: usize,
     matcher: Matcher,
     texts: Option<Texts>,
 }
@@ -55,27 +75,48 @@ pub(super) struct Expression {
 #[derive(Clone, Debug)]
 enum Matcher {
     Text(Box<Finder<'static>>),
-    Regex(Regex),
+    Linear(Regex),
+    Backtracking(Backtracking),
+}
+
+impl ExpressionPlan {
+    /// What it says of itself. `captures` as for [`Expression::new`]: there are more notes with it.
+    ///
+    /// # Errors
+    /// The first construct that cannot be read. What is read may still be too large, or a look-behind without one length.
+    pub fn outline(&self, captures: bool) -> Result<Outline, Refusal> {
+        match class_of(self) {
+            Class::Regex => {
+                let Translated { groups, notes, .. } = translated(self, captures)?;
+                Ok(Outline { class: Class::Regex, groups, notes })
+            }
+            class => Ok(Outline { class, groups: 0, notes: Vec::new() }),
+        }
+    }
 }
 
 impl Expression {
+    /// With `captures` it will be asked where it matches and what its groups hold, and not only whether it does.
+    ///
     /// # Errors
-    /// Why the expression cannot be, in words.
-    pub(super) fn new(plan: &ExpressionPlan) -> Result<Expression, String> {
-        let class = if plan.ignore_case { Class::Regex } else { class(&plan.text) };
+    /// Why the expression cannot be used.
+    pub fn new(plan: &ExpressionPlan, captures: bool) -> Result<Expression, Refusal> {
+        let class = class_of(plan);
         let text = match &class {
             Class::Contains(text) | Class::Begins(text) | Class::Ends(text) | Class::Equals(text) => text,
             Class::Regex => {
-                let (regex, texts) = compiled(plan)?;
-                return Ok(Expression { class, matcher: Matcher::Regex(regex), texts });
+                let translated = translated(plan, captures)?;
+                let (matcher, texts) = compiled(plan, &translated)?;
+                return Ok(Expression { class, groups: translated.groups, matcher, texts });
             }
         };
         let matcher = Matcher::Text(Box::new(Finder::new(text).into_owned()));
         let texts = Some(vec![text.clone()]);
-        Ok(Expression { class, matcher, texts })
+        Ok(Expression { class, groups: 0, matcher, texts })
     }
 
-    pub(super) fn class(&self) -> &Class {
+    /// How it is looked for.
+    pub fn class(&self) -> &Class {
         &self.class
     }
 
@@ -84,40 +125,71 @@ impl Expression {
         self.texts.clone()
     }
 
-    /// Number of groups.
-    pub(super) fn groups(&self) -> usize {
-        match &self.matcher {
-            Matcher::Text(_) => 0,
-            Matcher::Regex(regex) => regex.captures_len() - 1,
-        }
+    /// Groups that a replacement can name.
+    pub fn groups(&self) -> usize {
+        self.groups
     }
 
-    pub(super) fn is_in(&self, name: &[u8]) -> bool {
+    /// Whether it is in a name.
+    ///
+    /// # Errors
+    /// The search came to a limit.
+    pub fn is_in(&self, name: &[u8]) -> Result<bool, GaveUp> {
         match &self.matcher {
-            Matcher::Text(_) => self.text_span(name).is_some(),
-            Matcher::Regex(regex) => regex.is_match(name),
+            Matcher::Text(_) => Ok(self.text_span(name).is_some()),
+            Matcher::Linear(regex) => Ok(regex.is_match(name)),
+            Matcher::Backtracking(regex) => {
+                if self.can_be_in(name) {
+                    regex.is_in(name)
+                } else {
+                    Ok(false)
+                }
+            }
         }
     }
 
     /// The first match.
-    pub(super) fn find(&self, name: &[u8]) -> Option<Found> {
+    pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
         match &self.matcher {
-            Matcher::Text(_) => self.text_span(name).map(|span| Found { span, groups: Vec::new() }),
-            Matcher::Regex(regex) => regex.captures(name).map(|captures| found(&captures)),
+            Matcher::Text(_) => Ok(self.text_span(name).map(|span| Found { span, groups: Vec::new() })),
+            Matcher::Linear(regex) => Ok(regex.captures(name).map(|captures| found(&captures))),
+            Matcher::Backtracking(regex) => {
+                if self.can_be_in(name) {
+                    regex.find(name)
+                } else {
+                    Ok(None)
+                }
+            }
         }
     }
 
     /// All matches that do not overlap.
-    pub(super) fn find_all(&self, name: &[u8]) -> Vec<Found> {
+    pub(super) fn find_all(&self, name: &[u8]) -> Result<Vec<Found>, GaveUp> {
         match &self.matcher {
             Matcher::Text(finder) if matches!(self.class, Class::Contains(_)) => {
                 let length = finder.needle().len();
                 let at = |at| Found { span: (at, at + length), groups: Vec::new() };
-                finder.find_iter(name).map(at).collect()
+                Ok(finder.find_iter(name).map(at).collect())
             }
-            Matcher::Text(_) => self.find(name).into_iter().collect(),
-            Matcher::Regex(regex) => regex.captures_iter(name).map(|captures| found(&captures)).collect(),
+            Matcher::Text(_) => Ok(self.find(name)?.into_iter().collect()),
+            Matcher::Linear(regex) => {
+                Ok(regex.captures_iter(name).map(|captures| found(&captures)).collect())
+            }
+            Matcher::Backtracking(regex) => {
+                if self.can_be_in(name) {
+                    regex.find_all(name)
+                } else {
+                    Ok(Vec::new())
+                }
+            }
         }
+    }
+
+    /// Whether one of the texts is in a name: what the sieve asks as well, so that with and without it a search is begun
+    /// for the same names, and gives up on the same ones.
+    fn can_be_in(&self, name: &[u8]) -> bool {
+        let Some(texts) = &self.texts else { return true };
+        texts.iter().any(|text| memchr::memmem::find(name, text).is_some())
     }
 
     fn text_span(&self, name: &[u8]) -> Option<(usize, usize)> {
@@ -140,35 +212,48 @@ fn found(captures: &regex::bytes::Captures<'_>) -> Found {
     Found { span, groups: spans.collect() }
 }
 
-fn compiled(plan: &ExpressionPlan) -> Result<(Regex, Option<Texts>), String> {
-    let text = in_library_form(&plan.text)?;
-    let regex = RegexBuilder::new(&text)
-        .unicode(false)
-        .dot_matches_new_line(true)
-        .case_insensitive(plan.ignore_case)
-        .size_limit(REGEX_BYTES_MAX)
-        .build()
-        .map_err(|error| sentence(&error))?;
-    if regex.captures_len() - 1 > GROUPS_MAX {
-        return Err(format!("{} groups, more than {GROUPS_MAX}", regex.captures_len() - 1));
-    }
+fn translated(plan: &ExpressionPlan, captures: bool) -> Result<Translated, Refusal> {
+    syntax::translate(&plan.text, plan.ignore_case, captures)
+}
+
+fn compiled(plan: &ExpressionPlan, translated: &Translated) -> Result<(Matcher, Option<Texts>), Refusal> {
+    let whole = || 0..plan.text.len();
+    let too_large = || {
+        let message =
+            format!("this expression needs more than {} MiB once it is compiled", COMPILED_BYTES_MAX >> 20);
+        Refusal::new(whole(), &message, syntax::TOO_BIG)
+            .hint("repeat less: what stands in {…} is laid out as often as it says")
+    };
+    let matcher = match &translated.backtracking {
+        Some(text) => Matcher::Backtracking(Backtracking::new(text).map_err(|why| match why {
+            Some(why) => Refusal::new(whole(), &why, syntax::NOT_REPEATABLE),
+            None => Refusal::new(
+                whole(),
+                "this expression is too large to be matched by backtracking",
+                syntax::TOO_BIG,
+            ),
+        })?),
+        None => {
+            let built = RegexBuilder::new(&translated.linear)
+                .unicode(false)
+                .dot_matches_new_line(true)
+                .size_limit(COMPILED_BYTES_MAX)
+                .dfa_size_limit(REMEMBERED_BYTES_MAX)
+                .build();
+            Matcher::Linear(built.map_err(|_| too_large())?)
+        }
+    };
     let parts = regex_syntax::ParserBuilder::new()
         .unicode(false)
         .utf8(false)
         .dot_matches_new_line(true)
-        .case_insensitive(plan.ignore_case)
         .build()
-        .parse(&text);
-    Ok((regex, parts.ok().as_ref().and_then(sieve::texts)))
+        .parse(&translated.linear);
+    Ok((matcher, parts.ok().as_ref().and_then(sieve::texts)))
 }
 
-/// The library's word without the picture of the expression, which is in another form than the user wrote.
-fn sentence(error: &regex::Error) -> String {
-    let text = error.to_string();
-    match error {
-        regex::Error::CompiledTooBig(_) => format!("it takes more than {REGEX_BYTES_MAX} bytes of memory"),
-        _ => text.rsplit("error: ").next().unwrap_or(&text).trim().to_owned(),
-    }
+fn class_of(plan: &ExpressionPlan) -> Class {
+    if plan.ignore_case { Class::Regex } else { class(&plan.text) }
 }
 
 /// The class by the text's looks, as the original tells them apart.
@@ -205,7 +290,7 @@ mod tests {
     use super::*;
 
     fn expression(text: &str) -> Expression {
-        Expression::new(&text.into()).expect("a valid expression")
+        Expression::new(&text.into(), true).expect("a valid expression")
     }
 
     #[test]
@@ -240,8 +325,8 @@ mod tests {
             assert_eq!(*expression(text).class(), want, "{text:?}");
         }
         let ignore_case = ExpressionPlan { text: "foo".into(), ignore_case: true };
-        let folded = Expression::new(&ignore_case).expect("a valid expression");
-        assert!(*folded.class() == Class::Regex && folded.is_in(b"xFOOx"));
+        let folded = Expression::new(&ignore_case, true).expect("a valid expression");
+        assert!(*folded.class() == Class::Regex && folded.is_in(b"xFOOx") == Ok(true));
     }
 
     #[test]
@@ -263,8 +348,8 @@ mod tests {
         ];
         for (text, name, want) in table {
             let expression = expression(text);
-            let found = expression.find(name.as_bytes());
-            assert_eq!(expression.is_in(name.as_bytes()), want.is_some(), "{text:?} in {name:?}");
+            let found = expression.find(name.as_bytes()).expect("no limit");
+            assert_eq!(expression.is_in(name.as_bytes()), Ok(want.is_some()), "{text:?} in {name:?}");
             let texts = found.map(|found| {
                 let spans = [Some(found.span)].into_iter().chain(found.groups);
                 spans.map(|span| span.map_or("-", |(begin, end)| &name[begin..end])).collect::<Vec<_>>()
@@ -273,31 +358,15 @@ mod tests {
         }
         let begins = |found: &Found| found.span.0;
         let all = |text, name: &str| {
-            expression(text).find_all(name.as_bytes()).iter().map(begins).collect::<Vec<_>>()
+            expression(text)
+                .find_all(name.as_bytes())
+                .expect("no limit")
+                .iter()
+                .map(begins)
+                .collect::<Vec<_>>()
         };
         assert_eq!(all("ab", "ababab.ab"), [0, 2, 4, 7]);
         assert_eq!(all("^ab", "abab"), [0]);
         assert_eq!(all("a[bc]", "abacad"), [0, 2]);
-    }
-
-    #[test]
-    fn what_cannot_be_is_said_in_a_sentence() {
-        let table = [
-            ("a(b", "unclosed group"),
-            ("*a", "repetition operator missing expression"),
-            ("a[b", "unclosed character class"),
-            ("(a)\\1", "back-references"),
-            ("(?=a)b", "look-around"),
-            ("a\\", "a backslash at the end"),
-            ("[[:nope:]]", "no set of characters"),
-            ("(.{1000}){1000}", "1048576 bytes of memory"),
-        ];
-        for (text, want) in table {
-            let error = Expression::new(&text.into()).expect_err(text);
-            assert!(error.contains(want) && !error.contains('\n'), "{text:?}: {error:?}");
-        }
-        let groups = |count: usize| Expression::new(&"(a)".repeat(count).as_str().into());
-        assert_eq!(groups(GROUPS_MAX).expect("as many as may be").groups(), GROUPS_MAX);
-        assert_eq!(groups(GROUPS_MAX + 1).err().as_deref(), Some("65 groups, more than 64"));
     }
 }

@@ -1,7 +1,10 @@
 //! Why a relay's plan cannot be, or will not do what it seems to say. `config` points at the lines.
 
+use std::ops::Range;
+
 use super::expression::Expression;
 use super::replacement::Replacement;
+use super::syntax::Refusal;
 use super::{AggregateStatement, ClusterId, MatchPlan, RelayPlan, Statement, To};
 
 /// What keeps a plan from running.
@@ -9,8 +12,23 @@ use super::{AggregateStatement, ClusterId, MatchPlan, RelayPlan, Statement, To};
 pub struct RelayMistake {
     /// The place.
     pub at: MistakeAt,
+    /// Bytes of the expression there, when that is what is wrong.
+    pub within: Option<Range<usize>>,
     /// A sentence without a capital and a full stop.
     pub why: String,
+    /// What to write instead, where that is clear.
+    pub hint: Option<String>,
+}
+
+impl RelayMistake {
+    pub(super) fn new(at: MistakeAt, why: String) -> RelayMistake {
+        RelayMistake { at, within: None, why, hint: None }
+    }
+
+    pub(super) fn refused(at: MistakeAt, refusal: Refusal) -> RelayMistake {
+        let Refusal { at: within, message, hint, .. } = refusal;
+        RelayMistake { at, within: Some(within), why: message, hint }
+    }
 }
 
 /// A place in a plan.
@@ -110,13 +128,14 @@ fn loops(statement: usize, plan: &AggregateStatement) -> Option<RelayWarning> {
         return None;
     }
     let compiled: Vec<Expression> =
-        plan.expressions.iter().filter_map(|plan| Expression::new(plan).ok()).collect();
+        plan.expressions.iter().filter_map(|plan| Expression::new(plan, true).ok()).collect();
     let results = compiled.iter().flat_map(|source| {
         let names = plan.rollup.computes.iter().map(|compute| &compute.name);
         let name = |name: &String, sample| Replacement::parse(name, source.groups()).sampled(sample);
         names.flat_map(move |text| SAMPLES.map(|sample| name(text, sample)))
     });
     let names: Vec<Vec<u8>> = results.collect();
-    let expression = compiled.iter().position(|known| names.iter().any(|name| known.is_in(name)))?;
+    let expression =
+        compiled.iter().position(|known| names.iter().any(|name| known.is_in(name) == Ok(true)))?;
     Some(RelayWarning::Loop { statement, expression })
 }

@@ -6,6 +6,7 @@
 //! Invariants: statements are met in the plan's order, strictly; a cached decision equals a fresh one; whatever
 //! [`Router::explain`] tells is what happens.
 
+mod backtracking;
 mod cache;
 mod decision;
 mod explain;
@@ -19,10 +20,11 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub use backtracking::{BACKTRACKING_BYTES_MAX, BACKTRACKING_STEPS_MAX};
 pub use cache::{CacheFigures, CacheLimits, CachedRouter};
 pub use decision::{Act, COPIES_MAX, Decision, End, Line, Routing};
 pub use explain::{Chosen, Did, Explanation, Meeting, Sent, Why};
-pub use expression::{Class, GROUPS_MAX};
+pub use expression::{COMPILED_BYTES_MAX, Class, Expression, GaveUp, Outline};
 pub use mistake::{MistakeAt, RelayMistake, RelayWarning};
 pub use plan::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
@@ -30,3 +32,4 @@ pub use plan::{
 };
 pub use replacement::statistics_prefix;
 pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};
+pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

@@ -177,8 +177,8 @@ mod tests {
     use super::*;
 
     fn replaced(expression: &str, replacement: &str, name: &str) -> String {
-        let expression = Expression::new(&expression.into()).expect("a valid expression");
-        let found = expression.find(name.as_bytes()).expect("a match");
+        let expression = Expression::new(&expression.into(), true).expect("a valid expression");
+        let found = expression.find(name.as_bytes()).expect("no limit").expect("a match");
         let replacement = Replacement::parse(replacement, expression.groups());
         String::from_utf8(replacement.replace(name.as_bytes(), &found)).expect("text")
     }

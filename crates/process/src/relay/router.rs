@@ -10,7 +10,7 @@ use crate::rollup::RollupPlan;
 use model::OutputId;
 
 use super::decision::{Decision, Draft, End};
-use super::expression::{Expression, Found};
+use super::expression::{Class, Expression, Found, GaveUp};
 use super::mistake::{MistakeAt, RelayMistake};
 use super::replacement::Replacement;
 use super::sieve::{Candidates, Sieve};
@@ -98,7 +98,7 @@ impl Router {
         }
         if plan.statements.len() > STATEMENTS_MAX || plan.clusters.len() > STATEMENTS_MAX {
             let why = format!("a relay has at most {STATEMENTS_MAX} statements and clusters");
-            builder.mistakes.push(RelayMistake { at: MistakeAt::Plan, why });
+            builder.mistakes.push(RelayMistake::new(MistakeAt::Plan, why));
             return Err(builder.mistakes);
         }
         for (at, statement) in plan.statements.iter().enumerate() {
@@ -187,10 +187,20 @@ impl Router {
         while let Some(at) = candidates.next(next) {
             next = at + 1;
             let rule = &self.rules[at];
-            let Some(found) = rule.find(draft.name()) else { continue };
+            let found = match rule.find(draft.name()) {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(GaveUp) => {
+                    draft.gave_up();
+                    continue;
+                }
+            };
             match &rule.action {
                 Action::Rewrite { into, every_occurrence } => {
-                    draft.rename(rule.rewritten(draft.name(), found, into, *every_occurrence));
+                    match rule.rewritten(draft.name(), found, into, *every_occurrence) {
+                        Ok(name) => draft.rename(name),
+                        Err(GaveUp) => draft.gave_up(),
+                    }
                     self.sieve.candidates(draft.name(), candidates);
                 }
                 Action::Feed { rollup, names, stop } => {
@@ -232,24 +242,30 @@ impl Router {
 }
 
 impl Rule {
-    /// The match in a name. Without groups an aggregation's result has the name that was written, and nothing of the
-    /// matching name around it.
-    pub(super) fn find(&self, name: &[u8]) -> Option<Found> {
+    /// The match in a name. An aggregation's result has the name that was written, and nothing of the matching name around
+    /// it, where the expression is a text; what a regular expression matched is replaced, with groups and without.
+    pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
         let whole = || Found { span: (0, name.len()), groups: Vec::new() };
-        let Some(matcher) = &self.matcher else { return Some(whole()) };
+        let Some(matcher) = &self.matcher else { return Ok(Some(whole())) };
         match &self.action {
             // Nobody asks where.
-            Action::Send { key: None, .. } => matcher.is_in(name).then(Found::default),
-            Action::Feed { .. } if matcher.groups() == 0 => matcher.is_in(name).then(whole),
+            Action::Send { key: None, .. } => Ok(matcher.is_in(name)?.then(Found::default)),
+            Action::Feed { .. } if *matcher.class() != Class::Regex => Ok(matcher.is_in(name)?.then(whole)),
             Action::Send { .. } | Action::Feed { .. } | Action::Rewrite { .. } => matcher.find(name),
         }
     }
 
     /// The name after a rewrite whose expression was found.
-    pub(super) fn rewritten(&self, name: &[u8], found: Found, into: &Replacement, every: bool) -> Vec<u8> {
+    pub(super) fn rewritten(
+        &self,
+        name: &[u8],
+        found: Found,
+        into: &Replacement,
+        every: bool,
+    ) -> Result<Vec<u8>, GaveUp> {
         match &self.matcher {
-            Some(matcher) if every => into.replace_all(name, &matcher.find_all(name)),
-            _ => into.replace(name, &found),
+            Some(matcher) if every => Ok(into.replace_all(name, &matcher.find_all(name)?)),
+            _ => Ok(into.replace(name, &found)),
         }
     }
 }
@@ -273,7 +289,7 @@ struct Builder {
 
 impl Builder {
     fn cluster(&mut self, id: ClusterId, plan: &RelayCluster) {
-        let mut wrong = |why: String| self.mistakes.push(RelayMistake { at: MistakeAt::Cluster(id), why });
+        let mut wrong = |why: String| self.mistakes.push(RelayMistake::new(MistakeAt::Cluster(id), why));
         if plan.members.is_empty() {
             wrong("a cluster without members takes nothing".into());
         }
@@ -292,13 +308,15 @@ impl Builder {
 
     fn match_(&mut self, statement: usize, plan: &MatchPlan) {
         let check = plan.validate.as_ref().map(|validate| {
-            if let Some(expression) = self.compiled(MistakeAt::Validate { statement }, &validate.expression) {
+            let at = MistakeAt::Validate { statement };
+            if let Some(expression) = self.compiled(at, &validate.expression, false) {
                 self.checks.push(expression);
             }
             Check { expression: self.checks.len().saturating_sub(1) as u32, log: validate.log }
         });
         let to = self.to(MistakeAt::Statement { statement, expression: None }, &plan.to);
-        for (expression, matcher) in self.matchers(statement, &plan.expressions) {
+        let captures = plan.route_using.is_some();
+        for (expression, matcher) in self.matchers(statement, &plan.expressions, captures) {
             let groups = matcher.as_ref().map_or(0, Expression::groups);
             let key = plan.route_using.as_ref().map(|text| Replacement::parse(text, groups));
             let action = Action::Send { check, key, to: to.clone(), stop: plan.stop };
@@ -308,7 +326,7 @@ impl Builder {
 
     fn rewrite(&mut self, statement: usize, plan: &RewritePlan) {
         let at = MistakeAt::Statement { statement, expression: Some(0) };
-        let Some(matcher) = self.compiled(at, &plan.expression) else { return };
+        let Some(matcher) = self.compiled(at, &plan.expression, true) else { return };
         let into = Replacement::parse(&plan.into, matcher.groups());
         let action = Action::Rewrite { into, every_occurrence: plan.every_occurrence };
         self.rules.push(Rule { statement, expression: 0, matcher: Some(matcher), action });
@@ -316,7 +334,7 @@ impl Builder {
 
     fn aggregate(&mut self, statement: usize, plan: &AggregateStatement) {
         let at = MistakeAt::Statement { statement, expression: None };
-        let mut wrong = |why: &str| self.mistakes.push(RelayMistake { at, why: why.to_owned() });
+        let mut wrong = |why: &str| self.mistakes.push(RelayMistake::new(at, why.to_owned()));
         if plan.expressions.is_empty() {
             wrong("an aggregation needs an expression");
         }
@@ -327,7 +345,7 @@ impl Builder {
         let to = self.to(at, &plan.to);
         self.results.push(to);
         self.rollups.push(plan.rollup.clone());
-        for (expression, matcher) in self.matchers(statement, &plan.expressions) {
+        for (expression, matcher) in self.matchers(statement, &plan.expressions, true) {
             let groups = matcher.as_ref().map_or(0, Expression::groups);
             let name = |compute: &crate::rollup::ComputePlan| Replacement::parse(&compute.name, groups);
             let names = plan.rollup.computes.iter().map(name).collect();
@@ -337,19 +355,25 @@ impl Builder {
     }
 
     /// The compiled expressions with their places; one that matches all when there are none.
-    fn matchers(&mut self, statement: usize, plans: &[ExpressionPlan]) -> Vec<(usize, Option<Expression>)> {
+    fn matchers(
+        &mut self,
+        statement: usize,
+        plans: &[ExpressionPlan],
+        captures: bool,
+    ) -> Vec<(usize, Option<Expression>)> {
         if plans.is_empty() {
             return vec![(0, None)];
         }
         let mut compile = |(at, plan)| {
             let place = MistakeAt::Statement { statement, expression: Some(at) };
-            self.compiled(place, plan).map(|expression| (at, Some(expression)))
+            self.compiled(place, plan, captures).map(|expression| (at, Some(expression)))
         };
         plans.iter().enumerate().filter_map(&mut compile).collect()
     }
 
-    fn compiled(&mut self, at: MistakeAt, plan: &ExpressionPlan) -> Option<Expression> {
-        Expression::new(plan).map_err(|why| self.mistakes.push(RelayMistake { at, why })).ok()
+    fn compiled(&mut self, at: MistakeAt, plan: &ExpressionPlan, captures: bool) -> Option<Expression> {
+        let refused = |refusal| self.mistakes.push(RelayMistake::refused(at, refusal));
+        Expression::new(plan, captures).map_err(refused).ok()
     }
 
     fn to(&mut self, at: MistakeAt, to: &To) -> To {
@@ -357,7 +381,7 @@ impl Builder {
             && let Some(missing) = clusters.iter().find(|cluster| cluster.index() >= self.clusters.len())
         {
             let why = format!("there is no cluster of number {}", missing.0);
-            self.mistakes.push(RelayMistake { at, why });
+            self.mistakes.push(RelayMistake::new(at, why));
         }
         to.clone()
     }

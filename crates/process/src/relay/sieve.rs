@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Option<Vec<String>> {
-        let texts = Expression::new(&text.into()).expect("a valid expression").texts();
+        let texts = Expression::new(&text.into(), true).expect("a valid expression").texts();
         texts.map(|texts| texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect())
     }
 
@@ -132,7 +132,7 @@ mod tests {
             |count| format!("({})", (0..count).map(|at| format!("x{at}y")).collect::<Vec<_>>().join("|"));
         assert!(of(&many(200)).is_none());
         let folded = super::super::ExpressionPlan { text: "foo\\.9".into(), ignore_case: true };
-        let folded = Expression::new(&folded).expect("a valid expression").texts();
+        let folded = Expression::new(&folded, true).expect("a valid expression").texts();
         assert_eq!(folded, Some(vec![b".9".to_vec()]));
     }
 

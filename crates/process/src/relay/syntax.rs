@@ -1,195 +1,285 @@
-//! POSIX's extended expressions, with what Perl adds, written as the library wants them.
+//! Expressions of carbon-c-relay, written as our two engines want them (spec graphite §2.5, §8.1).
 //!
-//! The library reads Perl's form. What POSIX has otherwise: a `[` within brackets is itself, `&&`, `~~` and `--` there
-//! mean nothing special, `\y` is a `y`, `{,3}` begins at 0. Where the two disagree Perl is followed, because the
-//! original is mostly built with Perl's library: `[\.]` has no backslash in it, `\d` is a digit, `a+?` takes little.
-//! Not here: whether the result is good; the library says so.
+//! The original is built with the C library's POSIX extended expressions or with PCRE2, and its users write for both. Each
+//! construct is read as the library reads it that knows it. Where both do and mean different things the reading is
+//! PCRE2's, but for `a++`, and a [`Note`] says so. Both work on bytes, and so does the translation: a quantifier behind
+//! `é` repeats its last byte.
+//!
+//! Path of a text: **`translate`** -> alternation -> branch -> atom (`groups`, `escapes`, `brackets`) -> `repeats`. What only a
+//! backtracking engine can do is read over at first; when there is such a thing the text is read once more, for that engine.
+//! Not here: whether the result is too large; the engines say so.
+//! Invariant: any text gives what the engines can parse, or one [`Refusal`] within the text; depth and repetitions are
+//! bounded by the `_max` constants.
 
-use std::fmt::Write;
+use std::ops::Range;
 
-/// The same expression in the library's form.
+mod brackets;
+mod escapes;
+mod groups;
+mod repeats;
+#[cfg(test)]
+mod tests;
+
+/// Deepest nesting of parentheses.
+pub const DEPTH_MAX: usize = 64;
+/// Most groups that capture; the original has room for so many.
+pub const GROUPS_MAX: usize = 63;
+/// Largest number in `{…}`, as in the C library.
+pub const REPEAT_MAX: u32 = 32_767;
+
+/// An expression in the syntax of the engines: for bytes, `.` is each of them, and nothing depends on letters' case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Translated {
+    /// For the linear engine. Of an expression that needs the other one it is what is left without that: it matches
+    /// wherever the expression does, and elsewhere too.
+    pub(super) linear: String,
+    /// For the backtracking engine, when only that can do it.
+    pub(super) backtracking: Option<String>,
+    /// Groups that capture, without group 0.
+    pub(super) groups: usize,
+    pub(super) notes: Vec<Note>,
+}
+
+/// A place where a reader should look twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about.
+    pub about: NoteAbout,
+    /// Bytes of the expression.
+    pub at: Range<usize>,
+    /// What is so.
+    pub message: String,
+    /// What to write.
+    pub hint: String,
+}
+
+/// What a [`Note`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteAbout {
+    /// Builds of the original differ, or it surely was not meant.
+    Reading,
+    /// The expression is matched by backtracking.
+    Backtracking,
+}
+
+/// Why an expression cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Bytes of the expression.
+    pub at: Range<usize>,
+    /// What is wrong: a sentence without a capital and a full stop.
+    pub message: String,
+    /// What to write, where that is clear.
+    pub hint: Option<String>,
+    /// The C library's words for it.
+    pub upstream: &'static str,
+}
+
+impl Refusal {
+    pub(super) fn new(at: Range<usize>, message: &str, upstream: &'static str) -> Refusal {
+        Refusal { at, message: message.into(), hint: None, upstream }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+pub(super) const NOT_REPEATABLE: &str = "Invalid preceding regular expression";
+pub(super) const TOO_BIG: &str = "Regular expression too big";
+
+/// Translates an expression. With `captures` it is asked where it matches and what its groups hold, so that it matters
+/// which of several possible matches is taken; without, its groups only group.
 ///
 /// # Errors
-/// What the library cannot do, in words.
-pub(super) fn in_library_form(text: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len() + 8);
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        rest = &rest[first.len_utf8()..];
-        match first {
-            '\\' => rest = escape(rest, &mut out)?,
-            '[' => rest = brackets(rest, &mut out)?,
-            '{' if rest.starts_with(',') => out.push_str("{0"),
-            _ => out.push(first),
-        }
-    }
-    Ok(out)
+/// The first construct that cannot be read.
+pub(super) fn translate(text: &str, ignore_case: bool, captures: bool) -> Result<Translated, Refusal> {
+    let read = |form| {
+        let mut reader = Reader::new(text.as_bytes(), form, ignore_case, captures);
+        reader.whole()?;
+        Ok(reader)
+    };
+    let first = read(Form::Linear)?;
+    let backtracking = if first.backtracks { Some(read(Form::Backtracking)?.out) } else { None };
+    Ok(Translated { linear: first.out, backtracking, groups: first.groups, notes: first.notes })
 }
 
-/// What follows a backslash outside brackets; gives what is left.
-fn escape<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, String> {
-    let next = rest.chars().next().ok_or("a backslash at the end escapes nothing")?;
-    match next {
-        '0'..='9' => return Err("back-references within an expression are not supported".into()),
-        '<' | '>' | 'b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'A' | 'z' | 'x' => {
-            out.push('\\');
-            out.push(next);
-        }
-        't' | 'n' | 'r' | 'f' | 'v' | 'a' => {
-            out.push('\\');
-            out.push(next);
-        }
-        'Z' | '\'' => out.push_str("\\z"),
-        '`' => out.push_str("\\A"),
-        _ => literal(next, out),
-    }
-    Ok(&rest[next.len_utf8()..])
+/// For which engine is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Linear,
+    Backtracking,
 }
 
-/// What stands between brackets; `rest` begins behind the first one. Gives what is left behind the last one.
-fn brackets<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, String> {
-    out.push('[');
-    let mut rest = rest;
-    if let Some(behind) = rest.strip_prefix('^') {
-        out.push('^');
-        rest = behind;
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    form: Form,
+    captures: bool,
+    /// Letters match without regard to case, here and up to the end of the group.
+    fold: bool,
+    depth: usize,
+    out: String,
+    /// Groups that capture, so far.
+    groups: usize,
+    /// Those that are not closed yet.
+    open: Vec<usize>,
+    /// Names of groups, and their numbers.
+    names: Vec<(Vec<u8>, usize)>,
+    notes: Vec<Note>,
+    /// Something was read that only a backtracking engine can do.
+    backtracks: bool,
+}
+
+/// One branch of an alternation: its bytes when it is nothing else.
+type Literal = Option<Vec<u8>>;
+
+/// What a piece of a branch is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Atom {
+    /// One byte, itself.
+    Byte(u8),
+    /// A place between two bytes.
+    Nothing,
+    Other,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a [u8], form: Form, fold: bool, captures: bool) -> Reader<'a> {
+        let (open, names, notes) = (Vec::new(), Vec::new(), Vec::new());
+        let (out, groups) = (String::with_capacity(text.len() + 8), 0);
+        let (at, depth, backtracks) = (0, 0, false);
+        Reader { text, at, form, captures, fold, depth, out, groups, open, names, notes, backtracks }
     }
-    let mut first = true;
-    loop {
-        match rest.chars().next() {
-            None => return Err("unclosed character class".into()),
-            Some(']') if !first => {
-                out.push(']');
-                return Ok(&rest[1..]);
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.text[self.at..]
+    }
+
+    fn note(&mut self, at: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
+        let (message, hint) = (message.into(), hint.into());
+        self.notes.push(Note { about: NoteAbout::Reading, at, message, hint });
+    }
+
+    fn whole(&mut self) -> Result<(), Refusal> {
+        self.alternation()?;
+        if self.peek().is_none() {
+            return Ok(());
+        }
+        let refusal = Refusal::new(self.at..self.at + 1, "this `)` closes nothing", "Unmatched ) or \\)");
+        Err(refusal.hint("write `\\)` for the character itself"))
+    }
+
+    /// `branch | branch | …`, up to a `)` or the end.
+    fn alternation(&mut self) -> Result<(), Refusal> {
+        let start = self.at;
+        let mut branches = vec![self.branch()?];
+        while self.peek() == Some(b'|') {
+            self.at += 1;
+            self.out.push('|');
+            branches.push(self.branch()?);
+        }
+        if self.captures {
+            self.note_order(start..self.at, &branches);
+        }
+        Ok(())
+    }
+
+    /// POSIX takes the longest of several branches, PCRE2 the first one.
+    fn note_order(&mut self, at: Range<usize>, branches: &[Literal]) {
+        let behind = match self.text.get(at.end + 1..) {
+            // The end of the name decides.
+            Some(b"$") => return,
+            Some([b'\\', byte, ..]) if !byte.is_ascii_alphanumeric() => Some(*byte),
+            Some([byte, rest @ ..]) if !b".[(*+?{|)\\^$".contains(byte) => {
+                Some(*byte).filter(|_| !rest.first().is_some_and(|next| b"*?{".contains(next)))
             }
-            Some(_) => {}
-        }
-        first = false;
-        if let Some(inner) = rest.strip_prefix("[:") {
-            rest = named(inner, out)?;
-            continue;
-        }
-        let (begin, behind) = element(rest)?;
-        rest = behind;
-        one(begin, out);
-        let range = rest.strip_prefix('-').filter(|behind| !behind.is_empty() && !behind.starts_with(']'));
-        if let (Element::Char(_), Some(behind)) = (begin, range) {
-            let (end, behind) = element(behind)?;
-            out.push('-');
-            one(end, out);
-            rest = behind;
+            _ => None,
+        };
+        // What has to stand behind the group decides when the longer branch goes on with something else.
+        let shadows = |one: &[u8], later: &[u8]| {
+            later.len() > one.len()
+                && later.starts_with(one)
+                && behind.is_none_or(|behind| behind == later[one.len()])
+        };
+        let shadowed = branches.iter().enumerate().any(|(place, one)| {
+            let mut later = branches[place + 1..].iter().flatten();
+            one.as_ref().is_some_and(|one| later.any(|later| shadows(one, later)))
+        });
+        if shadowed {
+            let message = "the C library takes the longest of these, PCRE2 and we the first that fits";
+            self.note(at, message, "write the longer ones first");
         }
     }
-}
 
-/// What follows `[:`: the name of a set that both know. Gives what is left behind `:]`.
-fn named<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, String> {
-    let end = rest.find(":]").ok_or("unclosed character class")?;
-    let name = &rest[..end];
-    if !SETS.contains(&name) {
-        return Err(format!("there is no set of characters `[:{name}:]`"));
-    }
-    write!(out, "[:{name}:]").expect("a string takes all");
-    Ok(&rest[end + 2..])
-}
-
-/// The sets that POSIX names.
-const SETS: [&str; 12] = [
-    "alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
-    "xdigit",
-];
-
-#[derive(Clone, Copy)]
-enum Element {
-    Char(char),
-    /// `\d` and its like.
-    Set(char),
-}
-
-/// One element of a bracket expression: a character, an escape, `[.x.]` or `[=x=]`.
-fn element(rest: &str) -> Result<(Element, &str), String> {
-    let mut chars = rest.chars();
-    let unclosed = || "unclosed character class".to_owned();
-    let first = chars.next().ok_or_else(unclosed)?;
-    for (begin, end) in [("[.", ".]"), ("[=", "=]")] {
-        if let Some(inner) = rest.strip_prefix(begin) {
-            let close = inner.find(end).ok_or_else(unclosed)?;
-            let mut inner_chars = inner[..close].chars();
-            return match (inner_chars.next(), inner_chars.next()) {
-                (Some(single), None) => Ok((Element::Char(single), &inner[close + 2..])),
-                _ => Err(format!("`{begin}{}{end}` is no single character", &inner[..close])),
+    fn branch(&mut self) -> Result<Literal, Refusal> {
+        let mut literal = Some(Vec::new());
+        while let Some(byte) = self.peek() {
+            if byte == b'|' || byte == b')' {
+                break;
+            }
+            let from = self.out.len();
+            let atom = self.atom(byte)?;
+            let repeated = self.quantifiers(from, atom != Atom::Nothing)?;
+            literal = match (literal, atom) {
+                (Some(mut bytes), Atom::Byte(byte)) if !repeated => {
+                    bytes.push(byte);
+                    Some(bytes)
+                }
+                _ => None,
             };
         }
+        Ok(literal)
     }
-    if first != '\\' {
-        return Ok((Element::Char(first), chars.as_str()));
-    }
-    let next = chars.next().ok_or_else(unclosed)?;
-    let element = match next {
-        'd' | 'D' | 's' | 'S' | 'w' | 'W' => Element::Set(next),
-        't' => Element::Char('\t'),
-        'n' => Element::Char('\n'),
-        'r' => Element::Char('\r'),
-        _ => Element::Char(next),
-    };
-    Ok((element, chars.as_str()))
-}
 
-fn one(element: Element, out: &mut String) {
-    match element {
-        Element::Char(char) if char.is_ascii() => literal(char, out),
-        // Names are bytes: each byte of it is an element of its own, as it is for the original.
-        Element::Char(char) => {
-            for byte in char.encode_utf8(&mut [0; 4]).bytes() {
-                write!(out, "\\x{byte:02x}").expect("a string takes all");
+    fn atom(&mut self, byte: u8) -> Result<Atom, Refusal> {
+        let start = self.at;
+        match byte {
+            b'(' => self.group(),
+            b'[' => {
+                let set = brackets::read(self)?;
+                self.out.push_str(&set);
+                Ok(Atom::Other)
+            }
+            b'\\' => self.escape(),
+            b'^' | b'$' | b'.' => {
+                self.at += 1;
+                self.out.push(char::from(byte));
+                Ok(if byte == b'.' { Atom::Other } else { Atom::Nothing })
+            }
+            b'*' | b'+' | b'?' | b'{' => {
+                let refusal = Refusal::new(start..start + 1, "nothing stands here to repeat", NOT_REPEATABLE);
+                let sign = char::from(byte);
+                Err(refusal.hint(format!(
+                    "write `\\{sign}` for the character itself, or `.{sign}` for any characters"
+                )))
+            }
+            _ => {
+                self.at += 1;
+                Ok(self.byte(byte))
             }
         }
-        Element::Set(letter) => {
-            out.push('\\');
-            out.push(letter);
+    }
+
+    /// A byte that stands for itself.
+    fn byte(&mut self, byte: u8) -> Atom {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' if self.fold => {
+                let (lower, upper) = (byte.to_ascii_lowercase(), byte.to_ascii_uppercase());
+                self.out.extend(['[', char::from(upper), char::from(lower), ']']);
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => self.out.push(char::from(byte)),
+            b' ' | b'/' | b':' | b',' | b'=' | b';' | b'%' | b'@' | b'!' | b'"' | b'\'' | b'<' | b'>' => {
+                self.out.push(char::from(byte));
+            }
+            0x21..=0x7e => self.out.extend(['\\', char::from(byte)]),
+            _ => self.out.push_str(&format!("\\x{byte:02X}")),
         }
-    }
-}
-
-/// A character that stands for itself.
-fn literal(char: char, out: &mut String) {
-    if char.is_ascii_punctuation() && !matches!(char, '<' | '>' | '_') {
-        out.push('\\');
-    }
-    out.push(char);
-}
-
-#[test]
-fn expressions_in_the_librarys_form() {
-    let table = [
-        ("a.b*", "a.b*"),
-        ("^(a|b)\\.c$", "^(a|b)\\.c$"),
-        ("\\d\\w\\<x\\>", "\\d\\w\\<x\\>"),
-        ("\\y\\_\\-\\ ", "y_\\- "),
-        ("\\`a\\'", "\\Aa\\z"),
-        ("a{2}b{,3}c{1,}", "a{2}b{0,3}c{1,}"),
-        ("[a-z]", "[a-z]"),
-        ("[^a-z.]", "[^a-z\\.]"),
-        ("[]a]", "[\\]a]"),
-        ("[^]a]", "[^\\]a]"),
-        ("[a-]", "[a\\-]"),
-        ("[-a]", "[\\-a]"),
-        ("[a[b]", "[a\\[b]"),
-        ("[a&&b~~c]", "[a\\&\\&b\\~\\~c]"),
-        ("[--/]", "[\\--\\/]"),
-        ("[[:alpha:]_]", "[[:alpha:]_]"),
-        ("[[.-.]a]", "[\\-a]"),
-        ("[\\.\\d]", "[\\.\\d]"),
-        ("[^\\]]+", "[^\\]]+"),
-        ("[é]", "[\\xc3\\xa9]"),
-        ("é", "é"),
-    ];
-    for (text, want) in table {
-        assert_eq!(in_library_form(text).as_deref(), Ok(want), "{text:?}");
-        let built = regex::bytes::RegexBuilder::new(want).unicode(false).build();
-        assert!(built.is_ok(), "{want:?}: {built:?}");
-    }
-    for text in ["[", "[a", "[]", "[a\\", "[a-", "[[.a", "[[.ab.]]", "[[:no:]]", "\\1", "a\\"] {
-        assert!(in_library_form(text).is_err(), "{text:?}");
+        Atom::Byte(byte)
     }
 }

@@ -141,7 +141,7 @@ impl Copies<'_, '_> {
         for run in 1..=runs {
             (self.ground.talk)(&format!("outage: run {run} of {runs}"));
             own.push(self.outage_run(Daemon::Staunch, &ring, packets)?);
-            if self.ground.stand.node_script.is_some() {
+            if self.ground.stand.rival.is_some() {
                 node.push(self.outage_run(Daemon::Node, &ring, packets)?);
             }
         }
@@ -209,7 +209,7 @@ impl Copies<'_, '_> {
     fn copiers(&self) -> Vec<Copier> {
         let mut copiers =
             vec![Copier::Bare(None), Copier::Daemon(Daemon::Staunch), Copier::Bare(Some(Gather::default()))];
-        if self.ground.stand.node_script.is_some() {
+        if self.ground.stand.rival.is_some() {
             copiers.push(Copier::Daemon(Daemon::Node));
         }
         copiers

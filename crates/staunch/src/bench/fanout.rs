@@ -6,6 +6,7 @@ use super::BenchError;
 use super::copies::Copies;
 use super::ground::{self, About, Common, Ground, RUNS_MAX};
 use super::report::{Report, ScenarioReport};
+use super::rival::NodeStatsd;
 use super::server::{Daemon, Ports, with_ports};
 
 /// Config files of the repository, published with the numbers.
@@ -55,7 +56,10 @@ pub struct Args {
     /// Samples in a packet
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=super::packets::Ring::pack_max()), hide_short_help = true)]
     pub pack: u64,
-    /// Cores, rival and binary.
+    /// The rival.
+    #[command(flatten)]
+    pub rival: NodeStatsd,
+    /// Cores and binary.
     #[command(flatten)]
     pub common: Common,
 }
@@ -68,7 +72,7 @@ pub struct Args {
 /// When something of the benchmark's own fails, or a daemon under test does not start or answer. The folder with its
 /// configs and logs is then left behind; the error names it.
 pub fn run(args: &Args, talk: &mut (dyn FnMut(&str) + Send)) -> Result<Report, BenchError> {
-    let about = About { name: "fanout", method: method(args) };
+    let about = About { name: "fanout", over: "UDP", method: method(args), rival: args.rival.find() };
     ground::measure(&args.common, about, talk, |ground| run_scenarios(args, ground))
 }
 

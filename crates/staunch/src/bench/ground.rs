@@ -1,19 +1,16 @@
-//! What every benchmark is told and says: cores, the rival, the binary under test, the command line.
+//! What every benchmark is told and says: cores, the binary under test, the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 
 use super::contestant::Measured;
 use super::machine::Machine;
 use super::report::{Report, ScenarioReport, figure};
+use super::rival::Rival;
 use super::server::Stand;
 use super::{BenchError, failed};
 use crate::sys;
-
-/// Where `make bench` installs the rival, seen from the repository.
-const NODE_SCRIPT: &str = "bench/node_modules/statsd/stats.js";
 
 /// Most runs: more would not fit a report, nor an afternoon.
 pub(super) const RUNS_MAX: u64 = 1000;
@@ -36,12 +33,6 @@ pub struct Common {
     /// Core of the generator, and of whatever receives behind the daemon
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub generator_core: usize,
-    /// The `stats.js` of node statsd [default: the one that `make bench` installs]
-    #[arg(long, hide_short_help = true)]
-    pub node_statsd: Option<PathBuf>,
-    /// Leave node statsd out
-    #[arg(long, conflicts_with = "node_statsd")]
-    pub without_node: bool,
     /// The staunch to measure [default: this one]
     #[arg(long, hide_short_help = true)]
     pub binary: Option<PathBuf>,
@@ -64,11 +55,15 @@ pub(super) struct Ground<'a> {
 pub(super) struct About {
     /// Its word on the command line.
     pub name: &'static str,
+    /// What it sends over.
+    pub over: &'static str,
     /// How it measures, behind the words on the cores.
     pub method: String,
+    /// What it is run beside.
+    pub rival: Rival,
 }
 
-/// Pins, finds rival and binary, has the scenarios run, and makes the report.
+/// Pins, finds the binary, has the scenarios run, and makes the report.
 ///
 /// # Errors
 /// Those of `scenarios`, and when something of the benchmark's own fails. The folder with configs and logs is then
@@ -96,14 +91,15 @@ fn measure_pinned(
     let mut warnings = Vec::new();
     let cores = common.pin(&mut warnings);
     warnings.extend(warning_of_load(&machine));
-    let (node_script, rival) = common.find_rival(&mut warnings);
+    warnings.extend(about.rival.missing);
     let dir = std::env::temp_dir().join(format!("staunch-bench-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(failed("make a folder for configs and logs"))?;
     let binary = match &common.binary {
         Some(binary) => fs::canonicalize(binary).map_err(failed("find the --binary"))?,
         None => std::env::current_exe().map_err(failed("find its own binary"))?,
     };
-    let stand = Stand { binary, node_script, dir: dir.clone(), core: cores.map(|cores| cores.0) };
+    let stand =
+        Stand { binary, rival: about.rival.program, dir: dir.clone(), core: cores.map(|cores| cores.0) };
     let mut ground = Ground { stand, warnings, talk };
     let scenarios = scenarios(&mut ground)?;
     fs::remove_dir_all(&dir).map_err(failed("remove its folder"))?;
@@ -116,8 +112,8 @@ fn measure_pinned(
         version: env!("CARGO_PKG_VERSION").into(),
         machine,
         command: command_line(),
-        method: format!("UDP on loopback; {place}; {}", about.method),
-        rival,
+        method: format!("{} on loopback; {place}; {}", about.over, about.method),
+        rival: about.rival.words,
         scenarios,
         warnings: ground.warnings,
     };
@@ -134,7 +130,11 @@ pub(super) fn warning_of_load(machine: &Machine) -> Option<String> {
 impl Ground<'_> {
     /// Warns when other processes took much of the server's core in any of `runs`.
     pub(super) fn warn_of_others<'r>(&mut self, name: &str, runs: impl IntoIterator<Item = &'r Measured>) {
-        let share = runs.into_iter().map(|run| run.others_share).fold(0.0, f64::max);
+        self.warn_of_share(name, runs.into_iter().map(|run| run.others_share).fold(0.0, f64::max));
+    }
+
+    /// The same with the largest share of all runs.
+    pub(super) fn warn_of_share(&mut self, name: &str, share: f64) {
         if share > OTHERS_SHARE_MAX {
             self.warnings.push(format!(
                 "{name}: other programs took up to {:.0} % of the server's core during a run",
@@ -172,32 +172,6 @@ impl Common {
             }
         }
     }
-
-    /// The rival's script and its versions in words.
-    fn find_rival(&self, warnings: &mut Vec<String>) -> (Option<PathBuf>, String) {
-        if self.without_node {
-            return (None, String::new());
-        }
-        let script = self.node_statsd.clone().unwrap_or_else(|| NODE_SCRIPT.into());
-        let Ok(script) = fs::canonicalize(&script) else {
-            warnings
-                .push(format!("node statsd is left out: no {} (`make bench` installs it)", script.display()));
-            return (None, String::new());
-        };
-        let Ok(node) = Command::new("node").arg("--version").output() else {
-            warnings.push("node statsd is left out: no `node` in PATH".into());
-            return (None, String::new());
-        };
-        let node = String::from_utf8_lossy(&node.stdout).trim().to_owned();
-        let version = statsd_version(&script).unwrap_or_else(|| "of unknown version".into());
-        (Some(script), format!("node {node} with statsd {version} (npm registry)"))
-    }
-}
-
-fn statsd_version(script: &Path) -> Option<String> {
-    let package = fs::read(script.parent()?.join("package.json")).ok()?;
-    let package: serde_json::Value = serde_json::from_slice(&package).ok()?;
-    Some(package["version"].as_str()?.to_owned())
 }
 
 /// This process's command line, the program by its name alone.
@@ -207,32 +181,4 @@ pub(super) fn command_line() -> String {
     let program =
         Path::new(&program).file_name().map_or(program.clone(), |name| name.to_string_lossy().into_owned());
     std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        common: Common,
-    }
-
-    fn parse(words: &str) -> Common {
-        Cli::parse_from(std::iter::once("bench").chain(words.split_whitespace())).common
-    }
-
-    #[test]
-    fn a_rival_that_is_not_there_is_a_warning() {
-        let mut warnings = Vec::new();
-        let common = parse("--node-statsd no/such/stats.js");
-        assert_eq!(common.find_rival(&mut warnings), (None, String::new()));
-        assert_eq!(warnings.len(), 1);
-        warnings.clear();
-        assert_eq!(parse("--without-node").find_rival(&mut warnings), (None, String::new()));
-        assert!(warnings.is_empty());
-    }
 }

@@ -62,7 +62,7 @@ impl Bench<'_, '_> {
                 &ring,
                 packets,
             )?);
-            if self.ground.stand.node_script.is_some() {
+            if self.ground.stand.rival.is_some() {
                 node.push(self.run(self.server(Daemon::Node)?, &ring, packets)?);
             }
         }

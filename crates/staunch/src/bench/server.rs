@@ -1,17 +1,15 @@
-//! A daemon under test: started as a child process on its core, asked for its counts, stopped.
+//! A StatsD daemon under test: started with its config file, asked for its counts, stopped.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::{Command, ExitStatus};
 
 use super::ask::{self, Counts};
+use super::process::Process;
 use super::{BenchError, failed};
-use crate::clock::Clock;
-use crate::sys::{self, CpuClock, Memory};
+use crate::sys::Memory;
 
 /// Config files of the repository, published with the numbers. Their ports are replaced before use.
 const STAUNCH_CONFIG: &str = include_str!("../../../../bench/staunch.toml");
@@ -20,11 +18,6 @@ const STATSD_PORT: &str = "28125";
 const MANAGEMENT_PORT: &str = "28126";
 const HTTP_PORT: &str = "28680";
 const GRAPHITE_PORT: &str = "22003";
-
-/// Longest wait for a daemon to answer after its start, and to end after it was asked to.
-const START_WAIT_NS: u64 = 20_000_000_000;
-const STOP_WAIT_NS: u64 = 60_000_000_000;
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Which daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +52,8 @@ pub(super) struct Ports {
 pub(super) struct Stand {
     /// The binary under test.
     pub binary: PathBuf,
-    /// `stats.js` of node statsd.
-    pub node_script: Option<PathBuf>,
+    /// The original: `stats.js` of node statsd, or the program of carbon-c-relay.
+    pub rival: Option<PathBuf>,
     /// Where configs and logs go.
     pub dir: PathBuf,
     /// The core that they run on; None for any.
@@ -70,13 +63,19 @@ pub(super) struct Stand {
 /// A daemon that runs. Killed when dropped.
 #[derive(Debug)]
 pub(super) struct Server {
-    daemon: Daemon,
-    child: Child,
-    clock: CpuClock,
+    process: Process,
+    control: Control,
     statsd: SocketAddr,
+}
+
+/// Where and how a daemon is asked.
+#[derive(Clone, Copy, Debug)]
+struct Control {
+    daemon: Daemon,
     /// HTTP server or management port.
-    control: SocketAddr,
-    log: PathBuf,
+    at: SocketAddr,
+    /// Where it takes samples.
+    statsd: u16,
 }
 
 impl Server {
@@ -93,22 +92,11 @@ impl Server {
         let control = free_tcp_port().map_err(failed("find a free port"))?;
         let log = stand.dir.join(format!("{}-{}.log", daemon.name().replace(' ', "-"), statsd.port()));
         let ports = Ports { statsd: statsd.port(), control: control.port() };
-        let mut command =
+        let command =
             command(stand, daemon, &config(ports), statsd.port()).map_err(failed("write a config file"))?;
-        let output = File::create(&log).map_err(failed("write a log file"))?;
-        let errors = output.try_clone().map_err(failed("write a log file"))?;
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        #[cfg(target_os = "linux")]
-        if let Some(core) = stand.core {
-            sys::on_core(&mut command, core);
-        }
-        let words = format!("{command:?}");
-        let start = |cause| BenchError::Start { server: daemon.name(), command: words.clone(), cause };
-        let child = command.spawn().map_err(start)?;
-        let clock = CpuClock::of_process(child.id()).map_err(failed("read the CPU time of a process"))?;
-        let mut server = Server { daemon, child, clock, statsd, control, log };
-        server.wait_until_ready()?;
-        Ok(server)
+        let control = Control { daemon, at: control, statsd: statsd.port() };
+        let process = Process::start(daemon.name(), command, stand.core, log, || control.ask())?;
+        Ok(Server { process, control, statsd })
     }
 
     /// Where it takes samples.
@@ -121,7 +109,7 @@ impl Server {
     /// # Errors
     /// When it has ended.
     pub(super) fn cpu_ns(&self) -> Result<u64, BenchError> {
-        self.clock.read_ns().map_err(failed("read the CPU time of a process"))
+        self.process.cpu_ns()
     }
 
     /// Its memory.
@@ -129,7 +117,7 @@ impl Server {
     /// # Errors
     /// When it has ended.
     pub(super) fn memory(&self) -> Result<Memory, BenchError> {
-        sys::memory_of(self.child.id()).map_err(failed("read the memory of a process"))
+        self.process.memory()
     }
 
     /// What it counted so far. What the kernel dropped comes from the daemon if it knows, else from the system.
@@ -137,20 +125,7 @@ impl Server {
     /// # Errors
     /// When it does not say.
     pub(super) fn counts(&self) -> Result<Counts, BenchError> {
-        self.ask().map_err(|error| self.no_counts(error.to_string()))
-    }
-
-    fn ask(&self) -> io::Result<Counts> {
-        match self.daemon {
-            Daemon::Staunch => ask::staunch_counts(self.control),
-            Daemon::Node => {
-                let counts = ask::node_counts(self.control)?;
-                Ok(Counts {
-                    dropped: dropped_at(&fs::read_to_string("/proc/net/udp")?, self.statsd.port()),
-                    ..counts
-                })
-            }
-        }
+        self.control.ask().map_err(|error| self.no_counts(error.to_string()))
     }
 
     /// Its accounts, a JSON document; only Staunch has them.
@@ -158,54 +133,35 @@ impl Server {
     /// # Errors
     /// When it does not say.
     pub(super) fn accounts(&self) -> Result<serde_json::Value, BenchError> {
-        ask::staunch_accounts(self.control).map_err(|error| self.no_counts(error.to_string()))
+        ask::staunch_accounts(self.control.at).map_err(|error| self.no_counts(error.to_string()))
     }
 
     /// The error of one whose answer cannot be used.
     pub(super) fn no_counts(&self, why: String) -> BenchError {
-        BenchError::Counts { server: self.daemon.name(), why }
+        BenchError::Counts { server: self.control.daemon.name(), why }
     }
 
     /// Asks it to end and waits for that: what it holds is delivered first, if it is a good daemon.
     ///
     /// # Errors
     /// When it does not end in time; it is then killed.
-    pub(super) fn stop(mut self) -> Result<ExitStatus, BenchError> {
-        sys::terminate(self.child.id()).map_err(failed("end a process"))?;
-        let deadline_ns = Clock::mono_ns() + STOP_WAIT_NS;
-        while Clock::mono_ns() < deadline_ns {
-            if let Some(status) = self.child.try_wait().map_err(failed("wait for a process"))? {
-                return Ok(status);
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-        Err(self.not_ready("it does not end after SIGTERM".into()))
-    }
-
-    fn wait_until_ready(&mut self) -> Result<(), BenchError> {
-        let deadline_ns = Clock::mono_ns() + START_WAIT_NS;
-        loop {
-            if let Some(status) = self.child.try_wait().map_err(failed("wait for a process"))? {
-                return Err(self.not_ready(format!("it ended with {status}")));
-            }
-            match self.ask() {
-                Ok(_) => return Ok(()),
-                Err(error) if Clock::mono_ns() > deadline_ns => return Err(self.not_ready(error.to_string())),
-                Err(_) => thread::sleep(LOOK_EVERY),
-            }
-        }
-    }
-
-    fn not_ready(&self, why: String) -> BenchError {
-        BenchError::NotReady { server: self.daemon.name(), why, log: self.log.clone() }
+    pub(super) fn stop(self) -> Result<ExitStatus, BenchError> {
+        self.process.stop()
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Both fail only for a child that has ended and been waited for.
-        let _ended = self.child.kill();
-        let _status = self.child.wait();
+impl Control {
+    fn ask(&self) -> io::Result<Counts> {
+        match self.daemon {
+            Daemon::Staunch => ask::staunch_counts(self.at),
+            Daemon::Node => {
+                let counts = ask::node_counts(self.at)?;
+                Ok(Counts {
+                    dropped: dropped_at(&fs::read_to_string("/proc/net/udp")?, self.statsd),
+                    ..counts
+                })
+            }
+        }
     }
 }
 
@@ -242,7 +198,7 @@ fn command(stand: &Stand, daemon: Daemon, text: &str, number: u16) -> io::Result
             command
         }
         Daemon::Node => {
-            let script = stand.node_script.as_deref().unwrap_or(Path::new("stats.js"));
+            let script = stand.rival.as_deref().unwrap_or(Path::new("stats.js"));
             let mut command = Command::new("node");
             command.arg(script).arg(&config);
             command
@@ -297,17 +253,5 @@ mod tests {
         for port in [STATSD_PORT, MANAGEMENT_PORT, GRAPHITE_PORT] {
             assert_eq!(NODE_CONFIG.matches(port).count(), 1, "{port}");
         }
-    }
-
-    #[test]
-    fn a_daemon_that_ends_at_once_is_reported_with_its_log() {
-        let dir = tempfile::tempdir().unwrap();
-        let stand =
-            Stand { binary: "/bin/false".into(), node_script: None, dir: dir.path().into(), core: None };
-        let error = Server::start(&stand, Daemon::Staunch, &|_ports| String::new()).unwrap_err();
-        assert!(matches!(&error, BenchError::NotReady { log, .. } if log.exists()), "{error}");
-        let stand = Stand { binary: dir.path().join("no-such-file"), ..stand };
-        let error = Server::start(&stand, Daemon::Staunch, &|_ports| String::new()).unwrap_err();
-        assert!(matches!(error, BenchError::Start { .. }), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use super::ground::{self, About, Common, Ground, RUNS_MAX};
 use super::packets::Ring;
 pub use super::packets::SampleType;
 use super::report::{Report, ScenarioReport};
+use super::rival::NodeStatsd;
 use super::scenario::Bench;
 use super::sink::Sink;
 
@@ -63,7 +64,10 @@ pub struct Args {
     /// Packets per second of `series`
     #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     pub series_rate: u64,
-    /// Cores, rival and binary.
+    /// The rival.
+    #[command(flatten)]
+    pub rival: NodeStatsd,
+    /// Cores and binary.
     #[command(flatten)]
     pub common: Common,
 }
@@ -76,7 +80,7 @@ pub struct Args {
 /// When something of the benchmark's own fails, or the daemon under test does not start or answer. The folder
 /// with its configs and logs is then left behind; the error names it.
 pub fn run(args: &Args, talk: &mut (dyn FnMut(&str) + Send)) -> Result<Report, BenchError> {
-    let about = About { name: "statsd", method: method(args) };
+    let about = About { name: "statsd", over: "UDP", method: method(args), rival: args.rival.find() };
     ground::measure(&args.common, about, talk, |ground| run_scenarios(args, ground))
 }
 

@@ -64,7 +64,8 @@ pub(crate) enum Verb {
     StatsdProxy(StatsdProxyArgs),
     /// Copy each packet to every target; a dead one hurts no other.
     Fanout(FanoutArgs),
-    /// Run with a config and the command line of carbon-c-relay.
+    /// Route Graphite lines by a relay.conf, as carbon-c-relay does.
+    #[command(visible_alias = "c-relay")]
     Relay(Box<RelayArgs>),
     /// Check a config and show every mistake at once.
     Check(CheckArgs),
@@ -529,6 +530,8 @@ pub(crate) enum BenchKind {
     Fanout(crate::bench::fanout::Args),
     /// Appending to queues on disk, beside a bare loop that appends and syncs.
     Queue(crate::bench::queue::Args),
+    /// Relaying lines to a ring of endpoints, beside a bare loop and carbon-c-relay.
+    Relay(crate::bench::relay::Args),
 }
 
 #[test]

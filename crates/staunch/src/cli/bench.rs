@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::MISTAKES;
 use super::args::{BenchArgs, BenchKind};
-use crate::bench::{fanout, queue, statsd};
+use crate::bench::{fanout, queue, relay, statsd};
 use crate::talk;
 
 /// `staunch bench`
@@ -14,6 +14,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         BenchKind::Statsd(statsd) => statsd::run(statsd, &mut tell)?,
         BenchKind::Fanout(fanout) => fanout::run(fanout, &mut tell)?,
         BenchKind::Queue(queue) => queue::run(queue, &mut tell)?,
+        BenchKind::Relay(relay) => relay::run(relay, &mut tell)?,
     };
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
     talk::data(text.as_bytes())?;

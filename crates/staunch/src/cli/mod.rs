@@ -37,7 +37,11 @@ pub(crate) const FAILED: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = Args::parse_from(as_statsd(std::env::args_os()));
+    let words = as_original(std::env::args_os());
+    let args = match Args::try_parse_from(&words) {
+        Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
+        parsed => parsed.unwrap_or_else(|error| error.exit()),
+    };
     start_log(&args);
     let done = match args.verb {
         Verb::Run(args) => run::run(&args),
@@ -69,14 +73,23 @@ fn top(args: TopArgs) -> anyhow::Result<ExitCode> {
     crate::top::run(&crate::top::Options { api: api.0, json, once })
 }
 
-/// Called by the name `statsd`, the program takes node's command line: `statsd CONFIG`.
-fn as_statsd(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// Names by which the program is called as one of the originals, and the verb that takes its command line.
+const ORIGINALS: [(&str, &str); 3] = [("statsd", "statsd"), ("carbon-c-relay", "relay"), ("relay", "relay")];
+
+/// Called by an original's name, the program takes its command line: `statsd CONFIG`, `carbon-c-relay -f CONFIG`.
+fn as_original(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
-    let name = args.first().map(std::path::Path::new).and_then(|path| path.file_name());
-    if name.is_some_and(|name| name == "statsd") {
-        args.insert(1, "statsd".into());
+    let name = args.first().map(std::path::Path::new).and_then(|path| path.file_stem());
+    if let Some((_, verb)) = ORIGINALS.iter().find(|(original, _)| name.is_some_and(|name| name == *original))
+    {
+        args.insert(1, verb.into());
     }
     args
+}
+
+/// Whether these words are the relay's: it answers wrong ones as the original does.
+fn is_relay(words: &[OsString]) -> bool {
+    words.get(1).is_some_and(|verb| verb == "relay" || verb == "c-relay")
 }
 
 fn start_log(args: &Args) {
@@ -97,8 +110,10 @@ pub(crate) fn wants_colour(terminal: bool) -> bool {
 }
 
 #[test]
-fn the_name_statsd_is_nodes_command_line() {
-    let args = |words: &[&str]| as_statsd(words.iter().map(OsString::from));
+fn by_an_originals_name_it_is_the_originals_command_line() {
+    let args = |words: &[&str]| as_original(words.iter().map(OsString::from));
     assert_eq!(args(&["/usr/bin/statsd", "a.js"]), ["/usr/bin/statsd", "statsd", "a.js"]);
+    assert_eq!(args(&["carbon-c-relay", "-tt"]), ["carbon-c-relay", "relay", "-tt"]);
+    assert_eq!(args(&["./relay"]), ["./relay", "relay"]);
     assert_eq!(args(&["/usr/bin/staunch", "run"]), ["/usr/bin/staunch", "run"]);
 }

@@ -28,3 +28,32 @@ fn a_daemon_is_started_on_a_queue_in_each_state() {
     assert_eq!(start["checks"].as_array().map(Vec::len), Some(1));
     assert_eq!(folder.path().read_dir().expect("it is there").count(), 0, "nothing is left behind");
 }
+
+/// A two-hundredth of what it is meant for. How fast it was is judged by nobody here, whether all arrived is.
+#[test]
+fn a_relay_is_measured_and_every_line_is_where_it_belongs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small =
+        ["--json", "relay", "--runs", "1", "--lines", "20000", "--scenario", "disk", "--without-original"];
+    let output = Command::new(STAUNCH).arg("bench").args(small).arg("--folder").arg(folder.path()).output();
+    let output = output.expect("it starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}"));
+    let rows = report["scenarios"][0]["rows"].as_array().unwrap_or_else(|| panic!("no rows: {report}"));
+    let figure = |who: &str, what: &str| {
+        let row = rows.iter().find(|row| row["who"] == who && row["what"] == what);
+        row.and_then(|row| row["runs"][0].as_f64()).unwrap_or_else(|| panic!("no {who}, {what}: {report}"))
+    };
+    assert_eq!(figure("staunch", "lines astray"), 0.0);
+    for (who, what) in [
+        ("bare loop", "CPU per line"),
+        ("staunch", "CPU per line"),
+        ("staunch", "times the bare loop"),
+        ("staunch", "lines per second"),
+        ("staunch", "memory, peak"),
+    ] {
+        assert!(figure(who, what) > 0.0, "{who}, {what}: {report}");
+    }
+    assert_eq!(folder.path().read_dir().expect("it is there").count(), 0, "nothing is left behind");
+}

@@ -39,8 +39,8 @@ pub(super) fn perl_localtime(time_s: u64) -> String {
     format!("{weekday} {month} {:2} {:02}:{:02}:{:02} {:04}", c.day, c.hour, c.minute, c.second, c.year)
 }
 
-/// `2023-11-14 22:13:22`.
-pub(super) fn numeric(time_s: u64) -> String {
+/// `2023-11-14 22:13:22`, in UTC.
+pub fn numeric_date(time_s: u64) -> String {
     let c = Civil::at(time_s);
     let month = c.month + 1;
     format!("{:04}-{month:02}-{:02} {:02}:{:02}:{:02}", c.year, c.day, c.hour, c.minute, c.second)
@@ -91,7 +91,7 @@ fn dates_read_as_the_originals_write_them() {
         let zone = " GMT+0000 (Coordinated Universal Time)";
         assert_eq!(javascript(*time_s), format!("{of_javascript}{zone}"));
         assert_eq!(perl_localtime(*time_s), *of_perl);
-        assert_eq!(numeric(*time_s), *in_numbers);
+        assert_eq!(numeric_date(*time_s), *in_numbers);
     }
 }
 

@@ -22,7 +22,7 @@ pub fn key_flush_lines<'a>(
 ) {
     let date = match form {
         KeyFlushForm::Node => date::javascript(time_s),
-        KeyFlushForm::Perl => date::numeric(time_s),
+        KeyFlushForm::Perl => date::numeric_date(time_s),
     };
     for (name, count) in names {
         out.extend_from_slice(date.as_bytes());

@@ -14,6 +14,7 @@ mod file;
 mod key_flush;
 
 pub use console::{Console, ConsoleForm, DOCUMENT_BYTES_MAX};
+pub use date::numeric_date;
 pub use event::event_json_line;
 pub use file::PerlFile;
 pub use key_flush::{KeyFlushForm, key_flush_lines};

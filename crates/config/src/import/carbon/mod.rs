@@ -16,9 +16,8 @@ pub use relay::{CarbonDestination, CarbonRelayRule, CarbonRelayRules, relay_rule
 pub use rewrite::{CarbonRewrite, RewriteRules, rewrite_rules, rewrite_statements};
 pub use storage::{Archive, Schema, StorageAggregation, WhisperMethod, storage_aggregation, storage_schemas};
 
-use regex::bytes::RegexBuilder;
+use process::relay::{Expression, ExpressionPlan};
 
-use super::relay::{COMPILED_BYTES_MAX, Refusal, translate};
 use crate::diagnostic::{Code, Diagnostic, Place};
 
 /// Most rules of one file.
@@ -26,23 +25,9 @@ pub const RULES_MAX: usize = 65_535;
 
 /// Checks an expression that begins at `start`; the number of its groups when it can be used.
 fn expression(text: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<usize> {
-    let refused = match translate(text.as_bytes(), false) {
-        Ok(translated) => {
-            let compiled = RegexBuilder::new(&translated.regex).size_limit(COMPILED_BYTES_MAX).build();
-            if compiled.is_ok() {
-                return Some(translated.groups);
-            }
-            Refusal {
-                at: 0..text.len(),
-                message: format!(
-                    "this expression needs more than {} MiB once it is compiled",
-                    COMPILED_BYTES_MAX >> 20
-                ),
-                hint: None,
-                upstream: "",
-            }
-        }
-        Err(refusal) => refusal,
+    let refused = match Expression::new(&ExpressionPlan::from(text), true) {
+        Ok(expression) => return Some(expression.groups()),
+        Err(refused) => refused,
     };
     let place = Place::new(start + refused.at.start, start + refused.at.end);
     let mut diagnostic = Diagnostic::error(Code::BadExpression, refused.message).at(place);

@@ -5,9 +5,13 @@
 //! written: a [`Span`] equals every other.
 //! Not here: what it means for a metric (`process::relay`); how it is written (`print`).
 
+use process::placement::Placement;
+
 use super::pattern::Pattern;
 use super::replacement::Replacement;
 use crate::diagnostic::Place;
+
+pub use crate::transport::Packing;
 
 /// Where something was written. Equal to every other span: documents are compared by what they say.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +133,15 @@ impl Hash {
             Hash::JumpFnv1a => "jump_fnv1a_ch",
         }
     }
+
+    /// How it places keys.
+    pub fn placement(self) -> Placement {
+        match self {
+            Hash::Carbon => Placement::CarbonCh,
+            Hash::Fnv1a => Placement::Fnv1aCh,
+            Hash::JumpFnv1a => Placement::JumpFnv1aCh,
+        }
+    }
 }
 
 /// One member of clusters.
@@ -192,32 +205,6 @@ impl Lines {
     }
 }
 
-/// `transport`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Packing {
-    /// `plain`
-    #[default]
-    Plain,
-    /// `gzip`
-    Gzip,
-    /// `lz4`
-    Lz4,
-    /// `snappy`
-    Snappy,
-}
-
-impl Packing {
-    /// The keyword.
-    pub fn word(self) -> &'static str {
-        match self {
-            Packing::Plain => "plain",
-            Packing::Gzip => "gzip",
-            Packing::Lz4 => "lz4",
-            Packing::Snappy => "snappy",
-        }
-    }
-}
-
 /// `ssl` and `mtls` of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerTls {
@@ -244,6 +231,13 @@ pub enum Rule {
     Rewrite(RewriteRule),
     /// `aggregate …;`
     Aggregate(AggregateRule),
+}
+
+impl Rule {
+    /// The aggregation that it is.
+    pub fn as_aggregate(&self) -> Option<&AggregateRule> {
+        if let Rule::Aggregate(rule) = self { Some(rule) } else { None }
+    }
 }
 
 /// `match …;`

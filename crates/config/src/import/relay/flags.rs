@@ -118,6 +118,11 @@ pub struct Settings {
     pub daemonise: bool,
 }
 
+impl Settings {
+    /// Longest line with its end, in bytes: the default, and the most that `-M` takes.
+    pub const LINE_BYTES_MAX: u32 = 32_768;
+}
+
 /// `-s` and `-S`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Submission {
@@ -155,8 +160,7 @@ pub struct FlagMistake {
     pub hint: String,
 }
 
-/// Longest line with its end, in bytes.
-const LINE_BYTES_MAX: u32 = 32_768;
+const LINE_BYTES_MAX: u32 = Settings::LINE_BYTES_MAX;
 /// Below this time-out every hiccup of a network would be a failure.
 const TIMEOUT_MS_MIN: u32 = 250;
 const TIMEOUT_MS: u32 = 600;

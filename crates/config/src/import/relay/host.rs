@@ -51,7 +51,8 @@ fn filled(host: &str) -> Result<&str, Wrong> {
         return Ok(host);
     }
     let message = "there is no host before the port".to_owned();
-    Err(wrong(message.clone(), "HOST is missing", Some("write HOST:PORT".into()), message))
+    let upstream = "host or IP-address required".to_owned();
+    Err(wrong(message, "HOST is missing", Some("write HOST:PORT".into()), upstream))
 }
 
 fn no_port(text: &str) -> Wrong {

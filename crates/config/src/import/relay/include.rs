@@ -42,7 +42,10 @@ pub(super) fn statements(
             let wrong = Diagnostic::error(Code::IncludeUnread, format!("`{name}` cannot be read: {why}"));
             reader.texts.push(FileText { name: name.clone(), text: String::new() });
             reader.mistakes.file = reader.texts.len() - 1;
-            reader.mistakes.whole(wrong.hint("check the path and the rights of the user that runs this"));
+            let upstream = format!("unable to open file '{name}': {why}");
+            reader
+                .mistakes
+                .unread(wrong.hint("check the path and the rights of the user that runs this"), upstream);
         }
     }
     (reader.statements, reader.texts)

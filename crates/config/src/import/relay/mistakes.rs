@@ -5,7 +5,8 @@
 //! that (spec graphite §2.13). The original stops at the first mistake; [`Mistakes`] has them all.
 
 use super::document::Span;
-use crate::diagnostic::{Diagnostic, Severity, Source, render_files};
+use super::lexer;
+use crate::diagnostic::{Diagnostic, Place, Severity, Source, render_files};
 
 /// Most errors, and most warnings, that are kept of one configuration; more help nobody.
 pub const MISTAKES_MAX: usize = 200;
@@ -17,8 +18,26 @@ pub struct Mistake {
     pub file: usize,
     /// What, where and what to do.
     pub diagnostic: Diagnostic,
-    /// The original's words for it; none where the original says nothing.
-    pub upstream: Option<String>,
+    /// What the original says to it; none where it says nothing.
+    pub upstream: Option<Upstream>,
+}
+
+/// The original's words for a mistake, and where it points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// The words.
+    pub words: String,
+    /// The token that it had read when it found the mistake.
+    pub at: UpstreamAt,
+}
+
+/// Which token the original points at: often not the wrong one, but the one that it had read by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamAt {
+    /// The wrong one, as ours.
+    Here,
+    /// The first that begins at this byte of the file or behind it.
+    From(usize),
 }
 
 /// A file that was read.
@@ -43,12 +62,23 @@ pub(super) struct Mistakes {
 impl Mistakes {
     /// In the file at hand, and the original prints `upstream` for it behind file, line and column.
     pub(super) fn syntax(&mut self, diagnostic: Diagnostic, upstream: String) {
-        self.keep(self.file, diagnostic, Some(upstream));
+        self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
     }
 
     /// At a span, and the original prints `upstream` for it.
     pub(super) fn known(&mut self, span: Span, diagnostic: Diagnostic, upstream: impl Into<String>) {
-        self.keep(span.file, diagnostic.at(span.place), Some(upstream.into()));
+        self.known_from(span, diagnostic, upstream, UpstreamAt::Here);
+    }
+
+    /// At a span, and the original prints `upstream` for it, elsewhere in the same file.
+    pub(super) fn known_from(
+        &mut self,
+        span: Span,
+        diagnostic: Diagnostic,
+        upstream: impl Into<String>,
+        at: UpstreamAt,
+    ) {
+        self.keep(span.file, diagnostic.at(span.place), Some(Upstream { words: upstream.into(), at }));
     }
 
     /// At a span, and the original says nothing of it.
@@ -61,7 +91,12 @@ impl Mistakes {
         self.keep(self.file, diagnostic, None);
     }
 
-    fn keep(&mut self, file: usize, diagnostic: Diagnostic, upstream: Option<String>) {
+    /// About a file that cannot be read, and the original prints `upstream` for it.
+    pub(super) fn unread(&mut self, diagnostic: Diagnostic, upstream: String) {
+        self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
+    }
+
+    fn keep(&mut self, file: usize, diagnostic: Diagnostic, upstream: Option<Upstream>) {
         let is_same = |mistake: &&Mistake| mistake.diagnostic.severity == diagnostic.severity;
         // Errors and warnings apart: however many warnings there are, an error is told.
         if self.found.iter().filter(is_same).count() < MISTAKES_MAX {
@@ -113,20 +148,37 @@ pub fn upstream_lines(files: &[FileText], mistakes: &[Mistake]) -> String {
     let Some(mistake) = mistakes.iter().find(is_error) else { return String::new() };
     let Some(root) = files.first() else { return String::new() };
     let file = files.get(mistake.file).unwrap_or(root);
-    let message = mistake.upstream.as_deref().unwrap_or(&mistake.diagnostic.message);
+    let message = mistake.upstream.as_ref().map_or(&mistake.diagnostic.message, |upstream| &upstream.words);
     let failed = format!("failed to read configuration '{}'\n", root.name);
-    let Some(place) = mistake.diagnostic.place else { return format!("{message}\n{failed}") };
+    let Some(place) = upstream_place(&file.text, mistake) else { return format!("{message}\n{failed}") };
     let start = file.text.floor_char_boundary(place.start.min(file.text.len()));
     let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line_end = file.text[start..].find('\n').map_or(file.text.len(), |at| start + at);
     let line = file.text[..start].matches('\n').count() + 1;
     let carets = place.end.clamp(start + 1, line_end.max(start + 1)) - start;
+    // Tabs stay tabs, so that the carets stand below what they point at.
+    let indent: String =
+        file.text[line_start..start].bytes().map(|byte| if byte == b'\t' { '\t' } else { ' ' }).collect();
     format!(
-        "{}:{line}:{}: {message}\n{}\n{}{}\n{failed}",
+        "{}:{line}:{}: {message}\n{}\n{indent}{}\n{failed}",
         file.name,
         start - line_start,
         &file.text[line_start..line_end],
-        " ".repeat(start - line_start),
         "^".repeat(carets),
     )
+}
+
+/// What the original says when it goes on all the same: `warning: …` for each warning that it knows.
+pub fn upstream_warnings(mistakes: &[Mistake]) -> String {
+    let warnings = mistakes.iter().filter(|mistake| mistake.diagnostic.severity == Severity::Warning);
+    let known = warnings.filter_map(|warning| warning.upstream.as_ref());
+    known.map(|upstream| format!("warning: {}\n", upstream.words)).collect()
+}
+
+/// The token that the original points at.
+fn upstream_place(text: &str, mistake: &Mistake) -> Option<Place> {
+    let here = mistake.diagnostic.place?;
+    let Some(Upstream { at: UpstreamAt::From(from), .. }) = mistake.upstream else { return Some(here) };
+    let tokens = lexer::tokens(text, &mut Mistakes::default());
+    tokens.iter().map(|token| token.place).find(|place| place.start >= from).or(Some(here))
 }

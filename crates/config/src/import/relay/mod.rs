@@ -1,7 +1,7 @@
 //! carbon-c-relay's configuration language (spec graphite §2.2 to §2.4), whole.
 //!
 //! Path of a file: `read` -> `include` (files in files) -> `lexer` (tokens) -> `parser` (statements, in `syntax`) -> `check`
-//! (names, servers, `expression`s, `replacement`s) -> a [`RelayConf`], which `lower` makes a plan of and
+//! (names, servers, `pattern`s, `replacement`s) -> a [`RelayConf`], which `lower` makes a plan of and
 //! `print` writes in the original's canonical form. All mistakes are told at once; `mistakes` shows them, and has the original's own words
 //! for scripts that look for those.
 //! The native form (issue 5) has the same parts as tables, in one order of rules: `[transforms.x]` with `type = "relay"`,
@@ -15,7 +15,6 @@
 
 mod check;
 mod document;
-mod expression;
 pub mod flags;
 mod host;
 mod include;
@@ -29,12 +28,14 @@ mod replacement;
 mod syntax;
 
 pub use document::*;
-pub use expression::{DEPTH_MAX, GROUPS_MAX, Note, REPEAT_MAX, Refusal, Translated, translate};
 pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, TEXT_BYTES_MAX};
 pub use lower::{Lowered, RelayOutput, lower};
-pub use mistakes::{FileText, MISTAKES_MAX, Mistake, has_errors, render_mistakes, upstream_lines};
-pub use pattern::{COMPILED_BYTES_MAX, Pattern, PatternKind};
-pub use print::{Form, Surroundings, print};
+pub use mistakes::{
+    FileText, MISTAKES_MAX, Mistake, Upstream, UpstreamAt, has_errors, render_mistakes, upstream_lines,
+    upstream_warnings,
+};
+pub use pattern::Pattern;
+pub use print::{Form, Surroundings, TestView, print, print_test, stub};
 pub use replacement::{Case, Piece, Replacement};
 
 /// What a configuration file and those that it includes gave.
@@ -53,9 +54,7 @@ pub fn read(name: &str, files: &Files<'_>) -> Reading {
     let mut mistakes = mistakes::Mistakes::default();
     let (statements, files) = include::statements(name, files, &mut mistakes);
     let conf = check::conf(statements, &mut mistakes);
-    if !mistakes.has_errors() {
-        lower::check(&conf, &mut mistakes);
-    }
+    lower::check(&conf, &mut mistakes);
     let mistakes = mistakes.finish();
     Reading { conf: Some(conf).filter(|_| !has_errors(&mistakes)), files, mistakes }
 }

@@ -609,7 +609,9 @@ impl Parser<'_, '_> {
         self.end(&["stop"])?;
         let warning = Diagnostic::warning(Code::ImportDeprecated, "`send statistics to` is an old form")
             .hint("write `statistics send to CLUSTER;`");
-        self.mistakes.add(self.span(place), warning);
+        let upstream = "'send statistics to ...' is deprecated and will be removed in a future version, \
+                        use 'statistics send to ...' instead";
+        self.mistakes.known(self.span(place), warning, upstream);
         Ok(StatementKind::Statistics(StatisticsSyntax {
             send: Some((send, self.span(place))),
             stop,

@@ -6,11 +6,16 @@
 
 use std::fmt::Write as _;
 
+use process::placement::Cluster as Placed;
+
+use self::groups::Item;
 use super::document::*;
 use super::host::bracketed;
 use super::lexer::{is_bare, quote};
 use super::parser::RESERVED;
 use super::pattern::Pattern;
+
+mod groups;
 
 /// What surrounds a configuration and is printed with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,32 +37,134 @@ pub enum Form {
     Readable,
 }
 
+/// What test mode shows of it besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TestView {
+    /// `-d`: the points of rings, and the hidden rules by which the original sends results and statistics.
+    pub debug: bool,
+    /// `-O`: from so many rules on the original groups them, and it is printed as it does; none for never.
+    pub group_from: Option<u32>,
+}
+
+/// More aggregations are left out where test mode prints without `-d`.
+const AGGREGATES_MAX: usize = 10;
+
 /// The canonical form.
 pub fn print(conf: &RelayConf, surroundings: &Surroundings<'_>) -> String {
-    let mut printer = Printer { conf, surroundings, out: String::new() };
-    printer.listeners();
-    printer.statistics();
-    for cluster in &conf.clusters {
-        printer.cluster(cluster);
+    let view = TestView::default();
+    let mut printer = Printer { conf, surroundings, view, out: String::new() };
+    printer.head();
+    (0..conf.rules.len()).for_each(|at| printer.rule(&groups::whole(conf, at)));
+    printer.out
+}
+
+/// What test mode prints: the canonical form, with the original's additions and omissions.
+pub fn print_test(conf: &RelayConf, surroundings: &Surroundings<'_>, view: TestView) -> String {
+    let mut printer = Printer { conf, surroundings, view, out: String::new() };
+    let aggregates = || conf.rules.iter().filter_map(Rule::as_aggregate);
+    let omits = !view.debug && aggregates().count() > AGGREGATES_MAX;
+    if omits {
+        let computes: usize = aggregates().map(|rule| rule.computes.len()).sum();
+        let count = aggregates().count();
+        let _ =
+            writeln!(printer.out, "({count} aggregations with {computes} computations omitted for brevity)");
     }
-    printer.out.push('\n');
-    for rule in &conf.rules {
-        match rule {
-            Rule::Match(rule) => printer.match_rule(rule),
-            Rule::Rewrite(rule) => printer.rewrite(rule),
-            Rule::Aggregate(rule) => printer.aggregate(rule),
+    printer.head();
+    if view.debug {
+        printer.stubs();
+    }
+    for group in groups::of(conf, view.group_from) {
+        if let Some(word) = &group.word {
+            let count = group.patterns();
+            printer
+                .line(0, &format!("# common pattern group '{word}' contains {count} aggregations/matches\n"));
+        }
+        let shown =
+            group.items.iter().filter(|item| !omits || conf.rules[item.rule].as_aggregate().is_none());
+        shown.for_each(|item| printer.rule(item));
+        if let Some(word) = &group.word {
+            printer.line(0, &format!("# end of group '{word}'"));
         }
     }
     printer.out
 }
 
+/// What the original puts in front of the results of an aggregation that has clusters of its own. There it is an address
+/// in memory, of which nobody knows anything but its form.
+pub fn stub(rule: usize) -> String {
+    format!("_aggregator_stub_{:#x}__", STUB_BASE + rule * 16)
+}
+
+const STUB_BASE: usize = 0x1000;
+
 struct Printer<'a> {
     conf: &'a RelayConf,
     surroundings: &'a Surroundings<'a>,
+    view: TestView,
     out: String,
 }
 
 impl Printer<'_> {
+    fn head(&mut self) {
+        self.listeners();
+        self.statistics();
+        for cluster in &self.conf.clusters {
+            self.cluster(cluster);
+            if self.view.debug {
+                self.ring(cluster);
+            }
+        }
+        self.out.push('\n');
+    }
+
+    fn rule(&mut self, item: &Item<'_>) {
+        match &self.conf.rules[item.rule] {
+            Rule::Match(rule) => self.match_rule(rule, &item.patterns),
+            Rule::Rewrite(rule) => self.rewrite(rule),
+            Rule::Aggregate(rule) => self.aggregate(item.rule, rule, &item.patterns),
+        }
+    }
+
+    /// The rules that catch results and statistics by a prefix and send them on. They stand in front of all others, the
+    /// last one first.
+    fn stubs(&mut self) {
+        let rules = self.conf.rules.iter().enumerate().rev();
+        let sent = rules.filter_map(|(at, rule)| Some((stub(at), rule.as_aggregate()?.send.as_ref()?)));
+        let statistics = self.conf.statistics.send.as_ref();
+        let statistics = statistics.map(|send| (format!("_collector_stub_{STUB_BASE:#x}__"), send));
+        for (prefix, send) in sent.chain(statistics) {
+            self.line(0, "# stub match for aggregate/statistics rule with send to");
+            self.line(0, &format!("match ^{prefix}"));
+            self.send_to(Some(send));
+            self.end(true);
+        }
+    }
+
+    /// The points of a cluster's ring, three on a line.
+    fn ring(&mut self, cluster: &Cluster) {
+        let ClusterKind::Hash { hash, replication, members, .. } = &cluster.kind else { return };
+        let servers: Vec<&Server> = members.iter().map(|member| &self.conf.servers[*member]).collect();
+        let label = |server: &&Server| {
+            let instance = server.instance.as_ref().map(|instance| format!("={instance}"));
+            format!("{}:{}{}", server.host, server.port, instance.unwrap_or_default())
+        };
+        let labels: Vec<String> = servers.iter().map(label).collect();
+        let Ok(placed) = Placed::replicated(&hash.placement(), &labels, *replication) else { return };
+        self.line(0, &format!("# hash ring for {} follows", cluster.name));
+        let points: Vec<String> = placed
+            .points()
+            .map(|(point, member)| {
+                let shown: String = labels[member].chars().take(20).collect();
+                format!("{point:5}@{shown:<20}")
+            })
+            .collect();
+        for line in points.chunks(3) {
+            // A line that is not full ends as if another point came.
+            let end = if line.len() < 3 { " " } else { "" };
+            self.line(0, &format!("{}{end}", line.join(" ")));
+        }
+    }
+
     /// A line, so many levels of four blanks deep.
     fn line(&mut self, depth: usize, text: &str) {
         let _ = writeln!(self.out, "{:1$}{text}", "", depth * 4);
@@ -136,9 +243,7 @@ impl Printer<'_> {
 
     fn transport(&self, listener: &Listener) -> String {
         let mut text = String::new();
-        if listener.packing != Packing::Plain || listener.tls.is_some() {
-            let _ = write!(text, " transport {}", listener.packing.word());
-        }
+        text.push_str(&self.packing(listener.packing, listener.tls.is_some()));
         let Some(tls) = &listener.tls else { return text };
         let _ = write!(text, " {} {}", if tls.mutual { "mtls" } else { "ssl" }, self.name(&tls.pem));
         for (keyword, version) in [("protomin", tls.min), ("protomax", tls.max)] {
@@ -152,6 +257,15 @@ impl Printer<'_> {
             }
         }
         text
+    }
+
+    /// The original leaves out a `plain` that it cannot read without.
+    fn packing(&self, packing: Packing, tls: bool) -> String {
+        match packing {
+            Packing::Plain if !tls => String::new(),
+            Packing::Plain if !self.is_readable() => " transport".into(),
+            _ => format!(" transport {}", packing.word()),
+        }
     }
 
     fn statistics(&mut self) {
@@ -217,9 +331,7 @@ impl Printer<'_> {
         if server.lines == Lines::Syslog {
             text.push_str(" type syslog");
         }
-        if server.packing != Packing::Plain || server.tls != ServerTls::None {
-            let _ = write!(text, " transport {}", server.packing.word());
-        }
+        text.push_str(&self.packing(server.packing, server.tls != ServerTls::None));
         match &server.tls {
             ServerTls::None => {}
             ServerTls::Tls => text.push_str(" ssl"),
@@ -231,7 +343,7 @@ impl Printer<'_> {
     }
 
     /// The keyword with one expression behind it, or with each on its own line.
-    fn patterns(&mut self, keyword: &str, patterns: &[Pattern]) {
+    fn patterns(&mut self, keyword: &str, patterns: &[&Pattern]) {
         match patterns {
             [one] => self.line(0, &format!("{keyword} {}", self.pattern(one, 1))),
             _ => {
@@ -241,8 +353,8 @@ impl Printer<'_> {
         }
     }
 
-    fn match_rule(&mut self, rule: &MatchRule) {
-        self.patterns("match", &rule.patterns);
+    fn match_rule(&mut self, rule: &MatchRule, patterns: &[&Pattern]) {
+        self.patterns("match", patterns);
         if let Some(validate) = &rule.validate {
             let otherwise = if validate.log { "log" } else { "drop" };
             self.line(1, &format!("validate {} else {otherwise}", self.word(&validate.pattern.written)));
@@ -251,7 +363,8 @@ impl Printer<'_> {
             self.line(1, &format!("route using {}", self.word(&using.written)));
         }
         self.send_to(rule.send.as_ref());
-        self.end(rule.stop);
+        // A `stop` without a `send to` has no effect, and the original forgets it.
+        self.end(rule.stop && (rule.send.is_some() || self.is_readable()));
     }
 
     fn rewrite(&mut self, rule: &RewriteRule) {
@@ -260,16 +373,17 @@ impl Printer<'_> {
         self.line(1, ";");
     }
 
-    fn aggregate(&mut self, rule: &AggregateRule) {
-        self.patterns("aggregate", &rule.patterns);
+    fn aggregate(&mut self, at: usize, rule: &AggregateRule, patterns: &[&Pattern]) {
+        self.patterns("aggregate", patterns);
+        let stub = if self.view.debug && rule.send.is_some() { stub(at) } else { String::new() };
         self.line(1, &format!("every {} seconds", rule.every_s));
         self.line(1, &format!("expire after {} seconds", rule.expire_s));
         self.line(1, &format!("timestamp at {} of bucket", rule.timestamp.word()));
         for compute in &rule.computes {
             self.line(1, &format!("compute {} write to", compute.what.word()));
-            self.line(2, &self.word(&compute.name.written));
+            self.line(2, &self.word(&format!("{stub}{}", compute.name.written)));
         }
-        self.send_to(rule.send.as_ref());
+        self.send_to(rule.send.as_ref().filter(|_| stub.is_empty()));
         self.end(rule.stop);
     }
 

@@ -198,11 +198,14 @@ fn each_mistake_ends_its_statement_only() {
 
 #[test]
 fn instances_of_bare_digits_are_numbers() {
-    let text = "cluster a carbon_ch a=007 b=\"08\" c=0 d=00 e=10 f=0x;";
+    // Asked of carbon-c-relay 3.7.3.
+    let text = "cluster a carbon_ch a=007 b=\"08\" c=0 d=00 e=10 f=0x g=2147483647 h=2147483648 i=4294967297 \
+        j=99999999999999999999;";
     let reading = read_text("relay.conf", text);
     let instances = reading.conf.unwrap().servers.into_iter().map(|server| server.instance.unwrap());
-    assert_eq!(instances.collect::<Vec<_>>(), ["7", "08", "0", "0", "10", "0x"]);
-    assert_eq!(reading.mistakes.len(), 2);
+    let want = ["7", "08", "0", "0", "10", "0x", "2147483647", "-2147483648", "1", "-1"];
+    assert_eq!(instances.collect::<Vec<_>>(), want);
+    assert_eq!(reading.mistakes.len(), 5);
 }
 
 #[test]

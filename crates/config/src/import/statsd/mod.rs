@@ -27,7 +27,7 @@ use super::{json, perl};
 use crate::Format;
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use crate::plan::{
-    AggregateTransform, ConsoleForm, Listen, OutputKind, Plan, SelfCounters, SourceKind, SourcePlan,
+    AggregateTransform, ConsoleForm, Listen, OutputKind, Packing, Plan, SelfCounters, SourceKind, SourcePlan,
     TransformKind, TransformPlan,
 };
 use values::{Import, Section};
@@ -162,6 +162,8 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
         ack_when: None,
+        packing: Packing::Plain,
+        tls: None,
     };
     let transform = AggregateTransform {
         plan: aggregation,

@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::import::javascript::{Node, Value};
 use crate::plan::{
     Addresses, ConsoleForm, Destination, Endpoint, Feed, Framing, GraphiteForm, OutputKind, OutputPlan,
-    PacketsPlan,
+    PacketsPlan, Packing,
 };
 
 /// Bound of a repeater's queue (spec statsd §14 R3).
@@ -172,6 +172,8 @@ fn graphite(
             namespace,
             sender: SenderPlan::default(),
             connections: 1,
+            packing: Packing::Plain,
+            tls: None,
         },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),

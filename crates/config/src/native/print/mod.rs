@@ -6,6 +6,7 @@
 
 mod packets;
 mod relay;
+mod transport;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -216,6 +217,7 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     if let Some(when) = source.ack_when {
         out.key("ack_when", text(when.word()));
     }
+    transport::print_source(out, source.packing, source.tls.as_deref());
     match &source.kind {
         SourceKind::Statsd(options) => print_reading(out, options),
         SourceKind::Graphite(points) => print_points(out, points),
@@ -489,7 +491,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     };
     let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
-        OutputKind::Graphite { form, namespace, sender, connections, .. } => {
+        OutputKind::Graphite { form, namespace, sender, connections, packing, tls, .. } => {
             head(out, "graphite");
             to(out);
             if *form == GraphiteForm::Pickle {
@@ -498,6 +500,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
             print_namespace(out, namespace);
             out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
+            transport::print_output(out, *packing, tls.as_deref());
         }
         OutputKind::GraphiteDatagrams { sender, .. } => {
             head(out, "graphite");

@@ -54,6 +54,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::Top => format!("{line}\n{all}"),
         Section::SourceStatsd => format!("{source}{line}\n{transform}"),
         Section::SourceGraphite => file_with_points(key, line),
+        Section::SourceTls | Section::OutputTls => file_with_tls(section, key, line),
         Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{line}"),
         Section::TransformAggregate => format!("{all}{line}"),
         Section::Histogram => {
@@ -81,15 +82,14 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
             format!("{}\n[outputs.o.aggregates]\n{line}", udp.strip_suffix(line).unwrap())
         }
         Section::Check => {
-            let tcp =
-                format!("{all}[outputs.o]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://h:8125\"]\n");
+            let tcp = output("tcp", "app", &packets("[\"tcp://h:8125\"]"));
             let more = match key {
                 "path" => &[("kind", "\"http\""), ("port", "80")][..],
                 "port" | "at" => &[("kind", "\"connect\"")],
                 "down_after" | "up_after" => &[("kind", "\"connect\""), ("checks", "64")],
                 _ => &[("kind", "\"management\""), ("port", "8126")],
             };
-            format!("{tcp}[outputs.o.check]\n{}{line}", needs(more))
+            format!("{}\n[outputs.o.check]\n{}{line}", tcp.strip_suffix(line).unwrap(), needs(more))
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
@@ -107,11 +107,22 @@ fn management_of_a_cluster(line: &str) -> String {
     format!("{more}{nodes}[management]\n{replies}{line}")
 }
 
+/// The same in `tls` of a source of points, or of an output to carbon.
+fn file_with_tls(section: Section, key: &str, line: &str) -> String {
+    let cert = if key == "cert" { "" } else { "cert = \"c.pem\"\n" };
+    if section == Section::SourceTls {
+        let listen = "listen = [\"tcp://127.0.0.1:2003\"]";
+        return file_with_points("", &format!("{listen}\n[sources.in.tls]\n{cert}{line}"));
+    }
+    let output = file_with(Section::OutputGraphite, "", "");
+    format!("{output}\n[outputs.o.tls]\n{cert}{line}")
+}
+
 /// The same in a source of points.
 fn file_with_points(key: &str, line: &str) -> String {
     let more = match key {
         "message_bytes_max" => "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\n",
-        "form" => "listen = [\"tcp://127.0.0.1:2004\"]\n",
+        "form" | "transport" | "tls" => "listen = [\"tcp://127.0.0.1:2004\"]\n",
         "name_characters" => "personality = \"c-relay\"\n",
         _ => "",
     };
@@ -532,6 +543,9 @@ fn sources_of_points_are_printed_as_they_are_read() {
         "personality = \"go-carbon\"\nlisten = [\"udp://127.0.0.1:2003\", \"unix:///run/g\"]\n",
         "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\nmessage_bytes_max = \"1MiB\"\n",
         "form = \"protobuf\"\npersonality = \"carbon\"\nlisten = [\"tcp://127.0.0.1:2005\"]\n",
+        "listen = [\"tcp://127.0.0.1:2005\"]\ntransport = \"lz4\"\ntls = { cert = \"/a \\\"b\" }\n",
+        "listen = [\"unix:///s\"]\ntls = { cert = \"c\", key = \"k\", client_ca = \"a\", min = \"1.3\" }\n",
+        "listen = [\"unix:///s\"]\ntransport = \"gzip\"\ntls = { cert = \"c\", max = \"1.2\" }\n",
     ] {
         let plan = good(&format!("[sources.in]\ntype = \"graphite\"\n{more}\n{file}"));
         assert!(plan.sources[0].kind.is_graphite());
@@ -567,6 +581,14 @@ fn points_go_to_outputs_of_lines_and_nowhere_else() {
     assert_eq!(of("unix-frames:///s", ""), ["C004"]);
     assert_eq!(of("udp://127.0.0.1:1", "form = \"pickle\""), ["C004"]);
     assert_eq!(of("unix:///s", "form = \"pickle\""), Vec::<&str>::new());
+    assert_eq!(of("udp://127.0.0.1:1", "transport = \"gzip\""), ["C004"]);
+    assert_eq!(of("unixgram:///s", "tls = { cert = \"c\" }"), ["C004"]);
+    assert_eq!(of("unix:///s", "tls = { cert = \"c\", min = \"1.3\", max = \"1.2\" }"), ["C005"]);
+    assert_eq!(of("unix:///s", "tls = { key = \"k\" }"), ["C006"]);
+    assert_eq!(of("unix:///s", "tls = { cert = \"c\", min = \"1.1\" }"), ["C004"]);
+    let out = "[outputs.p]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://h:1\"]\n";
+    assert_eq!(of("unix:///s", &format!("{out}tls = {{ key = \"k\" }}")), ["C006"]);
+    assert_eq!(of("unix:///s", &format!("{out}tls = {{ server_name = \"\" }}")), ["C004"]);
     assert_eq!(of("tcp://127.0.0.1:1", "name_characters = \"-\""), ["C022"]);
     assert_eq!(of("tcp://127.0.0.1:1", "personality = \"c-relay\"\nname_characters = \"a b\""), ["C004"]);
 }

@@ -277,6 +277,8 @@ fn source() -> impl Strategy<Value = SourcePlan> {
             line_bytes_max: line,
             tail_counts,
             ack_when,
+            packing: Packing::Plain,
+            tls: None,
         }
     })
 }
@@ -573,14 +575,20 @@ fn output() -> BoxedStrategy<Draft> {
             select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]),
             namespace(),
             sender(),
-            1u8..=16
+            1u8..=16,
+            select(Packing::ALL.to_vec()),
+            option::of(endpoint_tls()),
         )
-            .prop_map(|(to, form, namespace, sender, connections)| OutputKind::Graphite {
-                to,
-                form,
-                namespace,
-                sender,
-                connections
+            .prop_map(|(to, form, namespace, sender, connections, packing, tls)| {
+                OutputKind::Graphite {
+                    to,
+                    form,
+                    namespace,
+                    sender,
+                    connections,
+                    packing,
+                    tls: tls.map(Box::new),
+                }
             }),
         (file.clone(), namespace()).prop_map(|((path, file_bytes_max, files_max), namespace)| {
             OutputKind::GraphiteFile { path: path.into(), file_bytes_max, files_max, namespace }
@@ -622,6 +630,20 @@ fn output() -> BoxedStrategy<Draft> {
             )
         })
         .boxed()
+}
+
+fn pem() -> impl Strategy<Value = PemFile> {
+    "[a-zé\\./]{1,5}".prop_map(PemFile::new)
+}
+
+fn identity() -> impl Strategy<Value = Identity> {
+    (pem(), option::of(pem()))
+        .prop_map(|(cert, key)| Identity { key: key.unwrap_or_else(|| cert.clone()), cert })
+}
+
+fn endpoint_tls() -> impl Strategy<Value = EndpointTls> {
+    (option::of(pem()), option::of(identity()), option::of("[a-z.]{1,5}"))
+        .prop_map(|(ca, identity, server_name)| EndpointTls { ca, identity, server_name })
 }
 
 fn management() -> impl Strategy<Value = ManagementPlan> {

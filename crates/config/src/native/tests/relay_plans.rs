@@ -81,8 +81,15 @@ fn output() -> impl Strategy<Value = (OutputKind, usize)> {
     let sender = SenderPlan { retry_min_ms: 250, retry_max_ms: 1_000, ..SenderPlan::default() };
     let to = Endpoint { host: "h".into(), port: 1 };
     let (form, namespace) = (GraphiteForm::Lines, Namespace::default());
-    let lines =
-        OutputKind::Graphite { to: to.clone(), form, namespace: namespace.clone(), sender, connections: 2 };
+    let lines = OutputKind::Graphite {
+        to: to.clone(),
+        form,
+        namespace: namespace.clone(),
+        sender,
+        connections: 2,
+        packing: Packing::Plain,
+        tls: None,
+    };
     let datagrams = OutputKind::GraphiteDatagrams { to, sender };
     let path = std::path::PathBuf::new();
     let file = OutputKind::GraphiteFile { path, file_bytes_max: 0, files_max: 0, namespace };

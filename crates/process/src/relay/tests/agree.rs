@@ -18,6 +18,9 @@ fn expression() -> impl Strategy<Value = String> {
         Just("([abc]+)\\.?".to_owned()),
         Just("(c)?b".to_owned()),
         Just("[^.]+$".to_owned()),
+        Just("(?<!\\.)b\\.(?!c)".to_owned()),
+        Just("([ab])\\.?\\1".to_owned()),
+        Just("(?>[ab]+)c".to_owned()),
     ]
 }
 

@@ -47,6 +47,41 @@ fn a_name_that_was_made_has_its_limits() {
 }
 
 #[test]
+fn an_expression_that_gives_up_counts_as_no_match_and_is_counted() {
+    let slow = r"^(a|aa)+\1b";
+    let (check, once) = (valid(slow, false), |every_occurrence| {
+        let into = "x".to_owned();
+        Statement::Rewrite(RewritePlan { expression: slow.into(), into, every_occurrence })
+    });
+    let statements = vec![
+        Statement::Match(matching(&["^$", slow], to(&[0]), true)),
+        once(false),
+        once(true),
+        aggregate(&[slow], &["sum"], To::Nowhere, true),
+        Statement::Match(MatchPlan { validate: check, ..matching(&["^a"], to(&[0]), false) }),
+        Statement::Match(matching(&[], to(&[1]), false)),
+    ];
+    let router = router(two(), statements);
+    // With its `b` behind it: without, no search would be begun.
+    let slow = format!("{}cb", "a".repeat(60));
+    let gave_up = |name: &str, rest: &str| decided(&router, name, rest).1.gave_up;
+    assert_eq!(fate(&router, &slow, "1 2"), "invalid, 1; Exhausted");
+    assert_eq!((gave_up(&slow, "1 2"), gave_up("y", &slow), gave_up("ay", &slow)), (4, 0, 1));
+    let line = Line { name: slow.as_bytes(), rest: slow.as_bytes() };
+    let explained = router.explain(Entry::Records, line, 0);
+    let statement = |statement, expression| MistakeAt::Statement { statement, expression };
+    let want = [
+        statement(0, Some(1)),
+        statement(1, Some(0)),
+        statement(2, Some(0)),
+        statement(3, Some(0)),
+        MistakeAt::Validate { statement: 4 },
+    ];
+    assert_eq!((&*explained.gave_up, explained.routing.gave_up), (&want[..], 5));
+    assert_eq!(explained.routing, decided(&router, &slow, &slow).1);
+}
+
+#[test]
 fn what_cannot_be_is_told_all_at_once_with_its_place() {
     let bad = MatchPlan { validate: valid("(", false), ..matching(&["ok", "a(b", "[z"], to(&[0, 7]), true) };
     let statements = vec![

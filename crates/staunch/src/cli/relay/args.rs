@@ -1,4 +1,6 @@
-//! The words of the command line (spec graphite §2.1).
+//! The flags of carbon-c-relay, as its getopt takes them, and ours beside them.
+//!
+//! A number stays a text here: `config::import::relay::flags` says what is wrong with it, with all that is wrong.
 
 use std::path::PathBuf;
 
@@ -8,90 +10,132 @@ use config::import::relay::flags::Flags;
 use super::super::args::{Port, TakeOver};
 
 /// `staunch relay`
-#[derive(Clone, Debug, clap::Args)]
+///
+/// Route Graphite lines by a relay.conf, as carbon-c-relay does.
+///
+/// Takes carbon-c-relay's configuration file and its flags, and does so by itself when it is started under the name
+/// `carbon-c-relay` or `relay`. Flags may stand together (-tt, -ddd, -p2003); what stands twice counts as it stands last.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(disable_help_flag = true, args_override_self = true)]
+#[command(after_help = "Try:  staunch relay -f relay.conf --explain web1.cpu.load")]
+#[command(after_long_help = LONGER)]
 pub(crate) struct RelayArgs {
-    /// The configuration, or a pattern for several files.
-    #[arg(short = 'f', value_name = "FILE")]
-    config: Option<String>,
-    /// Append the log to this file.
-    #[arg(short = 'l', value_name = "FILE")]
-    log: Option<String>,
-    /// Port of the default listeners.
-    #[arg(short = 'p', value_name = "PORT")]
-    port: Option<String>,
-    /// Worker threads.
-    #[arg(hide_short_help = true, short = 'w', value_name = "N")]
-    workers: Option<String>,
-    /// Records that are sent at once.
-    #[arg(hide_short_help = true, short = 'b', value_name = "N")]
-    batch: Option<String>,
-    /// Records that wait for an endpoint, at most.
-    #[arg(short = 'q', value_name = "N")]
-    queue: Option<String>,
-    /// Stalls before records are shed.
-    #[arg(hide_short_help = true, short = 'L', value_name = "N")]
-    stalls: Option<String>,
-    /// Authorities of certificates.
-    #[arg(hide_short_help = true, short = 'C', value_name = "FILE")]
-    ca: Option<String>,
-    /// Time for connecting and writing.
-    #[arg(hide_short_help = true, short = 'T', value_name = "MS")]
-    timeout: Option<String>,
-    /// Bytes that names keep beside letters, digits and dots.
-    #[arg(hide_short_help = true, short = 'c', value_name = "CHARS")]
-    allowed: Option<String>,
-    /// Longest name.
-    #[arg(hide_short_help = true, short = 'm', value_name = "N")]
-    name_bytes_max: Option<String>,
-    /// Longest line.
-    #[arg(hide_short_help = true, short = 'M', value_name = "N")]
-    line_bytes_max: Option<String>,
-    /// Name of the host in statistics.
-    #[arg(hide_short_help = true, short = 'H', value_name = "NAME")]
-    hostname: Option<String>,
-    /// Connections that wait to be accepted.
-    #[arg(hide_short_help = true, short = 'B', value_name = "N")]
-    backlog: Option<String>,
-    /// Size of sockets' buffers.
-    #[arg(hide_short_help = true, short = 'U', value_name = "BYTES")]
-    buffer: Option<String>,
-    /// File for the process id.
-    #[arg(hide_short_help = true, short = 'P', value_name = "FILE")]
-    pid_file: Option<String>,
-    /// Least number of rules to group; ours keeps their order always.
-    #[arg(hide_short_help = true, short = 'O', value_name = "N", allow_hyphen_values = true)]
-    optimise: Option<String>,
-    /// Never close idle connections.
-    #[arg(hide_short_help = true, short = 'E')]
-    keep_idle: bool,
-    /// No statistics.
-    #[arg(hide_short_help = true, short = 's')]
-    submission: bool,
-    /// A line a second in the place of statistics.
-    #[arg(hide_short_help = true, short = 'S')]
-    submission_report: bool,
-    /// Into the background.
-    #[arg(hide_short_help = true, short = 'D')]
-    daemonise: bool,
-    /// Say more.
-    #[arg(short = 'd', action = ArgAction::Count)]
-    debug: u8,
-    /// Test.
+    /// Configuration; may be a pattern for several files.
+    #[arg(short = 'f', value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) config: Option<String>,
+    /// Test: print the configuration, and what each name on stdin meets; -tt: only check it.
     #[arg(short = 't', action = ArgAction::Count)]
-    test: u8,
-    /// Keep every endpoint's queue on disk, in this folder.
+    pub(super) test: u8,
+    /// Explain where lines of this name go, and why; repeatable.
+    ///
+    /// NAME may be a whole line: then what stands behind the name is what `validate` looks at. Nothing is started, and
+    /// all endpoints count as up.
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub(super) explain: Vec<String>,
+    /// With --explain: as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Keep what waits on disk in DIR, so that it outlives an outage and a restart.
+    ///
+    /// Without it queues are in memory, of -q records each, as the original's.
     #[arg(long, value_name = "DIR")]
     pub(super) queue_dir: Option<PathBuf>,
-    /// HTTP API: ADDR, or `off`.
+    /// HTTP API, or `off` [default: 127.0.0.1:8680].
     #[arg(long, value_name = "ADDR")]
     pub(super) http: Option<Port>,
     /// Hot restart.
     #[command(flatten)]
     pub(super) restart: TakeOver,
+    /// Append the log to FILE [default: stdout and stderr].
+    #[arg(short = 'l', value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) log: Option<String>,
+    /// Port of the default listeners [default: 2003].
+    #[arg(short = 'p', value_name = "PORT", allow_hyphen_values = true)]
+    pub(super) port: Option<String>,
+    /// Worker threads [default: one per core].
+    #[arg(hide_short_help = true, short = 'w', value_name = "N", allow_hyphen_values = true)]
+    pub(super) workers: Option<String>,
+    /// Records that are sent at once [default: 2500].
+    #[arg(hide_short_help = true, short = 'b', value_name = "N", allow_hyphen_values = true)]
+    pub(super) batch: Option<String>,
+    /// Records that wait per server [default: 25000].
+    #[arg(short = 'q', value_name = "N", allow_hyphen_values = true)]
+    pub(super) queue: Option<String>,
+    /// Stalls of a client in a row before records are shed [default: 4].
+    #[arg(hide_short_help = true, short = 'L', value_name = "N", allow_hyphen_values = true)]
+    pub(super) stalls: Option<String>,
+    /// Authorities for TLS: servers, and clients with mtls [default: the system's].
+    #[arg(hide_short_help = true, short = 'C', value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) ca: Option<String>,
+    /// Time for connecting and writing, in milliseconds [default: 600].
+    #[arg(hide_short_help = true, short = 'T', value_name = "MS", allow_hyphen_values = true)]
+    pub(super) timeout: Option<String>,
+    /// Bytes that names may have besides letters, digits and dots [default: -_:#].
+    #[arg(hide_short_help = true, short = 'c', value_name = "CHARS", allow_hyphen_values = true)]
+    pub(super) allowed: Option<String>,
+    /// Longest name in bytes [default: 0, no limit but -M].
+    #[arg(hide_short_help = true, short = 'm', value_name = "N", allow_hyphen_values = true)]
+    pub(super) name_bytes_max: Option<String>,
+    /// Longest line in bytes [default: 32768].
+    #[arg(hide_short_help = true, short = 'M', value_name = "N", allow_hyphen_values = true)]
+    pub(super) line_bytes_max: Option<String>,
+    /// Name of this host in statistics [default: the host's].
+    #[arg(hide_short_help = true, short = 'H', value_name = "NAME", allow_hyphen_values = true)]
+    pub(super) hostname: Option<String>,
+    /// Connections that may wait to be accepted [default: 32].
+    #[arg(hide_short_help = true, short = 'B', value_name = "N", allow_hyphen_values = true)]
+    pub(super) backlog: Option<String>,
+    /// Size of sockets' buffers in bytes [default: the system's].
+    #[arg(hide_short_help = true, short = 'U', value_name = "N", allow_hyphen_values = true)]
+    pub(super) buffer: Option<String>,
+    /// Write the process id to FILE.
+    #[arg(hide_short_help = true, short = 'P', value_name = "FILE", allow_hyphen_values = true)]
+    pub(super) pid_file: Option<String>,
+    /// Print rules in groups from N rules on, with -t [default: 50; negative: never].
+    #[arg(hide_short_help = true, short = 'O', value_name = "N", allow_hyphen_values = true)]
+    pub(super) optimise: Option<String>,
+    /// Never close idle connections [default: after 10 minutes].
+    #[arg(hide_short_help = true, short = 'E')]
+    pub(super) keep_idle: bool,
+    /// No statistics as records.
+    #[arg(hide_short_help = true, short = 's')]
+    pub(super) submission: bool,
+    /// As -s, and a line of figures each second.
+    #[arg(hide_short_help = true, short = 'S')]
+    pub(super) submission_report: bool,
+    /// Statistics to the log; with -t rings and positions; -dd: each step; -ddd: both.
+    #[arg(short = 'd', action = ArgAction::Count)]
+    pub(super) debug: u8,
+    /// Into the background; needs -l.
+    #[arg(hide_short_help = true, short = 'D')]
+    pub(super) daemonise: bool,
+    /// Version, and what is supported.
+    #[arg(short = 'v')]
+    pub(super) version: bool,
+    /// Short help.
+    #[arg(short = 'h', action = ArgAction::HelpShort)]
+    help: Option<bool>,
+    /// This help, at length.
+    #[arg(long = "help", action = ArgAction::HelpLong)]
+    long_help: Option<bool>,
+    /// Words that belong to no flag: the original ignores them.
+    #[arg(hide = true)]
+    pub(super) ignored: Vec<String>,
 }
 
+const LONGER: &str = "\
+Examples:
+  staunch relay -f relay.conf -tt            is the file right? all mistakes at once
+  staunch relay -f relay.conf --explain N    which rules N meets, and who gets it
+  echo N | staunch relay -f relay.conf -t    the same in the original's words
+  staunch relay -f relay.conf -t -d          with the points of hash rings
+
+Exit codes: 0 good, 1 wrong flags or mistakes in the file, 2 could not do it.
+
+What is the same as carbon-c-relay, what is ours and what is ignored and why: docs/relay.md.";
+
 impl RelayArgs {
-    /// The flags of the original.
+    /// The original's flags among them.
     pub(super) fn flags(&self) -> Flags {
         let args = self.clone();
         Flags {
@@ -118,6 +162,65 @@ impl RelayArgs {
             daemonise: args.daemonise,
             debug: args.debug,
             test: args.test,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        relay: RelayArgs,
+    }
+
+    fn parsed(words: &str) -> Result<RelayArgs, ErrorKind> {
+        let words = words.split_whitespace().map(|word| if word == "''" { "" } else { word });
+        let parsed = Alone::try_parse_from(["relay"].into_iter().chain(words));
+        parsed.map(|alone| alone.relay).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn flags_are_taken_as_getopt_takes_them() {
+        let some = |text: &str| Some(text.to_owned());
+        let table: [(&str, fn(&RelayArgs) -> Option<String>, Option<String>); 12] = [
+            ("-p2003", |args| args.port.clone(), some("2003")),
+            ("-p 2003", |args| args.port.clone(), some("2003")),
+            ("-p 1 -p 2", |args| args.port.clone(), some("2")),
+            ("-f a.conf -t b", |args| args.config.clone(), some("a.conf")),
+            ("-tf a.conf", |args| args.config.clone(), some("a.conf")),
+            ("-tfa.conf", |args| args.config.clone(), some("a.conf")),
+            ("-Htest.hostname", |args| args.hostname.clone(), some("test.hostname")),
+            ("-O -1", |args| args.optimise.clone(), some("-1")),
+            ("-c -_:#", |args| args.allowed.clone(), some("-_:#")),
+            ("-c ''", |args| args.allowed.clone(), some("")),
+            ("-l -t", |args| args.log.clone(), some("-t")),
+            ("a b", |args| args.config.clone(), None),
+        ];
+        for (words, get, want) in table {
+            assert_eq!(parsed(words).map(|args| get(&args)), Ok(want), "{words}");
+        }
+        let counts = |words: &str| parsed(words).map(|args| (args.test, args.debug, args.keep_idle));
+        assert_eq!(counts("-tt -d -dd -E"), Ok((2, 3, true)));
+        assert_eq!(counts("-Etdt"), Ok((2, 1, true)));
+        assert_eq!(parsed("-E -E -s -s -v -v").map(|args| args.submission), Ok(true));
+    }
+
+    #[test]
+    fn what_is_no_flag_is_refused_and_help_is_help() {
+        for (words, want) in [
+            ("-Z", ErrorKind::UnknownArgument),
+            ("-f", ErrorKind::InvalidValue),
+            ("--port 1", ErrorKind::UnknownArgument),
+            ("-h", ErrorKind::DisplayHelp),
+            ("--help", ErrorKind::DisplayHelp),
+        ] {
+            assert_eq!(parsed(words).map(|_| ()), Err(want), "{words}");
         }
     }
 }

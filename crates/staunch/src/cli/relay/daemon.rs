@@ -1,16 +1,14 @@
 //! The relay as a daemon: from settings and a configuration to a plan that runs, and again at each SIGHUP.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use config::diagnostic::{Source, render};
 use config::import::relay::flags::Settings;
-use config::import::relay::render_mistakes;
 use config::plan::Plan;
 use config::relay::{Relay, relay};
 
-use super::{RelayArgs, reading};
+use super::{RelayArgs, files, rendered, stderr_is_terminal};
 use crate::cli::args::Port;
 use crate::cli::{MISTAKES, wants_colour};
 use crate::daemon::{self, Reread, Start};
@@ -35,12 +33,8 @@ pub(super) fn run(args: &RelayArgs, settings: Settings) -> anyhow::Result<ExitCo
 
 /// The plan, when there is one, and what there is to say about it.
 fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
-    let colour = wants_colour(std::io::stderr().is_terminal());
-    let reading = reading(&settings.config);
-    let mut said = match reading.mistakes.is_empty() {
-        true => String::new(),
-        false => render_mistakes(&reading.files, &reading.mistakes, colour),
-    };
+    let reading = files::reading(&settings.config);
+    let mut said = rendered(&reading);
     let Some(conf) = &reading.conf else { return (None, said) };
     let http = match args.http {
         None => Some(std::net::SocketAddr::from(([127, 0, 0, 1], 8680))),
@@ -51,6 +45,7 @@ fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
     let queue_dir = args.queue_dir.as_deref();
     let (plan, wrong) = relay(&Relay { conf, settings, queue_given, queue_dir, http });
     if !wrong.is_empty() {
+        let colour = wants_colour(stderr_is_terminal());
         said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));
     }
     (plan, said)

@@ -1,35 +1,104 @@
-//! `staunch relay`: the command line of carbon-c-relay, and what is ours beside it.
+//! `staunch relay`: carbon-c-relay's command line.
 //!
-//! Path: the words -> `args` -> `config::import::relay::flags` (settings) and the file -> `daemon`.
-//! Not here: what flags and statements mean (`config`).
+//! Path: `args` (flags as words) -> `config::import::relay::flags` (settings) -> here one of: `test` (-t and -tt),
+//! `explain`, or `daemon`. `files` reads configurations from disk; `meetings` says in the original's words what a name
+//! meets, `explain` in ours.
+//! Not here: the language (`config::import::relay`), routing (`process::relay`).
 
 mod args;
 mod daemon;
+mod files;
+mod meetings;
+mod test;
+mod version;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use config::import::relay::flags::{Machine, settings};
-use config::import::relay::{Files, Reading, read};
+use clap::CommandFactory;
+use config::diagnostic::Severity;
+use config::import::relay::flags::{FlagMistake, Machine, Settings, Test, settings};
+use config::import::relay::{Reading, render_mistakes};
 
-pub(crate) use args::RelayArgs;
-
-use super::MISTAKES;
+pub(crate) use self::args::RelayArgs;
+use super::args::Args;
+use super::{MISTAKES, load, wants_colour};
+use crate::talk;
 
 /// `staunch relay`
 pub(crate) fn relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let machine = Machine { hostname: super::load::hostname(), cores };
-    let flags = args.flags();
-    let (settings, mistakes) = settings(&flags, &machine);
-    for mistake in &mistakes {
-        crate::talk::say(&format!("-{}: {}\n  {}\n", mistake.flag, mistake.message, mistake.hint));
+    if args.version {
+        talk::data(version::lines().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
     }
-    let Some(settings) = settings else { return Ok(ExitCode::from(MISTAKES)) };
-    daemon::run(args, settings)
+    for word in &args.ignored {
+        talk::say(&format!("warning: `{word}` belongs to no flag and is not used\n"));
+    }
+    let (settings, mistakes) = settings(&args.flags(), &machine());
+    let Some(settings) = settings else {
+        talk::data(usage().as_bytes())?;
+        talk::say(&told(&mistakes));
+        return Ok(ExitCode::from(MISTAKES));
+    };
+    talk::say(&told(&mistakes));
+    if let Some(wrong) = unread_authorities(&settings) {
+        talk::say(&wrong);
+        return Ok(ExitCode::from(MISTAKES));
+    }
+    match settings.test {
+        Test::Parse => test::parse(&settings),
+        Test::Names => test::names(&args.flags(), &settings),
+        Test::No => daemon::run(args, settings),
+    }
 }
 
-/// Reads the configuration with the files that it includes.
-fn reading(config: &str) -> Reading {
-    let read_file = |path: &str| std::fs::read(path).map_err(|error| error.to_string());
-    read(config, &Files { read: &read_file, matching: &|_| Vec::new() })
+/// What is said when the flags are not understood at all: the usage, as with the original on stdout.
+pub(crate) fn refused(error: &clap::Error) -> ExitCode {
+    // Nobody may listen; the exit code says it all the same.
+    let _closed = talk::data(usage().as_bytes());
+    let text = error.to_string();
+    talk::say(&format!("{}\n", text.split("\n\n").next().unwrap_or(&text).trim_end()));
+    ExitCode::from(MISTAKES)
+}
+
+/// The short help.
+fn usage() -> String {
+    let mut command = Args::command().term_width(80);
+    command.build();
+    let relay = command.find_subcommand_mut("relay").expect("it is one of the verbs");
+    relay.render_help().to_string()
+}
+
+fn told(mistakes: &[FlagMistake]) -> String {
+    let text = |mistake: &FlagMistake| {
+        let severity = if mistake.severity == Severity::Error { "error" } else { "warning" };
+        format!("{severity}: {}\n  hint: {}\n", mistake.message, mistake.hint)
+    };
+    mistakes.iter().map(text).collect()
+}
+
+fn machine() -> Machine {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Machine { hostname: load::hostname(), cores }
+}
+
+/// The original opens the file of authorities first of all.
+fn unread_authorities(settings: &Settings) -> Option<String> {
+    let path = settings.ca.as_ref()?;
+    let why = std::fs::File::open(path).err()?;
+    let why = files::words(&why);
+    Some(format!("failed to open TLS/SSL CA file '{}': {why}\n", path.display()))
+}
+
+/// Whether mistakes are shown in colour, and at length where only a person can be looking.
+fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Mistakes and warnings for a person; nothing when there are none.
+fn rendered(reading: &Reading) -> String {
+    if reading.mistakes.is_empty() {
+        return String::new();
+    }
+    render_mistakes(&reading.files, &reading.mistakes, wants_colour(stderr_is_terminal()))
 }

@@ -4,6 +4,7 @@ use super::Check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::import::relay::document::*;
 use crate::import::relay::host;
+use crate::import::relay::mistakes::UpstreamAt;
 use crate::import::relay::syntax::{ClusterSyntax, HostSyntax, Word};
 
 /// Most clusters, and most servers, of one configuration.
@@ -22,7 +23,8 @@ impl Check<'_> {
             let wrong = Diagnostic::error(Code::DuplicateName, message)
                 .label("the second one")
                 .hint("rename it, or add its members to the first one");
-            self.mistakes.known(name.span, wrong, "cluster with the same name already defined");
+            let upstream = "cluster with the same name already defined";
+            self.mistakes.known_from(name.span, wrong, upstream, self.semicolon);
             return;
         }
         let kind = match syntax {
@@ -57,7 +59,7 @@ impl Check<'_> {
         let Some(count) = written.text.parse::<u8>().ok().filter(|count| *count > 0) else {
             let wrong = Diagnostic::error(Code::ImportBadValue, "`replication` is a number from 1 to 255");
             let upstream = "replication count must be between 1 and 255";
-            self.mistakes.known(written.span, wrong.label("out of range"), upstream);
+            self.mistakes.known_from(written.span, wrong.label("out of range"), upstream, self.semicolon);
             return 1;
         };
         if usize::from(count) > members {
@@ -67,9 +69,9 @@ impl Check<'_> {
                 .label("more than the cluster has servers")
                 .hint(format!("write replication {members}, or add servers"));
             let upstream = format!(
-                "invalid cluster '{cluster}': replication count ({count}) is larger than the number of servers ({members})"
+                "invalid cluster '{cluster}': replication count ({count}) is larger than the number of servers ({members})\n"
             );
-            self.mistakes.known(written.span, wrong, upstream);
+            self.mistakes.known_from(written.span, wrong, upstream, self.semicolon);
         }
         count
     }
@@ -83,7 +85,8 @@ impl Check<'_> {
         let (host, port) = match host::split(&syntax.address.text) {
             Ok((host, port)) => (host.to_owned(), port),
             Err(wrong) => {
-                self.mistakes.known(syntax.address.span, *wrong.diagnostic, wrong.upstream);
+                let behind = UpstreamAt::From(syntax.span.place.end);
+                self.mistakes.known_from(syntax.address.span, *wrong.diagnostic, wrong.upstream, behind);
                 return None;
             }
         };
@@ -114,23 +117,23 @@ impl Check<'_> {
         Some(at)
     }
 
-    /// Bare digits are a number to the original, which has no leading zeros.
+    /// Bare digits are a number of 32 bits to the original, which has no leading zeros.
     fn instance(&mut self, word: &Word) -> String {
         let bare = word.span.place.end - word.span.place.start == word.text.len();
-        let number = word.text.trim_start_matches('0');
         let digits = word.text.bytes().all(|byte| byte.is_ascii_digit());
-        if !bare || !digits || number.len() == word.text.len() || word.text == "0" {
+        // What is too large for 64 bits is the largest of them; of those it keeps the lower half.
+        let number = (word.text.parse::<i64>().unwrap_or(i64::MAX) as i32).to_string();
+        if !bare || !digits || number == word.text {
             return word.text.clone();
         }
-        let number = if number.is_empty() { "0" } else { number };
         let warning = Diagnostic::warning(
             Code::ImportNoEffect,
             format!("the instance `{}` is the number {number}", word.text),
         )
-        .label("loses its zeros, as in the original")
-        .hint(format!("write ={number}, or =\"{}\" if the zeros are meant", word.text));
+        .label("read as a number of 32 bits, as in the original")
+        .hint(format!("write ={number}, or =\"{}\" if it is meant as it stands", word.text));
         self.mistakes.add(word.span, warning);
-        number.to_owned()
+        number
     }
 
     fn check_server(&mut self, server: &Server) {
@@ -140,7 +143,7 @@ impl Check<'_> {
                 .label("`proto udp` and a `transport`")
                 .hint("leave out one of the two");
             let upstream = "cannot use UDP transport for compressed/encrypted stream";
-            self.mistakes.known(server.span, wrong, upstream);
+            self.mistakes.known_from(server.span, wrong, upstream, self.semicolon);
         }
     }
 
@@ -200,7 +203,7 @@ impl Check<'_> {
         };
         let wrong =
             Diagnostic::error(Code::ServerShared, message).label("one server in two forms").hint(hint);
-        self.mistakes.known(syntax.span, wrong, upstream);
+        self.mistakes.known_from(syntax.span, wrong, upstream, self.semicolon);
     }
 
     /// In `carbon_ch` the port takes no part: two members of one host without instances have one place in the ring.

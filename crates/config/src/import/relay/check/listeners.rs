@@ -33,7 +33,7 @@ impl Check<'_> {
                 )
                 .label("taken above")
                 .hint("a port without an address is that port at every address");
-                self.mistakes.known(span, wrong, upstream);
+                self.mistakes.known_from(span, wrong, upstream, self.semicolon);
                 continue;
             }
             receptors.push(receptor);
@@ -70,7 +70,8 @@ impl Check<'_> {
             let wrong = Diagnostic::error(Code::ImportBadValue, "datagrams are neither packed nor encrypted")
                 .label("`proto udp` and a `transport`")
                 .hint("give it a `listen` statement of its own, without the transport");
-            self.mistakes.known(*span, wrong, "cannot use UDP transport for compressed/encrypted stream");
+            let upstream = "cannot use UDP transport for compressed/encrypted stream";
+            self.mistakes.known_from(*span, wrong, upstream, self.semicolon);
             return None;
         }
         if text.contains('/') {
@@ -78,7 +79,8 @@ impl Check<'_> {
                 Diagnostic::error(Code::ImportBadValue, format!("`{text}` is a path, not an address"))
                     .label("no host and port")
                     .hint(format!("a path is a unix socket: {text} proto unix"));
-            self.mistakes.known(*span, wrong, format!("failed to resolve {text}"));
+            let upstream = format!("invalid listener {text} for port {}", host::PORT);
+            self.mistakes.known_from(*span, wrong, upstream, self.semicolon);
             return None;
         }
         let split = if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -107,6 +109,7 @@ fn show(receptor: &Receptor) -> String {
 /// The original's words when both cannot be listened at.
 fn collision(first: &Receptor, second: &Receptor) -> Option<String> {
     const ANY: &str = "0.0.0.0";
+    const ANY_V6: &str = "::";
     match (first, second) {
         (Receptor::Unix(one), Receptor::Unix(other)) if one == other => {
             Some(format!("duplicate listener {one}"))
@@ -118,6 +121,7 @@ fn collision(first: &Receptor, second: &Receptor) -> Option<String> {
             let (one, other) = (host.as_deref().unwrap_or(ANY), other_host.as_deref().unwrap_or(ANY));
             let any = host.is_none() || other_host.is_none() || one == ANY && !other.contains(':');
             let any = any || other == ANY && !one.contains(':');
+            let any = any || one == ANY_V6 && other.contains(':') || other == ANY_V6 && one.contains(':');
             (any || one == other).then(|| format!("duplicate listener {other} with {one} for port {port}"))
         }
         _ => None,

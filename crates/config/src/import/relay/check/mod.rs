@@ -8,7 +8,7 @@
 //! here it is one when the names are, because a check asks no name server.
 
 use super::document::*;
-use super::mistakes::Mistakes;
+use super::mistakes::{Mistakes, UpstreamAt};
 use super::syntax::{SendSyntax, Statement, StatementKind, StatisticsSyntax, Word};
 use crate::diagnostic::{Code, Diagnostic, nearest};
 
@@ -18,7 +18,13 @@ mod rules;
 
 /// The document of the statements of all files, in order.
 pub(super) fn conf(statements: Vec<Statement>, mistakes: &mut Mistakes) -> RelayConf {
-    let mut check = Check { conf: RelayConf::default(), mistakes, all_stops: None, statistics_sent: None };
+    let mut check = Check {
+        conf: RelayConf::default(),
+        mistakes,
+        all_stops: None,
+        statistics_sent: None,
+        semicolon: UpstreamAt::Here,
+    };
     for statement in statements {
         check.statement(statement);
     }
@@ -36,11 +42,14 @@ struct Check<'m> {
     all_stops: Option<Span>,
     /// The `send to` of the statistics.
     statistics_sent: Option<(SendSyntax, Span)>,
+    /// The end of the statement at hand, where the original finds most of what is wrong in it.
+    semicolon: UpstreamAt,
 }
 
 impl Check<'_> {
     fn statement(&mut self, statement: Statement) {
         let span = statement.span;
+        self.semicolon = UpstreamAt::From(span.place.end.saturating_sub(1));
         match statement.kind {
             StatementKind::Cluster { name, kind } => self.cluster(&name, kind),
             StatementKind::Match(rule) => self.match_rule(rule, span),
@@ -79,7 +88,7 @@ impl Check<'_> {
                     .hint("name all clusters in one `send to`");
                 let upstream =
                     "duplicate 'statistics send to' not allowed, use multiple destinations instead";
-                self.mistakes.known(span, wrong, upstream);
+                self.mistakes.known_from(span, wrong, upstream, self.semicolon);
             }
             self.statistics_sent = Some((send, span));
         }
@@ -117,7 +126,7 @@ impl Check<'_> {
             _ => {
                 let message = format!("{} seconds is not from 1 to {SECONDS_MAX}", word.text);
                 let wrong = Diagnostic::error(Code::ImportBadValue, message).label("out of range");
-                self.mistakes.known(word.span, wrong, "interval must be > 0");
+                self.mistakes.known_from(word.span, wrong, "interval must be > 0", self.semicolon);
                 None
             }
         }

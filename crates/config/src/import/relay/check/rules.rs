@@ -1,9 +1,11 @@
 //! `match`, `rewrite` and `aggregate`: expressions, replacements, and what cannot have been meant.
 
+use process::relay::NoteAbout;
+
 use super::Check;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::import::relay::document::*;
-use crate::import::relay::pattern::{self, Pattern, PatternKind};
+use crate::import::relay::pattern::{self, Pattern};
 use crate::import::relay::replacement::{self, Replacement};
 use crate::import::relay::syntax::{AggregateSyntax, MatchSyntax, Word};
 
@@ -24,7 +26,7 @@ impl Check<'_> {
         });
         let route_using = syntax.route_using.as_ref().map(|using| {
             // The whole name is the match of `*`, and it has no groups.
-            let groups = patterns.iter().map(Pattern::groups).max().unwrap_or(0);
+            let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
             self.replacement(using, groups)
         });
         let send = syntax.send.as_ref().and_then(|send| self.send_to(send));
@@ -39,7 +41,7 @@ impl Check<'_> {
             self.mistakes.add(first_line(span, &syntax.patterns), warning);
         }
         let stop = syntax.stop || send == Some(SendTo::Blackhole);
-        let is_all = patterns.iter().any(|pattern| pattern.kind == PatternKind::All);
+        let is_all = patterns.iter().any(|pattern| pattern.class.is_none());
         if is_all && stop && send.is_some() && validate.is_none() && self.all_stops.is_none() {
             self.all_stops = Some(span);
         }
@@ -60,7 +62,7 @@ impl Check<'_> {
             return;
         }
         let Some(pattern) = self.pattern(pattern, true) else { return };
-        let into = self.replacement(into, pattern.groups());
+        let into = self.replacement(into, pattern.groups);
         self.push(Rule::Rewrite(RewriteRule { pattern, into, span }));
     }
 
@@ -76,9 +78,10 @@ impl Check<'_> {
             let wrong = Diagnostic::error(Code::ImportBadValue, message)
                 .label("not more than `every`")
                 .hint(format!("points come late: {} seconds or more", every.saturating_mul(2)));
-            self.mistakes.known(syntax.expire.span, wrong, "expire must be greater than interval");
+            let upstream = "expire must be greater than interval";
+            self.mistakes.known_from(syntax.expire.span, wrong, upstream, self.semicolon);
         }
-        let groups = patterns.iter().map(Pattern::groups).max().unwrap_or(0);
+        let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
         let mut computes: Vec<Compute> = Vec::new();
         for (what, name) in &syntax.computes {
             let name = self.result_name(name, groups, &computes, &patterns, syntax.send.is_some());
@@ -117,7 +120,7 @@ impl Check<'_> {
             self.mistakes.add(word.span, warning);
         }
         let plain = groups == 0 || !word.text.contains('\\');
-        let comes_back = |pattern: &Pattern| is_met(pattern, &word.text).unwrap_or(false);
+        let comes_back = |pattern: &Pattern| pattern.is_met(&word.text).unwrap_or(false);
         if !is_sent && plain && patterns.iter().any(comes_back) {
             let warning = Diagnostic::warning(Code::Loop, "the result is matched by its own aggregate")
                 .label("comes in again")
@@ -158,18 +161,23 @@ impl Check<'_> {
             let warning = Diagnostic::warning(Code::Unreachable, message)
                 .label("no name gets so far")
                 .hint("move it above the `match *` that stops, or take that `stop` away");
-            self.mistakes.add(word.span, warning);
+            let upstream = format!("match {} will never match due to preceding match * ... stop", word.text);
+            self.mistakes.known(word.span, warning, upstream);
         }
     }
 
     pub(super) fn pattern(&mut self, word: &Word, captures: bool) -> Option<Pattern> {
-        match pattern::read(&word.text, captures) {
-            Ok((kind, notes)) => {
+        match pattern::read(&word.text, captures, word.span) {
+            Ok((pattern, notes)) => {
                 for note in notes {
-                    let warning = Diagnostic::warning(Code::ReadsTwoWays, note.message).hint(note.hint);
+                    let code = match note.about {
+                        NoteAbout::Reading => Code::ReadsTwoWays,
+                        NoteAbout::Backtracking => Code::Backtracks,
+                    };
+                    let warning = Diagnostic::warning(code, note.message).hint(note.hint);
                     self.mistakes.add(inside(word, note.at), warning);
                 }
-                Some(Pattern { written: word.text.clone(), kind, span: word.span })
+                Some(pattern)
             }
             Err(refusal) => {
                 let upstream = format!("invalid expression '{}': {}", word.text, refusal.upstream);
@@ -223,16 +231,4 @@ fn escaped(text: &str, bytes: usize) -> usize {
 /// The keyword and what stands behind it: a warning about a rule needs no more than its first line.
 fn first_line(span: Span, patterns: &[Word]) -> Span {
     patterns.first().map_or(span, |word| word.span)
-}
-
-/// Whether a name meets an expression; none when it cannot be said.
-fn is_met(pattern: &Pattern, name: &str) -> Option<bool> {
-    Some(match &pattern.kind {
-        PatternKind::All => true,
-        PatternKind::Substring(text) => name.contains(text.as_str()),
-        PatternKind::Prefix(text) => name.starts_with(text.as_str()),
-        PatternKind::Suffix(text) => name.ends_with(text.as_str()),
-        PatternKind::Exact(text) => name == text,
-        PatternKind::Regex { regex, .. } => regex::bytes::Regex::new(regex).ok()?.is_match(name.as_bytes()),
-    })
 }

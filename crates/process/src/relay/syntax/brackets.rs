@@ -41,7 +41,16 @@ impl Set {
         (0..=u8::MAX).filter(|byte| is_in(*byte)).for_each(|byte| self.add(byte));
     }
 
-    /// As the `regex` crate reads it.
+    /// Letters with those of the other case.
+    fn fold(&mut self) {
+        for byte in (b'a'..=b'z').chain(b'A'..=b'Z') {
+            if self.0[usize::from(byte)] {
+                self.add(byte ^ 0x20);
+            }
+        }
+    }
+
+    /// As the engines read it.
     fn text(&self, negated: bool) -> String {
         let mut out = String::from(if negated { "[^" } else { "[" });
         let mut byte = 0;
@@ -113,6 +122,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<String, Refusal> {
         let message = format!("`[{class}]` is a set of these characters, not a class");
         reader.note(start..reader.at, message, format!("write `[[{class}]]`"));
     }
+    if reader.fold {
+        set.fold();
+    }
     Ok(set.text(negated))
 }
 
@@ -171,12 +183,8 @@ fn class(reader: &mut Reader<'_>, set: &mut Set, start: usize) -> Result<Item, R
     let Some((_, is_in)) = CLASSES.iter().find(|(word, _)| *word == name) else {
         let refusal =
             Refusal::new(place, &format!("there is no class `{name}`"), "Invalid character class name");
-        let near = crate::diagnostic::nearest(name, CLASSES.iter().map(|(word, _)| *word));
         let all: Vec<&str> = CLASSES.iter().map(|(word, _)| *word).collect();
-        return Err(refusal.hint(match near {
-            Some(near) => format!("did you mean `[:{near}:]`?"),
-            None => format!("classes are {}", all.join(", ")),
-        }));
+        return Err(refusal.hint(format!("classes are {}", all.join(", "))));
     };
     set.add_all(|byte| is_in(byte) != negated);
     reader.at = place.end;
@@ -197,40 +205,60 @@ fn collating(reader: &mut Reader<'_>, sign: u8, start: usize) -> Result<Item, Re
 
 /// A backslash and what stands behind it.
 fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
-    let at = reader.at..reader.at + 2;
-    let byte = reader.text[reader.at + 1];
-    let is_last = reader.text.get(reader.at + 2) == Some(&b']');
+    let start = reader.at;
+    let byte = reader.text[start + 1];
     reader.at += 2;
-    let class: Option<Class> = match byte {
-        b'd' => Some(|byte| byte.is_ascii_digit()),
-        b'D' => Some(|byte| !byte.is_ascii_digit()),
-        b'w' => Some(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
-        b'W' => Some(|byte| !(byte.is_ascii_alphanumeric() || byte == b'_')),
-        b's' => Some(|byte| byte.is_ascii_whitespace() || byte == 0x0b),
-        b'S' => Some(|byte| !(byte.is_ascii_whitespace() || byte == 0x0b)),
-        _ => None,
-    };
     let sign = char::from(byte).escape_default();
-    match (class, byte) {
-        (Some(is_in), _) => {
-            let message = format!(
-                "in brackets `\\{sign}` is a class; builds with the C library read `\\` and `{sign}`"
-            );
-            reader.note(
-                at,
-                message,
-                "write [[:digit:]], [[:alnum:]_] or [[:space:]], which all builds read alike",
-            );
-            set.add_all(is_in);
-            Item::Class
-        }
-        (None, b']' | b'-') if !(byte == b'-' && is_last) => {
-            let message =
-                format!("`\\{sign}` is read as `{sign}`; builds with the C library read `\\` by itself");
-            let place = if byte == b']' { "first" } else { "last" };
-            reader.note(at, message, format!("put `{sign}` {place} in the brackets, without the `\\`"));
-            Item::Byte(byte)
-        }
-        _ => Item::Byte(byte),
+    if let Some(is_in) = perl_class(byte) {
+        let message =
+            format!("in brackets `\\{sign}` is a class; builds with the C library read `\\` and `{sign}`");
+        let hint = "write [[:digit:]], [[:alnum:]_] or [[:space:]], which all builds read alike";
+        reader.note(start..reader.at, message, hint);
+        set.add_all(is_in);
+        return Item::Class;
     }
+    if let Some(control) = control(byte).or_else(|| reader.hex().filter(|_| byte == b'x')) {
+        reader.at += if byte == b'x' { 2 } else { 0 };
+        let message = "this is one character; builds with the C library read each sign for itself";
+        let hint = "write the character itself; names have no control characters";
+        reader.note(start..reader.at, message, hint);
+        return Item::Byte(control);
+    }
+    let is_last = reader.peek() == Some(b']');
+    if byte == b']' || (byte == b'-' && !is_last) {
+        let message =
+            format!("`\\{sign}` is read as `{sign}`; builds with the C library read `\\` by itself");
+        let place = if byte == b']' { "first" } else { "last" };
+        let hint = format!("put `{sign}` {place} in the brackets, without the `\\`");
+        reader.note(start..reader.at, message, hint);
+    }
+    Item::Byte(byte)
+}
+
+/// `\d` and its like.
+fn perl_class(letter: u8) -> Option<Class> {
+    Some(match letter {
+        b'd' => |byte| byte.is_ascii_digit(),
+        b'D' => |byte| !byte.is_ascii_digit(),
+        b'w' => |byte| byte.is_ascii_alphanumeric() || byte == b'_',
+        b'W' => |byte| !(byte.is_ascii_alphanumeric() || byte == b'_'),
+        b's' => |byte| byte.is_ascii_whitespace() || byte == 0x0b,
+        b'S' => |byte| !(byte.is_ascii_whitespace() || byte == 0x0b),
+        b'h' => |byte| byte == b' ' || byte == b'\t',
+        b'H' => |byte| byte != b' ' && byte != b'\t',
+        _ => return None,
+    })
+}
+
+fn control(letter: u8) -> Option<u8> {
+    Some(match letter {
+        b'a' => 0x07,
+        b'b' => 0x08,
+        b't' => b'\t',
+        b'n' => b'\n',
+        b'f' => 0x0c,
+        b'r' => b'\r',
+        b'e' => 0x1b,
+        _ => return None,
+    })
 }

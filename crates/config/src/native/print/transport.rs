@@ -1,0 +1,39 @@
+//! `transport` and `tls`: the mirror of `native::transport`.
+
+use super::{Out, inline, path, text};
+use crate::plan::{EndpointTls, Identity, ListenTls, Packing, PemFile, TlsVersion};
+
+pub(super) fn print_source(out: &mut Out, packing: Packing, tls: Option<&ListenTls>) {
+    print_packing(out, packing);
+    let Some(tls) = tls else { return };
+    let pairs = [
+        ("cert", path(&tls.identity.cert.path), String::new()),
+        ("key", path(&tls.identity.key.path), path(&tls.identity.cert.path)),
+        ("client_ca", file(tls.client_ca.as_ref()), String::new()),
+        ("min", text(tls.min.word()), text(TlsVersion::V1_2.word())),
+        ("max", text(tls.max.word()), text(TlsVersion::V1_3.word())),
+    ];
+    out.key("tls", inline(&pairs).unwrap_or_default());
+}
+
+pub(super) fn print_output(out: &mut Out, packing: Packing, tls: Option<&EndpointTls>) {
+    print_packing(out, packing);
+    let Some(tls) = tls else { return };
+    let of = |part: fn(&Identity) -> &PemFile| file(tls.identity.as_ref().map(part));
+    let cert = of(|identity| &identity.cert);
+    let pairs = [
+        ("ca", file(tls.ca.as_ref()), String::new()),
+        ("cert", cert.clone(), String::new()),
+        ("key", of(|identity| &identity.key), cert),
+        ("server_name", tls.server_name.as_deref().map(text).unwrap_or_default(), String::new()),
+    ];
+    out.key("tls", inline(&pairs).unwrap_or_else(|| "{}".into()));
+}
+
+fn print_packing(out: &mut Out, packing: Packing) {
+    out.key_unless("transport", text(packing.word()), text(Packing::Plain.word()));
+}
+
+fn file(file: Option<&PemFile>) -> String {
+    file.map(|file| path(&file.path)).unwrap_or_default()
+}

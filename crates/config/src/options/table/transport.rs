@@ -1,0 +1,135 @@
+//! Options of streams that are packed or encrypted: sources of points, and outputs to carbon.
+
+use super::row;
+use crate::options::Default::{Absent, Depends, Required, Toml};
+use crate::options::Section::{OutputGraphite, OutputTls, SourceGraphite, SourceTls};
+use crate::options::{Row, Type};
+
+const PACKINGS: Type = Type::Word(&["plain", "gzip", "lz4", "snappy"]);
+
+const VERSIONS: Type = Type::Word(&["1.2", "1.3"]);
+
+/// Of sources, in the order of the reference.
+pub(super) const OF_SOURCES: &[Row] = &[
+    row(
+        &[SourceGraphite],
+        "transport",
+        PACKINGS,
+        Toml("\"plain\""),
+        "\"gzip\"",
+        "How the bytes of its connections are packed.",
+        "`gzip`: members behind each other. `lz4`: frames behind each other. `snappy`: frames, or bare blocks as carbon-c-relay sends them. Streams only. See [Graphite](graphite.md#packed-streams).",
+    ),
+    row(
+        &[SourceGraphite],
+        "tls",
+        Type::Table(SourceTls),
+        Absent("connections are not encrypted"),
+        "{ cert = \"/etc/staunch/relay.pem\" }",
+        "Encrypts its connections.",
+        "Streams only.",
+    ),
+    row(
+        &[SourceTls],
+        "cert",
+        Type::Path,
+        Required,
+        "\"/etc/staunch/relay.pem\"",
+        "File with its certificate and the chain behind it (PEM).",
+        "",
+    ),
+    row(
+        &[SourceTls],
+        "key",
+        Type::Path,
+        Depends("the file of `cert`"),
+        "\"/etc/staunch/relay.key\"",
+        "File with the key of `cert` (PEM).",
+        "",
+    ),
+    row(
+        &[SourceTls],
+        "client_ca",
+        Type::Path,
+        Absent("clients show no certificate"),
+        "\"/etc/staunch/ca.pem\"",
+        "File with the authorities that a client's certificate must be of (PEM).",
+        "A client without one is refused.",
+    ),
+    row(
+        &[SourceTls],
+        "min",
+        VERSIONS,
+        Toml("\"1.2\""),
+        "\"1.3\"",
+        "Oldest version of TLS that is spoken.",
+        "",
+    ),
+    row(
+        &[SourceTls],
+        "max",
+        VERSIONS,
+        Toml("\"1.3\""),
+        "\"1.2\"",
+        "Newest version of TLS that is spoken.",
+        "At least `min`.",
+    ),
+];
+
+/// Of outputs, in the same order.
+pub(super) const OF_OUTPUTS: &[Row] = &[
+    row(
+        &[OutputGraphite],
+        "transport",
+        PACKINGS,
+        Toml("\"plain\""),
+        "\"gzip\"",
+        "How the bytes on the wire are packed.",
+        "The endpoint has to be told the same. See [Graphite](graphite.md#packed-streams).",
+    ),
+    row(
+        &[OutputGraphite],
+        "tls",
+        Type::Table(OutputTls),
+        Absent("connections are not encrypted"),
+        "{ ca = \"/etc/staunch/ca.pem\" }",
+        "Encrypts the connections to its endpoints.",
+        "",
+    ),
+    row(
+        &[OutputTls],
+        "ca",
+        Type::Path,
+        Absent("the system's authorities"),
+        "\"/etc/staunch/ca.pem\"",
+        "File with the authorities that the endpoint's certificate must be of (PEM).",
+        "",
+    ),
+    row(
+        &[OutputTls],
+        "cert",
+        Type::Path,
+        Absent("the endpoint is shown none"),
+        "\"/etc/staunch/client.pem\"",
+        "File with the certificate that the endpoint is shown when it asks (PEM).",
+        "",
+    ),
+    row(
+        &[OutputTls],
+        "key",
+        Type::Path,
+        Depends("the file of `cert`"),
+        "\"/etc/staunch/client.key\"",
+        "File with the key of `cert` (PEM).",
+        "",
+    ),
+    row(
+        &[OutputTls],
+        "server_name",
+        Type::Text,
+        Depends("the endpoint's host"),
+        "\"carbon.example.org\"",
+        "The name that the endpoint's certificate must bear.",
+        "It is also told to the endpoint (SNI), unless it is an address.",
+    ),
+];

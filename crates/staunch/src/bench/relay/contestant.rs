@@ -1,0 +1,274 @@
+//! Who relays: the bare loop, Staunch or the original; started, fed, measured, stopped.
+//!
+//! Not here: who runs when and how often (`scenarios`).
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use super::bare::BareRelay;
+use super::lines::{ENDPOINTS, Lines, Tally};
+use super::sinks::Sinks;
+use crate::bench::machine::core_busy_ns;
+use crate::bench::process::Process;
+use crate::bench::server::Stand;
+use crate::bench::{BenchError, failed};
+use crate::clock::Clock;
+
+/// The config file of the repository, published with the numbers. Its ports are replaced before use.
+const CONFIG: &str = include_str!("../../../../../bench/relay.conf");
+const LISTEN_PORT: &str = "28003";
+const ENDPOINT_PORTS: [&str; ENDPOINTS] = ["22003", "22004", "22005"];
+
+/// How long idle use is watched before a run.
+const IDLE_WATCH: Duration = Duration::from_millis(300);
+
+/// Between two looks at whether all lines have arrived; after so many looks without change the rest is lost.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOKS_WITHOUT_CHANGE_MAX: u32 = 100;
+
+/// Who relays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// Looks at nothing.
+    Bare,
+    /// The binary under test.
+    Staunch,
+    /// carbon-c-relay.
+    Original,
+}
+
+/// What it is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told<'a> {
+    /// Rules before the one that matches.
+    pub rules: usize,
+    /// Where its queues are: on disk there, or in memory. Only Staunch knows the former.
+    pub queues: Option<&'a Path>,
+    /// Lines that the original's queues hold at most.
+    pub lines_max: u64,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Run {
+    /// Lines sent.
+    pub lines: u64,
+    /// What arrived where.
+    pub arrived: [Tally; ENDPOINTS],
+    /// CPU time without idle use, in nanoseconds.
+    pub cpu_ns: f64,
+    /// From the first byte sent to the last one arrived, in nanoseconds.
+    pub ns: u64,
+    /// Most memory so far, in bytes; 0 of the bare loop.
+    pub memory_bytes: u64,
+    /// Share of the server's core that other processes took meanwhile.
+    pub others_share: f64,
+}
+
+enum Contestant {
+    Bare(BareRelay),
+    Process(Process, SocketAddr),
+}
+
+impl Who {
+    /// As the report names it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Who::Bare => "bare loop",
+            Who::Staunch => "staunch",
+            Who::Original => "c-relay",
+        }
+    }
+
+    /// One run with a contestant made for it: warmed up, measured, stopped.
+    ///
+    /// # Errors
+    /// When it does not start or end, or takes no lines.
+    pub(super) fn run(
+        self,
+        stand: &Stand,
+        told: Told<'_>,
+        sinks: &Sinks,
+        lines: &Lines,
+        warm_up: u64,
+        count: u64,
+    ) -> Result<Run, BenchError> {
+        let before = sum(&sinks.arrived());
+        let contestant = Contestant::start(self, stand, told, sinks)?;
+        let mut connection =
+            TcpStream::connect(contestant.address()).map_err(failed("connect to a relay"))?;
+        lines.send(warm_up, &mut connection).map_err(failed("send lines to a relay"))?;
+        contestant.settled(sinks, before + warm_up)?;
+        let run = contestant.measure(stand.core, sinks, lines, count, &mut connection)?;
+        drop(connection);
+        match contestant {
+            Contestant::Bare(bare) => bare.join(),
+            Contestant::Process(process, _) => drop(process.stop()?),
+        }
+        Ok(run)
+    }
+}
+
+impl Contestant {
+    fn start(who: Who, stand: &Stand, told: Told<'_>, sinks: &Sinks) -> Result<Contestant, BenchError> {
+        if who == Who::Bare {
+            let bare = BareRelay::start(stand.core, sinks.addresses());
+            return bare.map(Contestant::Bare).map_err(failed("start the bare loop"));
+        }
+        let address = free_port().map_err(failed("find a free port"))?;
+        let number = address.port();
+        let config = stand.dir.join(format!("{number}.conf"));
+        let ports = sinks.addresses().map(|address| address.port());
+        fs::write(&config, config_text(told.rules, number, ports)).map_err(failed("write a config file"))?;
+        let command = command(who, stand, told, &config);
+        let log = stand.dir.join(format!("{}-{number}.log", who.name()));
+        let process = Process::start(who.name(), command, stand.core, log, || TcpStream::connect(address))?;
+        Ok(Contestant::Process(process, address))
+    }
+
+    fn address(&self) -> SocketAddr {
+        match self {
+            Contestant::Bare(bare) => bare.address(),
+            Contestant::Process(_, address) => *address,
+        }
+    }
+
+    fn cpu_ns(&self) -> Result<u64, BenchError> {
+        match self {
+            Contestant::Bare(bare) => bare.cpu_ns().map_err(failed("read the CPU time of the bare loop")),
+            Contestant::Process(process, _) => process.cpu_ns(),
+        }
+    }
+
+    /// Sends, and waits until everything has arrived or nothing moves any more. `core` is the contestant's.
+    fn measure(
+        &self,
+        core: Option<usize>,
+        sinks: &Sinks,
+        lines: &Lines,
+        count: u64,
+        connection: &mut TcpStream,
+    ) -> Result<Run, BenchError> {
+        let idle_ns = self.cpu_ns()?;
+        thread::sleep(IDLE_WATCH);
+        let idle_share = (self.cpu_ns()? - idle_ns) as f64 / IDLE_WATCH.as_nanos() as f64;
+        let before = sinks.arrived();
+        let busy_ns = core.and_then(core_busy_ns);
+        let (cpu_ns, start_ns) = (self.cpu_ns()?, Clock::mono_ns());
+        lines.send(count, connection).map_err(failed("send lines to a relay"))?;
+        let (cpu_end_ns, end_ns) = self.settled(sinks, sum(&before) + count)?;
+        let now = sinks.arrived();
+        let passed_ns = (end_ns - start_ns) as f64;
+        let used_ns = (cpu_end_ns - cpu_ns) as f64;
+        let busy_ns =
+            busy_ns.zip(core.and_then(core_busy_ns)).map_or(used_ns, |(before, now)| (now - before) as f64);
+        let memory_bytes = match self {
+            Contestant::Bare(_) => 0,
+            Contestant::Process(process, _) => process.memory()?.resident_high,
+        };
+        Ok(Run {
+            lines: count,
+            arrived: std::array::from_fn(|at| now[at].since(before[at])),
+            cpu_ns: (used_ns - idle_share * passed_ns).max(0.0),
+            ns: sinks.last_ns().saturating_sub(start_ns),
+            memory_bytes,
+            others_share: ((busy_ns - used_ns) / passed_ns).max(0.0),
+        })
+    }
+
+    /// CPU time and moment once the sinks have `total` lines, or nothing moves any more; read before the question.
+    fn settled(&self, sinks: &Sinks, total: u64) -> Result<(u64, u64), BenchError> {
+        let mut last = 0;
+        let mut unchanged = 0;
+        loop {
+            thread::sleep(LOOK_EVERY);
+            let read = (self.cpu_ns()?, Clock::mono_ns());
+            let arrived = sum(&sinks.arrived());
+            unchanged = if arrived == last { unchanged + 1 } else { 0 };
+            if arrived >= total || unchanged >= LOOKS_WITHOUT_CHANGE_MAX {
+                return Ok(read);
+            }
+            last = arrived;
+        }
+    }
+}
+
+/// Lines at all endpoints.
+fn sum(arrived: &[Tally; ENDPOINTS]) -> u64 {
+    arrived.iter().map(|tally| tally.lines).sum()
+}
+
+/// The published config with other ports, and with rules that match none of the lines before the one that does.
+fn config_text(rules: usize, listen: u16, endpoints: [u16; ENDPOINTS]) -> String {
+    let mut text = CONFIG.replace(LISTEN_PORT, &listen.to_string());
+    for (published, port) in ENDPOINT_PORTS.iter().zip(endpoints) {
+        text = text.replace(published, &port.to_string());
+    }
+    let rule = |at: usize| {
+        format!("match ^stats\\.team{at}\\.[a-z]+[0-9]*\\.(timers|gauges)\\. send to ring stop;\n")
+    };
+    let rules: String = (0..rules).map(rule).collect();
+    text.replace("match *\n", &format!("{rules}match *\n"))
+}
+
+fn command(who: Who, stand: &Stand, told: Told<'_>, config: &Path) -> Command {
+    let mut command = match who {
+        Who::Original => {
+            let mut command =
+                Command::new(stand.rival.clone().unwrap_or_else(|| PathBuf::from("carbon-c-relay")));
+            // Queues that never drop, and one worker: it has one core.
+            command.args(["-w", "1", "-q", &told.lines_max.to_string()]);
+            command
+        }
+        Who::Bare | Who::Staunch => {
+            let mut command = Command::new(&stand.binary);
+            command.args(["relay", "--http", "off"]);
+            if let Some(queues) = told.queues {
+                command.arg("--queue-dir").arg(queues);
+            }
+            command
+        }
+    };
+    command.arg("-f").arg(config).current_dir(&stand.dir);
+    command
+}
+
+/// A TCP port that was free a moment ago.
+fn free_port() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::relay::lines::astray;
+
+    #[test]
+    fn what_is_run_is_what_is_published_but_for_the_ports_and_rules() {
+        assert_eq!(config_text(0, 28003, [22003, 22004, 22005]), CONFIG);
+        let text = config_text(200, 5, [1, 2, 3]);
+        assert!(["28003", "2200"].iter().all(|port| !text.contains(port)), "{text}");
+        let reading = config::import::relay::read_text("relay.conf", &text);
+        assert!(reading.mistakes.is_empty(), "{:?}", reading.mistakes);
+        assert_eq!(text.matches("\nmatch ").count(), 201);
+    }
+
+    #[test]
+    fn the_bare_loop_relays_every_line_and_that_it_looks_at_none_shows() {
+        let dir = tempfile::tempdir().unwrap();
+        let stand = Stand { binary: PathBuf::new(), rival: None, dir: dir.path().into(), core: None };
+        let told = Told { rules: 0, queues: None, lines_max: 0 };
+        let (sinks, lines) = (Sinks::start().unwrap(), Lines::new(1000));
+        let run = Who::Bare.run(&stand, told, &sinks, &lines, 1000, 60_000).unwrap();
+        let shares = lines.shares(60_000);
+        let bytes = |tallies: &[Tally]| tallies.iter().map(|tally| tally.bytes).sum::<u64>();
+        assert_eq!((sum(&run.arrived), bytes(&run.arrived)), (60_000, bytes(&shares)));
+        assert!(run.cpu_ns > 0.0 && run.ns > 0, "{run:?}");
+        assert!(astray(&shares, &run.arrived) > 0, "it goes by turns, not by names");
+    }
+}

@@ -1,0 +1,54 @@
+//! Configuration files from disk, and which of them a pattern fits.
+//!
+//! Paths are relative to the working directory, as the original has it. What is read and how deep is bounded by
+//! `config::import::relay::Files`' reader; here it is how many names a pattern may give.
+
+use std::io;
+
+use config::import::relay::{FILES_MAX, Files, Reading, TEXT_BYTES_MAX, read};
+
+/// Reads the configuration and all that it includes.
+pub(super) fn reading(name: &str) -> Reading {
+    read(name, &Files { read: &bytes, matching: &matching })
+}
+
+/// The bytes of a file, or why there are none. A file that is too large for any configuration is not read to its end.
+fn bytes(path: &str) -> Result<Vec<u8>, String> {
+    use io::Read;
+    let file = std::fs::File::open(path).map_err(|error| words(&error))?;
+    if file.metadata().is_ok_and(|about| about.is_dir()) {
+        return Err("Is a directory".into());
+    }
+    let mut bytes = Vec::new();
+    let limit = TEXT_BYTES_MAX as u64 + 1;
+    file.take(limit).read_to_end(&mut bytes).map_err(|error| words(&error))?;
+    Ok(bytes)
+}
+
+/// Names that a pattern fits, in the order of the shell: no hidden files, unless the pattern has the dot.
+fn matching(pattern: &str) -> Vec<String> {
+    let options = glob::MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+    };
+    // `**` means nothing more than `*` to the shell.
+    let mut plain = String::with_capacity(pattern.len());
+    for c in pattern.chars() {
+        if c != '*' || !plain.ends_with('*') {
+            plain.push(c);
+        }
+    }
+    let Ok(paths) = glob::glob_with(&plain, options) else { return Vec::new() };
+    let names = paths.filter_map(|path| path.ok()?.into_os_string().into_string().ok());
+    // One more than there may be, so that it is told.
+    let mut names: Vec<String> = names.take(FILES_MAX + 1).collect();
+    names.sort();
+    names
+}
+
+/// An error in the system's words, without its number.
+pub(super) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
+}

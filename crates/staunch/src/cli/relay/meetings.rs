@@ -1,0 +1,231 @@
+//! What a name meets, in the words of carbon-c-relay's test mode (spec graphite §2.11).
+//!
+//! Path: a line of stdin -> `process::relay::Router::explain` -> here, text. The rules' own words come from the document,
+//! what happened from the router: what is printed is what the relay does.
+//! Where the original's test mode differs from its own relay, ours is as the relay: tags are no part of the name.
+
+use std::io::Write;
+
+use config::import::relay::{
+    AggregateRule, Cluster, ClusterKind, MatchRule, Pattern, RelayConf, Rule, SendTo, lower, stub,
+};
+use process::relay::{
+    Class, ClusterId, Did, Entry, Explanation, Line, Meeting, Member, RelayPlan, Router, Sent,
+};
+
+/// A configuration that names can be put to.
+pub(super) struct Meetings<'a> {
+    conf: &'a RelayConf,
+    plan: RelayPlan,
+    router: Router,
+    debug: bool,
+    tags_are_name: bool,
+}
+
+/// A line of stdin, taken apart.
+struct Parts<'a> {
+    /// Up to the first blank: with tags.
+    shown: &'a [u8],
+    line: Line<'a>,
+    tags: &'a [u8],
+    /// What stands behind the name, with its blank; a blank alone where nothing does.
+    tail: Vec<u8>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a [u8], tags_are_name: bool) -> Parts<'a> {
+        let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'));
+        let shown = &text[..blank.unwrap_or(text.len())];
+        let tags_at = shown.iter().position(|byte| *byte == b';' && !tags_are_name);
+        let (name, tags) = shown.split_at(tags_at.unwrap_or(shown.len()));
+        let behind = blank.map_or(&text[text.len()..], |blank| &text[blank + 1..]);
+        let rest = if tags.is_empty() { behind } else { &text[name.len()..] };
+        let mut tail = text[name.len()..].to_vec();
+        if blank.is_none() {
+            tail.push(b' ');
+        }
+        Parts { shown, line: Line { name, rest }, tags, tail }
+    }
+}
+
+impl<'a> Meetings<'a> {
+    /// With `debug` positions are told, and results of aggregations followed. With `tags_are_name` a `;` ends no name.
+    pub(super) fn new(conf: &'a RelayConf, debug: bool, tags_are_name: bool) -> Meetings<'a> {
+        let plan = lower(conf).plan;
+        let router = Router::new(&plan).expect("the check of the configuration made this router before");
+        Meetings { conf, plan, router, debug, tags_are_name }
+    }
+
+    /// Writes what the name of a line meets.
+    pub(super) fn write(&self, text: &[u8], out: &mut Vec<u8>) {
+        let parts = Parts::of(text, self.tags_are_name);
+        let Explanation { meetings, .. } = self.router.explain(Entry::Records, parts.line, 0);
+        for meeting in &meetings {
+            self.meeting(meeting, &parts, out);
+        }
+        if meetings.is_empty() {
+            line(out, 0, &[b"nothing matched ", parts.shown]);
+        }
+    }
+
+    fn meeting(&self, meeting: &Meeting, parts: &Parts<'_>, out: &mut Vec<u8>) {
+        let rule = &self.conf.rules[meeting.statement];
+        let (kind, patterns) = match rule {
+            Rule::Match(rule) => ("match", &rule.patterns[..]),
+            Rule::Rewrite(rule) => ("rewrite", std::slice::from_ref(&rule.pattern)),
+            Rule::Aggregate(rule) => ("aggregation", &rule.patterns[..]),
+        };
+        let pattern = &patterns[meeting.expression];
+        line(out, 0, &[kind.as_bytes()]);
+        let class = self.router.class(meeting.statement, meeting.expression);
+        matched(pattern, class, &[&meeting.name, parts.tags], out);
+        match rule {
+            Rule::Match(rule) => self.match_rule(rule, meeting, parts, out),
+            Rule::Rewrite(rule) => rewrite(&rule.into.written, meeting, parts, out),
+            Rule::Aggregate(rule) => self.aggregate(rule, pattern, meeting, parts, out),
+        }
+        if meeting.stopped {
+            line(out, 1, &[b"stop"]);
+        }
+    }
+
+    fn match_rule(&self, rule: &MatchRule, meeting: &Meeting, parts: &Parts<'_>, out: &mut Vec<u8>) {
+        if let (Some(validate), Some(valid)) = (&rule.validate, meeting.valid) {
+            line(out, 1, &[b"validate"]);
+            line(out, 2, &[validate.pattern.written.as_bytes(), b" -> ", parts.line.rest]);
+            let fails = if validate.log { "fail -> log" } else { "fail -> drop" };
+            line(out, 2, &[if valid { "match" } else { fails }.as_bytes()]);
+        }
+        match &meeting.did {
+            Did::Blackholed => line(out, 1, &[b"blackholed"]),
+            Did::Sent(sent) => {
+                let using = rule.route_using.as_ref().map(|using| &*using.written);
+                sent.iter().for_each(|sent| self.sent(sent, using, parts, out));
+            }
+            _ => {}
+        }
+    }
+
+    fn aggregate(
+        &self,
+        rule: &AggregateRule,
+        pattern: &Pattern,
+        meeting: &Meeting,
+        parts: &Parts<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let Did::Fed { rollup, names } = &meeting.did else { return };
+        let follows = self.debug && rule.send.is_some();
+        let stub = if follows { stub(meeting.statement) } else { String::new() };
+        for (compute, name) in rule.computes.iter().zip(names) {
+            let what = compute.what.word();
+            let from = format!("{what}({stub}{})", compute.name.written);
+            let from = if pattern.groups == 0 { &what } else { &from };
+            let result = name.as_deref().unwrap_or_default();
+            line(out, 1, &[from.as_bytes(), b" -> ", stub.as_bytes(), result, &parts.tail]);
+            if follows {
+                self.result(*rollup, result, parts, out);
+            }
+        }
+        match &rule.send {
+            Some(SendTo::Clusters(clusters)) if !follows => {
+                clusters.iter().for_each(|cluster| self.destination(*cluster, out));
+            }
+            Some(SendTo::Blackhole) if !follows => line(out, 1, &[b"blackholed"]),
+            _ => {}
+        }
+    }
+
+    /// A cluster that results go to: who of it is not known before there is a result.
+    fn destination(&self, at: usize, out: &mut Vec<u8>) {
+        let cluster = &self.conf.clusters[at];
+        heading(cluster, out);
+        if kind(cluster).takes_all {
+            self.plan.clusters[at].members.iter().for_each(|member| self::member(member, out));
+        }
+    }
+
+    /// Where the original's hidden rule sends a result.
+    fn result(&self, rollup: u16, name: &[u8], parts: &Parts<'_>, out: &mut Vec<u8>) {
+        line(out, 0, &[b"match"]);
+        line(out, 1, &[b"* -> ", name, parts.tags]);
+        let explained = self.router.explain(Entry::Result(rollup), Line { name, rest: parts.line.rest }, 0);
+        explained.straight.iter().for_each(|sent| self.sent(sent, None, parts, out));
+        if explained.straight.is_empty() {
+            line(out, 1, &[b"blackholed"]);
+        }
+        line(out, 1, &[b"stop"]);
+    }
+
+    fn sent(&self, sent: &Sent, using: Option<&str>, parts: &Parts<'_>, out: &mut Vec<u8>) {
+        let ClusterId(at) = sent.cluster;
+        let cluster = &self.conf.clusters[usize::from(at)];
+        let plan = &self.plan.clusters[usize::from(at)];
+        heading(cluster, out);
+        if let (Some(using), Some(key), true) = (using, &sent.key, plan.sharing.heeds_route_using()) {
+            line(out, 2, &[b"using(", using.as_bytes(), b") -> ", key, &parts.tail]);
+        }
+        if let (true, true, Some(position)) = (self.debug, kind(cluster).hashes, sent.position) {
+            line(out, 2, &[format!("hash_pos({position})").as_bytes()]);
+        }
+        sent.chosen.iter().for_each(|chosen| member(&plan.members[chosen.member], out));
+    }
+}
+
+/// The expression that matched, and what.
+fn matched(pattern: &Pattern, class: Option<&Class>, name: &[&[u8]; 2], out: &mut Vec<u8>) {
+    let [name, tags] = name;
+    let written = pattern.written.as_bytes();
+    let (way, text) = match class {
+        None => return line(out, 1, &[b"* -> ", name, tags]),
+        Some(_) if pattern.class.is_none() => return line(out, 1, &[b"* -> ", name, tags]),
+        Some(Class::Regex) => return line(out, 1, &[written, b" (regex) -> ", name, tags]),
+        Some(Class::Contains(text)) => ("strstr", text),
+        Some(Class::Begins(text)) => ("strncmp", text),
+        Some(Class::Ends(text)) => ("tailcmp", text),
+        Some(Class::Equals(text)) => ("strcmp", text),
+    };
+    line(out, 1, &[written, b" [", way.as_bytes(), b": ", text, b"]"]);
+    line(out, 1, &[b"-> ", name, tags]);
+}
+
+fn rewrite(into: &str, meeting: &Meeting, parts: &Parts<'_>, out: &mut Vec<u8>) {
+    let (Did::Renamed(name) | Did::NotRenamed(name)) = &meeting.did else { return };
+    line(out, 1, &[b"into(", into.as_bytes(), b") -> ", name, parts.tags]);
+}
+
+/// What the heading of a cluster says of it.
+struct Kind {
+    word: &'static str,
+    takes_all: bool,
+    hashes: bool,
+}
+
+fn kind(cluster: &Cluster) -> Kind {
+    let (word, takes_all, hashes) = match &cluster.kind {
+        ClusterKind::Plain { way, .. } => (way.word(), *way == config::import::relay::Way::Forward, false),
+        ClusterKind::Hash { hash, .. } => (hash.word(), false, true),
+        ClusterKind::File { ip, .. } => (if *ip { "file ip" } else { "file" }, true, false),
+    };
+    Kind { word, takes_all, hashes }
+}
+
+fn heading(cluster: &Cluster, out: &mut Vec<u8>) {
+    line(out, 1, &[format!("{}({})", kind(cluster).word, cluster.name).as_bytes()]);
+}
+
+fn member(member: &Member, out: &mut Vec<u8>) {
+    let text = match (member.port, member.host.contains(':')) {
+        (0, _) => member.host.clone(),
+        (port, true) => format!("[{}]:{port}", member.host),
+        (port, false) => format!("{}:{port}", member.host),
+    };
+    line(out, 2, &[text.as_bytes()]);
+}
+
+/// A line, so many levels of four blanks deep.
+fn line(out: &mut Vec<u8>, depth: usize, parts: &[&[u8]]) {
+    let _infallible = write!(out, "{:1$}", "", depth * 4);
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    out.push(b'\n');
+}

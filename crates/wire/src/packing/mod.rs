@@ -1,0 +1,225 @@
+//! Streams of lines made smaller on the wire, and back (spec graphite §2.8, §2.9).
+//!
+//! Path of a packed byte: a connection of `staunch` -> [`Unpacker::push`] -> **[`Unpacker::unpack`]** -> what was packed,
+//! at most [`UNPACKED_BYTES_MAX`] at once. And out: [`Packer::push`] -> [`Packer::flush`] -> the connection.
+//! Not here: lines (`frame`), sockets, TLS.
+//! Invariants: no bytes make it panic; whatever the ratio, an unpacker holds no more than what it was given last, one
+//! block of [`BLOCK_BYTES_MAX`] packed and one unpacked.
+
+mod gzip;
+mod lz4;
+mod pack;
+mod snappy;
+#[cfg(test)]
+mod tests;
+
+pub use pack::{FLUSH_BYTES, Packer};
+
+/// Most bytes that one call of [`Unpacker::unpack`] gives.
+pub const UNPACKED_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest block of LZ4 and snappy, unpacked: the longest that LZ4 knows.
+pub const BLOCK_BYTES_MAX: usize = 4 << 20;
+
+/// Memory that is kept for the next block: one of megabytes must not stay with its connection for good.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// How the bytes of a stream are packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// Not at all.
+    #[default]
+    Plain,
+    /// gzip members behind each other.
+    Gzip,
+    /// LZ4 frames behind each other.
+    Lz4,
+    /// Blocks of snappy behind each other, or its frames.
+    Snappy,
+}
+
+impl Packing {
+    /// All of them.
+    pub const ALL: [Packing; 4] = [Packing::Plain, Packing::Gzip, Packing::Lz4, Packing::Snappy];
+
+    /// Its word in configs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Packing::Plain => "plain",
+            Packing::Gzip => "gzip",
+            Packing::Lz4 => "lz4",
+            Packing::Snappy => "snappy",
+        }
+    }
+}
+
+/// Why a stream cannot be followed any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// These bytes do not begin what they should.
+    NotIt(Packing),
+    /// What was packed cannot be unpacked.
+    Damaged,
+    /// A checksum is another one.
+    Checksum,
+    /// A block is longer than it may be.
+    TooLong,
+    /// It uses what nobody here knows: a dictionary, or a version to come.
+    Unknown,
+    /// It ended within a block.
+    Cut,
+}
+
+impl Broken {
+    /// In words.
+    pub fn why(self) -> &'static str {
+        match self {
+            Broken::NotIt(Packing::Gzip) => "this is not gzip",
+            Broken::NotIt(Packing::Lz4) => "this is not an LZ4 frame",
+            Broken::NotIt(_) => "this is not snappy",
+            Broken::Damaged => "what was packed is damaged",
+            Broken::Checksum => "a checksum does not fit",
+            Broken::TooLong => "a block is longer than 4 MiB",
+            Broken::Unknown => "it is packed in a way that is not known here",
+            Broken::Cut => "it ended within a block",
+        }
+    }
+}
+
+/// Takes a packed stream apart.
+pub struct Unpacker {
+    /// What was pushed last, and how much of it is used.
+    held: Vec<u8>,
+    used: usize,
+    kind: Kind,
+    /// The last call filled its room: there may be more without another byte.
+    filled: bool,
+    broken: Option<Broken>,
+}
+
+enum Kind {
+    Gzip(Box<gzip::Inflater>),
+    Lz4(Box<lz4::Frames>),
+    Snappy(Box<snappy::Blocks>),
+}
+
+impl std::fmt::Debug for Unpacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unpacker").field("held", &(self.held.len() - self.used)).finish_non_exhaustive()
+    }
+}
+
+impl Unpacker {
+    /// For a stream from its beginning; none for one that is not packed.
+    pub fn new(packing: Packing) -> Option<Unpacker> {
+        let kind = match packing {
+            Packing::Plain => return None,
+            Packing::Gzip => Kind::Gzip(Box::default()),
+            Packing::Lz4 => Kind::Lz4(Box::default()),
+            Packing::Snappy => Kind::Snappy(Box::default()),
+        };
+        Some(Unpacker { held: Vec::new(), used: 0, kind, filled: false, broken: None })
+    }
+
+    /// Takes what a connection gave. Everything before it should have been unpacked ([`Self::has_more`]), so that it holds
+    /// one read only.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.held.drain(..self.used);
+        self.used = 0;
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// True while [`Self::unpack`] may give something without another push.
+    pub fn has_more(&self) -> bool {
+        self.broken.is_none() && (self.used < self.held.len() || self.filled)
+    }
+
+    /// Appends what can be unpacked to `out`, at most [`UNPACKED_BYTES_MAX`].
+    ///
+    /// # Errors
+    /// When the stream is broken, for good. What came before the break is in `out`, or was.
+    pub fn unpack(&mut self, out: &mut Vec<u8>) -> Result<(), Broken> {
+        if let Some(broken) = self.broken {
+            return Err(broken);
+        }
+        let max = out.len() + UNPACKED_BYTES_MAX;
+        let mut result = Ok(());
+        while out.len() < max {
+            let input = &self.held[self.used..];
+            let step = match &mut self.kind {
+                Kind::Gzip(inflater) => inflater.step(input, out, max),
+                Kind::Lz4(frames) => frames.step(input, out, max),
+                Kind::Snappy(blocks) => blocks.step(input, out, max),
+            };
+            match step {
+                Ok(Some(used)) => self.used += used,
+                Ok(None) => break,
+                Err(broken) => {
+                    result = Err(broken);
+                    break;
+                }
+            }
+        }
+        self.filled = out.len() >= max;
+        self.broken = result.err();
+        result
+    }
+
+    /// Whether the stream may end here. One of gzip may end anywhere: all that came of it has been unpacked.
+    ///
+    /// # Errors
+    /// [`Broken::Cut`] when bytes were read that cannot be unpacked without the rest of their block.
+    pub fn end(&self) -> Result<(), Broken> {
+        let cut = match &self.kind {
+            Kind::Gzip(_) => false,
+            Kind::Lz4(frames) => frames.is_within(),
+            Kind::Snappy(blocks) => blocks.is_within(),
+        };
+        if cut && self.broken.is_none() { Err(Broken::Cut) } else { Ok(()) }
+    }
+}
+
+/// A block that has been unpacked, given away piece by piece.
+#[derive(Default)]
+struct Ready {
+    bytes: Vec<u8>,
+    given: usize,
+}
+
+impl Ready {
+    fn is_empty(&self) -> bool {
+        self.given == self.bytes.len()
+    }
+
+    fn give(&mut self, out: &mut Vec<u8>, max: usize) {
+        let len = (self.bytes.len() - self.given).min(max.saturating_sub(out.len()));
+        out.extend_from_slice(&self.bytes[self.given..self.given + len]);
+        self.given += len;
+    }
+
+    /// Room for a block of `len` bytes in place of the last one.
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        self.given = 0;
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
+        self.bytes.resize(len, 0);
+        &mut self.bytes
+    }
+}
+
+/// What a step towards unpacking did: how much of its input is used, or nothing that could be done without more of it.
+type Step = Result<Option<usize>, Broken>;
+
+/// Moves bytes from `input` until `held` has `want`. Gives how many.
+fn gather(held: &mut Vec<u8>, input: &[u8], want: usize) -> usize {
+    let len = want.saturating_sub(held.len()).min(input.len());
+    held.extend_from_slice(&input[..len]);
+    len
+}
+
+/// A little-endian number from the first four bytes.
+fn le32(bytes: &[u8]) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[..4]);
+    u32::from_le_bytes(number)
+}

@@ -1,0 +1,309 @@
+//! What is packed is unpacked, wherever it is cut; what is broken ends, and never panics; the outsiders' forms are known.
+
+use std::io::Write;
+
+use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder};
+use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+use proptest::prelude::*;
+
+use super::*;
+
+const PACKED: [Packing; 3] = [Packing::Gzip, Packing::Lz4, Packing::Snappy];
+
+/// Everything that comes of `packed` in reads of `step` bytes, and how it ended.
+fn unpacked(packing: Packing, packed: &[u8], step: usize) -> (Vec<u8>, Result<(), Broken>) {
+    let mut unpacker = Unpacker::new(packing).expect("it is packed");
+    let mut out = Vec::new();
+    for read in packed.chunks(step) {
+        unpacker.push(read);
+        while unpacker.has_more() {
+            let before = out.len();
+            let result = unpacker.unpack(&mut out);
+            assert!(out.len() - before <= UNPACKED_BYTES_MAX);
+            if result.is_err() {
+                return (out, result);
+            }
+        }
+    }
+    (out, unpacker.end())
+}
+
+fn lines(number: usize) -> Vec<u8> {
+    (0..number)
+        .flat_map(|n| format!("servers.web{}.cpu.{} {} 17{n:08}\n", n % 7, n % 97, n * 31).into_bytes())
+        .collect()
+}
+
+/// Packed with a flush behind each of `cuts` bytes, and at the end.
+fn packed(packing: Packing, plain: &[u8], mut cuts: impl Iterator<Item = usize>) -> Vec<u8> {
+    let mut packer = Packer::new(packing).expect("it is packed");
+    let (mut out, mut rest) = (Vec::new(), plain);
+    while !rest.is_empty() {
+        let mut piece = &rest[..cuts.next().unwrap_or(usize::MAX).min(rest.len())];
+        rest = &rest[piece.len()..];
+        while !piece.is_empty() {
+            piece = &piece[packer.push(piece, &mut out)..];
+            if packer.room() == 0 {
+                packer.flush(&mut out);
+            }
+        }
+        packer.flush(&mut out);
+    }
+    packer.finish(&mut out);
+    out
+}
+
+#[test]
+fn what_is_flushed_can_be_read_and_the_end_ends_it() {
+    let plain = lines(3_000);
+    for packing in PACKED {
+        let mut packer = Packer::new(packing).expect("it is packed");
+        let mut unpacker = Unpacker::new(packing).expect("it is packed");
+        let mut got = Vec::new();
+        let mut rest = &plain[..];
+        for cut in (1..).map(|n| n * n * 7) {
+            let mut wire = Vec::new();
+            let taken = packer.push(&rest[..cut.min(rest.len())], &mut wire);
+            packer.flush(&mut wire);
+            let len = wire.len();
+            packer.flush(&mut wire);
+            assert_eq!(wire.len(), len, "nothing to flush");
+            rest = &rest[taken..];
+            unpacker.push(&wire);
+            while unpacker.has_more() {
+                unpacker.unpack(&mut got).expect("it is good");
+            }
+            assert_eq!(got.len() + rest.len(), plain.len(), "{packing:?}: all that was flushed is there");
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let mut wire = Vec::new();
+        packer.finish(&mut wire);
+        unpacker.push(&wire);
+        unpacker.unpack(&mut got).expect("it is good");
+        assert!(got == plain && unpacker.end().is_ok(), "{packing:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_packed_is_unpacked_wherever_it_is_cut(
+        which in 0_usize..3,
+        plain in proptest::collection::vec(any::<u8>(), 0..300),
+        copies in 1_usize..600,
+        cuts in proptest::collection::vec(1_usize..50_000, 0..8),
+        step in 1_usize..5_000,
+    ) {
+        let packing = PACKED[which];
+        let plain = plain.repeat(copies);
+        let wire = packed(packing, &plain, cuts.into_iter());
+        let (got, end) = unpacked(packing, &wire, step);
+        prop_assert!(got == plain, "{} of {} bytes", got.len(), plain.len());
+        prop_assert_eq!(end, Ok(()));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(
+        which in 0_usize..3,
+        begins in any::<bool>(),
+        noise in proptest::collection::vec(any::<u8>(), 0..600),
+        step in 1_usize..200,
+    ) {
+        let packing = PACKED[which];
+        let mut wire = if begins { packed(packing, &lines(20), std::iter::empty()) } else { Vec::new() };
+        wire.extend_from_slice(&noise);
+        let (got, _) = unpacked(packing, &wire, step);
+        // However they are cut, they say the same.
+        prop_assert_eq!(got, unpacked(packing, &wire, 1).0);
+    }
+
+    #[test]
+    fn a_damaged_byte_never_makes_it_panic(
+        which in 0_usize..3,
+        at in any::<prop::sample::Index>(),
+        bit in 0_u8..8,
+        step in 1_usize..200,
+    ) {
+        let packing = PACKED[which];
+        let mut wire = packed(packing, &lines(50), [100, 700].into_iter());
+        let at = at.index(wire.len());
+        wire[at] ^= 1 << bit;
+        let _ = unpacked(packing, &wire, step);
+    }
+}
+
+#[test]
+fn what_came_before_a_break_is_there() {
+    let plain = lines(500);
+    for packing in PACKED {
+        let mut wire = packed(packing, &plain, [9_000, 300].into_iter());
+        wire.extend_from_slice(b"lines.that.are.not.packed 1 2\n\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+        for step in [1, 100, wire.len()] {
+            let (got, end) = unpacked(packing, &wire, step);
+            assert!(got == plain && end.is_err(), "{packing:?} {step}: {end:?}, {} bytes", got.len());
+        }
+    }
+}
+
+#[test]
+fn lines_where_something_packed_should_be_are_told_at_once() {
+    for packing in [Packing::Gzip, Packing::Lz4] {
+        assert_eq!(unpacked(packing, b"a 1 2\n", 1), (Vec::new(), Err(Broken::NotIt(packing))));
+    }
+    // A block of snappy may begin with any byte. `a` says that 97 bytes are to come.
+    assert_eq!(unpacked(Packing::Snappy, b"a 1 2\n", 6).1, Err(Broken::Cut));
+    assert_eq!(unpacked(Packing::Snappy, &b"\xff".repeat(20), 6).1, Err(Broken::NotIt(Packing::Snappy)));
+}
+
+#[test]
+fn a_cut_is_told_where_something_is_lost_by_it() {
+    let plain = lines(50);
+    for packing in PACKED {
+        let wire = packed(packing, &plain, [1_000].into_iter());
+        for cut in 1..wire.len() {
+            let (got, end) = unpacked(packing, &wire[..cut], 4_096);
+            assert!(plain.starts_with(&got));
+            // What gzip gives is all that there was.
+            assert!(
+                end.is_ok() || (packing != Packing::Gzip && end == Err(Broken::Cut)),
+                "{packing:?} {end:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bombs_give_a_little_at_a_time() {
+    let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
+    for _ in 0..64 {
+        bomb.write_all(&[b'x'; 1 << 20]).expect("memory");
+    }
+    let bomb = bomb.finish().expect("memory");
+    assert!(bomb.len() < 100_000);
+    let mut unpacker = Unpacker::new(Packing::Gzip).expect("it is packed");
+    unpacker.push(&bomb);
+    let (mut total, mut out) = (0, Vec::new());
+    while unpacker.has_more() {
+        out.clear();
+        unpacker.unpack(&mut out).expect("it is good");
+        assert!(out.len() <= UNPACKED_BYTES_MAX && out.capacity() <= 4 * UNPACKED_BYTES_MAX);
+        total += out.len();
+    }
+    assert_eq!(total, 64 << 20);
+    // A block of snappy that says it is of 4 GiB, and one of LZ4 whose one match is longer than its frame's blocks.
+    assert_eq!(unpacked(Packing::Snappy, b"\xff\xff\xff\xff\x0f\x00a", 3).1, Err(Broken::TooLong));
+    let mut block = vec![0x1f, b'x', 1, 0];
+    block.extend(std::iter::repeat_n(255, 300));
+    block.push(0);
+    let mut frame = b"\x04\x22\x4d\x18\x60\x40\x82".to_vec();
+    frame.extend_from_slice(&(block.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&block);
+    assert_eq!(unpacked(Packing::Lz4, &frame, 9).1, Err(Broken::TooLong));
+}
+
+#[test]
+fn members_of_gzip_with_every_part_are_read() {
+    let plain = lines(40);
+    let mut wire = Vec::new();
+    for (at, piece) in plain.chunks(300).enumerate() {
+        let mut builder = GzBuilder::new();
+        for (bit, has) in [at & 1 != 0, at & 2 != 0, at & 4 != 0].into_iter().enumerate() {
+            builder = match (has, bit) {
+                (false, _) => builder,
+                (true, 0) => builder.filename("lines.txt"),
+                (true, 1) => builder.comment("none"),
+                (true, _) => builder.extra(b"extra".to_vec()),
+            };
+        }
+        let mut member = builder.write(Vec::new(), Compression::new(6));
+        member.write_all(piece).expect("memory");
+        wire.extend(member.finish().expect("memory"));
+        // Padding between members.
+        wire.extend(std::iter::repeat_n(0, at % 3));
+    }
+    // With a checksum of the header, which the library does not write.
+    let mut checked = b"\x1f\x8b\x08\x02\0\0\0\0\0\xff\xaa\xbb".to_vec();
+    checked.extend_from_slice(&packed(Packing::Gzip, b"last 1 2\n", std::iter::empty())[10..]);
+    wire.extend_from_slice(&checked);
+    for step in [1, 7, wire.len()] {
+        let (got, end) = unpacked(Packing::Gzip, &wire, step);
+        assert!(got == [&plain[..], b"last 1 2\n"].concat() && end.is_ok(), "{step} {end:?}");
+    }
+    let mut wrong = packed(Packing::Gzip, &plain, std::iter::empty());
+    let at = wrong.len() - 6;
+    wrong[at] ^= 1;
+    assert_eq!(unpacked(Packing::Gzip, &wrong, 50), (plain.clone(), Err(Broken::Checksum)));
+    let mut endless = b"\x1f\x8b\x08\x08\0\0\0\0\0\xff".to_vec();
+    endless.extend(std::iter::repeat_n(b'x', 128 * 1024));
+    assert_eq!(unpacked(Packing::Gzip, &endless, 1000).1, Err(Broken::TooLong));
+}
+
+#[test]
+fn frames_of_lz4_in_every_form_are_read() {
+    let plain = lines(6_000);
+    let mut wire = Vec::new();
+    let sizes = [BlockSize::Max64KB, BlockSize::Max256KB, BlockSize::Max1MB, BlockSize::Max4MB];
+    let mut want = Vec::new();
+    for (at, size) in sizes.into_iter().cycle().take(16).enumerate() {
+        let mode = if at & 4 == 0 { BlockMode::Linked } else { BlockMode::Independent };
+        let mut info = FrameInfo::new().block_size(size).block_mode(mode);
+        info.block_checksums = at & 1 != 0;
+        info.content_checksum = at & 2 != 0;
+        info.content_size = (at & 8 != 0).then_some(plain.len() as u64);
+        let mut frame = FrameEncoder::with_frame_info(info, Vec::new());
+        frame.write_all(&plain).expect("memory");
+        wire.extend(frame.finish().expect("memory"));
+        want.extend_from_slice(&plain);
+        if at % 5 == 0 {
+            // A frame that readers pass over.
+            wire.extend_from_slice(b"\x53\x2a\x4d\x18\x04\0\0\0none");
+        }
+    }
+    for step in [1_000, 65_536] {
+        let (got, end) = unpacked(Packing::Lz4, &wire, step);
+        assert!(got == want && end.is_ok(), "{step} {end:?}: {} of {} bytes", got.len(), want.len());
+    }
+}
+
+#[test]
+fn snappys_frames_are_known_by_their_beginning() {
+    let plain = lines(6_000);
+    let mut frames = snap::write::FrameEncoder::new(Vec::new());
+    frames.write_all(&plain).expect("memory");
+    let mut wire = frames.into_inner().expect("memory");
+    // Padding, a chunk that may be passed over, and another stream behind it.
+    wire.extend_from_slice(b"\xfe\x03\0\0...\x80\x01\0\0.");
+    let again = wire.clone();
+    wire.extend_from_slice(&again);
+    for step in [1, 1_000, 65_536] {
+        let (got, end) = unpacked(Packing::Snappy, &wire, step);
+        assert!(got == plain.repeat(2) && end.is_ok(), "{step} {end:?}");
+    }
+    wire[20] ^= 1;
+    assert!(unpacked(Packing::Snappy, &wire, 1_000).1.is_err());
+}
+
+#[test]
+fn many_small_blocks_of_snappy_are_found_apart() {
+    let plain = lines(300);
+    let mut wire = Vec::new();
+    let mut encoder = snap::raw::Encoder::new();
+    let sizes = [1, 0, 3, 70, 900, 2, 5_000];
+    let mut rest = &plain[..];
+    for size in sizes.into_iter().cycle() {
+        let (piece, behind) = rest.split_at(rest.len().min(size));
+        wire.extend(encoder.compress_vec(piece).expect("memory"));
+        rest = behind;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    for step in 1..200 {
+        let (got, end) = unpacked(Packing::Snappy, &wire, step);
+        assert!(got == plain && end.is_ok(), "{step} {end:?}");
+    }
+}
