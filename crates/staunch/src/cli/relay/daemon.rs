@@ -32,7 +32,7 @@ pub(super) fn run(args: &RelayArgs, settings: Settings) -> anyhow::Result<ExitCo
 }
 
 /// The plan, when there is one, and what there is to say about it.
-fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
+pub(super) fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
     let reading = files::reading(&settings.config);
     let mut said = rendered(&reading);
     let Some(conf) = &reading.conf else { return (None, said) };

@@ -8,6 +8,7 @@
 mod args;
 mod daemon;
 mod files;
+mod import;
 mod meetings;
 mod test;
 mod version;
@@ -21,6 +22,7 @@ use config::import::relay::flags::{FlagMistake, Machine, Settings, Test, setting
 use config::import::relay::{Reading, render_mistakes};
 
 pub(crate) use self::args::RelayArgs;
+pub(crate) use self::import::import;
 use super::args::Args;
 use super::{MISTAKES, load, wants_colour};
 use crate::talk;
