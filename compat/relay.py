@@ -25,7 +25,8 @@ import tempfile
 import original_relay
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OURS = os.environ.get("RELAY") or pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug/examples/relay"
+ROOT_TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+OURS = os.environ.get("RELAY") or ROOT_TARGET / "debug/examples/relay"
 
 # Of every name the first thing that is printed: so the answers come apart.
 MARK = "mark"

@@ -418,17 +418,21 @@ pub enum OutputKind {
     GraphiteDatagrams {
         /// One endpoint.
         to: Endpoint,
+        /// Each line is a syslog message.
+        syslog: bool,
         /// Retries and time-outs.
         sender: SenderPlan,
     },
-    /// Graphite lines in a file of bounded size.
+    /// Graphite lines in a file.
     GraphiteFile {
         /// The file that is written now; rotated ones get `.1`, `.2`, ….
         path: PathBuf,
-        /// A file that is larger is rotated.
+        /// A file that is larger is rotated; 0: none ever is, and others may move it away.
         file_bytes_max: u64,
         /// Rotated files that are kept.
         files_max: u32,
+        /// The client's address stands before each line.
+        peer: bool,
         /// What series are called.
         namespace: Namespace,
     },
@@ -594,6 +598,28 @@ pub enum Addresses {
     RoundRobin,
 }
 
+impl OutputKind {
+    /// Whether it is a file that only others move away.
+    pub fn moved_by_others(&self) -> bool {
+        match self {
+            OutputKind::GraphiteFile { file_bytes_max, .. }
+            | OutputKind::EventFile { file_bytes_max, .. } => *file_bytes_max == 0,
+            OutputKind::PerlFile { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it writes who sent a point.
+    pub fn names_peers(&self) -> bool {
+        match self {
+            OutputKind::Graphite { form, .. } => *form == GraphiteForm::Syslog,
+            OutputKind::GraphiteDatagrams { syslog, .. } => *syslog,
+            OutputKind::GraphiteFile { peer, .. } => *peer,
+            _ => false,
+        }
+    }
+}
+
 /// Wire form of Graphite points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphiteForm {
@@ -601,6 +627,8 @@ pub enum GraphiteForm {
     Lines,
     /// Pickle frames.
     Pickle,
+    /// The same lines, each a syslog message.
+    Syslog,
 }
 
 /// Form of the console's document.

@@ -4,10 +4,12 @@
 //! source for each transport that it listens with, one relay, and one output for each server and file.
 //! Not here: what statements mean (`process::relay`), the options of the command line (`staunch::cli`).
 
+mod transport;
+
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{OutputId, SourceId, TransformId};
 use process::relay::{RelayCluster, RelayPlan};
 use process::rollup::RollupLimits;
@@ -18,8 +20,7 @@ use crate::address::{destination_name, loopback_addresses};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::import::relay::flags::Settings;
 use crate::import::relay::{
-    Lines, ListenTls, Listener, Lowered, Packing, Proto, Receptor, RelayConf, RelayOutput, Server, ServerTls,
-    lower,
+    Lines, Listener, Lowered, Packing, Proto, Receptor, RelayConf, RelayOutput, Server, lower,
 };
 use crate::native::{SYNC_WINDOW_MS, empty_plan, graphite_source};
 use crate::plan::{
@@ -59,7 +60,7 @@ pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
     let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
     let Lowered { plan: relay, outputs } = lower(asked.conf);
     let feed = Feed::Transform(TransformId(0));
-    plan.outputs = outputs_of(asked, &relay, &outputs, feed, &mut wrong);
+    plan.outputs = outputs_of(asked, &relay, &outputs, feed);
     let relay = RelayTransform {
         plan: relay,
         names_max: RelayTransform::NAMES_MAX,
@@ -111,13 +112,8 @@ fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Ve
     if let Some(bytes) = settings.buffer_bytes {
         plan.receive_buffer_bytes = u64::from(bytes);
     }
-    let Listener { packing, tls, .. } = listener;
-    if *packing != Packing::Plain {
-        wrong.push(not_yet(&format!("`transport {}` of a listener", packing.word())));
-    }
-    if let Some(ListenTls { mutual, .. }) = tls {
-        wrong.push(not_yet(if *mutual { "`mtls` of a listener" } else { "`ssl` of a listener" }));
-    }
+    plan.packing = listener.packing;
+    plan.tls = listener.tls.as_ref().and_then(|tls| transport::listen(tls, settings.ca.as_deref(), wrong));
     plan
 }
 
@@ -144,31 +140,22 @@ fn listen(receptor: &Receptor, wrong: &mut Vec<Diagnostic>) -> Option<Listen> {
     })
 }
 
-fn outputs_of(
-    asked: &Relay<'_>,
-    relay: &RelayPlan,
-    outputs: &[RelayOutput],
-    feed: Feed,
-    wrong: &mut Vec<Diagnostic>,
-) -> Vec<OutputPlan> {
+fn outputs_of(asked: &Relay<'_>, relay: &RelayPlan, outputs: &[RelayOutput], feed: Feed) -> Vec<OutputPlan> {
     let queue_kind = match asked.queue_dir {
         Some(_) => QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS },
         None => QueueKind::Memory,
     };
-    let mut queue = QueueLimits::default_of(queue_kind);
+    // Clients wait for an endpoint that is slow, and for none that is down.
+    let when_full = if asked.settings.stalls == 0 { WhenFull::ShedOldest } else { WhenFull::BlockWhileUp };
+    let mut queue = QueueLimits { when_full, ..QueueLimits::default_of(queue_kind) };
     if asked.queue_given {
         queue.records_max = u64::from(asked.settings.queue);
     }
     let mut plans: Vec<OutputPlan> = Vec::with_capacity(outputs.len());
     for (at, output) in outputs.iter().enumerate() {
         let kind = match output {
-            RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server], wrong),
-            RelayOutput::File { path, ip } => {
-                if *ip {
-                    wrong.push(not_yet("`file ip`"));
-                }
-                file_output(path)
-            }
+            RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server]),
+            RelayOutput::File { path, ip } => file_output(path, *ip),
         };
         let cluster = first_cluster(relay, OutputId(at as u16)).map_or(RELAY, |cluster| &cluster.name);
         let name = free_name(&plain(cluster), &kind, relay, &plans);
@@ -220,20 +207,10 @@ fn free_name(cluster: &str, kind: &OutputKind, relay: &RelayPlan, taken: &[Outpu
     }
 }
 
-fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>) -> OutputKind {
+fn server_output(asked: &Relay<'_>, server: &Server) -> OutputKind {
     let Server { host, port, proto, lines, packing, tls, .. } = server;
     let to = Endpoint { host: host.clone(), port: *port };
-    if *lines == Lines::Syslog {
-        wrong.push(not_yet("`type syslog`"));
-    }
-    if *packing != Packing::Plain {
-        wrong.push(not_yet(&format!("`transport {}`", packing.word())));
-    }
-    match tls {
-        ServerTls::None => {}
-        ServerTls::Tls => wrong.push(not_yet("`ssl` of a server")),
-        ServerTls::Mutual { .. } => wrong.push(not_yet("`mtls` of a server")),
-    }
+    let syslog = *lines == Lines::Syslog;
     // The original tries again every 200 to 300 ms, however long it takes.
     let timeout_ms = u64::from(asked.settings.timeout_ms);
     let sender = SenderPlan {
@@ -245,22 +222,18 @@ fn server_output(asked: &Relay<'_>, server: &Server, wrong: &mut Vec<Diagnostic>
     match proto {
         Proto::Tcp => OutputKind::Graphite {
             to,
-            form: GraphiteForm::Lines,
+            form: if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines },
             namespace: Namespace::default(),
             sender,
             connections: 1,
-            packing: Packing::Plain,
-            tls: None,
+            packing: *packing,
+            tls: transport::endpoint(tls, asked.settings.ca.as_deref()),
         },
-        Proto::Udp => OutputKind::GraphiteDatagrams { to, sender },
+        Proto::Udp => OutputKind::GraphiteDatagrams { to, syslog, sender },
     }
 }
 
-fn file_output(path: &str) -> OutputKind {
+fn file_output(path: &str, peer: bool) -> OutputKind {
     let namespace = Namespace::default();
-    OutputKind::GraphiteFile { path: PathBuf::from(path), file_bytes_max: 0, files_max: 0, namespace }
-}
-
-fn not_yet(what: &str) -> Diagnostic {
-    Diagnostic::error(Code::NotCarriedOver, format!("{what} is not there yet"))
+    OutputKind::GraphiteFile { path: PathBuf::from(path), file_bytes_max: 0, files_max: 0, peer, namespace }
 }

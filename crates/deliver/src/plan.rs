@@ -5,10 +5,29 @@
 pub enum WhenFull {
     /// The source waits. Sources that cannot wait shed the newest.
     Block,
+    /// The source waits while the endpoint is not down; the oldest block makes room while it is, and for sources that
+    /// cannot wait.
+    BlockWhileUp,
     /// The oldest block makes room.
     ShedOldest,
     /// The new block is shed.
     ShedNewest,
+}
+
+impl WhenFull {
+    /// True when sources that can wait do so for the endpoint, which is down or is not.
+    pub fn waits(self, endpoint_is_down: bool) -> bool {
+        match self {
+            WhenFull::Block => true,
+            WhenFull::BlockWhileUp => !endpoint_is_down,
+            WhenFull::ShedOldest | WhenFull::ShedNewest => false,
+        }
+    }
+
+    /// True when sources that can wait do so at all.
+    pub fn ever_waits(self) -> bool {
+        self.waits(false)
+    }
 }
 
 /// Where an output's queue is kept.

@@ -69,11 +69,13 @@ mod tests {
         assert!(account.sum(3).holds() && !account.sum(2).holds());
         assert_eq!((account.copies_waiting(), account.copies_waiting_high()), (3, 5));
         account.pass(CopyOutcome::Filtered(Filtered::ByName), 1, 7);
-        account.settle(CopyOutcome::Shed(Shed::TooOld), 3, 30);
-        assert!(account.sum(0).holds());
+        account.settle(CopyOutcome::Shed(Shed::TooOld), 2, 20);
+        assert!(!account.sum(0).holds() && account.lost_here() == 2);
+        account.settle(CopyOutcome::Moved, 1, 10);
+        assert!(account.sum(0).holds() && account.lost_here() == 2, "what was moved is not lost");
         assert_eq!((account.bytes_routed(), account.bytes_delivered()), (57, 20));
         let lost: Vec<_> = account.losses_bytes().into_iter().filter(|loss| loss.2 > 0).collect();
-        assert_eq!(lost, [("shed", "too_old", 30), ("filtered", "by_name", 7)]);
+        assert_eq!(lost, [("shed", "too_old", 20), ("filtered", "by_name", 7)]);
     }
 
     #[test]
@@ -103,7 +105,7 @@ mod tests {
         let account = OutputAccount::default();
         account.route(9, 90);
         account.settle(CopyOutcome::Delivered, 5, 50);
-        account.settle(CopyOutcome::Shed(Shed::TooOld), 1, 10);
+        account.settle(CopyOutcome::Moved, 1, 10);
         account.resent.fetch_add(2, Relaxed);
         account.in_doubt.fetch_add(4, Relaxed);
         account.in_doubt_bytes.fetch_add(40, Relaxed);

@@ -1,6 +1,6 @@
 //! Many records at once: one arena of bytes and an array of small structs with offsets into it.
 
-use crate::{AckMark, Event, Extra, Point, Receipt, Sample, SourceId, Span};
+use crate::{AckMark, Event, Extra, Peer, Point, Receipt, Sample, SourceId, Span};
 
 /// Samples of one source, borrowed: what an intake hands to a shard on the same thread.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,8 @@ pub struct SampleBatch {
     pub source: SourceId,
     /// The arena that all spans point into.
     pub bytes: Vec<u8>,
+    /// Who sent them, if they are points and some output wants to know.
+    pub peer: Peer,
     /// The packets as they came, for raw routes.
     pub packets: Vec<Span>,
     /// Name of each line, when the plan counts names (`keyFlush`).

@@ -65,6 +65,7 @@ reasons! {
         BadMessage "bad_message" "A pickle or protobuf message cannot be read, or asks for more than numbers and text.",
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
         Invalid "invalid" "A relay's `validate` did not find what must stand behind the name.",
+        BadPacking "bad_packing" "A packed stream could not be unpacked any further; the connection was closed.",
     }
 }
 
@@ -87,6 +88,7 @@ reasons! {
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
         Late "late" "The window of the rollup that the point belongs to is over.",
         Early "early" "The point is of a time so far ahead that the rollup keeps no window for it.",
+        NotANumber "not_a_number" "The point's value or time is no number, which an output of pickles needs.",
         RollupFull "rollup_full" "The rollups of the relay held as many bytes as they may.",
     }
 }
@@ -163,6 +165,8 @@ pub enum CopyOutcome {
     Filtered(Filtered),
     /// Its time ran out in the queue.
     Expired,
+    /// Another output of its cluster took it over, while this one's endpoint was down: there it is a copy of its own.
+    Moved,
     /// Lost by a bug of ours.
     Internal(Internal),
 }

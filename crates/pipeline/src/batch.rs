@@ -1,6 +1,6 @@
 //! What an intake hands on: borrowed on the same thread, owned across a border.
 
-use model::{Event, Point, Receipt, SampleBatch, SampleView, Span, Tally};
+use model::{Event, Peer, Point, Receipt, SampleBatch, SampleView, Span, Tally};
 
 /// More than a queue holds for a block beside its bytes and the places of its packets.
 const BLOCK_COST_BYTES: u64 = 1024;
@@ -10,6 +10,8 @@ const BLOCK_COST_BYTES: u64 = 1024;
 pub struct Batch<'a> {
     /// The samples and the arena that all spans point into.
     pub view: SampleView<'a>,
+    /// Who sent them, if they are points: see [`crate::Intake::wants_peers`].
+    pub peer: Peer,
     /// The packets as they came, for raw routes.
     pub packets: &'a [Span],
     /// Name of each line, when the plan counts names (`keyFlush`).
@@ -30,6 +32,7 @@ impl Batch<'_> {
         SampleBatch {
             source: self.view.source,
             bytes: self.view.bytes.to_vec(),
+            peer: self.peer,
             packets: self.packets.to_vec(),
             names: self.names.to_vec(),
             tally: self.tally,
@@ -64,6 +67,7 @@ pub(crate) fn borrowed<R>(batch: SampleBatch, with: impl FnOnce(Batch<'_>) -> R)
     let SampleBatch {
         source,
         bytes,
+        peer,
         packets,
         names,
         tally,
@@ -75,5 +79,5 @@ pub(crate) fn borrowed<R>(batch: SampleBatch, with: impl FnOnce(Batch<'_>) -> R)
         ack: _,
     } = batch;
     let view = SampleView { source, bytes: &bytes, samples: &samples, extras: &extras };
-    with(Batch { view, packets: &packets, names: &names, events, points: &points, tally, receipt })
+    with(Batch { view, peer, packets: &packets, names: &names, events, points: &points, tally, receipt })
 }

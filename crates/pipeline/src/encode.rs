@@ -9,14 +9,15 @@ use std::sync::Arc;
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan};
 use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockForm};
-use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Point, SampleBatch, Shed, Span};
+use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, SampleBatch, Shed, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
-use wire::graphite::{Encoded, Encoder, OwnFigures, pickle_frame};
+use wire::graphite::{Encoded, Encoder, OwnFigures, Unpickled, pickle_frame, pickle_point};
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
 use crate::batch::{block_memory_bytes, room_verbatim};
+use crate::lead::Leading;
 use crate::lines::Lines;
 use crate::shard::shed_points;
 
@@ -40,6 +41,8 @@ pub(crate) struct OutputEncoder {
     form: Form,
     /// One for each partition when several connections share the output's queue; otherwise one.
     open: Vec<OpenBlock>,
+    /// What stands before each line.
+    leading: Option<Leading>,
     graphite: GraphiteFigures,
     made_of: MadeOf,
 }
@@ -112,7 +115,7 @@ impl OutputEncoder {
     /// `seed` seeds the hashes of outside names.
     pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, seed: u64, now: Now) -> OutputEncoder {
         let form = match &plan.outputs[id.index()].kind {
-            OutputKind::Graphite { form: GraphiteForm::Lines, namespace, .. }
+            OutputKind::Graphite { form: GraphiteForm::Lines | GraphiteForm::Syslog, namespace, .. }
             | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
             OutputKind::Graphite { form: GraphiteForm::Pickle, namespace, .. } => {
                 Form::Pickle(Encoder::new(namespace.clone()))
@@ -145,6 +148,7 @@ impl OutputEncoder {
             account: Arc::clone(accounts.output(id)),
             form,
             open: (0..blocks).map(|_| OpenBlock::default()).collect(),
+            leading: Leading::of(&plan.outputs[id.index()].kind),
             graphite,
             made_of: made_of(plan, id),
         }
@@ -162,8 +166,10 @@ impl OutputEncoder {
         let open = &mut self.open[at];
         match &mut self.form {
             Form::Lines(encoder) => {
+                let begin = open.bytes.len();
                 let encoded = encoder.lines(info, flushed, &mut open.bytes);
                 open.copies += encoded.points;
+                open.lead_lines(begin, &mut self.leading, now);
                 count_lost(&self.account, encoded);
             }
             Form::Pickle(encoder) => {
@@ -197,8 +203,10 @@ impl OutputEncoder {
         let open = &mut self.open[0];
         match &mut self.form {
             Form::Lines(encoder) => {
+                let begin = open.bytes.len();
                 let encoded = encoder.own_lines(&own, &mut open.bytes);
                 open.copies += encoded.points;
+                open.lead_lines(begin, &mut self.leading, now);
                 count_lost(&self.account, encoded);
             }
             Form::Pickle(encoder) => {
@@ -243,8 +251,8 @@ impl OutputEncoder {
 
     /// Points of a source, whose lines follow each other in `bytes`: they are copied as they are.
     pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
-        debug_assert!(self.takes_points(), "config lets points go to outputs of lines only");
-        if matches!(self.form, Form::LineDatagrams) {
+        debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
+        if !matches!(self.form, Form::Lines(_)) || self.leading.is_some() {
             return points.iter().for_each(|point| self.point(bytes, *point, now, out));
         }
         if self.open.len() > 1 {
@@ -266,20 +274,52 @@ impl OutputEncoder {
         }
     }
 
+    /// Whose points come next.
+    pub(crate) fn set_peer(&mut self, peer: Peer) {
+        if let Some(leading) = &mut self.leading {
+            leading.set_peer(peer);
+        }
+    }
+
     fn takes_points(&self) -> bool {
-        matches!(self.form, Form::Lines(_) | Form::LineDatagrams)
+        matches!(self.form, Form::Lines(_) | Form::Pickle(_) | Form::LineDatagrams)
     }
 
     /// One point as it stands.
     #[inline]
     pub(crate) fn point(&mut self, bytes: &[u8], point: Point, now: Now, out: &mut Routed) {
-        debug_assert!(self.takes_points(), "config lets points go to outputs of lines only");
+        debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
         let at = if self.open.len() > 1 {
             usize::from(partition(point.name(bytes), point.tags(bytes)))
         } else {
             0
         };
+        if matches!(self.form, Form::Pickle(_)) {
+            return self.pickled_point(at, point.name(bytes), bytes, point, now, out);
+        }
         self.line_block(at, bytes, &[point], now, out);
+    }
+
+    /// One point as opcodes of a pickle, under its own or another name.
+    fn pickled_point(
+        &mut self,
+        at: usize,
+        name: &[u8],
+        bytes: &[u8],
+        point: Point,
+        now: Now,
+        out: &mut Routed,
+    ) {
+        let open = &mut self.open[at];
+        let numbers = (point.value(bytes), point.time(bytes));
+        match pickle_point((name, point.tags(bytes)), numbers, &mut open.points) {
+            Ok(()) => open.count += 1,
+            Err(Unpickled::NotANumber) => shed_points(&self.account, Shed::NotANumber, 1),
+            Err(Unpickled::UnsafeName) => shed_points(&self.account, Shed::UnsafeName, 1),
+        }
+        if open.points.len() >= BLOCK_BYTES {
+            self.close_at(at, now, out);
+        }
     }
 
     /// One point under another name.
@@ -293,7 +333,13 @@ impl OutputEncoder {
     ) {
         let several = self.open.len() > 1;
         let at = if several { usize::from(partition(name, point.tags(bytes))) } else { 0 };
+        if matches!(self.form, Form::Pickle(_)) {
+            return self.pickled_point(at, name, bytes, point, now, out);
+        }
         let open = &mut self.open[at];
+        if let Some(leading) = &mut self.leading {
+            open.bytes.extend_from_slice(leading.text(now));
+        }
         open.bytes.extend_from_slice(name);
         open.bytes.extend_from_slice(&point.line.of(bytes)[point.name_len as usize..]);
         open.bytes.push(b'\n');
@@ -319,8 +365,24 @@ impl OutputEncoder {
         let end = (last.line.at + last.line.len) as usize + 1;
         debug_assert_eq!(bytes[end - 1], b'\n', "each line has its LF behind it");
         let open = &mut self.open[at];
+        if let Some(leading) = &mut self.leading {
+            debug_assert_eq!(points.len(), 1, "each line has its own text before it");
+            open.bytes.extend_from_slice(leading.text(now));
+        }
         open.bytes.extend_from_slice(&bytes[first.line.at as usize..end]);
         self.end_lines(at, points.len() as u32, now, out);
+    }
+
+    /// Whether lines that wait for this output can go to the other one as they are.
+    pub(crate) fn writes_lines_as(&self, other: &OutputEncoder) -> bool {
+        let lead = |output: &OutputEncoder| output.leading.as_ref().map(Leading::form);
+        let lines = |output: &OutputEncoder| matches!(output.form, Form::Lines(_));
+        lines(self) && lines(other) && lead(self) == lead(other)
+    }
+
+    /// A line of this output without what stands before it.
+    pub(crate) fn without_lead<'l>(&self, line: &'l [u8]) -> &'l [u8] {
+        self.leading.as_ref().map_or(line, |leading| leading.form().behind(line))
     }
 
     /// Packets of which this output wants lines.
@@ -347,16 +409,27 @@ impl OutputEncoder {
     pub(crate) fn room_for(&self, batch: &SampleBatch) -> (u64, u64) {
         match &self.form {
             Form::Samples(lines) => lines.room_for(batch, &self.open[0]),
-            Form::Lines(_) => {
-                let (bytes, records) = room_verbatim(batch);
-                let open_bytes: usize = self.open.iter().map(|open| open.bytes.len()).sum();
-                let open_copies: u64 = self.open.iter().map(|open| u64::from(open.copies)).sum();
+            Form::Lines(_) | Form::Pickle(_) => {
+                let (mut bytes, records) = room_verbatim(batch);
+                if matches!(self.form, Form::Pickle(_)) {
+                    // A byte that must be escaped takes two, and around each point stand a few.
+                    bytes = 2 * bytes + 32 * records;
+                }
+                let of_block = |open: &OpenBlock| open.bytes.len() + open.points.len();
+                let open_bytes: usize = self.open.iter().map(of_block).sum();
+                let in_block = |open: &OpenBlock| u64::from(open.copies) + u64::from(open.count);
+                let open_copies: u64 = self.open.iter().map(in_block).sum();
                 // A batch may be spread over all of them.
                 let blocks = self.open.len() as u64 * block_memory_bytes(0, 0);
                 (bytes + block_memory_bytes(open_bytes as u64, 0) + blocks, records + open_copies)
             }
             _ => room_verbatim(batch),
         }
+    }
+
+    /// True when it sends on connections.
+    pub(crate) fn has_connections(&self) -> bool {
+        matches!(self.made_of.0, OutputKind::Graphite { .. })
     }
 
     /// The output's account.
@@ -455,6 +528,13 @@ impl OpenBlock {
     pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));
+    }
+
+    /// Puts what stands before each line of our own before those from `begin` on.
+    fn lead_lines(&mut self, begin: usize, leading: &mut Option<Leading>, now: Now) {
+        let Some(leading) = leading else { return };
+        let lines = self.bytes.split_off(begin);
+        leading.own_lines(&lines, now, &mut self.bytes);
     }
 
     /// The points under way become a pickle frame.

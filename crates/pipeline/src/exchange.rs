@@ -121,6 +121,12 @@ impl Exchange {
         self.lanes().batches == 0
     }
 
+    /// What is inside of all sources: (bytes of memory, records).
+    pub fn held(&self) -> (u64, u64) {
+        let bytes: usize = self.lanes().of.iter().map(|lane| lane.bytes).sum();
+        (bytes as u64, self.in_flight.iter().map(|records| records.load(Relaxed)).sum())
+    }
+
     /// Records of `source` that are inside.
     pub fn in_flight(&self, source: SourceId) -> u64 {
         self.in_flight.get(source.index()).map_or(0, |records| records.load(Relaxed))
@@ -152,6 +158,7 @@ mod tests {
         SampleBatch {
             source: SourceId(0),
             bytes: vec![0; bytes],
+            peer: model::Peer::OWN,
             packets: Vec::new(),
             names: Vec::new(),
             tally: Tally::default(),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use config::plan::SourcePlan;
 use model::{
-    AckMark, AckWhen, ConnectionId, Now, Outcome, Receipt, Reject, SampleView, SourceAccount, SourceId, Span,
-    Tally,
+    AckMark, AckWhen, ConnectionId, Now, Outcome, Peer, Receipt, Reject, SampleView, SourceAccount, SourceId,
+    Span, Tally,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
@@ -31,6 +31,10 @@ pub struct Intake {
     source: SourceId,
     name: String,
     account: Arc<SourceAccount>,
+    /// Who sends what comes now.
+    peer: Peer,
+    /// Some output wants to know who that is.
+    wants_peers: bool,
     parser: Arc<Parser>,
     /// False when only raw routes use the source: nothing is looked at.
     parses: bool,
@@ -91,13 +95,14 @@ pub struct IntakeMaker {
     pub(crate) parser: Arc<Parser>,
     pub(crate) parses: bool,
     pub(crate) raw: bool,
+    pub(crate) wants_peers: bool,
     pub(crate) points: Option<PointReading>,
 }
 
 impl IntakeMaker {
     /// An intake for a datagram socket, or for a connection of lines or, where the source reads them, of messages.
     pub fn make(&self) -> Intake {
-        let IntakeMaker { source, plan, account, parser, parses, raw, points } = self;
+        let IntakeMaker { source, plan, account, parser, parses, raw, wants_peers, points } = self;
         let framing = match points {
             None => Framing::Lines(LineFramer::new(plan.line_bytes_max)),
             Some(points) => match points.message_framer() {
@@ -109,6 +114,8 @@ impl IntakeMaker {
             source: *source,
             name: plan.name.clone(),
             account: Arc::clone(account),
+            peer: Peer::UNKNOWN,
+            wants_peers: *wants_peers,
             parser: Arc::clone(parser),
             parses: *parses,
             raw: *raw,
@@ -151,24 +158,35 @@ impl Intake {
     /// Reads as an intake would that `maker` makes: a reload has changed who takes from the source, or how its names are
     /// read. What is unfinished stays, and so does what a client was promised.
     pub fn follow(&mut self, maker: &IntakeMaker) {
-        let IntakeMaker { source, plan, account: _, parser, parses, raw, points } = maker;
+        let IntakeMaker { source, plan, account: _, parser, parses, raw, wants_peers, points } = maker;
         debug_assert_eq!(self.source, *source, "an intake stays with its source");
         self.parser = Arc::clone(parser);
         (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
+        self.wants_peers = *wants_peers;
         // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
         let before = self.points.as_ref().is_some_and(PointIntake::takes_messages);
         self.points = points.as_ref().map(PointReading::intake);
         self.broken |= before != self.points.as_ref().is_some_and(PointIntake::takes_messages);
     }
 
+    /// True when the datagrams of one call must be of one sender, told by [`Self::set_peer`].
+    pub fn wants_peers(&self) -> bool {
+        self.wants_peers
+    }
+
+    /// Who sends what comes from now on; nobody knows at first.
+    pub fn set_peer(&mut self, peer: Peer) {
+        self.peer = peer;
+    }
+
     /// Takes datagrams that lie in `bytes` at `packets`.
     pub fn datagrams<'a>(&'a mut self, bytes: &'a [u8], packets: &'a [Span], now: Now) -> Batch<'a> {
-        let Intake { source, name, account, parser, parses, parsed, points, complaints, .. } = self;
+        let Intake { source, name, account, peer, parser, parses, parsed, points, complaints, .. } = self;
         if let Some(points) = points {
             account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
             points.read(bytes, packets, now);
             note_complaint(name, bytes, points.first_reject(), account, complaints);
-            return points.batch(*source, account, packets.len(), now);
+            return points.batch((*source, *peer), account, packets.len(), now);
         }
         parsed.clear();
         if *parses {
@@ -191,6 +209,7 @@ impl Intake {
             source,
             name,
             account,
+            peer,
             parser,
             parses,
             framing,
@@ -223,7 +242,7 @@ impl Intake {
         if let Some(points) = points {
             points.read(whole, packets, now);
             note_complaint(name, whole, points.first_reject(), account, complaints);
-            return points.batch(*source, account, packets.len(), now);
+            return points.batch((*source, *peer), account, packets.len(), now);
         }
         if *parses {
             for packet in &*packets {
@@ -285,6 +304,7 @@ impl Intake {
             source,
             name,
             account,
+            peer,
             parser,
             parses,
             parsed,
@@ -298,7 +318,7 @@ impl Intake {
         if let Some(points) = points {
             points.read(arena, packets, now);
             note_complaint(name, arena, points.first_reject(), account, complaints);
-            return points.batch(*source, account, packets.len(), now);
+            return points.batch((*source, *peer), account, packets.len(), now);
         }
         if *parses {
             for packet in &*packets {
@@ -387,6 +407,12 @@ impl Intake {
         Span::new(packet.at as usize, lines)
     }
 
+    /// The packed stream of this connection cannot be unpacked any further, for this reason. One record is rejected for
+    /// it: nobody can say how many there were.
+    pub fn reject_packing(&mut self, why: &'static str) {
+        self.reject_lines(Reject::BadPacking, 1, why);
+    }
+
     fn reject_lines(&mut self, reason: Reject, lines: u64, what: &str) {
         self.account.receive(lines);
         self.account.lines.fetch_add(lines, Relaxed);
@@ -466,6 +492,7 @@ fn batch<'a>(
     let records = if parses { parsed.samples.len() + events.len() } else { raw.len() };
     Batch {
         view: SampleView { source, bytes, samples: &parsed.samples, extras: &parsed.extras },
+        peer: Peer::UNKNOWN,
         packets: raw,
         names: &parsed.names,
         events,

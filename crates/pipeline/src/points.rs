@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::GraphiteSource;
-use model::{Now, Outcome, Point, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
+use model::{Now, Outcome, Peer, Point, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{MessageForm, Parsed, Personality, Reader};
 
@@ -93,7 +93,7 @@ impl PointIntake {
     /// Settles what was refused, and makes a batch of the rest. It came in so many packets or reads.
     pub(crate) fn batch(
         &mut self,
-        source: SourceId,
+        (source, peer): (SourceId, Peer),
         account: &Arc<SourceAccount>,
         packets: usize,
         now: Now,
@@ -110,6 +110,7 @@ impl PointIntake {
         }
         Batch {
             view: SampleView { source, bytes: &parsed.bytes, samples: &[], extras: &[] },
+            peer,
             packets: lines,
             names: &[],
             events: Vec::new(),

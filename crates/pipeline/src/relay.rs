@@ -10,9 +10,9 @@
 use std::ops::AddAssign;
 
 use config::plan::RelayTransform;
-use model::{Now, Outcome, OutputId, Point, Receipt, Reject, SECOND_NS, Shed, Span};
-use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router};
-use process::rollup::{Fed, Feed, RollupFigures, Rollups};
+use model::{Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
+use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, RelayPlan, Router};
+use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, Told, matched};
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
@@ -61,6 +61,10 @@ pub struct RelayFigures {
     pub invalid: u64,
     /// Copies past the most that one point may have.
     pub copies_refused: u64,
+    /// Names that statements made and that cannot be sent: too long, empty, or with white space in them.
+    pub names_refused: u64,
+    /// Searches for an expression that gave up, which counts as no match.
+    pub gave_up: u64,
     /// Values handed to rollups, by what became of them.
     pub fed: FedFigures,
     /// Results of rollups.
@@ -184,8 +188,8 @@ impl Relay {
         }
     }
 
-    /// Takes a new plan. With the same statements everything goes on; otherwise results whose time is over are told by the
-    /// old ones, and what is remembered is forgotten.
+    /// Takes a new plan. Rollups whose statement is still there go on; what the others hold is told by the old statements
+    /// as far as its time is over. What is remembered of names is forgotten when any statement or cluster is another one.
     pub(crate) fn replan(
         &mut self,
         plan: &RelayTransform,
@@ -198,9 +202,37 @@ impl Relay {
         if self.made_of == *plan {
             return;
         }
-        self.finish(outputs, now, out);
-        let figures = std::mem::take(&mut self.figures);
-        *self = Relay { figures, ..Relay::new(&self.name, plan, down, seed) };
+        let next = Relay::new(&self.name, plan, down, seed);
+        let to = matched(&self.made_of.plan.rollup_keys(), &plan.plan.rollup_keys());
+        let plans = next.router.router().rollups().to_vec();
+        let Relay { rollups, results, .. } = self;
+        let told = rollups.replan(plans, plan.rollups, &to, now, |rolled| results.add(rolled));
+        self.count_told(told);
+        self.route_results(outputs, now, out);
+        if self.made_of.plan != plan.plan || self.made_of.names_max != plan.names_max {
+            self.router = next.router;
+        }
+        self.made_of = plan.clone();
+    }
+
+    /// What its rollups hold, for [`Relay::import`] in another process; none when there are none.
+    pub(crate) fn export(&self, id: u64) -> Option<Vec<u8>> {
+        let keys = self.made_of.plan.rollup_keys();
+        (!keys.is_empty()).then(|| self.rollups.save(&keys, id))
+    }
+
+    /// Goes on with what another process held.
+    pub(crate) fn import(&mut self, bytes: &[u8]) -> Result<Restored, NotRestored> {
+        let restored = self.rollups.restore(&self.made_of.plan.rollup_keys(), bytes)?;
+        self.figures.values_left += restored.values_left;
+        Ok(restored)
+    }
+
+    fn count_told(&mut self, told: Told) {
+        let figures = &mut self.figures;
+        figures.results += told.results;
+        figures.results_not_finite += told.not_finite;
+        figures.values_left += told.values_left;
     }
 
     pub(crate) fn set_live(&mut self, output: OutputId, live: bool) {
@@ -217,6 +249,10 @@ impl Relay {
             names_bytes: self.router.memory_bytes() as u64,
             rollups: self.rollups.figures(),
         }
+    }
+
+    pub(crate) fn plan(&self) -> &RelayPlan {
+        &self.made_of.plan
     }
 
     pub(crate) fn router(&self) -> &Router {
@@ -282,6 +318,8 @@ impl Relay {
             }
         });
         figures.copies_refused += u64::from(routing.copies_refused);
+        figures.names_refused += u64::from(routing.names_refused);
+        figures.gave_up += u64::from(routing.gave_up);
         if invalid {
             figures.invalid += 1;
         }
@@ -306,7 +344,7 @@ impl Relay {
         outputs: &mut [OutputEncoder],
         out: &mut Routed,
     ) -> u64 {
-        let Relay { router, rollups, results, figures, .. } = self;
+        let Relay { router, rollups, results, .. } = self;
         if router.router().rollups().is_empty() {
             return u64::MAX;
         }
@@ -314,23 +352,25 @@ impl Relay {
             return now.mono_ns + LOOK_EVERY_NS;
         }
         let told = rollups.tick(now, series_max, |rolled| results.add(rolled));
-        figures.results += told.results;
-        figures.results_not_finite += told.not_finite;
+        self.count_told(told);
         self.route_results(outputs, now, out);
         if told.more { now.mono_ns } else { now.mono_ns + LOOK_EVERY_NS }
     }
 
     /// Routes the results of all windows whose time is over; what later windows hold is counted as left.
     pub(crate) fn finish(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        let Relay { rollups, results, figures, .. } = self;
+        let Relay { rollups, results, .. } = self;
         let told = rollups.finish(now, |rolled| results.add(rolled));
-        figures.results += told.results;
-        figures.results_not_finite += told.not_finite;
-        figures.values_left += told.values_left;
+        self.count_told(told);
         self.route_results(outputs, now, out);
     }
 
     fn route_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        if self.results.points.is_empty() {
+            return;
+        }
+        // Nobody sent them.
+        outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
         let mut results = std::mem::take(&mut self.results);
         let mut ended = Ended::default();
         for (rollup, point) in &mut results.points {

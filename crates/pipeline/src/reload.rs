@@ -3,7 +3,7 @@
 //! What both plans have keeps its place; what is gone stays as a row that nothing feeds, so that its account still
 //! adds up; what is new follows behind.
 
-use config::plan::{Feed, OutputPlan, Plan, SourcePlan};
+use config::plan::{Feed, OutputPlan, Plan, SourcePlan, TransformKind};
 use model::{OutputId, SourceId};
 
 /// `new` with the ids of `old`: a [`SourceId`] or [`model::OutputId`] means the same under both.
@@ -52,6 +52,12 @@ pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
     };
     for cluster in &mut plan.clusters {
         cluster.members = cluster.members.iter().map(moved).collect();
+    }
+    for transform in &mut plan.transforms {
+        if let TransformKind::Relay(relay) = &mut transform.kind {
+            let members = relay.plan.clusters.iter_mut().flat_map(|cluster| &mut cluster.members);
+            members.for_each(|member| member.output = moved(&member.output));
+        }
     }
     plan
 }

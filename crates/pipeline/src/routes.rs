@@ -1,7 +1,6 @@
 //! Which transforms and outputs a source's records and a transform's aggregates go to: fixed for a plan's life.
 
 use config::plan::{Feed, OutputKind, PacketsPlan, Plan};
-use deliver::plan::WhenFull;
 use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::packets::Sharing;
@@ -25,6 +24,8 @@ pub(crate) struct SourceRoutes {
     pub(crate) events: Vec<OutputId>,
     /// Every output that takes something of it without an aggregation in between, those of relays included.
     pub(crate) reached: Vec<OutputId>,
+    /// Those of them that want to know who sent a point.
+    pub(crate) peers: Vec<OutputId>,
     /// Outputs of its packets that the source waits for when they are full, if it can wait.
     pub(crate) blocking: Vec<OutputId>,
     /// What its clients may be told of their lines.
@@ -95,7 +96,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         };
         if output.from.iter().any(|feed| !feeds(feed) && plan.leads_from(id, *feed)) {
             routes.reached.push(OutputId(at as u16));
-            if output.queue.when_full == WhenFull::Block {
+            if output.queue.when_full.ever_waits() {
                 routes.blocking.push(OutputId(at as u16));
             }
         }
@@ -106,7 +107,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         routes.reached.push(output_id);
         let of_points = points && takes_points(&output.kind);
         let waits = of_points || matches!(output.kind, OutputKind::Packets(_));
-        if waits && output.queue.when_full == WhenFull::Block {
+        if waits && output.queue.when_full.ever_waits() {
             routes.blocking.push(output_id);
         }
         if of_points {
@@ -123,6 +124,8 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
             routes.events.push(output_id);
         }
     }
+    let names_peers = |id: &&OutputId| plan.outputs[id.index()].kind.names_peers();
+    routes.peers = routes.reached.iter().filter(names_peers).copied().collect();
     routes
 }
 

@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, SourceKind};
+use deliver::standing::Patience;
 use model::{
     AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject,
     SampleBatch, Shed, SourceId, Tally, TransformId,
 };
 use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
-use process::relay::{Entry, Explanation, Line};
+use process::relay::{Entry, Explanation, Heirs, Line, RelayPlan, Sharing};
 use wire::statsd::{Options, Parser};
 
 use crate::batch::borrowed;
@@ -31,7 +32,7 @@ const EVENTS_MAX: usize = 10_000;
 /// State of one worker: every series, every open block.
 pub struct Shard {
     pub(crate) aggregations: Vec<Aggregation>,
-    relays: Vec<Relay>,
+    pub(crate) relays: Vec<Relay>,
     pub(crate) sources: Vec<SourceState>,
     pub(crate) outputs: Vec<OutputEncoder>,
     clusters: Vec<ClusterState>,
@@ -76,6 +77,8 @@ pub(crate) struct SourceState {
     pub(crate) parser: Arc<Parser>,
     /// How its lines are read when they are points; the parser is idle then.
     points: Option<PointReading>,
+    /// Its clients are told when a line is delivered.
+    tells_of_delivery: bool,
 }
 
 impl SourceState {
@@ -86,7 +89,8 @@ impl SourceState {
             SourceKind::Graphite(source) => Some(PointReading::new(source, !routes.raw.is_empty(), seed)),
             SourceKind::Statsd(_) | SourceKind::Own(_) => None,
         };
-        SourceState { routes, parser: Arc::new(Parser::new(kind.reading(), seed)), points }
+        let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
+        SourceState { routes, parser: Arc::new(Parser::new(kind.reading(), seed)), points, tells_of_delivery }
     }
 }
 
@@ -229,17 +233,19 @@ impl Shard {
             parser: Arc::clone(&source.parser),
             parses: source.routes.parses(),
             raw: source.routes.takes_packets(),
+            wants_peers: !source.routes.peers.is_empty(),
             points: source.points.clone(),
         }
     }
 
     /// Takes a batch and settles its receipt.
     pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
-        let Batch { view, packets, names, events, points, tally, mut receipt } = batch;
+        let Batch { view, peer, packets, names, events, points, tally, mut receipt } = batch;
         let Shard { aggregations, relays, sources, outputs, clusters, .. } = self;
         let source = &sources[view.source.index()];
         source.routes.raw.blocks(view.bytes, packets, now, out);
         if source.points.is_some() {
+            source.routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(peer));
             for id in &source.routes.points {
                 outputs[id.index()].points(view.bytes, points, now, out);
             }
@@ -319,6 +325,17 @@ impl Shard {
         self.outputs.get(output.index()).map_or((0, 0), |encoder| encoder.room_for(batch))
     }
 
+    /// True when more may become of a batch of the source than [`Shard::room_for`] says: a relay gives lines other names,
+    /// and sends several copies of a line to one output.
+    pub fn multiplies(&self, source: SourceId) -> bool {
+        self.sources.get(source.index()).is_some_and(|source| !source.routes.relays.is_empty())
+    }
+
+    /// Outputs that some source waits for, each at least once.
+    pub fn waited_for(&self) -> impl Iterator<Item = OutputId> + '_ {
+        self.sources.iter().flat_map(|source| source.routes.blocking.iter().copied())
+    }
+
     /// True when some source waits for some output.
     pub fn blocks(&self) -> bool {
         self.sources.iter().any(|source| !source.routes.blocking.is_empty())
@@ -381,10 +398,51 @@ impl Shard {
         changed || (was_live != live && !self.relays.is_empty())
     }
 
+    /// How long the output's endpoint may fail until others stand in for it; none when nobody does.
+    pub fn patience(&self, output: OutputId) -> Option<Patience> {
+        if !self.outputs.get(output.index()).is_some_and(OutputEncoder::has_connections) {
+            // A datagram or a file tells too little of who is there.
+            return None;
+        }
+        let clusters = self.relays.iter().flat_map(|relay| relay.router().sharing_with_others(output));
+        let patience = clusters.map(|sharing| match sharing {
+            Sharing::Failover => Patience::None,
+            _ => Patience::AWhile,
+        });
+        patience.min()
+    }
+
+    /// True when others take everything new that would go to the output, since its endpoint is down.
+    pub fn is_spared(&self, output: OutputId) -> bool {
+        self.down.contains(&output) && self.relays.iter().all(|relay| relay.router().is_spared(output))
+    }
+
+    /// Who takes over what waits for an output that is down; none when that waits until it is back. Clients that are told of
+    /// deliveries were told of this output's.
+    pub(crate) fn heirs(&self, output: OutputId) -> Option<Heirs<'_>> {
+        let answers =
+            |source: &SourceState| source.routes.reached.contains(&output) && source.tells_of_delivery;
+        let [relay] = &self.relays[..] else { return None };
+        if self.sources.iter().any(answers) {
+            return None;
+        }
+        relay.router().heirs(output)
+    }
+
+    /// Outputs whose endpoints are down and that others stand in for.
+    pub fn down(&self) -> &[OutputId] {
+        &self.down
+    }
+
     /// What the relay of that name would do with a line of `name`; none when there is no such relay.
     pub fn explain(&self, relay: &str, entry: Entry, name: &[u8], rest: &[u8]) -> Option<Explanation> {
         let relay = self.relays.iter().find(|known| known.name == relay)?;
         Some(relay.router().explain(entry, Line { name, rest }, 0))
+    }
+
+    /// The statements of the relay of that name: what [`Shard::explain`] numbers.
+    pub fn relay_plan(&self, relay: &str) -> Option<&RelayPlan> {
+        self.relays.iter().find(|known| known.name == relay).map(Relay::plan)
     }
 
     /// What every relay has done, remembers and holds.

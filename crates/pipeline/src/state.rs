@@ -1,4 +1,4 @@
-//! The state of a shard's aggregations as bytes, for checkpoints and for a process that takes over.
+//! The state of a shard's aggregations and rollups as bytes, for checkpoints and for a process that takes over.
 //!
 //! Each aggregation is saved for itself, under its name; the bytes and what restoring makes of them are the matter of
 //! `process::aggregate::checkpoint`. Not here: files, and when to save (`staunch`).
@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::{Kind, Now, RawKey};
 use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
+use process::rollup;
 use wire::statsd::Parser;
 
 use crate::{Routed, Shard};
@@ -14,7 +15,7 @@ use crate::{Routed, Shard};
 /// Work of one slice when all is saved at once.
 const EXPORT_SERIES: usize = 65_536;
 
-/// All state of one aggregation.
+/// All state of one aggregation, or of the rollups of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
     /// Name of the transform.
@@ -45,6 +46,8 @@ impl Shard {
                 states.push(saved(&state.name, bytes));
             }
         }
+        let of_relays = self.relays.iter().filter_map(|relay| Some(saved(&relay.name, relay.export(id)?)));
+        states.extend(of_relays);
         states
     }
 
@@ -53,11 +56,24 @@ impl Shard {
         self.aggregations.iter().any(|state| state.aggregator.due_ns() == 0)
     }
 
-    /// The last flush of every aggregation that is not one of `kept`: nobody goes on with it.
+    /// The last flush of every aggregation and relay that is not one of `kept`: nobody goes on with it.
     pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) {
-        let Shard { aggregations, outputs, .. } = self;
+        let Shard { aggregations, relays, outputs, .. } = self;
+        let other_relays = relays.iter_mut().filter(|relay| !kept.contains(&relay.name));
+        other_relays.for_each(|relay| relay.finish(outputs, now, out));
         let others = aggregations.iter_mut().filter(|state| !kept.contains(&state.name));
         others.for_each(|state| state.flush_all(outputs, now, out));
+    }
+
+    /// Takes over what was saved of the rollups of the relay `name`, before the first batch. None when there is no such
+    /// relay.
+    pub fn import_rollups(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Option<Result<rollup::Restored, rollup::NotRestored>> {
+        let relay = self.relays.iter_mut().find(|relay| relay.name == name)?;
+        Some(relay.import(bytes))
     }
 
     /// Takes over what was saved of the aggregation `name`, before the first batch. `told` is what is

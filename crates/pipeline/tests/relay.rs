@@ -9,8 +9,10 @@ use config::import::relay::flags::{Flags, Machine, settings};
 use config::import::relay::read_text;
 use config::plan::Plan;
 use config::relay::{Relay, relay};
+use deliver::plan::WhenFull;
 use deliver::queue::BlockForm;
 use model::{Now, OutputId, SECOND_NS, SourceId};
+use pipeline::laid_over;
 use process::rollup::Fed;
 use world::{START, World};
 
@@ -19,16 +21,24 @@ const CLUSTERS: &str = "listen type linemode 2003 proto tcp;\n\
     cluster f failover 10.0.0.4 10.0.0.5; cluster c any_of 10.0.0.6 10.0.0.7;\n";
 
 fn plan(statements: &str) -> Plan {
-    let text = format!("{CLUSTERS}{statements}");
-    let reading = read_text("relay.conf", &text);
-    let conf = reading.conf.unwrap_or_else(|| panic!("{statements}: {:?}", reading.mistakes));
-    let flags = Flags { config: Some("relay.conf".into()), ..Flags::default() };
+    plan_with(statements, Flags::default())
+}
+
+fn plan_with(statements: &str, flags: Flags) -> Plan {
+    whole_plan(&format!("{CLUSTERS}{statements}"), flags)
+}
+
+fn whole_plan(text: &str, flags: Flags) -> Plan {
+    let queue_given = flags.queue.is_some();
+    let reading = read_text("relay.conf", text);
+    let conf = reading.conf.unwrap_or_else(|| panic!("{text}: {:?}", reading.mistakes));
+    let flags = Flags { config: Some("relay.conf".into()), ..flags };
     let machine = Machine { hostname: "host".into(), cores: 1 };
     let (settings, _) = settings(&flags, &machine);
     let settings = &settings.expect("no flag is wrong");
-    let asked = Relay { conf: &conf, settings, queue_given: false, queue_dir: None, http: None };
+    let asked = Relay { conf: &conf, settings, queue_given, queue_dir: None, http: None };
     let (plan, wrong) = relay(&asked);
-    plan.unwrap_or_else(|| panic!("{statements}: {wrong:?}"))
+    plan.unwrap_or_else(|| panic!("{text}: {wrong:?}"))
 }
 
 fn at(s: u64) -> Now {
@@ -71,7 +81,7 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
         .plan
         .outputs
         .iter()
-        .position(|output| output.name == "u/udp/10.0.0.3:2003")
+        .position(|output| output.name == "u-udp/10.0.0.3:2003")
         .expect("it is there");
     world.shard.close_blocks(START, &mut world.routed);
     let datagrams = world.routed.blocks.iter().find(|(output, _)| output.index() == of_datagrams);
@@ -92,6 +102,21 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
     // Behind `new.x` stands its tag, and behind `new.z` a 2.
     assert_eq!((figures.points, figures.blackholed, figures.unmatched, figures.invalid), (8, 1, 1, 3));
     assert_eq!((state.names, state.cache.misses), (8, 8));
+}
+
+#[test]
+fn clients_wait_for_every_endpoint_unless_they_are_never_to() {
+    for (stalls, when_full) in [(None, WhenFull::BlockWhileUp), (Some("0"), WhenFull::ShedOldest)] {
+        let flags =
+            Flags { stalls: stalls.map(str::to_owned), queue: Some("77000".into()), ..Flags::default() };
+        let plan = plan_with("match * send to a b f stop;", flags);
+        let queues: Vec<_> = plan.outputs.iter().map(|output| output.queue).collect();
+        assert!(queues.iter().all(|queue| queue.when_full == when_full && queue.records_max == 77_000));
+        let world = World::new(plan, 1);
+        assert_eq!(world.shard.blocking(SourceId(0)).is_empty(), stalls.is_some());
+        assert_eq!(world.shard.blocks(), stalls.is_none());
+        assert!(world.shard.multiplies(SourceId(0)));
+    }
 }
 
 #[test]
@@ -179,4 +204,119 @@ fn what_is_over_is_told_at_the_end_and_the_rest_is_counted() {
     assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &[&format!("b 1.000000 {time}")])]));
     let state = world.shard.relays().next().expect("a relay");
     assert_eq!((state.figures.results, state.figures.values_left), (1, 1));
+}
+
+/// Three rollups of ten seconds, one of each output.
+const SUMS: [&str; 3] = [
+    "aggregate ^a every 10 seconds expire after 20 seconds compute sum write to sum.a send to a stop;\n",
+    "aggregate ^b every 10 seconds expire after 20 seconds compute sum write to sum.b send to b stop;\n",
+    "aggregate ^a every 10 seconds expire after 20 seconds compute max write to max.a send to b stop;\n",
+];
+
+fn ticked(world: &mut World, seconds: std::ops::Range<u64>) -> BTreeMap<String, Vec<String>> {
+    for s in seconds {
+        world.shard.tick(at(s), 512, &mut world.routed);
+    }
+    arrived(world)
+}
+
+#[test]
+fn a_reload_keeps_what_the_statements_hold_that_stay() {
+    let [kept, gone, new] = SUMS;
+    let mut world = World::new(plan(&format!("{kept}{gone}")), 1);
+    let time = START.wall_seconds();
+    world.send(&format!("a 1 {time}\nb 1 {time}\nb 7 {}\n", time - 10), START);
+    world.reload(laid_over(&world.plan, &plan(&format!("{new}match ^x send to a;{kept}"))));
+    // The window of ten seconds ago is over for those that are gone.
+    assert_eq!(arrived(&mut world), want(&[("10.0.0.2", &[&format!("sum.b 7.000000 {time}")])]));
+    world.send(&format!("ax 2 {time}\n"), START);
+    let end = time + 10;
+    let (sum, max) = (format!("sum.a 1.000000 {end}"), format!("max.a 2.000000 {end}"));
+    assert_eq!(ticked(&mut world, 0..60), want(&[("10.0.0.1", &[&sum]), ("10.0.0.2", &[&max])]));
+    let state = world.shard.relays().next().expect("a relay");
+    assert_eq!((state.figures.results, state.figures.values_left), (3, 1));
+}
+
+#[test]
+fn a_reload_of_something_else_keeps_what_is_known_of_names() {
+    let mut world = World::new(plan("match ^a send to a;"), 1);
+    world.send("a 1 5\n", START);
+    let mut new = plan("match ^a send to a;");
+    new.stop_timeout_ms += 1;
+    world.reload(laid_over(&world.plan, &new));
+    world.send("a 1 5\n", START);
+    let hits = |world: &World| world.shard.relays().next().expect("a relay").cache.hits;
+    assert_eq!(hits(&world), 1);
+    world.reload(laid_over(&world.plan, &plan("match ^a send to b;")));
+    world.send("a 1 5\n", START);
+    assert_eq!(hits(&world), 0);
+    assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &["a 1 5", "a 1 5"]), ("10.0.0.2", &["a 1 5"])]));
+}
+
+#[test]
+fn copies_find_their_output_when_a_reload_names_servers_in_another_order() {
+    let listen = "listen type linemode 2003 proto tcp;";
+    let clusters = ["cluster a forward 10.0.0.1;", "cluster b forward 10.0.0.2;"];
+    let matches = "match ^a send to a; match ^b send to b;";
+    let [a, b] = clusters;
+    let mut world = World::new(whole_plan(&format!("{listen}{a}{b}{matches}"), Flags::default()), 1);
+    world.reload(laid_over(&world.plan, &whole_plan(&format!("{listen}{b}{a}{matches}"), Flags::default())));
+    world.send("a 1 5\nb 1 5\n", START);
+    assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &["a 1 5"]), ("10.0.0.2", &["b 1 5"])]));
+}
+
+#[test]
+fn another_process_goes_on_with_the_rollups() {
+    let [sum, other, max] = SUMS;
+    let mut before = World::new(plan(&format!("{other}{sum}")), 1);
+    let time = START.wall_seconds();
+    before.send(&format!("a 1 {time}\nb 5 {time}\n"), START);
+    let states = before.shard.export(9, START, &mut before.routed);
+    let [state] = &states[..] else { panic!("of one relay: {states:?}") };
+    let mut after = World::new(plan(&format!("{max}{sum}")), 2);
+    let restored = after.shard.import_rollups(&state.name, &state.bytes).expect("there is such a relay");
+    let restored = restored.expect("it is whole");
+    assert_eq!((restored.series, restored.values_left), (1, 1));
+    assert!(after.shard.import_rollups("nobody", &state.bytes).is_none());
+    after.send(&format!("a 2 {time}\n"), START);
+    let end = time + 10;
+    let (sum, max) = (format!("sum.a 1.000000 {end}"), format!("max.a 2.000000 {end}"));
+    assert_eq!(ticked(&mut after, 0..60), want(&[("10.0.0.1", &[&sum]), ("10.0.0.2", &[&max])]));
+    assert_eq!(ticked(&mut before, 0..1), BTreeMap::new(), "nothing was told by the first");
+}
+
+#[test]
+fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
+    let text = "listen type linemode 2003 proto tcp;\n\
+        cluster s forward 10.0.0.1 type syslog; cluster u forward 10.0.0.2 proto udp type syslog;\n\
+        cluster f file ip /10.0.0.3:2003; cluster p file /10.0.0.4:2003;\n\
+        rewrite ^old into new;\n\
+        aggregate ^new every 10 seconds expire after 20 seconds compute sum write to sum send to s f p;\n\
+        match * send to s u f p;";
+    let mut world = World::new(whole_plan(text, Flags::default()), 1);
+    let time = START.wall_seconds();
+    let lines = [format!("a 1 {time}"), format!("old;k=v  2 {time}")];
+    world.send(&lines.join("\n"), START);
+    let lines = [&lines[0], &format!("new;k=v  2 {time}")];
+    let lead = |second: u64, client: &str| {
+        assert!(second < 60);
+        format!("<30>1 2001-09-09T01:46:{second:02}.000Z {client} carbon-c-relay - - - ")
+    };
+    let messages = lines.map(|line| format!("{}{line}", lead(40, "(unknown)")));
+    let of_file = lines.map(|line| format!("(unknown) {line}"));
+    let texts = |lines: &[String; 2]| lines.iter().map(String::clone).collect::<Vec<_>>();
+    let arrived_at =
+        |host: &str, arrived: &BTreeMap<String, Vec<String>>| arrived[&format!("{host}:2003")].clone();
+    let first = arrived(&mut world);
+    assert_eq!(arrived_at("10.0.0.1", &first), texts(&messages));
+    assert_eq!(arrived_at("10.0.0.2", &first), texts(&messages));
+    assert_eq!(arrived_at("10.0.0.3", &first), texts(&of_file));
+    assert_eq!(arrived_at("10.0.0.4", &first), lines.map(String::clone));
+    // Its splay is known once it has come: any of ten seconds.
+    let results = ticked(&mut world, 0..60);
+    let result = format!("sum 2.000000 {}", time + 10);
+    assert_eq!(arrived_at("10.0.0.4", &results), [&*result]);
+    assert_eq!(arrived_at("10.0.0.3", &results), [format!(" {result}")], "nobody sent it");
+    let [message] = &arrived_at("10.0.0.1", &results)[..] else { panic!("{results:?}") };
+    assert!(message.ends_with(&format!(".000Z  carbon-c-relay - - - {result}")), "{message}");
 }

@@ -1,6 +1,7 @@
 //! Computing on records: aggregation and routing. No I/O, no clock.
 
 pub mod aggregate;
+mod bytes;
 pub mod glob;
 pub mod placement;
 pub mod relay;

@@ -419,6 +419,7 @@ pub fn defaults(data_dir: &Path) -> Plan {
     };
     let (file_bytes_max, files_max) = outputs::POINT_FILES;
     let points = OutputKind::GraphiteFile {
+        peer: false,
         path: outputs::default_path(data_dir, "points", "points.graphite"),
         file_bytes_max,
         files_max,

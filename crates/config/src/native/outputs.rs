@@ -89,8 +89,8 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
         Section::OutputGraphiteFile => {
             let (file_bytes_max, files_max) = rotation(fields, POINT_FILES, wrong);
             let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "points.graphite"));
-            let namespace = namespace(fields, wrong);
-            one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, namespace }, path_place())
+            let (peer, namespace) = (fields.flag("peer").unwrap_or(false), namespace(fields, wrong));
+            one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }, path_place())
         }
         Section::OutputConsole => {
             let form = match fields.word("form") {
@@ -122,8 +122,8 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
     let connections = fields.whole("connections").map_or(1, |count| count as u8);
     let required = fields.flag("required").unwrap_or(false);
     let endpoints = endpoints(fields);
-    let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
     unfit_datagrams(fields, endpoints, wrong);
+    let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
     let split = endpoints.len() > 1;
     let each = endpoints.iter().filter_map(|(to, place)| {
         let kind = match to {
@@ -131,7 +131,10 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
                 let (to, namespace, tls) = (to.clone(), namespace.clone(), tls.clone());
                 OutputKind::Graphite { to, form, namespace, sender, connections, packing, tls }
             }
-            Destination::Udp(to) => OutputKind::GraphiteDatagrams { to: to.clone(), sender },
+            Destination::Udp(to) => {
+                let syslog = form == GraphiteForm::Syslog;
+                OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender }
+            }
             // Its row has no other schemes.
             Destination::UnixDatagram(_) | Destination::UnixStream(_) => return None,
         };
@@ -230,24 +233,23 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
             Diagnostic::error(Code::BadValue, message).at(*place).label("this endpoint takes datagrams"),
         );
     }
-    if let Some(place) = fields.place_of("tls") {
-        let message = "`tls` needs a stream";
-        let hint = "write an output of its own for endpoints with `udp://`, which nothing can encrypt";
-        let label = "one of the endpoints takes datagrams";
-        wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label).hint(hint));
-    }
-    let all = to.iter().all(|(to, _)| to.is_datagram());
-    for key in ["connections", "transport"] {
-        if let Some(place) = fields.place_of(key).filter(|_| all) {
-            let message = format!("`{key}` has no effect: the endpoints take datagrams");
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+    for key in ["transport", "tls"] {
+        if let Some(at) = fields.place_of(key) {
+            let message = format!("`{key}` is for streams");
+            let hint = "leave it out, or give the `udp://` endpoints a section of their own";
+            wrong.push(Diagnostic::error(Code::BadValue, message).at(at).label("datagrams").hint(hint));
         }
+    }
+    if let Some(at) = fields.place_of("connections").filter(|_| to.iter().all(|(to, _)| to.is_datagram())) {
+        let message = "`connections` has no effect: the endpoints take datagrams";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
     }
 }
 
 fn graphite_form(fields: &Fields) -> GraphiteForm {
     match fields.word("form") {
         Some("pickle") => GraphiteForm::Pickle,
+        Some("syslog") => GraphiteForm::Syslog,
         _ => GraphiteForm::Lines,
     }
 }
@@ -338,6 +340,7 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
     Fields::set(&mut limits.age_max_ms, fields.whole("age_max"));
     match fields.word("when_full") {
         Some("block") => limits.when_full = WhenFull::Block,
+        Some("block_while_up") => limits.when_full = WhenFull::BlockWhileUp,
         Some("shed_oldest") => limits.when_full = WhenFull::ShedOldest,
         Some("shed_newest") => limits.when_full = WhenFull::ShedNewest,
         _ => {}

@@ -7,7 +7,7 @@ use model::SourceId;
 use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::{Family, Section};
-use crate::plan::{Feed, GraphiteForm, OutputKind, OutputPlan, PacketsPlan, Plan};
+use crate::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan};
 
 /// Finds feeds that lead points where they cannot go. Sections and plans of sources are in the same order.
 pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
@@ -41,12 +41,9 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
         outputs.filter(|(_, output)| output.from.contains(&Feed::Source(id)) && is_of(output, taker));
     let (at, output) = fed.next()?;
     match &output.kind {
-        OutputKind::Graphite { form: GraphiteForm::Lines, .. }
+        OutputKind::Graphite { .. }
         | OutputKind::GraphiteDatagrams { .. }
         | OutputKind::GraphiteFile { .. } => None,
-        OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => {
-            cannot("points go on as lines", "leave `form` out: carbon's port for lines is 2003")
-        }
         OutputKind::Packets(PacketsPlan { lines, .. }) => {
             let in_cluster =
                 plan.clusters.iter().any(|cluster| cluster.members.iter().any(|member| member.index() == at));

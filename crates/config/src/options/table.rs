@@ -102,8 +102,6 @@ const POINTS_ABOUT: &str = "Takes in Graphite points, as lines in datagrams and 
 const SELF_ABOUT: &str = "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
 const UNIX_ABOUT: &str = "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
 const AGGREGATES_ABOUT: &str = "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
-const SOURCE_TLS_ABOUT: &str = "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).";
-const OUTPUT_TLS_ABOUT: &str = "Encrypts the connections to the endpoints, whose certificates are always verified. `tls = {}` verifies them by the system's authorities. The files are read again at each reload. See [Graphite](graphite.md#tls).";
 const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
 
 /// Heading in TOML, and what the section is for.
@@ -116,7 +114,6 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
         ),
         SourceGraphite => ("[sources.NAME] type = \"graphite\"", POINTS_ABOUT),
         SourceSelf => ("[sources.NAME] type = \"self\"", SELF_ABOUT),
-        SourceTls => ("[sources.NAME.tls]", SOURCE_TLS_ABOUT),
         TransformAggregate => (
             "[transforms.NAME] type = \"aggregate\"",
             "Turns the samples of each window into one value per counter, gauge and set, and several per timer.",
@@ -164,7 +161,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "Writes events and service checks as JSON lines to a file of bounded size.",
         ),
         Aggregates => ("[outputs.NAME.aggregates]", AGGREGATES_ABOUT),
-        OutputTls => ("[outputs.NAME.tls]", OUTPUT_TLS_ABOUT),
+        SourceTls | OutputTls => transport::section_text(section),
         Check => ("[outputs.NAME.check]", CHECK_ABOUT),
         Queue => (
             "[outputs.NAME.queue]",

@@ -264,7 +264,7 @@ impl Sim {
             match limits.when_full {
                 WhenFull::Block => return full(),
                 WhenFull::ShedNewest => return Appended::Shed,
-                WhenFull::ShedOldest => match self.waiting.pop_front() {
+                WhenFull::ShedOldest | WhenFull::BlockWhileUp => match self.waiting.pop_front() {
                     Some(oldest) => self.end(oldest),
                     None => return Appended::Shed,
                 },

@@ -200,7 +200,7 @@ impl<D: Disk> DiskQueue<D> {
         let when_full = if error == DiskError::Full { self.plan.limits.when_full } else { WhenFull::Block };
         match when_full {
             WhenFull::Block => return Appended::Full(block),
-            WhenFull::ShedOldest => self.make_room(now),
+            WhenFull::ShedOldest | WhenFull::BlockWhileUp => self.make_room(now),
             WhenFull::ShedNewest => {}
         }
         self.shed(block, Shed::QueueFull);

@@ -88,6 +88,8 @@ pub struct FileSender {
     unended: bool,
     /// Open although there is nothing to write: at start, to know early whether it can be.
     eager: bool,
+    /// Close it between two records and open it again.
+    reopens: bool,
     stop_ns: Option<u64>,
 }
 
@@ -104,6 +106,7 @@ impl FileSender {
             torn_at: None,
             unended: false,
             eager: !plan.close_when_idle,
+            reopens: false,
             stop_ns: None,
         }
     }
@@ -114,12 +117,24 @@ impl FileSender {
         self.backoff.set_bounds(plan.retry_min_ms, plan.retry_max_ms);
     }
 
+    /// The file may have been moved away: what comes from the next record on goes to whatever has its name then.
+    pub fn reopen(&mut self) {
+        self.reopens = matches!(self.phase, Phase::Open { .. });
+    }
+
     /// What to do next. `queue` must be the same at each call.
     pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> FileAction<'_> {
         queue.expire(now);
         let Phase::Open { size } = self.phase else { return self.poll_closed(queue, now) };
         if self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
             self.stop(now);
+            return FileAction::Close;
+        }
+        let between_records = self.held.as_ref().is_none_or(|(entry, written)| *written == entry.settled);
+        if self.reopens && between_records {
+            self.reopens = false;
+            self.eager = true;
+            self.phase = Phase::Closed { retry_ns: 0 };
             return FileAction::Close;
         }
         self.take_next(queue, now);
@@ -192,7 +207,7 @@ impl FileSender {
             return;
         }
         self.phase = Phase::Open { size };
-        self.eager = false;
+        (self.eager, self.reopens) = (false, false);
         self.account.connects.fetch_add(1, Relaxed);
         let same_file = self.torn_at.take() == Some(size);
         if !same_file && let Some((entry, written)) = &mut self.held {

@@ -334,3 +334,36 @@ fn a_line_that_another_process_left_unended_is_ended_first() {
         assert_eq!(world.delivered(), 2);
     }
 }
+
+#[test]
+fn a_file_that_was_moved_away_is_opened_anew_between_two_records() {
+    let mut world = World::new(FilePlan::default());
+    world.run();
+    world.append("a 1 1\nb 2 2\n");
+    assert!(world.step(8), "the second line is cut");
+    let moved = world.files.remove(&0).expect("it was opened");
+    world.files.insert(7, moved);
+    world.sender.reopen();
+    // The world has no open files: what is written before the file is opened anew goes to the one that was moved.
+    let FileAction::Write(rest) = world.poll() else { panic!("the record is not whole") };
+    let rest = rest.to_vec();
+    world.sender.on_written(rest.len(), world.now);
+    world.files.get_mut(&7).expect("it was moved").extend(rest);
+    assert_eq!(world.poll(), FileAction::Close);
+    world.run();
+    assert_eq!((world.opened, &*world.texts()), (2, &[(0, ""), (7, "a 1 1\nb 2 2\n")][..]));
+    world.append("c 3 3\n");
+    world.run();
+    assert_eq!(world.texts(), [(0, "c 3 3\n"), (7, "a 1 1\nb 2 2\n")]);
+    assert_eq!((world.opened, world.delivered()), (2, 3));
+}
+
+#[test]
+fn a_file_that_is_not_open_has_nothing_to_reopen() {
+    let mut world = World::new(FilePlan { close_when_idle: true, ..FilePlan::default() });
+    world.sender.reopen();
+    assert_eq!(world.poll(), FileAction::Idle);
+    world.append("a 1 1\n");
+    world.run();
+    assert_eq!((world.opened, world.delivered()), (1, 1));
+}

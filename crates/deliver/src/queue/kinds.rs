@@ -37,7 +37,8 @@ pub trait Queue {
         while !self.has_room(bytes, u64::from(block.copies)) {
             let made_room = match self.limits().when_full {
                 WhenFull::Block => return Err(Appended::Full(block)),
-                WhenFull::ShedOldest => self.shed_front(Shed::QueueFull),
+                // Who can wait has asked before.
+                WhenFull::ShedOldest | WhenFull::BlockWhileUp => self.shed_front(Shed::QueueFull),
                 WhenFull::ShedNewest => false,
             };
             if !made_room {
@@ -110,6 +111,20 @@ pub trait Queue {
     }
 }
 
+/// Room that a queue has for a batch of a source that can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// The source is to wait.
+    None,
+    /// For the batch as it is; what a relay makes of it may be more.
+    Tight,
+    /// For whatever becomes of it, or nobody waits for this queue now.
+    Ample,
+}
+
+/// Room of so many batches is ample for one: a relay makes no more copies of a line for one output.
+const AMPLE_BATCHES: u64 = 128;
+
 /// The queue of one output, of the kind that its plan names.
 #[derive(Debug)]
 pub enum OutputQueue<D: Disk> {
@@ -153,6 +168,33 @@ impl<D: Disk> OutputQueue<D> {
         let nothing_waits = either!(self, queue => queue.account().copies_waiting()) == 0;
         let fits = nothing_waits || self.has_room(bytes, records);
         fits && self.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
+    }
+
+    /// Room for a batch of `bytes` and `records` of a source that can wait. `is_down` says whether the endpoint is down.
+    pub fn room(&mut self, bytes: u64, records: u64, is_down: impl Fn() -> bool, now: Now) -> Room {
+        let when_full = self.limits().when_full;
+        if !when_full.ever_waits() {
+            return Room::Ample;
+        }
+        if !self.takes(bytes, records, now) {
+            return if when_full.waits(is_down()) { Room::None } else { Room::Ample };
+        }
+        if self.has_ample_room(bytes, records) { Room::Ample } else { Room::Tight }
+    }
+
+    /// True when there is room for whatever may become of `bytes` and `records`.
+    pub fn has_ample_room(&self, bytes: u64, records: u64) -> bool {
+        self.has_room(bytes.saturating_mul(AMPLE_BATCHES), records.saturating_mul(AMPLE_BATCHES))
+    }
+
+    /// Takes a block of a batch that was taken because there was room for it ([`Room::Tight`]), although more became of it
+    /// than there is room for: whoever waits for the next batch waits longer. The bounds hold again for what follows.
+    pub fn append_admitted(&mut self, block: Block, now: Now) -> Appended {
+        let limits = self.limits();
+        self.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
+        let appended = self.append(block, now);
+        self.set_limits(limits);
+        appended
     }
 
     /// Takes a block that was given back ([`Appended::Full`]) from somebody who cannot wait: a disk that fails is waited

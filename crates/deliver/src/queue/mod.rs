@@ -22,7 +22,7 @@ pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
 use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
 use crate::plan::QueueLimits;
 use front::SettledFront;
-pub use kinds::{OutputQueue, Queue};
+pub use kinds::{OutputQueue, Queue, Room};
 pub use left::{Left, promises as left_promises};
 
 /// What became of a block.
@@ -137,6 +137,11 @@ impl Entry {
     /// Copies that have no outcome yet.
     pub fn copies(&self) -> u64 {
         u64::from(self.copies_left)
+    }
+
+    /// The lines that have no outcome yet; none of a block of another form.
+    pub fn lines_left(&self) -> Option<&[u8]> {
+        matches!(self.block.form, BlockForm::Lines).then(|| &self.block.bytes[self.settled..])
     }
 
     /// Memory that it holds until it is settled.

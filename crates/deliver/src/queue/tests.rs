@@ -217,3 +217,43 @@ fn memory_held_is_counted_not_bytes_used() {
     assert_eq!(queue.append(Block::packets(packets, 0), at_ms(0)), Appended::Shed);
     assert_eq!(queue.account().shed(Shed::QueueFull), 1001);
 }
+
+#[test]
+fn who_can_wait_does_as_when_full_says_and_what_was_let_in_is_kept() {
+    use crate::disk_queue::faulty_disk::FaultyDisk;
+    use crate::queue::{OutputQueue, Room};
+
+    let line = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
+    let one = line().memory_bytes();
+    // (when_full, room of a full queue whose endpoint is up, and down)
+    let table = [
+        (WhenFull::Block, Room::None, Room::None),
+        (WhenFull::BlockWhileUp, Room::None, Room::Ample),
+        (WhenFull::ShedOldest, Room::Ample, Room::Ample),
+        (WhenFull::ShedNewest, Room::Ample, Room::Ample),
+    ];
+    for (when_full, up, down) in table {
+        let memory = queue_of(200 * one, when_full, 0);
+        let mut queue: OutputQueue<FaultyDisk> = OutputQueue::Memory(memory);
+        let waits = up == Room::None;
+        for number in 0..200 {
+            let room = queue.room(one, 1, || false, at_ms(0));
+            let want = if waits && number > 200 - 128 { Room::Tight } else { Room::Ample };
+            assert_eq!(room, want, "{when_full:?} with {number} lines");
+            assert_eq!(queue.append(line(), at_ms(0)), Appended::Kept);
+        }
+        assert_eq!(queue.room(one, 1, || false, at_ms(0)), up, "{when_full:?}");
+        assert_eq!(queue.room(one, 1, || true, at_ms(0)), down, "{when_full:?}");
+        assert_eq!(queue.append_admitted(line(), at_ms(0)), Appended::Kept);
+        assert_eq!((queue.copies(), queue.limits().bytes_max), (201, 200 * one));
+        // For those who cannot wait the bound holds again.
+        let appended = queue.append(line(), at_ms(0));
+        let (copies, kept) = match when_full {
+            WhenFull::BlockWhileUp | WhenFull::ShedOldest => (200, Appended::Kept),
+            WhenFull::Block => (201, Appended::Full(line())),
+            WhenFull::ShedNewest => (201, Appended::Shed),
+        };
+        assert_eq!((queue.copies(), appended), (copies, kept), "{when_full:?}");
+        queue.in_memory().expect("it is").shed_all(Shed::Stopped);
+    }
+}

@@ -15,12 +15,16 @@
 //! line may arrive twice but none is lost or torn, and their order stays. A closed connection is made again when
 //! there is something to send, after a pause that doubles with each failure.
 //!
+//! Where a connection is packed or encrypted, what is written is what its wrapping took, and [`Marks`] translate what the
+//! kernel says.
+//!
 //! The limit of this: what the peer's kernel has acknowledged and its process never read is lost when that process
 //! dies, and counts as delivered. A protocol without replies cannot tell.
 //!
 //! Not here: sockets, name resolution, TLS, the queue's bounds.
 //! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
 
+mod marks;
 #[cfg(test)]
 mod model_test;
 #[cfg(test)]
@@ -34,7 +38,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Now, OutputAccount, SECOND_NS};
 
-use crate::endpoint::{EndpointState, Failure, Health, News};
+pub use self::marks::{MARKS_MAX, Marks};
+use crate::endpoint::{EndpointState, Failure, Health, News, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
 use crate::queue::{Entry, Queue};
@@ -45,6 +50,10 @@ pub const IN_FLIGHT_BYTES_MAX: u64 = 4 << 20;
 
 /// A connection that lived so long and then closed counts as a first failure, not as the next one.
 const STABLE_NS: u64 = 5 * SECOND_NS;
+
+/// After a write time-out an endpoint counts as up again when it still takes something so long after it was connected to:
+/// its kernel takes the first of it whether or not anybody reads there.
+const BELIEVED_AFTER_NS: u64 = SECOND_NS;
 
 /// Pauses between two looks at what the peer has acknowledged: short after progress, then doubling.
 const ACK_PAUSE_MIN_NS: u64 = SECOND_NS / 100;
@@ -142,6 +151,8 @@ pub struct StreamSender {
     backlog_copies: u64,
     /// Connect although there is nothing to send: at start, to know early whether the endpoint is there.
     eager: bool,
+    /// Connect although there is nothing to send while the endpoint is down: others have it meanwhile.
+    probes: bool,
     stop_ns: Option<u64>,
 }
 
@@ -165,6 +176,7 @@ impl StreamSender {
             ack_check_ns: 0,
             backlog_copies: 0,
             eager: true,
+            probes: false,
             stop_ns: None,
         }
     }
@@ -174,6 +186,12 @@ impl StreamSender {
     pub fn without_acks(mut self) -> StreamSender {
         self.acks = false;
         self
+    }
+
+    /// Whether it goes on trying to connect to an endpoint that is down when nothing waits for it: where others stand in
+    /// for it, nothing does.
+    pub fn probe(&mut self, probes: bool) {
+        self.probes = probes;
     }
 
     /// Other pauses and time-outs from now on, for a reload.
@@ -204,7 +222,8 @@ impl StreamSender {
             self.health.stop(now);
             return Action::Idle;
         }
-        if nothing_waits && !self.eager {
+        let probes = self.probes && self.health.state().status == Status::Down;
+        if nothing_waits && !self.eager && !probes {
             return Action::Idle;
         }
         if now.mono_ns < retry_ns {
@@ -435,7 +454,9 @@ impl StreamSender {
         );
         self.acked = acked;
         self.progress_ns = now.mono_ns;
-        self.health.good(self.backlog_copies, now);
+        if self.is_believed(now) {
+            self.health.good(self.backlog_copies, now);
+        }
         while let Some(front) = self.held.front_mut() {
             let len = front.entry.block().bytes.len();
             let arrived = usize::try_from(acked as i64 - front.starts_at).unwrap_or(0).min(len);
@@ -450,6 +471,14 @@ impl StreamSender {
             self.held_bytes -= front.entry.memory_bytes();
             self.held.pop_front();
         }
+    }
+
+    /// Whether what has arrived shows that the endpoint is up.
+    fn is_believed(&self, now: Now) -> bool {
+        let EndpointState { status, last_failure, .. } = self.health.state();
+        let hung = status == Status::Down && matches!(last_failure, Some((Failure::WriteTimeout, _)));
+        let since = |since_ns| now.mono_ns.saturating_sub(since_ns) >= BELIEVED_AFTER_NS;
+        !hung || matches!(self.phase, Phase::Up { since_ns } if since(since_ns))
     }
 
     /// The connection is gone: notes what may have to be sent a second time.

@@ -23,6 +23,10 @@ enum Op {
     Arrive(usize),
     /// The sender is told what is not acknowledged.
     Report,
+    /// What lies between, if something does, makes readable what it took: so many bytes of the wire.
+    Flush(usize),
+    /// The socket takes so many bytes of the wire.
+    Send(usize),
     /// So many more bytes arrive without the sender knowing, then the connection ends.
     Close(usize, bool),
     Pass(u64),
@@ -36,6 +40,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => Just(Op::ConnectFail),
         3 => (0..200_usize).prop_map(Op::Arrive),
         4 => Just(Op::Report),
+        3 => (1..300_usize).prop_map(Op::Flush),
+        3 => (0..300_usize).prop_map(Op::Send),
         1 => (0..200_usize, any::<bool>()).prop_map(|(bytes, orderly)| Op::Close(bytes, orderly)),
         3 => prop_oneof![0..50_u64, 0..4000_u64].prop_map(Op::Pass),
     ];
@@ -64,6 +70,39 @@ struct Connection {
     taken: Vec<u8>,
     arrived: usize,
     reported: usize,
+    wire: Wire,
+}
+
+/// What lies between the sender and a kernel that is not given lines. Its units can be read whole or not at all.
+#[derive(Default)]
+struct Wire {
+    marks: Marks,
+    /// Ends of units, on the wire and in the lines.
+    units: Vec<(usize, usize)>,
+    made: usize,
+    sent: usize,
+    arrived: usize,
+}
+
+impl Connection {
+    /// Makes everything readable that was taken, in a unit of so many bytes.
+    fn flush(&mut self, bytes: usize) {
+        if self.units_end() < self.taken.len() {
+            self.wire.made += bytes;
+            self.wire.units.push((self.wire.made, self.taken.len()));
+            self.wire.marks.flushed(self.wire.made as u64);
+        }
+    }
+
+    fn units_end(&self) -> usize {
+        self.wire.units.last().map_or(0, |(_, lines)| *lines)
+    }
+
+    fn arrive_wrapped(&mut self, bytes: usize) {
+        self.wire.arrived = self.wire.arrived.saturating_add(bytes).min(self.wire.sent);
+        let whole = self.wire.units.iter().rfind(|(wire, _)| *wire <= self.wire.arrived);
+        self.arrived = whole.map_or(0, |(_, lines)| *lines);
+    }
 }
 
 /// Numbers of the whole records in `bytes`; checks that none is torn.
@@ -84,6 +123,8 @@ struct Sim {
     sender: StreamSender,
     now: Now,
     frames: bool,
+    /// Something lies between the sender and the kernel.
+    wrapped: bool,
     connecting: bool,
     connection: Option<Connection>,
     /// Records with their copies that were routed.
@@ -107,6 +148,7 @@ impl Sim {
             account,
             now: Now::default().plus_ns(SECOND_NS),
             frames,
+            wrapped: false,
             connecting: false,
             connection: None,
             routed: BTreeMap::new(),
@@ -133,6 +175,16 @@ impl Sim {
             }
             Op::Arrive(bytes) => self.arrive(*bytes),
             Op::Report => self.report(),
+            Op::Flush(bytes) => {
+                if let Some(connection) = self.connection.as_mut().filter(|_| self.wrapped) {
+                    connection.flush(*bytes);
+                }
+            }
+            Op::Send(bytes) => {
+                if let Some(Connection { wire, .. }) = self.connection.as_mut() {
+                    wire.sent = wire.sent.saturating_add(*bytes).min(wire.made);
+                }
+            }
             Op::Close(bytes, orderly) if self.connection.is_some() => {
                 self.arrive(*bytes);
                 self.close();
@@ -175,6 +227,7 @@ impl Sim {
                 let take = take.min(bytes.len());
                 let connection = self.connection.as_mut().expect("writes need a connection");
                 connection.taken.extend_from_slice(&bytes[..take]);
+                connection.wire.marks.take(take);
                 self.sender.on_written(take, self.now);
             }
             Action::Close(CloseReason::ConnectTimeout) => self.connecting = false,
@@ -186,6 +239,9 @@ impl Sim {
 
     fn arrive(&mut self, bytes: usize) {
         if let Some(connection) = &mut self.connection {
+            if self.wrapped {
+                return connection.arrive_wrapped(bytes);
+            }
             connection.arrived = connection.arrived.saturating_add(bytes).min(connection.taken.len());
         }
     }
@@ -193,7 +249,12 @@ impl Sim {
     fn report(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.reported = connection.arrived;
-            self.sender.on_acked((connection.taken.len() - connection.arrived) as u64, self.now);
+            let unacked = (connection.taken.len() - connection.arrived) as u64;
+            if self.wrapped {
+                let known = connection.wire.marks.unacked(connection.wire.arrived as u64);
+                assert_eq!(known, unacked, "what can be read is known, and nothing else counts");
+            }
+            self.sender.on_acked(unacked, self.now);
         }
     }
 
@@ -221,9 +282,9 @@ impl Sim {
     /// A good peer from now on, until nothing waits.
     fn drain(&mut self) {
         for _ in 0..10_000 {
-            for op in [Op::Poll(usize::MAX), Op::ConnectOk, Op::Arrive(usize::MAX), Op::Report, Op::Pass(200)]
-            {
-                self.apply(&op);
+            let arrives = [Op::Flush(7), Op::Send(usize::MAX), Op::Arrive(usize::MAX), Op::Report];
+            for op in [Op::Poll(usize::MAX), Op::ConnectOk].iter().chain(&arrives).chain(&[Op::Pass(200)]) {
+                self.apply(op);
             }
             if self.queue.copies() + self.sender.waiting_copies() == 0 {
                 self.close();
@@ -271,9 +332,11 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_torn_or_out_of_order(
-        ops in ops(), limits in limits(), frames: bool, acks in prop::bool::weighted(0.8), seed: u64,
+        ops in ops(), limits in limits(), frames: bool, acks in prop::bool::weighted(0.8), seed: u64, wrapped: bool,
     ) {
+        let acks = acks || wrapped;
         let mut sim = Sim::new(limits, frames, acks, seed);
+        sim.wrapped = wrapped;
         for op in &ops {
             sim.apply(op);
         }

@@ -230,6 +230,74 @@ fn a_socket_that_takes_nothing_is_left_after_the_write_timeout() {
 }
 
 #[test]
+fn an_endpoint_that_takes_a_first_part_and_never_reads_stays_down() {
+    let mut world = World::connected();
+    world.append("aa\n");
+    // (milliseconds after the connection was made at which it takes the line, whether it is up then)
+    for (takes_at_ms, up) in [(0, false), (999, false), (1000, true)] {
+        world.append("bb\ncc\n");
+        loop {
+            match world.poll() {
+                Action::Write(bytes) => {
+                    let len = bytes.len();
+                    world.sender.on_written(len, world.now);
+                }
+                Action::Close(CloseReason::WriteTimeout) => break,
+                _ => world.pass(100),
+            }
+        }
+        assert_eq!(world.sender.state().status, Status::Down);
+        world.pass_until_connect();
+        world.sender.on_connected(world.now);
+        let Action::Write(bytes) = world.poll() else { panic!("something waits") };
+        let len = bytes.len();
+        world.sender.on_written(len, world.now);
+        world.pass(takes_at_ms);
+        world.sender.on_acked(len as u64 - 3, world.now);
+        assert_eq!(world.sender.state().status == Status::Up, up, "after {takes_at_ms} ms");
+        world.sender.on_closed(CloseReason::Broken, world.now);
+        world.pass_until_connect();
+        world.sender.on_connected(world.now);
+    }
+    // One at which nothing waits any more is up, too.
+    while !world.queue.is_empty() || world.sender.waiting_copies() > 0 {
+        if let Action::Write(bytes) = world.poll() {
+            let len = bytes.len();
+            world.sender.on_written(len, world.now);
+        }
+        world.sender.on_acked(0, world.now);
+    }
+    assert_eq!(world.poll(), Action::Idle);
+    assert_eq!(world.sender.state().status, Status::Up);
+}
+
+#[test]
+fn an_endpoint_that_others_stand_in_for_is_tried_though_nothing_waits() {
+    for probes in [false, true] {
+        let mut world = World::connected();
+        world.sender.probe(probes);
+        world.append("aa\n");
+        world.poll();
+        world.sender.on_closed(CloseReason::Broken, world.now);
+        assert!(matches!(world.poll(), Action::WaitUntil(_)));
+        world.queue.pop(world.now).expect("it came back").settle(CopyOutcome::Moved);
+        if !probes {
+            assert_eq!(world.poll(), Action::Idle);
+            continue;
+        }
+        world.pass_until_connect();
+        world.sender.on_connect_failed(world.now);
+        world.pass_until_connect();
+        world.sender.on_connected(world.now);
+        assert_eq!(world.poll(), Action::Idle);
+        assert_eq!(world.sender.state().status, Status::Up);
+        // One that is up may close: nobody has to know at once whether it is still there.
+        world.sender.on_closed(CloseReason::Peer, world.now);
+        assert_eq!(world.poll(), Action::Idle);
+    }
+}
+
+#[test]
 fn a_connection_may_be_idle_for_ever_and_closed_without_alarm() {
     let mut world = World::connected();
     world.pass(3_600_000);

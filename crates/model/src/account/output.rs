@@ -14,6 +14,7 @@ pub struct OutputAccount {
     refused: [Count; Refused::COUNT],
     filtered: [Count; Filtered::COUNT],
     expired: Count,
+    moved: Count,
     internal: [Count; Internal::COUNT],
     /// Copies without an outcome.
     copies_waiting: AtomicU64,
@@ -78,6 +79,8 @@ pub struct OutputSum {
     pub filtered: u64,
     /// Time ran out.
     pub expired: u64,
+    /// Another output took them over.
+    pub moved: u64,
     /// Lost by a bug of ours.
     pub internal: u64,
     /// In the queue or on the way.
@@ -93,6 +96,7 @@ impl OutputSum {
                 + self.refused
                 + self.filtered
                 + self.expired
+                + self.moved
                 + self.internal
                 + self.waiting
     }
@@ -128,6 +132,7 @@ impl OutputAccount {
             CopyOutcome::Refused(reason) => &self.refused[reason.index()],
             CopyOutcome::Filtered(reason) => &self.filtered[reason.index()],
             CopyOutcome::Expired => &self.expired,
+            CopyOutcome::Moved => &self.moved,
             CopyOutcome::Internal(reason) => &self.internal[reason.index()],
         }
     }
@@ -188,6 +193,7 @@ impl OutputAccount {
             refused: total(&self.refused),
             filtered: total(&self.filtered),
             expired: self.expired.copies(),
+            moved: self.moved.copies(),
             internal: total(&self.internal),
             waiting,
         }
@@ -195,8 +201,11 @@ impl OutputAccount {
 
     /// What copies ended as: the parts of the sum.
     fn outcomes(&self) -> Named<'_, Count> {
-        let mut outcomes: Named<'_, Count> =
-            vec![("delivered", "", &self.delivered), ("expired", "", &self.expired)];
+        let mut outcomes: Named<'_, Count> = vec![
+            ("delivered", "", &self.delivered),
+            ("expired", "", &self.expired),
+            ("moved", "", &self.moved),
+        ];
         outcomes.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), &self.shed[r.index()])));
         outcomes.extend(Refused::ALL.iter().map(|r| ("refused", r.word(), &self.refused[r.index()])));
         outcomes.extend(Filtered::ALL.iter().map(|r| ("filtered", r.word(), &self.filtered[r.index()])));

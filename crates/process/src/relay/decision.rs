@@ -74,6 +74,9 @@ pub struct Routing {
     pub copies_refused: u32,
     /// Results that it counts in.
     pub feeds: u32,
+    /// Names that rewrites and aggregations made and that cannot be sent (see
+    /// [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX)); the name stayed what it was, or the result got nothing.
+    pub names_refused: u32,
     /// Expressions whose search for the name, or for the rest of the line, gave up: see [`GaveUp`](super::GaveUp).
     pub gave_up: u32,
     /// How the walk ended.
@@ -98,8 +101,6 @@ pub(super) struct Content {
     texts: Vec<u32>,
     bytes: Vec<u8>,
     end: End,
-    names_refused: u32,
-    gave_up: u32,
 }
 
 /// The name of a copy or the key of a cluster: 0 for the line's own name, else the text of that number, from 1.
@@ -137,6 +138,10 @@ enum Step {
         compute: u16,
         name: TextId,
     },
+    /// A name that was made and that cannot be sent: it is counted.
+    NameRefused,
+    /// A search that gave up: likewise.
+    GaveUp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,12 +163,6 @@ impl Decision {
         self.content.steps.iter().any(|step| matches!(step, Step::Check { .. } | Step::Feed { .. }))
     }
 
-    /// Names that rewrites and aggregations made and that cannot be sent (see
-    /// [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX)); the name stayed what it was, or the result got nothing.
-    pub fn names_refused(&self) -> u32 {
-        self.content.names_refused
-    }
-
     pub(super) fn content(&self) -> &Content {
         &self.content
     }
@@ -176,77 +175,75 @@ impl Decision {
         turn: u64,
         act: &mut impl FnMut(Act<'a>),
     ) -> Routing {
+        let content = &self.content;
+        let mut routing = Routing {
+            copies: 0,
+            copies_refused: 0,
+            names_refused: 0,
+            feeds: 0,
+            gave_up: 0,
+            end: content.end,
+        };
         if let Some(outputs) = self.plain() {
             outputs.iter().for_each(|output| act(Act::Copy { output: *output, renamed: None }));
-            let Content { gave_up, end, .. } = self.content;
-            return Routing { copies: outputs.len() as u32, copies_refused: 0, feeds: 0, gave_up, end };
+            routing.copies = outputs.len() as u32;
+            return routing;
         }
-        let content = &self.content;
-        let mut gave_up = content.gave_up;
-        let mut copies = Copies { count: 0, refused: 0, act };
-        let (mut feeds, mut at) = (0, 0);
+        let mut at = 0;
         while let Some(step) = content.steps.get(at) {
             at += 1;
             match *step {
-                Step::Copy { output, name } => copies.add(output, content.text(name)),
+                Step::Copy { output, name } => routing.copy(output, content.text(name), act),
                 Step::FirstUp { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    copies.add(cluster.outputs[cluster.first_up()], content.text(name));
+                    routing.copy(cluster.outputs[cluster.first_up()], content.text(name), act);
                 }
                 Step::Turn { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    copies.add(cluster.outputs[cluster.at_turn(turn)], content.text(name));
+                    routing.copy(cluster.outputs[cluster.at_turn(turn)], content.text(name), act);
                 }
                 Step::Owners { cluster, name, key, begin, count } => {
                     let cluster = &router.clusters[cluster.index()];
                     let owners = &content.placed[begin as usize..][..usize::from(count)];
                     let key = content.text(key).unwrap_or(line.name);
                     cluster.owners_or_stand_ins(owners, key, |member, _| {
-                        copies.add(cluster.outputs[member], content.text(name));
+                        routing.copy(cluster.outputs[member], content.text(name), act);
                     });
                 }
                 Step::Feed { rollup, compute, name } => {
-                    feeds += 1;
+                    routing.feeds += 1;
                     let name = content.text(name).unwrap_or(line.name);
-                    (copies.act)(Act::Feed { rollup, compute, name });
+                    act(Act::Feed { rollup, compute, name });
                 }
+                Step::NameRefused => routing.names_refused += 1,
+                Step::GaveUp => routing.gave_up += 1,
                 Step::Check { check, skip } => {
                     let found = router.checks[check.expression as usize].is_in(line.rest);
                     if found == Ok(true) {
                         continue;
                     }
-                    gave_up += u32::from(found.is_err());
-                    (copies.act)(Act::Invalid { log: check.log });
+                    routing.gave_up += u32::from(found.is_err());
+                    act(Act::Invalid { log: check.log });
                     if check.ends {
-                        return copies.routing(feeds, gave_up, End::Invalid);
+                        return Routing { end: End::Invalid, ..routing };
                     }
                     at += skip as usize;
                 }
             }
         }
-        copies.routing(feeds, gave_up, content.end)
+        routing
     }
 }
 
-/// Counts copies, up to the limit.
-struct Copies<'f, F> {
-    count: u32,
-    refused: u32,
-    act: &'f mut F,
-}
-
-impl<'a, F: FnMut(Act<'a>)> Copies<'_, F> {
-    fn add(&mut self, output: OutputId, renamed: Option<&'a [u8]>) {
-        if self.count as usize == COPIES_MAX {
-            self.refused += 1;
+impl Routing {
+    /// Tells of a copy, up to the limit.
+    fn copy<'a>(&mut self, output: OutputId, renamed: Option<&'a [u8]>, act: &mut impl FnMut(Act<'a>)) {
+        if self.copies as usize == COPIES_MAX {
+            self.copies_refused += 1;
             return;
         }
-        self.count += 1;
-        (self.act)(Act::Copy { output, renamed });
-    }
-
-    fn routing(&self, feeds: u32, gave_up: u32, end: End) -> Routing {
-        Routing { copies: self.count, copies_refused: self.refused, feeds, gave_up, end }
+        self.copies += 1;
+        act(Act::Copy { output, renamed });
     }
 }
 
@@ -287,7 +284,7 @@ impl ClusterState {
 impl Default for Content {
     fn default() -> Content {
         let (steps, placed, texts, bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Content { steps, placed, texts, bytes, end: End::Exhausted, names_refused: 0, gave_up: 0 }
+        Content { steps, placed, texts, bytes, end: End::Exhausted }
     }
 }
 
@@ -320,12 +317,12 @@ impl Content {
     }
 
     fn clear(&mut self) {
-        let Content { steps, placed, texts, bytes, end, names_refused, gave_up } = self;
+        let Content { steps, placed, texts, bytes, end } = self;
         steps.clear();
         placed.clear();
         texts.clear();
         bytes.clear();
-        (*end, *names_refused, *gave_up) = (End::Exhausted, 0, 0);
+        *end = End::Exhausted;
     }
 }
 
@@ -372,7 +369,7 @@ impl Draft {
 
     pub(super) fn rename(&mut self, name: Vec<u8>) {
         if !can_be_sent(&name) {
-            self.content.names_refused += 1;
+            self.content.steps.push(Step::NameRefused);
         } else if name != self.name {
             self.name_id = self.text(name.clone());
             self.name = name;
@@ -381,12 +378,12 @@ impl Draft {
 
     /// An expression's search came to a limit.
     pub(super) fn gave_up(&mut self) {
-        self.content.gave_up += 1;
+        self.content.steps.push(Step::GaveUp);
     }
 
     pub(super) fn feed(&mut self, rollup: u16, compute: u16, name: Vec<u8>) {
         if !can_be_sent(&name) {
-            self.content.names_refused += 1;
+            self.content.steps.push(Step::NameRefused);
             return;
         }
         let name = self.text(name);

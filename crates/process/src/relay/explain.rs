@@ -121,6 +121,7 @@ impl Router {
             name: line.name.to_vec(),
             copies: 0,
             feeds: 0,
+            names_refused: 0,
             gave_up: Vec::new(),
         };
         let mut meetings = Vec::new();
@@ -145,6 +146,7 @@ impl Router {
             copies: sent as u32,
             copies_refused: (way.copies - sent) as u32,
             feeds: way.feeds,
+            names_refused: way.names_refused,
             gave_up: way.gave_up.len() as u32,
             end,
         };
@@ -166,6 +168,7 @@ struct Way<'a> {
     name: Vec<u8>,
     copies: usize,
     feeds: u32,
+    names_refused: u32,
     gave_up: Vec<MistakeAt>,
 }
 
@@ -203,7 +206,9 @@ impl Way<'_> {
                     Some(name.replace(&self.name, &found)).filter(|name| can_be_sent(name))
                 };
                 let names: Vec<Option<Vec<u8>>> = names.iter().map(name).collect();
-                self.feeds += names.iter().flatten().count() as u32;
+                let fed = names.iter().flatten().count();
+                self.feeds += fed as u32;
+                self.names_refused += (names.len() - fed) as u32;
                 meeting.did = Did::Fed { rollup: *rollup, names };
                 stop.then_some(End::Stopped)
             }
@@ -230,6 +235,7 @@ impl Way<'_> {
 
     fn rename(&mut self, name: Vec<u8>) -> Did {
         if !can_be_sent(&name) {
+            self.names_refused += 1;
             return Did::NotRenamed(name);
         }
         self.name.clone_from(&name);

@@ -12,6 +12,7 @@ mod decision;
 mod explain;
 mod expression;
 mod mistake;
+mod moving;
 mod plan;
 mod replacement;
 mod router;
@@ -26,10 +27,11 @@ pub use decision::{Act, COPIES_MAX, Decision, End, Line, Routing};
 pub use explain::{Chosen, Did, Explanation, Meeting, Sent, Why};
 pub use expression::{COMPILED_BYTES_MAX, Class, Expression, GaveUp, Outline};
 pub use mistake::{MistakeAt, RelayMistake, RelayWarning};
+pub use moving::Heirs;
 pub use plan::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
     Sharing, Statement, To, ValidatePlan,
 };
-pub use replacement::statistics_prefix;
+pub use replacement::{LostReference, lost_references, statistics_prefix};
 pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};
 pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

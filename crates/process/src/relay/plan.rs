@@ -6,6 +6,7 @@
 
 use model::OutputId;
 
+use crate::bytes::put_varint;
 use crate::placement::Placement;
 use crate::rollup::RollupPlan;
 
@@ -29,6 +30,27 @@ pub struct RelayPlan {
     pub statements: Vec<Statement>,
     /// Where the relay's own statistics go.
     pub statistics: To,
+}
+
+impl RelayPlan {
+    /// What tells each `aggregate` statement from others that do something else with what they are fed: windows,
+    /// computes, names and expressions, in the statements' order. Where its results go is no part of it.
+    pub fn rollup_keys(&self) -> Vec<Vec<u8>> {
+        let key = |statement: &Statement| {
+            let Statement::Aggregate(AggregateStatement { expressions, rollup, .. }) = statement else {
+                return None;
+            };
+            let mut key = Vec::new();
+            rollup.write_key(&mut key);
+            for ExpressionPlan { text, ignore_case } in expressions {
+                put_varint(u64::from(*ignore_case), &mut key);
+                put_varint(text.len() as u64, &mut key);
+                key.extend_from_slice(text.as_bytes());
+            }
+            Some(key)
+        };
+        self.statements.iter().filter_map(key).collect()
+    }
 }
 
 /// Endpoints, and how records are shared out between them.

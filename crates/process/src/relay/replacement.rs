@@ -3,12 +3,29 @@
 //! Read once, expanded for each name. Not here: what is done with the result.
 //! Invariant: any text is a replacement; what means nothing stands for itself.
 
+use std::ops::Range;
+
 use super::expression::Found;
 
 /// A replacement, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replacement {
     parts: Vec<Part>,
+}
+
+/// A reference to a group that the expression does not have: it gives nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostReference {
+    /// Bytes of the replacement.
+    pub at: Range<usize>,
+    /// The group's number.
+    pub number: usize,
+}
+
+/// The references of a replacement to groups that an expression with so many of them does not have. Without any group a
+/// replacement is text, and refers to nothing.
+pub fn lost_references(text: &str, groups: usize) -> Vec<LostReference> {
+    read(text, groups).1
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,31 +54,7 @@ enum Case {
 impl Replacement {
     /// A replacement for matches of an expression with so many groups. Without any it is nothing but text.
     pub(super) fn parse(text: &str, groups: usize) -> Replacement {
-        if groups == 0 {
-            return Replacement { parts: vec![Part::Text(text.into())] };
-        }
-        let mut parts = Vec::new();
-        let mut rest = text.as_bytes();
-        let mut plain = Vec::new();
-        while let Some((first, behind)) = rest.split_first() {
-            rest = behind;
-            if *first != b'\\' {
-                plain.push(*first);
-                continue;
-            }
-            let (group, behind) = group(rest, &mut plain);
-            rest = behind;
-            if let Some(group) = group.filter(|group| (1..=groups).contains(&group.number)) {
-                if !plain.is_empty() {
-                    parts.push(Part::Text(std::mem::take(&mut plain)));
-                }
-                parts.push(Part::Group(group));
-            }
-        }
-        if !plain.is_empty() {
-            parts.push(Part::Text(plain));
-        }
-        Replacement { parts }
+        Replacement { parts: read(text, groups).0 }
     }
 
     /// Puts what it says of a match in `name` behind what `out` holds.
@@ -124,6 +117,42 @@ pub fn statistics_prefix(text: &str, host: &str) -> Vec<u8> {
     let whole = (0, host.len());
     let found = Found { span: whole, groups: vec![Some(whole), Some((0, short)), domain] };
     Replacement::parse(text, 3).replace(host.as_bytes(), &found)
+}
+
+/// The parts of a replacement, and the references that name no group.
+fn read(text: &str, groups: usize) -> (Vec<Part>, Vec<LostReference>) {
+    let (mut parts, mut lost) = (Vec::new(), Vec::new());
+    if groups == 0 {
+        return (vec![Part::Text(text.into())], lost);
+    }
+    let mut rest = text.as_bytes();
+    let mut plain = Vec::new();
+    while let Some((first, behind)) = rest.split_first() {
+        let start = text.len() - rest.len();
+        rest = behind;
+        if *first != b'\\' {
+            plain.push(*first);
+            continue;
+        }
+        let (group, behind) = group(rest, &mut plain);
+        rest = behind;
+        match group {
+            Some(group) if (1..=groups).contains(&group.number) => {
+                if !plain.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut plain)));
+                }
+                parts.push(Part::Group(group));
+            }
+            Some(Group { number, .. }) => {
+                lost.push(LostReference { at: start..text.len() - rest.len(), number });
+            }
+            None => {}
+        }
+    }
+    if !plain.is_empty() {
+        parts.push(Part::Text(plain));
+    }
+    (parts, lost)
 }
 
 /// What a backslash begins: flags, further backslashes and a number, or `g{…}` around them. What is no group goes to
@@ -239,6 +268,22 @@ mod tests {
         for (replacement, want) in table {
             let want = format!("{want}.Tail");
             assert_eq!(replaced(r"^(F.o)\.(b*)", replacement, "F.o.bb.Tail"), want, "{replacement}");
+        }
+    }
+
+    #[test]
+    fn references_that_name_no_group_are_told() {
+        let table: &[(&str, usize, &[&str])] = &[
+            (r"x.\2.\1", 2, &[]),
+            (r"\3a\\_4\0", 2, &[r"\3", r"\\_4", r"\0"]),
+            (r"é\g{.2}", 1, &[r"\g{.2}"]),
+            (r"\99999999999999999999999", 1, &[r"\99999999999999999999999"]),
+            (r"\x\", 1, &[]),
+            (r"\1", 0, &[]),
+        ];
+        for (text, groups, want) in table {
+            let lost = lost_references(text, *groups);
+            assert_eq!(lost.iter().map(|lost| &text[lost.at.clone()]).collect::<Vec<_>>(), *want, "{text}");
         }
     }
 

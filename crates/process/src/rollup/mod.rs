@@ -9,12 +9,16 @@
 //! result, or in what [`Rollups::finish`] gives back; the same calls give the same results in the same order.
 
 mod plan;
+mod saved;
+#[cfg(test)]
+mod saved_tests;
 mod series;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use plan::{COMPUTES_MAX, Compute, ComputePlan, Late, RollupPlan, Stamp};
+pub use saved::{NotRestored, Restored, matched};
 
 use std::hash::Hasher;
 use std::io::Write;
@@ -206,7 +210,7 @@ impl Rollups {
         let every = u64::from(plan.every_s);
         // The window that covers the time at which a point may have begun its way.
         let first = now_s.saturating_sub(u64::from(plan.expire_s)) / every;
-        let hash = self.hash(&feed);
+        let hash = self.hash(feed.rollup, feed.compute, feed.name);
         let known = self.find(hash, &feed);
         let known_open = known.map(|at| self.at(at)).map(|series| match series.windows.is_empty() {
             true => series.open.max(first),
@@ -282,15 +286,47 @@ impl Rollups {
         let now_s = self.time(now);
         let mut told = Told::default();
         for series in self.series.iter_mut().flatten() {
-            let plan = &self.plans[usize::from(series.rollup)];
-            let over = now_s / u64::from(plan.every_s);
-            series.tell(plan, over, &mut told, &mut emit);
-            told.values_left += series.windows.iter().map(|(_, window)| window.count).sum::<u64>();
+            series.finish(&self.plans[usize::from(series.rollup)], now_s, &mut told, &mut emit);
         }
+        self.forget();
+        told
+    }
+
+    fn forget(&mut self) {
         self.series.clear();
         self.free.clear();
         self.index.clear();
-        (self.bytes, self.cursor, self.due_s) = (0, 0, u64::MAX);
+        (self.bytes, self.cursor, self.due_s, self.next_due_s) = (0, 0, u64::MAX, u64::MAX);
+    }
+
+    /// Takes other plans and bounds, for a reload: results of the rollup `at` go on as those of `to[at]` ([`matched`]), and
+    /// the others end as with [`Self::finish`]: what is told of them names their rollup of before.
+    pub fn replan(
+        &mut self,
+        plans: Vec<RollupPlan>,
+        limits: RollupLimits,
+        to: &[Option<u16>],
+        now: Now,
+        mut emit: impl FnMut(Rolled<'_>),
+    ) -> Told {
+        assert!(plans.iter().all(|plan| plan.check().is_ok()), "plans are checked before");
+        assert_eq!(to.len(), self.plans.len(), "each rollup goes on or ends");
+        let now_s = self.time(now);
+        let before = std::mem::take(&mut self.series);
+        let of_before = std::mem::replace(&mut self.plans, plans);
+        self.limits = limits;
+        self.forget();
+        let mut told = Told::default();
+        for mut series in before.into_iter().flatten() {
+            let rollup = usize::from(series.rollup);
+            match to[rollup] {
+                Some(rollup) => {
+                    series.rollup = rollup;
+                    self.put(series);
+                }
+                None => series.finish(&of_before[rollup], now_s, &mut told, &mut emit),
+            }
+        }
         told
     }
 
@@ -304,10 +340,10 @@ impl Rollups {
         self.now_s
     }
 
-    fn hash(&self, feed: &Feed<'_>) -> u64 {
-        let of = u64::from(feed.rollup) << 16 | u64::from(feed.compute);
+    fn hash(&self, rollup: u16, compute: u16, name: &[u8]) -> u64 {
+        let of = u64::from(rollup) << 16 | u64::from(compute);
         let mut hasher = FoldHasher::with_seed(self.seed ^ of, &self.shared);
-        hasher.write(feed.name);
+        hasher.write(name);
         hasher.finish()
     }
 
@@ -326,17 +362,28 @@ impl Rollups {
     }
 
     fn begin(&mut self, hash: u64, feed: &Feed<'_>, open: u64) -> usize {
-        let every_s = self.plans[usize::from(feed.rollup)].every_s;
-        let series = Series {
-            hash,
-            name: feed.name.into(),
-            rollup: feed.rollup,
-            compute: feed.compute,
-            // Of the name alone, so that the same input is told at the same time by each process.
-            splay_s: key_hash(feed.name) % u64::from(every_s.min(10)),
-            open,
-            windows: Vec::new(),
-        };
+        let splay_s = self.splay_s(feed.rollup, feed.name);
+        let (rollup, compute) = (feed.rollup, feed.compute);
+        let name = feed.name.into();
+        self.insert(Series { hash, name, rollup, compute, splay_s, open, windows: Vec::new() })
+    }
+
+    /// Of the name alone, so that the same input is told at the same time by each process.
+    fn splay_s(&self, rollup: u16, name: &[u8]) -> u64 {
+        key_hash(name) % u64::from(self.plans[usize::from(rollup)].every_s.min(10))
+    }
+
+    /// A series with its windows, which is not there yet.
+    fn put(&mut self, mut series: Series) {
+        series.hash = self.hash(series.rollup, series.compute, &series.name);
+        let due_s = series.due_s(&self.plans[usize::from(series.rollup)]);
+        (self.due_s, self.next_due_s) = (self.due_s.min(due_s), self.next_due_s.min(due_s));
+        self.bytes += series.windows_bytes();
+        self.insert(series);
+    }
+
+    fn insert(&mut self, series: Series) -> usize {
+        let hash = series.hash;
         let at = match self.free.pop() {
             Some(at) => at as usize,
             None => {
@@ -344,7 +391,7 @@ impl Rollups {
                 self.series.len() - 1
             }
         };
-        self.bytes += series_bytes(feed.name);
+        self.bytes += series_bytes(&series.name);
         self.series[at] = Some(series);
         let series = &self.series;
         let rehash = |at: &u32| series[*at as usize].as_ref().map_or(0, |series| series.hash);

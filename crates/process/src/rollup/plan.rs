@@ -1,5 +1,7 @@
 //! What a rollup is told to do. Made by `config`.
 
+use crate::bytes::put_varint;
+
 /// One `aggregate` statement's windows and results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RollupPlan {
@@ -31,6 +33,31 @@ impl RollupPlan {
             () if self.computes.len() > COMPUTES_MAX => Err("an aggregation computes at most 255 results"),
             () if !self.computes.iter().all(percentile) => Err("a percentile is from 1 to 99"),
             () => Ok(()),
+        }
+    }
+}
+
+impl RollupPlan {
+    /// Appends what tells it from every other plan, in a form that stays the same from one version to the next.
+    pub(crate) fn write_key(&self, to: &mut Vec<u8>) {
+        let RollupPlan { every_s, expire_s, stamp, computes, late } = self;
+        let stamp = match stamp {
+            Stamp::Start => 0,
+            Stamp::Middle => 1,
+            Stamp::End => 2,
+        };
+        let late = match late {
+            Late::Shed => 0,
+            Late::Oldest => 1,
+        };
+        let numbers = [u64::from(*every_s), u64::from(*expire_s), stamp, late, computes.len() as u64];
+        numbers.iter().for_each(|number| put_varint(*number, to));
+        for ComputePlan { compute, name } in computes {
+            let (kind, of) = compute.code();
+            put_varint(kind, to);
+            put_varint(of, to);
+            put_varint(name.len() as u64, to);
+            to.extend_from_slice(name.as_bytes());
         }
     }
 }
@@ -90,4 +117,21 @@ pub enum Compute {
     Variance,
     /// Its root.
     Stddev,
+}
+
+impl Compute {
+    /// A number for it, and the one that it has.
+    fn code(self) -> (u64, u64) {
+        match self {
+            Compute::Sum => (0, 0),
+            Compute::Count => (1, 0),
+            Compute::Max => (2, 0),
+            Compute::Min => (3, 0),
+            Compute::Average => (4, 0),
+            Compute::Percentile(percent) => (5, u64::from(percent)),
+            Compute::Interpolated(permille) => (6, u64::from(permille)),
+            Compute::Variance => (7, 0),
+            Compute::Stddev => (8, 0),
+        }
+    }
 }

@@ -85,6 +85,28 @@ impl Series {
         bytes
     }
 
+    /// Tells every window whose seconds have passed, and counts the values of the others.
+    pub(super) fn finish(
+        &mut self,
+        plan: &RollupPlan,
+        now_s: u64,
+        told: &mut Told,
+        emit: &mut impl FnMut(Rolled<'_>),
+    ) {
+        self.tell(plan, now_s / u64::from(plan.every_s), told, emit);
+        told.values_left += self.values();
+    }
+
+    /// Values in its windows.
+    pub(super) fn values(&self) -> u64 {
+        self.windows.iter().map(|(_, window)| window.count).sum()
+    }
+
+    /// What its windows take.
+    pub(super) fn windows_bytes(&self) -> usize {
+        self.windows.iter().map(|(_, window)| WINDOW_BYTES + window.kept() * VALUE_BYTES).sum()
+    }
+
     /// The second at which its oldest window is told; without windows the one at which it can be forgotten: from then on
     /// a series of its name would begin with a window that this one has not told.
     pub(super) fn due_s(&self, plan: &RollupPlan) -> u64 {

@@ -4,6 +4,8 @@
 //! bits.
 
 use super::Compute;
+use super::series::VALUE_BYTES;
+use crate::bytes::{Bytes, put_f64, put_varint};
 
 /// The values of a window, as far as its compute needs them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +46,30 @@ impl Window {
                 self.second += distance * (value - self.first);
             }
         }
+    }
+
+    /// Appends it, for [`Window::read`].
+    pub(super) fn save(&self, to: &mut Vec<u8>) {
+        put_varint(self.count, to);
+        put_f64(self.first, to);
+        put_f64(self.second, to);
+        put_varint(self.values.len() as u64, to);
+        self.values.iter().for_each(|value| put_f64(*value, to));
+    }
+
+    /// What was saved; none when that is no window.
+    pub(super) fn read(from: &mut Bytes<'_>) -> Option<Window> {
+        let (count, first, second) = (from.varint()?, from.f64()?, from.f64()?);
+        let kept = from.len_of(VALUE_BYTES)?;
+        let values = from.f64s(kept)?;
+        let is_one =
+            count > 0 && (kept == 0 || kept as u64 == count) && values.iter().all(|value| value.is_finite());
+        is_one.then_some(Window { count, first, second, values })
+    }
+
+    /// Whether it can be a window of that.
+    pub(super) fn is_of(&self, compute: Compute) -> bool {
+        compute.keeps_values() != self.values.is_empty()
     }
 
     /// Values that it keeps.

@@ -65,6 +65,7 @@ pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
         ("refused", sum.refused),
         ("filtered", sum.filtered),
         ("expired", sum.expired),
+        ("moved", sum.moved),
         ("internal", sum.internal),
         ("waiting", sum.waiting),
     ];

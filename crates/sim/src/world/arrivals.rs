@@ -23,9 +23,10 @@ pub(crate) enum Reading {
 impl Reading {
     pub(crate) fn of(kind: &OutputKind) -> Reading {
         match kind {
-            OutputKind::Graphite { form: GraphiteForm::Lines, .. } | OutputKind::GraphiteFile { .. } => {
-                Reading::Points
-            }
+            OutputKind::Graphite { form: GraphiteForm::Lines, .. }
+            | OutputKind::GraphiteFile { peer: false, .. } => Reading::Points,
+            OutputKind::Graphite { form: GraphiteForm::Syslog, .. }
+            | OutputKind::GraphiteFile { peer: true, .. } => Reading::Lines,
             OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => Reading::Pickle,
             OutputKind::GraphiteDatagrams { .. } => Reading::Packets,
             OutputKind::Packets(packets) if packets.to.is_datagram() => Reading::Packets,

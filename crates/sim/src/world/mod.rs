@@ -21,7 +21,7 @@ use std::sync::Arc;
 use config::plan::{OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueuePlan, Position, Promise};
 use deliver::plan::QueueKind;
-use deliver::queue::{Block, Queue};
+use deliver::queue::{Block, Queue, Room};
 use model::{
     Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
     SourceSum, Span,
@@ -388,12 +388,12 @@ impl World {
             let next = exchange.take_next(|batch| {
                 shard.blocking(batch.source).iter().all(|id| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records, *now)
+                    outlets[id.index()].room(bytes, records, *now) > Room::None
                 })
             });
             let Some(batch) = next else { break };
             self.took += 1;
-            self.take_batch(batch);
+            self.take_admitted(batch);
         }
         if self.now.mono_ns >= self.due_ns {
             self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
@@ -420,7 +420,24 @@ impl World {
     }
 
     /// As the daemon's worker does it.
-    fn take_batch(&mut self, batch: SampleBatch) {
+    fn take_admitted(&mut self, batch: SampleBatch) {
+        let World { shard, outlets, now, .. } = self;
+        let source = batch.source;
+        let is_tight = |id: &OutputId| {
+            let (bytes, records) = shard.room_for(*id, &batch);
+            outlets[id.index()].room(bytes, records, *now) == Room::Tight
+        };
+        if !(shard.multiplies(source) && shard.blocking(source).iter().any(is_tight)) {
+            return self.take_batch(batch, false);
+        }
+        self.shard.close_reached(source, self.now, &mut self.routed);
+        self.take_batch(batch, true);
+        self.shard.close_reached(source, self.now, &mut self.routed);
+        self.append_blocks_as(true);
+    }
+
+    /// As the daemon's worker does it.
+    fn take_batch(&mut self, batch: SampleBatch, admitted: bool) {
         self.append_blocks();
         let source = batch.source;
         let taking = Taking::begin(&batch, &self.shard, &mut Outlets(&mut self.outlets));
@@ -428,7 +445,7 @@ impl World {
         if taking.is_some() {
             self.shard.close_reached(source, self.now, &mut self.routed);
         }
-        self.append_blocks();
+        self.append_blocks_as(admitted);
         if let Some(taking) = taking {
             let _waits_for = self.acks.taken(taking, &mut Outlets(&mut self.outlets));
         }
@@ -443,10 +460,14 @@ impl World {
     }
 
     fn append_blocks(&mut self) {
+        self.append_blocks_as(false);
+    }
+
+    fn append_blocks_as(&mut self, admitted: bool) {
         for (output, block) in self.routed.blocks.drain(..) {
             let output = holder(&self.outlets, output);
             let copy = self.given.is_some().then(|| block.clone());
-            let place = self.outlets[output.index()].append(block, self.now);
+            let place = self.outlets[output.index()].append(block, admitted, self.now);
             if let (Some(given), Some(block)) = (&mut self.given, copy) {
                 given.push(Given { output, block, place });
             }
@@ -555,7 +576,7 @@ impl World {
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Shed(Shed::Stopped)));
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
-        left.into_iter().for_each(|batch| self.take_batch(batch));
+        left.into_iter().for_each(|batch| self.take_batch(batch, false));
         self.shard.stop(self.now, &mut self.routed);
         self.append_blocks();
         let (gave, now) = (self.gave(), self.now);

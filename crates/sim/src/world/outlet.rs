@@ -14,7 +14,7 @@ use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::disk_queue::{Position, Promise};
 use deliver::file::{FileAction, FileSender};
 use deliver::plan::{FilePlan, QueueLimits};
-use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
+use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
 use model::{Now, OutputAccount};
@@ -222,12 +222,14 @@ impl Outlet {
         self.collect();
     }
 
-    /// As the daemon's: true when a batch of so much would be taken without losing anything.
-    pub(crate) fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+    /// As the daemon's: room for a batch of a source that can wait.
+    pub(crate) fn room(&mut self, bytes: u64, records: u64, now: Now) -> Room {
         if self.canary == Some(Canary::RoomNotReserved) {
-            return self.account.copies_waiting() == 0 || self.queue.has_room(bytes, records);
+            let has_room = self.account.copies_waiting() == 0 || self.queue.has_room(bytes, records);
+            return if has_room { Room::Ample } else { Room::None };
         }
-        self.queue.takes(bytes, records, now)
+        let is_down = self.state().status == Status::Down;
+        self.queue.room(bytes, records, || is_down, now)
     }
 
     /// Other bounds, as after a reload.
@@ -254,7 +256,7 @@ impl Outlet {
 
     /// Appends a block as the daemon does: the shard cannot wait, so what finds a full queue is shed and counted. Returns
     /// where a disk was asked to put it, and whether it did.
-    pub(crate) fn append(&mut self, mut block: Block, now: Now) -> Option<(Position, bool)> {
+    pub(crate) fn append(&mut self, mut block: Block, admitted: bool, now: Now) -> Option<(Position, bool)> {
         let mut late = None;
         if let Some(canary) = self.canary {
             canary.before_append(&mut block);
@@ -265,16 +267,18 @@ impl Outlet {
             }
         }
         let place = self.queue.accepted_up_to();
-        let kept = self.append_now(block, now);
+        let kept = self.append_now(block, admitted, now);
         if let Some(late) = late {
-            self.append_now(late, now);
+            self.append_now(late, admitted, now);
         }
         (self.stored.is_some() && !self.asleep).then_some((place, kept))
     }
 
-    fn append_now(&mut self, block: Block, now: Now) -> bool {
+    fn append_now(&mut self, block: Block, admitted: bool, now: Now) -> bool {
         let copies = u64::from(block.copies);
-        let appended = match self.queue.append(block, now) {
+        let appended =
+            if admitted { self.queue.append_admitted(block, now) } else { self.queue.append(block, now) };
+        let appended = match appended {
             Appended::Full(block) => self.queue.take_refused(block, now),
             appended => appended,
         };

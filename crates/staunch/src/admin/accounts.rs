@@ -141,6 +141,8 @@ pub struct OutputRow {
     pub filtered: u64,
     /// Time ran out.
     pub expired: u64,
+    /// Another output of the cluster took them over.
+    pub moved: u64,
     /// Lost by a bug of ours.
     pub internal: u64,
     /// In the queue or on the way.
@@ -278,6 +280,7 @@ impl OutputRow {
             (&mut self.refused, before.refused),
             (&mut self.filtered, before.filtered),
             (&mut self.expired, before.expired),
+            (&mut self.moved, before.moved),
             (&mut self.internal, before.internal),
             (&mut self.waiting, before.waiting),
             (&mut self.bytes_waiting, before.bytes_waiting),
@@ -412,6 +415,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         refused: sum.refused,
         filtered: sum.filtered,
         expired: sum.expired,
+        moved: sum.moved,
         internal: sum.internal,
         waiting: sum.waiting,
         holds: sum.holds(),

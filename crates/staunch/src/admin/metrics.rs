@@ -133,6 +133,7 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         let output = ("output", row.name.as_str());
         copies.row(&[output, ("outcome", "delivered"), ("reason", "")], row.delivered as f64);
         copies.row(&[output, ("outcome", "expired"), ("reason", "")], row.expired as f64);
+        copies.row(&[output, ("outcome", "moved"), ("reason", "")], row.moved as f64);
         loss_rows(&mut copies, output, &row.losses);
     }
     let mut bytes = family(out, "staunch_output_bytes_lost_total", "counter", "Bytes of lost copies.");

@@ -30,6 +30,12 @@ pub(crate) fn pages() -> Vec<Page> {
     pages
 }
 
+const BAD_MESSAGE: &str = "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
+     that pickles lists of `(name, (time, value))`; objects of classes are never made.";
+
+const BAD_PACKING: &str = "One for each connection that ended so: nobody can say how many records were lost. What came before counts. \
+     `transport` must be the same here and at the sender; the log says what was found.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
@@ -94,12 +100,10 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::NotUtf8 => {
             "Correct the sender. `personality = \"c-relay\"` puts `_` for each byte that is not ASCII."
         }
-        Reject::BadMessage => {
-            "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
-             that pickles lists of `(name, (time, value))`; objects of classes are never made."
-        }
+        Reject::BadMessage => BAD_MESSAGE,
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
         Reject::Invalid => "Correct the sender, or the expression; with `else log` the log shows the lines.",
+        Reject::BadPacking => BAD_PACKING,
     }
 }
 
@@ -149,6 +153,10 @@ fn shed(reason: Shed) -> &'static str {
         Shed::Dropped => {
             "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
              `staunch queue export` can keep a copy first ([queues.md](queues.md))."
+        }
+        Shed::NotANumber => {
+            "carbon would give up the whole message. Send numbers, or let the output's `form` be lines: then lines go on \
+             as they came."
         }
         Shed::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
@@ -215,7 +223,7 @@ nothing moves, two sums hold; `/api/v1/accounts` shows both with a field `holds`
 
 ```
 per source:  received = rejected + shed + duplicate + filtered + aggregated + routed + internal + in_flight
-per output:  copies   = delivered + shed + refused + filtered + expired + internal + waiting
+per output:  copies   = delivered + shed + refused + filtered + expired + moved + internal + waiting
 ```
 
 A **record** is a sample, an event or a service check; a bad line counts as one received and rejected record (a bad value
@@ -227,11 +235,15 @@ The word of each reason below is at the same time the label `reason` in [`/metri
 ";
 
 /// Outcomes that are no loss.
-pub(crate) const NO_LOSS: [(&str, &str); 8] = [
+pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("aggregated", "Became part of an aggregate."),
     ("routed", "Went to its outputs as it is: a raw packet, an event, a sample with its own timestamp."),
     ("delivered", "The endpoint has it, as far as its protocol tells (docs/delivery.md)."),
     ("waiting", "In the output's queue, or on the way."),
+    (
+        "moved",
+        "Another output of the relay's cluster took it over while this one's endpoint was down; there it is a copy of its own.",
+    ),
     ("in_flight", "Between a connection and the aggregation."),
     ("filtered", "Nothing in the config takes it, such as events without an `event_file` output."),
     ("duplicate", "Always 0 in this version. It is there so that the sum keeps its form."),

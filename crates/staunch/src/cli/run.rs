@@ -2,6 +2,7 @@
 //! command line.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::plan::Plan;
 
@@ -80,7 +81,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
 
 /// Loads, says what there is to say, and runs; the same loader serves reloads.
 fn start(
-    load: impl Fn() -> anyhow::Result<Loaded> + 'static,
+    load: impl Fn() -> anyhow::Result<Loaded> + Send + Sync + 'static,
     http_optional: bool,
     restart: TakeOver,
 ) -> anyhow::Result<ExitCode> {
@@ -88,7 +89,7 @@ fn start(
     crate::talk::say(&loaded.rendered());
     let file = std::path::PathBuf::from(&loaded.name);
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
-    let reread: Reread = Box::new(move || {
+    let reread: Reread = Arc::new(move || {
         let loaded = load().map_err(|error| format!("{error:#}"))?;
         let rendered = loaded.rendered();
         let plan = plan_of(loaded).ok_or_else(|| of_reload(&rendered))?;

@@ -106,6 +106,7 @@ fn place(kind: &OutputKind) -> String {
         OutputKind::Graphite { to, .. } => Destination::Tcp(to.clone()).to_string(),
         OutputKind::GraphiteDatagrams { to, .. } => Destination::Udp(to.clone()).to_string(),
         OutputKind::Packets(packets) => packets.to.to_string(),
+        OutputKind::GraphiteFile { path, file_bytes_max: 0, .. } => path.display().to_string(),
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
             let most = file_bytes_max * (u64::from(*files_max) + 1);

@@ -47,8 +47,9 @@ use crate::daemon::take_over::{Control, Inheritance};
 #[cfg(unix)]
 const FILES_BESIDES: u64 = 200;
 
-/// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole.
-pub type Reread = Box<dyn Fn() -> Result<Plan, String>>;
+/// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole. It may ask for names,
+/// so it has a thread of its own.
+pub type Reread = Arc<dyn Fn() -> Result<Plan, String> + Send + Sync>;
 
 /// What a daemon is started with.
 pub struct Start {

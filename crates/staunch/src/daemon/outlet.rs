@@ -4,7 +4,8 @@
 //! shares the queue and the account, and whose task starts when that of the first has ended.
 //!
 //! Here: what goes into the queue, and who is woken. In files of their own: `connections` (what goes out to each sender),
-//! `on_disk` (the thread that syncs), `health` (what is shown of it), `ending`, and `parking` (a hot restart).
+//! `on_disk` (the thread that syncs), `health` (what is shown of it), `standing` (others stand in
+//! for its endpoint), `ending`, and `parking` (a hot restart).
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
 mod connections;
@@ -12,6 +13,7 @@ mod ending;
 mod health;
 mod on_disk;
 mod parking;
+mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,12 +23,13 @@ use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, Position, Promise};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
-use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue};
+use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
 use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
 use self::connections::Seat;
 use self::parking::Orders;
+use self::standing::Heeded;
 use crate::daemon::queues::disk_plan;
 use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
@@ -35,6 +38,18 @@ pub use on_disk::OnDisk;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
+
+/// Least that is asked for as ample room: with what that is multiplied by, more than an encoder's open blocks hold.
+const OPEN_BLOCKS_BYTES_MAX: u64 = 64 * 1024;
+
+/// Whether the bounds of a queue apply to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// They do.
+    Bounded,
+    /// Somebody waited for room and was let in with it: it is kept, though more became of it than was thought.
+    Granted,
+}
 
 /// Between the shard, which appends, and the output's task or thread, which takes.
 #[derive(Debug)]
@@ -64,6 +79,8 @@ pub struct Outlet {
     has_checks: AtomicBool,
     /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
     degraded_since_ns: AtomicU64,
+    /// Its file is to be opened anew: somebody may have moved it away.
+    reopens: AtomicBool,
     /// No new blocks come: drain, then end.
     stopping: AtomicBool,
     /// Monotonic nanosecond at which draining ends.
@@ -74,6 +91,9 @@ pub struct Outlet {
     parked: Mutex<Option<Orders>>,
     /// Told when it is no more.
     unparked: Notify,
+    /// Told when others stand in for the endpoint; nobody where they do not.
+    heeded: Mutex<Option<Heeded>>,
+    is_heeded: AtomicBool,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
     progress: Progress,
 }
@@ -146,11 +166,14 @@ impl Outlet {
             checked: Mutex::new(None),
             has_checks: AtomicBool::new(false),
             degraded_since_ns: AtomicU64::new(0),
+            reopens: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
             at_end: Notify::new(),
             parked: Mutex::new(None),
             unparked: Notify::new(),
+            heeded: Mutex::new(None),
+            is_heeded: AtomicBool::new(false),
             progress: Progress::default(),
         }
     }
@@ -178,10 +201,15 @@ impl Outlet {
     /// Appends a block. What cannot wait at a full queue is shed there and counted. Gives the block's place, if it was
     /// kept.
     pub fn append(&self, block: Block, now: Now) -> Option<Position> {
+        self.append_as(block, Admission::Bounded, now)
+    }
+
+    /// The same for a block that perhaps was let in.
+    pub fn append_as(&self, block: Block, admission: Admission, now: Now) -> Option<Position> {
         let partition = block.partition;
         let (place, kept) = {
             let mut queue = self.queue();
-            let (place, appended) = self.append_to(&mut queue, block, now);
+            let (place, appended) = self.append_to(&mut queue, block, admission, now);
             let appended = match appended {
                 // The shard serves sources that cannot wait, so it cannot wait either.
                 Appended::Full(block) => queue.take_refused(block, now),
@@ -208,7 +236,7 @@ impl Outlet {
             }
             let limits = queue.limits();
             queue.set_limits(QueueLimits { when_full: WhenFull::Block, ..limits });
-            let appended = self.append_to(&mut queue, block, now);
+            let appended = self.append_to(&mut queue, block, Admission::Bounded, now);
             queue.set_limits(limits);
             appended
         };
@@ -216,9 +244,18 @@ impl Outlet {
         (appended == Appended::Kept).then_some(place)
     }
 
-    fn append_to(&self, queue: &mut OutputQueue<Folder>, block: Block, now: Now) -> (Position, Appended) {
+    fn append_to(
+        &self,
+        queue: &mut OutputQueue<Folder>,
+        block: Block,
+        admission: Admission,
+        now: Now,
+    ) -> (Position, Appended) {
         let place = queue.accepted_up_to();
-        let appended = queue.append(block, now);
+        let appended = match admission {
+            Admission::Bounded => queue.append(block, now),
+            Admission::Granted => queue.append_admitted(block, now),
+        };
         if let (Some(disk), OutputQueue::Disk(on_disk)) = (self.disk(), &*queue) {
             let window_ns = on_disk.plan().sync_window_ms * MS_NS;
             disk.wake_before(now.mono_ns + window_ns, queue);
@@ -226,6 +263,8 @@ impl Outlet {
         if self.is_nearly_full(queue) {
             // It stays as it is when it is set already.
             let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
+            // Only then can it be so full that others stand in.
+            self.look_at_room(queue);
         }
         (place, appended)
     }
@@ -237,10 +276,17 @@ impl Outlet {
         self.wake_sync();
     }
 
-    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
-    /// far as the disk has room for it.
-    pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
-        self.queue().takes(bytes, records, now)
+    /// Room for a batch of `bytes` and `records` of a source that can wait. An empty queue takes any, as far as the disk
+    /// has room for it.
+    pub fn room(&self, bytes: u64, records: u64, now: Now) -> Room {
+        self.queue().room(bytes, records, || self.is_down(), now)
+    }
+
+    /// True for a queue in memory that has room for whatever may become of `bytes` and `records`, and for blocks that are
+    /// open.
+    pub fn has_ample_room(&self, bytes: u64, records: u64) -> bool {
+        let mut queue = self.queue();
+        queue.in_memory().is_some() && queue.has_ample_room(bytes.max(OPEN_BLOCKS_BYTES_MAX), records)
     }
 
     /// Bounds and times of another plan, for a queue that stays where it is.
@@ -274,6 +320,20 @@ impl Outlet {
         }
     }
 
+    /// Has its file opened anew, which somebody may have moved away.
+    pub fn reopen(&self) {
+        // Under the lock of a thread that is about to wait, so that it sees it.
+        let queue = self.queue();
+        self.reopens.store(true, Relaxed);
+        drop(queue);
+        self.wake();
+    }
+
+    /// True once after each [`Self::reopen`].
+    pub fn take_reopen(&self) -> bool {
+        self.reopens.swap(false, Relaxed)
+    }
+
     /// Waits on a thread until there may be something to do beside what it has `seen`, or so long.
     pub fn wait(&self, seen: Seen, at_most: Duration) {
         let queue = self.queue();
@@ -286,7 +346,8 @@ impl Outlet {
     }
 
     fn has_news(&self, queue: &impl Queue, seen: Seen) -> bool {
-        (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop)
+        let reopens = self.reopens.load(Relaxed);
+        (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop) || reopens
     }
 
     /// Bytes that wait, in the queue and in the senders.
@@ -336,6 +397,8 @@ mod tests {
         assert!(!has_news(false, false));
         let _place = outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
         assert!(has_news(false, false) && !has_news(true, false));
+        outlet.reopen();
+        assert!(has_news(true, false) && outlet.take_reopen() && !has_news(true, false));
         outlet.stop(0);
         assert!(has_news(true, false) && !has_news(true, true));
     }

@@ -24,14 +24,17 @@ const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
 /// Reloads, and says how it went. A failed reload changes nothing.
 pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
+    reopen_files(&running.shared);
     let Some(reread) = reread else {
         tracing::info!("SIGHUP: there is no config file to read anew");
         return;
     };
     supervisor::reloading();
-    let result = match reread() {
-        Ok(plan) => apply(running, &plan).await,
-        Err(mistakes) => Err(mistakes),
+    let reread = Arc::clone(reread);
+    let result = match tokio::task::spawn_blocking(move || reread()).await {
+        Ok(Ok(plan)) => apply(running, &plan).await,
+        Ok(Err(mistakes)) => Err(mistakes),
+        Err(_panicked) => Err("reading the configuration failed".to_owned()),
     };
     let reloads = &running.shared.reloads;
     match result {
@@ -45,6 +48,14 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
         }
     }
     supervisor::ready(&running.shared, None);
+}
+
+/// Files that we never rotate somebody else does, and tells by SIGHUP: whatever the config file says now, and also when it
+/// says what it said before.
+fn reopen_files(shared: &Shared) {
+    let wiring = shared.wiring.load();
+    let outlets = wiring.outlets.iter().zip(&wiring.plan.outputs);
+    outlets.filter(|(_, plan)| plan.kind.moved_by_others()).for_each(|(outlet, _)| outlet.reopen());
 }
 
 async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {

@@ -2,14 +2,15 @@
 //!
 //! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` ->
 //! `Shard::push`; records of connections come through the exchange. What the shard gives goes to the outlets.
-//! In files of their own: `handle` (calls from other threads), `socket`, `batches` (what came on connections), and
-//! `handing_over` (a hot restart).
+//! In files of their own: `handle` (calls from other threads), `socket`, `batches` (what came on connections), `moving`
+//! (what waits for endpoints that are down), and `handing_over` (a hot restart).
 //! Not here: connections and outputs (tasks of their own), and decisions about records (`pipeline`).
 //! Invariant: no call in the loop waits for anything but the sockets, the waker and the clock.
 
 mod batches;
 mod handing_over;
 mod handle;
+mod moving;
 mod socket;
 
 use std::io;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use model::{Now, SampleBatch, SourceId};
-use pipeline::{Complaint, Exchange, Routed, Shard};
+use pipeline::{Complaint, Exchange, Moves, Routed, Shard};
 use tokio::sync::Notify;
 
 use self::batches::BLOCKED_PAUSE_NS;
@@ -28,12 +29,12 @@ use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
-use crate::daemon::outlet::Outlet;
+use crate::daemon::outlet::{Admission, Outlet};
 use crate::kernel::BATCH_BOUNDS;
-use crate::sys::{self, AsFd, Gather, PacketReader, Rest, Wait, Watch};
+use crate::sys::{self, Gather, PacketReader, Rest, Watch};
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::ShardHandle;
-pub use socket::{DatagramSocket, shown};
+pub use socket::{DatagramSocket, peer, shown};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;
@@ -89,6 +90,10 @@ pub struct Worker {
     blocked_pause_ns: u64,
     /// When to look for room again.
     blocked_until_ns: u64,
+    /// What moves from outputs that are down to those that stand in for them.
+    moves: Moves,
+    /// When there is more to move.
+    moves_due_ns: u64,
     sweep_waits_since_ns: Option<u64>,
     key_flushes: KeyFlushes,
     saver: Saver,
@@ -161,7 +166,7 @@ impl Worker {
     pub fn new(parts: WorkerParts) -> io::Result<Worker> {
         let WorkerParts { shard, sockets, outlets, complaints, exchange, room, acks, handle, .. } = parts;
         let WorkerParts { key_flushes, saver, handover, .. } = parts;
-        Ok(Worker {
+        let worker = Worker {
             shard,
             sockets,
             outlets,
@@ -180,6 +185,8 @@ impl Worker {
             blocked: false,
             blocked_pause_ns: BLOCKED_PAUSE_NS,
             blocked_until_ns: 0,
+            moves: Moves::default(),
+            moves_due_ns: u64::MAX,
             sweep_waits_since_ns: None,
             key_flushes,
             saver,
@@ -188,7 +195,9 @@ impl Worker {
             ended: false,
             frozen: false,
             progress: Vec::new(),
-        })
+        };
+        worker.heed();
+        Ok(worker)
     }
 
     /// Runs until [`Self::end`].
@@ -207,6 +216,7 @@ impl Worker {
             self.take_exchange(now);
             self.tick(now);
             self.deliver(now);
+            self.move_on(now);
             self.tell_flushes();
             self.saver.turn(&mut self.shard, now);
             if !self.ended {
@@ -226,7 +236,7 @@ impl Worker {
         let Worker { shard, sockets, complaints, reader, routed, .. } = self;
         for socket in sockets {
             for _batch in 0..TURN_BATCHES {
-                let packets = match reader.receive(socket.fd.as_fd(), Wait::No) {
+                let packets = match socket.receive(reader) {
                     Ok(packets) => packets,
                     Err(error) => {
                         socket.note_failure(&error);
@@ -289,8 +299,12 @@ impl Worker {
 
     /// Appends what the shard gave to the outputs' queues.
     pub fn deliver(&mut self, now: Now) {
+        self.deliver_as(Admission::Bounded, now);
+    }
+
+    fn deliver_as(&mut self, admission: Admission, now: Now) {
         for (output, block) in self.routed.blocks.drain(..) {
-            let _place = self.outlets[output.index()].append(block, now);
+            let _place = self.outlets[output.index()].append_as(block, admission, now);
         }
         for line in self.routed.invalid.drain(..) {
             // The original's words, which people look for (spec graphite §2.4).
@@ -345,6 +359,7 @@ impl Worker {
         self.shard.stop(now, &mut self.routed);
         self.deliver(now);
         self.tell_flushes();
+        self.moves.let_go();
         self.end();
         Stopped { checkpoints: self.saver.last(&mut self.shard, now) }
     }
@@ -361,6 +376,7 @@ impl Worker {
         // Blocks of the old encoders go to the queues they were made for; ids keep their meaning.
         self.outlets = outlets;
         self.deliver(now);
+        self.heed();
         self.saver.follow(plan, &mut self.shard, now);
         self.due_ns = 0;
     }
@@ -377,6 +393,9 @@ impl Worker {
 
     /// Nothing to do: lets packets gather after some came, otherwise sleeps until something comes or is due.
     fn rest(&mut self, got: usize, now: Now) {
+        if self.moves_due_ns <= now.mono_ns {
+            return;
+        }
         if self.due_ns <= now.mono_ns {
             if self.sweep_waits_since_ns.is_some() && got == 0 {
                 std::thread::sleep(Duration::from_millis(1));
@@ -395,7 +414,7 @@ impl Worker {
         if idle {
             let look_ns = if self.blocked { self.blocked_until_ns } else { u64::MAX };
             let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns).min(look_ns);
-            let until_ns = until_ns.min(self.saver.due_ns());
+            let until_ns = until_ns.min(self.saver.due_ns()).min(self.moves_due_ns);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
             watches.extend(

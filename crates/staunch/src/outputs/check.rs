@@ -75,13 +75,17 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
             continue;
         }
         let id = OutputId(at as u16);
-        let (plans, shard) = (Arc::clone(shared), shared.shard.clone());
+        let (plans, shard, told) = (Arc::clone(shared), shared.shard.clone(), Arc::clone(outlet));
         let plan = move || {
             let wiring = plans.wiring.load();
             let plan = &wiring.plan.outputs[id.index()];
             plan.check.clone().filter(|_| !is_retired(plan))
         };
         let on_health = move |live| {
+            if told.is_heeded() {
+                // It tells what its check and its sender have found between them.
+                return;
+            }
             // Nobody waits for the answer: it would only say whether the placement changed.
             drop(shard.call(move |worker| worker.shard.set_member_live(id, live)));
         };

@@ -50,6 +50,9 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
         if stop {
             sender.begin_stop(outlet.deadline_ns(0));
         }
+        if outlet.take_reopen() {
+            sender.reopen();
+        }
         let (rest, error) = step(&mut sender, outlet, place, plan, &mut open);
         while let Some(news) = sender.take_news() {
             tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());

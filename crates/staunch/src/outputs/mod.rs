@@ -10,6 +10,7 @@ pub mod locator;
 pub mod names;
 pub mod socket;
 pub mod stream;
+pub mod wrapping;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::locator::{Directory, Locator};
+use crate::outputs::stream::Dialing;
 
 /// Starts the task or thread of the output `id`.
 ///
@@ -36,15 +38,16 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let directory = || Arc::clone(&shared.directory);
     let limited = |file_bytes_max: u64| FilePlan { file_bytes_max, ..FilePlan::default() };
     match &plan.kind {
-        OutputKind::Graphite { to, sender, .. } => {
+        OutputKind::Graphite { to, sender, packing, .. } => {
             for number in 0..outlet.connections() {
                 let to = Destination::Tcp(to.clone());
                 let seed = seed.wrapping_add((number as u64) << 32);
                 let seat = (Arc::clone(&outlet), number);
-                tasks.spawn(stream_output(to, *sender, Addresses::First, seat, directory(), seed));
+                let dialing = Dialing { packing: *packing, ..Dialing::default() };
+                tasks.spawn(stream_output(to, *sender, dialing, seat, directory(), seed));
             }
         }
-        OutputKind::GraphiteDatagrams { to, sender } => {
+        OutputKind::GraphiteDatagrams { to, sender, .. } => {
             let to = Destination::Udp(to.clone());
             tasks.spawn(datagram_output(to, *sender, Addresses::First, outlet, directory(), seed));
         }
@@ -53,7 +56,8 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
             if to.is_datagram() {
                 tasks.spawn(datagram_output(to, sender, addresses, outlet, directory(), seed));
             } else {
-                tasks.spawn(stream_output(to, sender, addresses, (outlet, 0), directory(), seed));
+                let dialing = Dialing { addresses, ..Dialing::default() };
+                tasks.spawn(stream_output(to, sender, dialing, (outlet, 0), directory(), seed));
             }
         }
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
@@ -80,14 +84,14 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
 async fn stream_output(
     to: Destination,
     sender: SenderPlan,
-    addresses: Addresses,
+    dialing: Dialing,
     (outlet, number): (Arc<Outlet>, usize),
     directory: Arc<Directory>,
     seed: u64,
 ) {
     loop {
         let locator = Locator::new(to.clone(), Arc::clone(&directory));
-        stream::run(locator, sender, addresses, (Arc::clone(&outlet), number), seed).await;
+        stream::run(locator, sender, dialing.clone(), (Arc::clone(&outlet), number), seed).await;
         if !outlet.goes_on(number).await {
             return;
         }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::plan::Addresses;
+use config::plan::{Addresses, Packing};
 use deliver::plan::SenderPlan;
 use deliver::stream::{Action, CloseReason, StreamSender};
 use tokio::task::JoinHandle;
@@ -18,19 +18,83 @@ use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
+use crate::outputs::wrapping::Wrapping;
 use crate::outputs::{end, publish, tell};
 use crate::sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
 const ANSWER_BYTES: usize = 512;
 
+/// How connections to an endpoint are made.
+#[derive(Clone, Debug, Default)]
+pub struct Dialing {
+    /// Which of its addresses.
+    pub addresses: Addresses,
+    /// How their bytes are packed.
+    pub packing: Packing,
+}
+
 /// Where the connection stands.
 enum Link {
     Closed,
     /// To be opened as soon as it is known where the endpoint is.
     Wanted,
-    Opening(JoinHandle<io::Result<StreamSocket>>),
-    Open(StreamSocket),
+    Opening(JoinHandle<io::Result<Connection>>),
+    Open(Box<Connection>),
+}
+
+/// A connection that is open.
+struct Connection {
+    socket: StreamSocket,
+    /// None where lines go as they are.
+    wrapping: Option<Wrapping>,
+}
+
+impl Connection {
+    /// Bytes of lines that the peer's kernel has not acknowledged, or cannot make use of yet.
+    fn unacked(&mut self) -> io::Result<u64> {
+        let Some(wrapping) = &mut self.wrapping else { return sys::unacked(self.socket.as_fd()) };
+        // Where the system cannot tell, what the socket took is taken for arrived.
+        let unacked = if cfg!(target_os = "linux") { sys::unacked(self.socket.as_fd())? } else { 0 };
+        Ok(wrapping.unacked(unacked))
+    }
+
+    /// Writes the first bytes of `lines`, and gives how many were taken.
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        let Some(wrapping) = &mut self.wrapping else { return self.socket.try_write(lines) };
+        match wrapping.take(lines) {
+            0 => self.send().map(|()| 0),
+            taken => Ok(taken),
+        }
+    }
+
+    /// Sends what waits for the socket, as far as it goes.
+    fn send(&mut self) -> io::Result<()> {
+        let Some(wrapping) = &mut self.wrapping else { return Ok(()) };
+        while !wrapping.unsent().is_empty() {
+            let sent = self.socket.try_write(wrapping.unsent())?;
+            wrapping.on_sent(sent);
+        }
+        Ok(())
+    }
+
+    /// Nothing more is to be written for now: sends what was taken.
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(wrapping) = &mut self.wrapping {
+            wrapping.flush();
+        }
+        self.send()
+    }
+
+    /// Ends it as its form wants it, as far as the socket takes that at once.
+    fn finish(&mut self) {
+        let all_sent = self.wrapping.as_ref().is_some_and(|wrapping| wrapping.unsent().is_empty());
+        if let Some(wrapping) = self.wrapping.as_mut().filter(|_| all_sent) {
+            wrapping.finish();
+            // The lines have arrived without it.
+            let _unsent = self.send();
+        }
+    }
 }
 
 /// Which address a connection is tried to first.
@@ -42,10 +106,10 @@ struct Turns {
 
 impl Turns {
     fn remember(&mut self, link: &Link) {
-        if let Link::Open(stream) = link
+        if let Link::Open(open) = link
             && self.addresses == Addresses::RoundRobin
         {
-            self.last = stream.peer().or(self.last);
+            self.last = open.socket.peer().or(self.last);
         }
     }
 
@@ -61,27 +125,28 @@ impl Turns {
 pub async fn run(
     mut locator: Locator,
     plan: SenderPlan,
-    addresses: Addresses,
+    dialing: Dialing,
     (outlet, number): (Arc<Outlet>, usize),
     seed: u64,
 ) {
     let mut sender = StreamSender::new(plan, Arc::clone(&outlet.account), seed);
-    if cfg!(not(target_os = "linux")) {
+    if cfg!(not(target_os = "linux")) && dialing.packing == Packing::Plain {
         sender = sender.without_acks();
     }
     let place = locator.to().to_string();
     let connect_within = Duration::from_millis(plan.connect_timeout_ms);
     let mut link = Link::Closed;
-    let mut turns = Turns { addresses, last: None };
+    let mut turns = Turns { addresses: dialing.addresses, last: None };
     let mut error = None;
     while !sender.stopped() {
         if outlet.is_stopping() {
             sender.begin_stop(outlet.deadline_ns(number));
         }
-        report_acks(&mut sender, &link);
+        report_acks(&mut sender, &mut link);
+        sender.probe(outlet.is_heeded());
         let step = step(&mut sender, (&outlet, number), &mut link);
         if matches!(link, Link::Wanted) {
-            let (next, words) = open(&mut sender, &mut locator, &turns, connect_within);
+            let (next, words) = open(&mut sender, &mut locator, &turns, (connect_within, &dialing));
             link = next;
             error = words.or(error);
         }
@@ -103,12 +168,12 @@ pub async fn run(
     end(&outlet, number, sender.state());
 }
 
-fn report_acks(sender: &mut StreamSender, link: &Link) {
+fn report_acks(sender: &mut StreamSender, link: &mut Link) {
     if sender.in_flight_bytes() == 0 {
         return;
     }
-    let Link::Open(stream) = link else { return };
-    if let Ok(unacked) = sys::unacked(stream.as_fd()) {
+    let Link::Open(open) = link else { return };
+    if let Ok(unacked) = open.unacked() {
         sender.on_acked(unacked, Clock::now());
     }
 }
@@ -126,11 +191,11 @@ fn step(sender: &mut StreamSender, (outlet, number): (&Outlet, usize), link: &mu
             None
         }
         Action::Write(bytes) => {
-            let Link::Open(stream) = link else {
+            let Link::Open(open) = link else {
                 // Before the sender has been told that the connection is there, it writes nothing.
                 return Some(false);
             };
-            match stream.try_write(bytes) {
+            match open.write(bytes) {
                 Ok(written) => {
                     sender.on_written(written, Clock::now());
                     None
@@ -143,13 +208,26 @@ fn step(sender: &mut StreamSender, (outlet, number): (&Outlet, usize), link: &mu
                 }
             }
         }
-        Action::Close(_) => {
-            if let Link::Opening(attempt) = std::mem::replace(link, Link::Closed) {
-                attempt.abort();
+        Action::Close(why) => {
+            match std::mem::replace(link, Link::Closed) {
+                Link::Opening(attempt) => attempt.abort(),
+                Link::Open(mut open) if why == CloseReason::Stopped => open.finish(),
+                _ => {}
             }
             None
         }
-        Action::WaitUntil(_) | Action::Idle => Some(false),
+        Action::WaitUntil(_) | Action::Idle => {
+            let Link::Open(open) = link else { return Some(false) };
+            match open.flush() {
+                Ok(()) => Some(false),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(true),
+                Err(broken) => {
+                    outlet.errors.count(&broken);
+                    close(sender, link, CloseReason::Broken);
+                    None
+                }
+            }
+        }
     }
 }
 
@@ -158,18 +236,20 @@ fn open(
     sender: &mut StreamSender,
     locator: &mut Locator,
     turns: &Turns,
-    within: Duration,
+    (within, dialing): (Duration, &Dialing),
 ) -> (Link, Option<String>) {
+    let packing = dialing.packing;
+    let wrapped = move |socket| Connection { socket, wrapping: Wrapping::new(packing) };
     let connecting = match locator.find() {
         Found::NotYet => return (Link::Wanted, None),
         Found::Nowhere(why, words) => {
             sender.on_no_address(why, Clock::now());
             return (Link::Closed, Some(words));
         }
-        Found::Path(path) => tokio::spawn(async move { StreamSocket::unix(&path).await }),
+        Found::Path(path) => tokio::spawn(async move { StreamSocket::unix(&path).await.map(wrapped) }),
         Found::Addresses(mut addresses) => {
             turns.order(&mut addresses);
-            tokio::spawn(async move { StreamSocket::tcp(&addresses, within).await })
+            tokio::spawn(async move { StreamSocket::tcp(&addresses, within).await.map(wrapped) })
         }
     };
     (Link::Opening(connecting), None)
@@ -206,7 +286,7 @@ async fn wait(
 /// What a connection tells of itself.
 enum Event {
     Found,
-    Opened(io::Result<StreamSocket>),
+    Opened(io::Result<Connection>),
     Room,
     Readable(io::Result<()>),
 }
@@ -222,11 +302,11 @@ async fn event(link: &mut Link, locator: &mut Locator, for_room: bool) -> Event 
             Ok(opened) => Event::Opened(opened),
             Err(ended) => Event::Opened(Err(io::Error::other(ended))),
         },
-        Link::Open(stream) => {
+        Link::Open(open) => {
             // Cancel-safe: both only ask.
             tokio::select! {
-                _room = stream.writable(), if for_room => Event::Room,
-                readable = stream.readable() => Event::Readable(readable),
+                _room = open.socket.writable(), if for_room => Event::Room,
+                readable = open.socket.readable() => Event::Readable(readable),
             }
         }
     }
@@ -236,8 +316,8 @@ fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut
     match event {
         // The next turn looks where.
         Event::Found | Event::Room => None,
-        Event::Opened(Ok(stream)) => {
-            *link = Link::Open(stream);
+        Event::Opened(Ok(open)) => {
+            *link = Link::Open(Box::new(open));
             sender.on_connected(Clock::now());
             None
         }
@@ -248,9 +328,9 @@ fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut
             Some(error.to_string())
         }
         Event::Readable(readable) => {
-            let Link::Open(stream) = &*link else { return None };
+            let Link::Open(open) = &*link else { return None };
             let mut answer = [0; ANSWER_BYTES];
-            let why = match readable.and_then(|()| stream.try_read(&mut answer)) {
+            let why = match readable.and_then(|()| open.socket.try_read(&mut answer)) {
                 Ok(0) => CloseReason::Peer,
                 Ok(_) => return None,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
@@ -308,8 +388,13 @@ mod tests {
         let directory = Directory { names: Arc::clone(&dns.names), own: OwnListeners::default() };
         let to = Destination::Tcp(Endpoint { host: "carbon.test.".into(), port });
         let locator = Locator::new(to, Arc::new(directory));
-        let running =
-            tokio::spawn(run(locator, SenderPlan::default(), Addresses::First, (Arc::clone(&outlet), 0), 1));
+        let running = tokio::spawn(run(
+            locator,
+            SenderPlan::default(),
+            Dialing::default(),
+            (Arc::clone(&outlet), 0),
+            1,
+        ));
         // Nobody knows the name yet: it waits.
         append(b"early 1 2\n");
         dns.set("carbon.test.", &[[127, 0, 0, 1]]);
@@ -343,7 +428,8 @@ mod tests {
         let to = Destination::Tcp(Endpoint { host: "carbon.test.".into(), port });
         let locator = Locator::new(to, Arc::new(directory));
         let plan = SenderPlan { retry_min_ms: 1, retry_max_ms: 50, ..SenderPlan::default() };
-        let running = tokio::spawn(run(locator, plan, Addresses::RoundRobin, (Arc::clone(&outlet), 0), 1));
+        let round_robin = Dialing { addresses: Addresses::RoundRobin, ..Dialing::default() };
+        let running = tokio::spawn(run(locator, plan, round_robin, (Arc::clone(&outlet), 0), 1));
         let mut places = Vec::new();
         for number in 0..4 {
             let text = format!("n{number} 1 2\n");
@@ -381,7 +467,7 @@ mod tests {
         let port = closed.expect("a free port").port();
         let to = Destination::Tcp(Endpoint { host: "127.0.0.1".into(), port });
         let locator = Locator::new(to, Arc::new(Directory::of_system()));
-        let ended = run(locator, SenderPlan::default(), Addresses::First, (Arc::clone(&outlet), 0), 1);
+        let ended = run(locator, SenderPlan::default(), Dialing::default(), (Arc::clone(&outlet), 0), 1);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
         assert_eq!(account.shed(model::Shed::Stopped), 1);
         assert!(outlet.errors.table().contains_key("ECONNREFUSED"));

@@ -6,3 +6,4 @@ pub mod bind;
 pub mod own;
 pub mod parked;
 pub mod stream;
+mod wrapping;

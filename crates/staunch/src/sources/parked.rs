@@ -11,8 +11,10 @@ use pipeline::Unfinished;
 use tokio::sync::watch;
 
 use crate::daemon::shared::Shared;
+use crate::daemon::worker::peer;
 use crate::sources::answered::Answered;
 use crate::sources::stream::{Order, Plain, Stream, StreamSource};
+use crate::sources::wrapping::Wrapping;
 
 /// A connection that nobody reads at the moment. One that is dropped is closed.
 pub struct Parked(Kind);
@@ -46,6 +48,7 @@ impl Parked {
             Listen::UnixFrames { .. } => source.intake.make_framed(),
             _ => source.intake.make(),
         };
+        intake.set_peer(peer(stream.peer_ip()));
         // What holds for a connection holds to its end.
         let when = match unfinished {
             Some(unfinished) => unfinished.told.map(|told| told.when),
@@ -59,7 +62,10 @@ impl Parked {
             intake = intake.going_on(unfinished, seat.as_ref().map(|(_, seat)| seat.id()));
         }
         Parked(match seat {
-            None => Kind::Plain(Box::new(Plain { stream, intake, source })),
+            None => {
+                let wrapping = Wrapping::new(&source).map(Box::new);
+                Kind::Plain(Box::new(Plain { stream, intake, source, wrapping }))
+            }
             Some((_, seat)) => Kind::Answered(Box::new(Answered::new(stream, intake, seat, source))),
         })
     }
@@ -98,6 +104,8 @@ mod passing {
         /// written first.
         pub fn unfinished(&mut self) -> Option<Unfinished> {
             match &mut self.0 {
+                // One that is wrapped has come to its end instead of to rest, unless it was never served.
+                Kind::Plain(plain) if plain.wrapping.is_some() => None,
                 Kind::Plain(plain) => plain.intake.unfinished(),
                 Kind::Answered(answered) => answered.unfinished(),
             }

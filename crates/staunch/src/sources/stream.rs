@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::bind::Bound;
 use crate::sources::parked::Parked;
+use crate::sources::wrapping::Wrapping;
 #[cfg(target_os = "linux")]
 use crate::sys;
 use crate::sys::{UnixListener, UnixStream};
@@ -155,6 +157,14 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+
+    /// Address of its client; none at a unix socket, or when the client has gone.
+    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+        match self {
+            Stream::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
+            Stream::Unix(_) => None,
         }
     }
 
@@ -290,6 +300,8 @@ pub(super) struct Plain {
     pub(super) stream: Stream,
     pub(super) intake: Intake,
     pub(super) source: StreamSource,
+    /// None where its bytes are lines as they come.
+    pub(super) wrapping: Option<Box<Wrapping>>,
 }
 
 impl Plain {
@@ -300,11 +312,12 @@ impl Plain {
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
     ) -> Option<Box<Plain>> {
-        let end = read_to_end(&self.stream, &mut self.intake, (&self.source, updates), shared, orders).await;
+        let end = self.read_to_end(shared, updates, orders).await;
         let why = match &end {
             End::AtRest => return Some(self),
             End::Broken(why) => Some(&**why),
             End::BadFrame => Some("a frame longer than the limit"),
+            End::Unpackable(why) => Some(*why),
             End::Orderly | End::Stopped | End::Failed => None,
         };
         if let Some(why) = why {
@@ -315,6 +328,91 @@ impl Plain {
         complain(&mut self.intake, &self.source);
         let _taken = hand_on(last, shared).await;
         None
+    }
+
+    async fn read_to_end(
+        &mut self,
+        shared: &Shared,
+        updates: &mut watch::Receiver<StreamSource>,
+        orders: &mut watch::Receiver<Order>,
+    ) -> End {
+        let Plain { stream, intake, source, wrapping } = self;
+        let idle = idle_timeout(&source.plan);
+        loop {
+            // What was read and is not unpacked yet comes first: for that the socket need not be readable.
+            let has_more = wrapping.as_ref().is_some_and(|wrapping| wrapping.has_more());
+            // All branches are cancel-safe: nothing has been read when another one wins.
+            let ready = tokio::select! {
+                biased;
+                order = ordered(orders) => Err(order),
+                () = std::future::ready(()), if has_more => Ok(Ok(Ok(()))),
+                ready = tokio::time::timeout(idle, stream.readable()) => Ok(ready),
+            };
+            let ready = match ready {
+                Ok(ready) => ready,
+                // What lies between the socket and the lines can be given to nobody: such a connection ends here.
+                Err(Order::HandOver) if wrapping.is_none() => return End::AtRest,
+                Err(_stop) => return self.last_read(shared).await,
+            };
+            match ready {
+                Err(_elapsed) => {
+                    return End::Broken(format!("nothing came for {} ms", source.plan.idle_timeout_ms));
+                }
+                Ok(Err(error)) => return End::Broken(error.to_string()),
+                Ok(Ok(())) => {}
+            }
+            follow(intake, updates);
+            let batch = match read_some(stream, wrapping.as_deref_mut(), intake) {
+                Ok(Some(batch)) => batch,
+                Ok(None) => continue,
+                Err(end) => return end,
+            };
+            complain(intake, source);
+            let _taken = hand_on(batch, shared).await;
+            if intake.is_broken() {
+                return End::BadFrame;
+            }
+            // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
+            // would keep the thread from every other connection, from the outputs and from signals.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// When we stop: what the peer has already sent still counts, up to its last whole line.
+    async fn last_read(&mut self, shared: &Shared) -> End {
+        let Plain { stream, intake, wrapping, .. } = self;
+        let mut reads = 0;
+        loop {
+            // What was read of a packed stream is unpacked in any case: it is bounded by what was read.
+            let has_more = wrapping.as_ref().is_some_and(|wrapping| wrapping.has_more());
+            if reads == last_reads() && !has_more {
+                return End::Stopped;
+            }
+            reads += u64::from(!has_more);
+            let batch = match read_some(stream, wrapping.as_deref_mut(), intake) {
+                Ok(Some(batch)) => batch,
+                Ok(None) => return End::Stopped,
+                Err(end) => return end,
+            };
+            let _taken = hand_on(batch, shared).await;
+            if shared.exchange.is_closed() {
+                return End::Stopped;
+            }
+            // Others have their turn, the timer of the stop among them.
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// One read, of what stands in between if something does.
+fn read_some(
+    stream: &Stream,
+    wrapping: Option<&mut Wrapping>,
+    intake: &mut Intake,
+) -> Result<Option<SampleBatch>, End> {
+    match wrapping {
+        None => read_once(stream, intake),
+        Some(wrapping) => wrapping.read_once(stream, intake),
     }
 }
 
@@ -348,6 +446,8 @@ pub(super) enum End {
     Broken(String),
     /// A frame that could not be followed.
     BadFrame,
+    /// A packed stream that could not be followed.
+    Unpackable(&'static str),
     /// The client was told that something cannot be acknowledged.
     Failed,
 }
@@ -357,50 +457,6 @@ pub(super) fn idle_timeout(plan: &SourcePlan) -> Duration {
     match plan.idle_timeout_ms {
         0 => Duration::from_secs(u64::from(u32::MAX)),
         ms => Duration::from_millis(ms),
-    }
-}
-
-async fn read_to_end(
-    stream: &Stream,
-    intake: &mut Intake,
-    (source, updates): (&StreamSource, &mut watch::Receiver<StreamSource>),
-    shared: &Shared,
-    orders: &mut watch::Receiver<Order>,
-) -> End {
-    let idle = idle_timeout(&source.plan);
-    loop {
-        // Both branches are cancel-safe: nothing has been read when the other one wins.
-        let ready = tokio::select! {
-            biased;
-            order = ordered(orders) => Err(order),
-            ready = tokio::time::timeout(idle, stream.readable()) => Ok(ready),
-        };
-        let ready = match ready {
-            Ok(ready) => ready,
-            Err(Order::HandOver) => return End::AtRest,
-            Err(_stop) => return last_read(stream, intake, shared).await,
-        };
-        match ready {
-            Err(_elapsed) => {
-                return End::Broken(format!("nothing came for {} ms", source.plan.idle_timeout_ms));
-            }
-            Ok(Err(error)) => return End::Broken(error.to_string()),
-            Ok(Ok(())) => {}
-        }
-        follow(intake, updates);
-        let batch = match read_once(stream, intake) {
-            Ok(Some(batch)) => batch,
-            Ok(None) => continue,
-            Err(end) => return end,
-        };
-        complain(intake, source);
-        let _taken = hand_on(batch, shared).await;
-        if intake.is_broken() {
-            return End::BadFrame;
-        }
-        // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
-        // would keep the thread from every other connection, from the outputs and from signals.
-        tokio::task::yield_now().await;
     }
 }
 
@@ -417,38 +473,35 @@ pub(super) fn last_reads() -> u64 {
     LAST_READ_BYTES_MAX / READ_BYTES as u64
 }
 
-/// When we stop: what the peer has already sent still counts, up to its last whole line.
-async fn last_read(stream: &Stream, intake: &mut Intake, shared: &Shared) -> End {
-    for _read in 0..last_reads() {
-        let batch = match read_once(stream, intake) {
-            Ok(Some(batch)) => batch,
-            Ok(None) => break,
-            Err(end) => return end,
-        };
-        let _taken = hand_on(batch, shared).await;
-        if shared.exchange.is_closed() {
-            break;
-        }
-        // Others have their turn, the timer of the stop among them.
-        tokio::task::yield_now().await;
-    }
-    End::Stopped
-}
-
 /// One read. `None` when there was nothing to read after all.
 pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>, End> {
     SCRATCH.with_borrow_mut(|scratch| {
-        let len = match stream.try_read(scratch) {
-            Ok(0) => return Err(End::Orderly),
-            Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(End::Broken(error.to_string())),
-        };
+        let Some(len) = read_bytes(stream, scratch)? else { return Ok(None) };
         let mut batch = intake.stream(&scratch[..len], Clock::now()).into_owned();
         intake.settle_too_long();
         batch.ack = intake.mark();
         Ok(Some(batch))
     })
+}
+
+/// The same of bytes that are no lines yet.
+pub(super) fn read_scratch<R>(
+    stream: &Stream,
+    take: impl FnOnce(&[u8]) -> Result<R, End>,
+) -> Result<Option<R>, End> {
+    SCRATCH.with_borrow_mut(|scratch| match read_bytes(stream, scratch)? {
+        Some(len) => take(&scratch[..len]).map(Some),
+        None => Ok(None),
+    })
+}
+
+fn read_bytes(stream: &Stream, into: &mut [u8]) -> Result<Option<usize>, End> {
+    match stream.try_read(into) {
+        Ok(0) => Err(End::Orderly),
+        Ok(len) => Ok(Some(len)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(End::Broken(error.to_string())),
+    }
 }
 
 /// Hands a batch to the shard; waits while it is full. False when nobody takes it any more: it was shed.

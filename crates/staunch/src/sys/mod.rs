@@ -60,6 +60,8 @@ pub use unix_socket::{
 };
 pub use wait::{Waker, Watch, wait_readable};
 
+use std::net::IpAddr;
+
 use model::Span;
 
 /// Packets that one [`PacketReader::receive`] takes at most, unless told otherwise.
@@ -87,6 +89,8 @@ pub struct Packets<'a> {
     pub spans: &'a [Span],
     /// Places in `spans` of packets that were longer than [`model::limits::DATAGRAM_BYTES_MAX`] and lost their end.
     pub truncated: &'a [u16],
+    /// Who sent each of them, none at unix sockets; empty when nobody asked ([`PacketReader::receive_with_peers`]).
+    pub peers: &'a [Option<IpAddr>],
     /// True when every slot was filled: more packets may wait, so calling again beats sleeping.
     pub more: bool,
 }

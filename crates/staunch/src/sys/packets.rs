@@ -8,6 +8,7 @@
 //! Not here: sleeping (see `wait`), options of sockets (see `socket`).
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
@@ -36,8 +37,11 @@ pub struct PacketReader {
     headers: Box<[libc::mmsghdr]>,
     /// Where `headers` point; kept for as long as they do.
     _vectors: Box<[libc::iovec]>,
+    /// Where the kernel writes who sent each packet, while somebody wants to know.
+    names: Box<[libc::sockaddr_storage]>,
     spans: Vec<Span>,
     truncated: Vec<u16>,
+    peers: Vec<Option<IpAddr>>,
 }
 
 // SAFETY: the pointers in the headers lead to memory that the reader owns and that does not move with it.
@@ -58,12 +62,16 @@ impl PacketReader {
             .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: DATAGRAM_BYTES_MAX })
             .collect();
         let headers = vectors.iter_mut().map(header).collect();
+        // SAFETY: the structure is integers: all zeros is a valid value, an address of no family.
+        let nobody: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         Ok(PacketReader {
             arena,
             headers,
             _vectors: vectors,
+            names: vec![nobody; slots].into_boxed_slice(),
             spans: Vec::with_capacity(slots),
             truncated: Vec::with_capacity(slots),
+            peers: Vec::new(),
         })
     }
 
@@ -73,13 +81,39 @@ impl PacketReader {
     /// # Errors
     /// What recvmmsg says otherwise; the packets before the error have been returned by an earlier call.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+        for header in &mut self.headers {
+            header.msg_hdr.msg_name = ptr::null_mut();
+            header.msg_hdr.msg_namelen = 0;
+        }
+        self.peers.clear();
+        self.receive_as_told(socket, wait)
+    }
+
+    /// The same, with who sent each packet.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_with_peers(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+        for (header, name) in self.headers.iter_mut().zip(&mut self.names) {
+            header.msg_hdr.msg_name = ptr::from_mut(name).cast();
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            name.ss_family = libc::AF_UNSPEC as libc::sa_family_t;
+        }
+        self.peers.clear();
+        let got = self.receive_as_told(socket, wait)?.spans.len();
+        self.peers.extend(self.names[..got].iter().map(address));
+        Ok(Packets { peers: &self.peers, ..self.received(got) })
+    }
+
+    /// Receives, with names if the headers have room for them.
+    fn receive_as_told(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
         self.spans.clear();
         self.truncated.clear();
         let flags = match wait {
             Wait::No => libc::MSG_DONTWAIT,
             Wait::Yes => libc::MSG_WAITFORONE,
         };
-        // SAFETY: the headers and what they point to are owned by `self`, borrowed mutably for the whole call, and
+        // SAFETY: the headers and what they point to, vectors and names, are owned by `self`, borrowed mutably for the whole call, and
         // as many as the call is told. No time-out is passed.
         let got = super::checked(unsafe {
             libc::recvmmsg(
@@ -103,12 +137,35 @@ impl PacketReader {
                 self.truncated.push(at as u16);
             }
         }
-        Ok(Packets {
+        Ok(self.received(got))
+    }
+
+    /// What the last call gave.
+    fn received(&self, got: usize) -> Packets<'_> {
+        Packets {
             bytes: self.arena.bytes(),
             spans: &self.spans,
             truncated: &self.truncated,
+            peers: &self.peers,
             more: got == self.headers.len(),
-        })
+        }
+    }
+}
+
+/// The address in a name that the kernel wrote; none if it is of a unix socket, or nothing was written.
+fn address(name: &libc::sockaddr_storage) -> Option<IpAddr> {
+    match libc::c_int::from(name.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the kernel wrote an address of this family, and the storage is as large as any and as aligned.
+            let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in>() };
+            Some(Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
+            Some(Ipv6Addr::from(name.sin6_addr.s6_addr).to_canonical())
+        }
+        _ => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! The same reader and writer with one plain system call per packet, for systems without recvmmsg.
 
 use std::io;
+use std::mem::MaybeUninit;
+use std::net::IpAddr;
 
 use model::Span;
 use model::limits::DATAGRAM_BYTES_MAX;
@@ -14,6 +16,7 @@ pub struct PacketReader {
     slots: usize,
     spans: Vec<Span>,
     truncated: Vec<u16>,
+    peers: Vec<Option<IpAddr>>,
 }
 
 impl PacketReader {
@@ -25,7 +28,7 @@ impl PacketReader {
         let slots = slots.clamp(1, PACKETS_MAX);
         // One byte of room past the longest datagram tells a truncated one: not every system reports MSG_TRUNC.
         let arena = vec![0; slots * DATAGRAM_BYTES_MAX + 1];
-        Ok(PacketReader { arena, slots, spans: Vec::new(), truncated: Vec::new() })
+        Ok(PacketReader { arena, slots, spans: Vec::new(), truncated: Vec::new(), peers: Vec::new() })
     }
 
     /// Takes the packets that wait at `socket`, at most one per slot; only the first is waited for.
@@ -33,13 +36,36 @@ impl PacketReader {
     /// # Errors
     /// What recv says, unless it is that nothing waits.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+        self.receive_as_told(socket, wait, false)
+    }
+
+    /// The same, with who sent each packet.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_with_peers(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+        self.receive_as_told(socket, wait, true)
+    }
+
+    fn receive_as_told(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        wait: Wait,
+        with_peers: bool,
+    ) -> io::Result<Packets<'_>> {
         self.spans.clear();
         self.truncated.clear();
+        self.peers.clear();
         let mut at = 0;
         for slot in 0..self.slots {
             let wait = if slot == 0 { wait } else { Wait::No };
             let room = &mut self.arena[at..][..DATAGRAM_BYTES_MAX + 1];
-            let got = match receive_one(socket, room, wait) {
+            let got = if with_peers {
+                receive_one_from(socket, room, wait)
+            } else {
+                receive_one(socket, room, wait).map(|got| (got, None))
+            };
+            let (got, peer) = match got {
                 Ok(got) => got,
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => break,
@@ -54,6 +80,9 @@ impl PacketReader {
             }
             let len = got.min(DATAGRAM_BYTES_MAX);
             self.spans.push(Span::new(at, len));
+            if with_peers {
+                self.peers.push(peer);
+            }
             at += len;
         }
         Ok(Packets {
@@ -61,6 +90,7 @@ impl PacketReader {
             more: self.spans.len() == self.slots,
             spans: &self.spans,
             truncated: &self.truncated,
+            peers: &self.peers,
         })
     }
 }
@@ -113,6 +143,22 @@ fn receive_one(socket: BorrowedFd<'_>, room: &mut [u8], wait: Wait) -> io::Resul
     // SAFETY: the buffer is borrowed mutably for the call and as long as the call is told.
     let got = unsafe { libc::recv(socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), flags) };
     usize::try_from(got).map_err(|_negative| io::Error::last_os_error())
+}
+
+/// The same, with who sent it; none at unix sockets.
+fn receive_one_from(
+    socket: BorrowedFd<'_>,
+    room: &mut [u8],
+    wait: Wait,
+) -> io::Result<(usize, Option<IpAddr>)> {
+    #[cfg(unix)]
+    let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
+    #[cfg(windows)]
+    let flags = 0;
+    // SAFETY: initialised bytes are valid as bytes that may not be, and the call only writes initialised ones.
+    let room = unsafe { &mut *(std::ptr::from_mut(room) as *mut [MaybeUninit<u8>]) };
+    let (got, name) = socket2::SockRef::from(&socket).recv_from_with_flags(room, flags)?;
+    Ok((got, name.as_socket().map(|name| name.ip().to_canonical())))
 }
 
 #[cfg(unix)]

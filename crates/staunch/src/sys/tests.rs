@@ -60,6 +60,28 @@ macro_rules! reader_and_writer_tests {
             }
 
             #[test]
+            fn who_sent_a_packet_is_told_when_asked() {
+                let server = UdpSocket::bind("[::]:0").unwrap();
+                let port = server.local_addr().unwrap().port();
+                let addresses: [std::net::IpAddr; 2] = ["127.0.0.1", "::1"].map(|text| text.parse().unwrap());
+                let clients = addresses.map(|address| UdpSocket::bind((address, 0)).unwrap());
+                let mut reader = PacketReader::new(8).unwrap();
+                for _turn in 0..2 {
+                    for (client, address) in clients.iter().zip(addresses) {
+                        client.send_to(b"x", (address, port)).unwrap();
+                    }
+                    let packets = reader.receive_with_peers(server.as_fd(), Wait::No).unwrap();
+                    // An IPv4 address at an IPv6 socket is told as what it is.
+                    assert_eq!((packets.peers, packets.spans.len()), (&addresses.map(Some)[..], 2));
+                    clients[0].send_to(b"nobody asks", (addresses[0], port)).unwrap();
+                    assert!(reader.receive(server.as_fd(), Wait::No).unwrap().peers.is_empty());
+                }
+                let (client, server) = UnixDatagram::pair().unwrap();
+                client.send(b"unix").unwrap();
+                assert_eq!(reader.receive_with_peers(server.as_fd(), Wait::No).unwrap().peers, [None]);
+            }
+
+            #[test]
             fn only_a_packet_past_the_limit_is_truncated() {
                 let (client, server) = UnixDatagram::pair().unwrap();
                 let mut reader = PacketReader::new(3).unwrap();

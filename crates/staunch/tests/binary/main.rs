@@ -26,8 +26,14 @@ mod kernel_drops;
 mod management;
 mod outputs;
 mod packaging;
+mod packed;
 mod points;
 mod queue;
+#[cfg(unix)]
+mod relay_cli;
+mod relay_delivery;
+#[cfg(target_os = "linux")]
+mod relay_endpoints;
 mod reload;
 mod restart;
 mod sources;

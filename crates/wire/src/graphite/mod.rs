@@ -2,6 +2,7 @@
 
 mod encoder;
 pub mod input;
+mod lead;
 mod name;
 mod namespace;
 mod pickle;
@@ -9,8 +10,11 @@ mod pickle;
 pub(crate) use name::mend;
 
 pub use encoder::{Encoded, Encoder, NAME_BYTES_MAX, OwnFigures};
+pub use lead::Lead;
 pub use namespace::{Namespace, Numbers};
-pub use pickle::{FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, pickle_frame, pickle_frames};
+pub use pickle::{
+    FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, Unpickled, pickle_frame, pickle_frames, pickle_point,
+};
 
 #[cfg(test)]
 mod tests;

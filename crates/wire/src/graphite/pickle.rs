@@ -6,6 +6,9 @@
 
 use memchr::memmem;
 
+use super::encoder::NAME_BYTES_MAX;
+use crate::number::is_decimal;
+
 pub(super) use super::name::escape_quoted as escape;
 
 /// Longest body of a frame: carbon closes the connection without a word on a longer one.
@@ -21,6 +24,53 @@ pub(super) const POINT_BEGIN: &[u8] = b"(S'";
 pub(super) const TIME_BEGIN: &[u8] = b"'\n(L";
 pub(super) const VALUE_BEGIN: &[u8] = b"L\nS'";
 pub(super) const POINT_END: &[u8] = b"'\ntta";
+
+/// Why a point that came as a line cannot go on in a pickle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unpickled {
+    /// Value or time are not there or are no decimal numbers: carbon would give up the whole frame.
+    NotANumber,
+    /// The name with its tags is not UTF-8, or longer than [`NAME_BYTES_MAX`].
+    UnsafeName,
+}
+
+/// Longest text of a number.
+const NUMBER_BYTES_MAX: usize = 1_024;
+
+/// Appends a point that came as a line: name and tags follow each other, the numbers are the sender's own text. Nothing is
+/// appended when it cannot be.
+///
+/// # Errors
+/// Why it cannot.
+pub fn pickle_point(
+    (name, tags): (&[u8], &[u8]),
+    (value, time): (&[u8], &[u8]),
+    out: &mut Vec<u8>,
+) -> Result<(), Unpickled> {
+    if !is_number(value) || !is_number(time) {
+        return Err(Unpickled::NotANumber);
+    }
+    let is_text = |part| std::str::from_utf8(part).is_ok();
+    if !is_text(name) || !is_text(tags) || name.len() + tags.len() > NAME_BYTES_MAX {
+        return Err(Unpickled::UnsafeName);
+    }
+    out.extend_from_slice(POINT_BEGIN);
+    escape(name, out);
+    escape(tags, out);
+    let whole = time.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+    let pieces: [&[u8]; 3] = if whole { [TIME_BEGIN, time, VALUE_BEGIN] } else { [b"'\n(F", time, b"\nS'"] };
+    for piece in pieces {
+        out.extend_from_slice(piece);
+    }
+    out.extend_from_slice(value);
+    out.extend_from_slice(POINT_END);
+    Ok(())
+}
+
+fn is_number(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    is_decimal(digits) && text.len() <= NUMBER_BYTES_MAX
+}
 
 /// Appends one frame that holds `points`.
 ///
@@ -58,4 +108,39 @@ fn whole_points(points: &[u8]) -> usize {
     // `POINT_END` has a LF, which no name and no number has: it stands nowhere else.
     let last = memmem::rfind(&points[..FRAME_POINTS_BYTES_MAX], POINT_END);
     last.expect("one point is at most NAME_BYTES_MAX and a number") + POINT_END.len()
+}
+
+#[test]
+fn a_line_goes_on_in_a_pickle_or_it_is_said_why_not() {
+    let longest = "n".repeat(NAME_BYTES_MAX);
+    let too_long = format!("{longest}n");
+    // (name, tags, value, time, what)
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a str, Result<&'a str, Unpickled>);
+    let table: &[Case<'_>] = &[
+        ("a.b", "", "1.50", "1700000000", Ok("(S'a.b'\n(L1700000000L\nS'1.50'\ntta")),
+        ("a", ";k=v", "-.5e3", "-1", Ok("(S'a;k=v'\n(L-1L\nS'-.5e3'\ntta")),
+        ("it's", ";k=\\", "+1", "1.7e9", Ok("(S'it\\'s;k=\\\\'\n(F1.7e9\nS'+1'\ntta")),
+        ("café", "", "1", "2", Ok("(S'café'\n(L2L\nS'1'\ntta")),
+        ("a", "", "", "", Err(Unpickled::NotANumber)),
+        ("a", "", "1", "", Err(Unpickled::NotANumber)),
+        ("a", "", "x", "1", Err(Unpickled::NotANumber)),
+        ("a", "", "nan", "1", Err(Unpickled::NotANumber)),
+        ("a", "", "1", "-", Err(Unpickled::NotANumber)),
+        (&too_long, "", "1", "2", Err(Unpickled::UnsafeName)),
+        (&longest, ";", "1", "2", Err(Unpickled::UnsafeName)),
+    ];
+    for (name, tags, value, time, want) in table {
+        let mut out = Vec::new();
+        let key = (name.as_bytes(), tags.as_bytes());
+        let told = pickle_point(key, (value.as_bytes(), time.as_bytes()), &mut out);
+        let got = told.map(|()| String::from_utf8_lossy(&out).into_owned());
+        assert_eq!(got, want.map(str::to_owned), "{value} {time}");
+        assert_eq!(told.is_err(), out.is_empty());
+    }
+    let mut out = Vec::new();
+    assert_eq!(pickle_point((b"\xff", b""), (b"1", b"2"), &mut out), Err(Unpickled::UnsafeName));
+    let number = "1".repeat(NUMBER_BYTES_MAX);
+    assert!(pickle_point((longest.as_bytes(), b""), (number.as_bytes(), b"2"), &mut out).is_ok());
+    let more = format!("{number}1");
+    assert_eq!(pickle_point((b"a", b""), (more.as_bytes(), b"2"), &mut out), Err(Unpickled::NotANumber));
 }

@@ -46,6 +46,11 @@ pub fn numeric_date(time_s: u64) -> String {
     format!("{:04}-{month:02}-{:02} {:02}:{:02}:{:02}", c.year, c.day, c.hour, c.minute, c.second)
 }
 
+/// `2023-11-14T22:13:22`.
+pub(crate) fn date_time(time_s: u64) -> String {
+    numeric_date(time_s).replacen(' ', "T", 1)
+}
+
 impl Civil {
     /// The days are counted from 1 March of the year 0 in eras of 400 years, so that the leap day is the
     /// last day of its year and of its era.
@@ -92,6 +97,7 @@ fn dates_read_as_the_originals_write_them() {
         assert_eq!(javascript(*time_s), format!("{of_javascript}{zone}"));
         assert_eq!(perl_localtime(*time_s), *of_perl);
         assert_eq!(numeric_date(*time_s), *in_numbers);
+        assert_eq!(date_time(*time_s), in_numbers.replace(' ', "T"));
     }
 }
 

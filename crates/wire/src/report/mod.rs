@@ -13,6 +13,8 @@ mod event;
 mod file;
 mod key_flush;
 
+pub(crate) use date::date_time;
+
 pub use console::{Console, ConsoleForm, DOCUMENT_BYTES_MAX};
 pub use date::numeric_date;
 pub use event::event_json_line;

@@ -204,8 +204,8 @@ fn port(conf: &Conf, destination: &CarbonDestination) -> u16 {
 fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
     let mut queue = QueueLimits::default();
     queue.records_max = conf.queue_records_max.unwrap_or(queue.records_max);
-    // Receivers that pause are what flow control means; without it carbon drops what comes last.
-    queue.when_full = if conf.flow_control { WhenFull::Block } else { WhenFull::ShedNewest };
+    // Receivers that pause are what flow control means, here for endpoints that are up; without it carbon drops what comes last.
+    queue.when_full = if conf.flow_control { WhenFull::BlockWhileUp } else { WhenFull::ShedNewest };
     let output = |destination: &CarbonDestination| {
         let to = Endpoint { host: destination.host.clone(), port: port(conf, destination) };
         let name = match endpoints {

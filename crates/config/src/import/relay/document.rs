@@ -7,8 +7,9 @@
 
 use process::placement::Placement;
 
+use process::relay::statistics_prefix;
+
 use super::pattern::Pattern;
-use super::replacement::Replacement;
 use crate::diagnostic::Place;
 
 pub use crate::transport::Packing;
@@ -379,6 +380,13 @@ impl ComputeType {
     }
 }
 
+/// A replacement text (spec graphite §2.6): what stands for the matched part of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// As written, quotes resolved.
+    pub written: String,
+}
+
 /// `statistics …;`, all of them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
@@ -403,12 +411,8 @@ impl Default for Statistics {
 impl Statistics {
     /// What names begin with on a host: the prefix over `^(([^.]+)(\..*)?)$`.
     pub fn prefix_for(&self, hostname: &str) -> String {
-        let (short, domain) = hostname.split_at(hostname.find('.').unwrap_or(hostname.len()));
-        let groups = [hostname, short, domain];
-        match &self.prefix {
-            Some(prefix) => prefix.expanded(&groups),
-            None => format!("carbon.relays.{}", hostname.replace('.', "_")),
-        }
+        let written = self.prefix.as_ref().map_or("carbon.relays.\\.1", |prefix| &prefix.written);
+        String::from_utf8_lossy(&statistics_prefix(written, hostname)).into_owned()
     }
 }
 

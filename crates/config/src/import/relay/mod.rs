@@ -1,7 +1,7 @@
 //! carbon-c-relay's configuration language (spec graphite §2.2 to §2.4), whole.
 //!
 //! Path of a file: `read` -> `include` (files in files) -> `lexer` (tokens) -> `parser` (statements, in `syntax`) -> `check`
-//! (names, servers, `pattern`s, `replacement`s) -> a [`RelayConf`], which `lower` makes a plan of and
+//! (names, servers, `pattern`s) -> a [`RelayConf`], which `lower` makes a plan of and
 //! `print` writes in the original's canonical form. All mistakes are told at once; `mistakes` shows them, and has the original's own words
 //! for scripts that look for those.
 //! The native form (issue 5) has the same parts as tables, in one order of rules: `[transforms.x]` with `type = "relay"`,
@@ -13,6 +13,7 @@
 //! Invariant: any files give a document or located mistakes; never a panic, in time bounded by their size and the `_max`
 //! constants.
 
+pub mod addresses;
 mod check;
 mod document;
 pub mod flags;
@@ -24,7 +25,6 @@ mod mistakes;
 mod parser;
 mod pattern;
 mod print;
-mod replacement;
 mod syntax;
 
 pub use document::*;
@@ -36,7 +36,6 @@ pub use mistakes::{
 };
 pub use pattern::Pattern;
 pub use print::{Form, Surroundings, TestView, print, print_test, stub};
-pub use replacement::{Case, Piece, Replacement};
 
 /// What a configuration file and those that it includes gave.
 #[derive(Debug)]

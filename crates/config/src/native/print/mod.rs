@@ -494,24 +494,24 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
         OutputKind::Graphite { form, namespace, sender, connections, packing, tls, .. } => {
             head(out, "graphite");
             to(out);
-            if *form == GraphiteForm::Pickle {
-                out.key("form", text("pickle"));
-            }
+            print_form(out, *form);
             print_namespace(out, namespace);
             out.key_unless("connections", connections.to_string(), "1".to_owned());
             print_sender(out, sender);
             transport::print_output(out, *packing, tls.as_deref());
         }
-        OutputKind::GraphiteDatagrams { sender, .. } => {
+        OutputKind::GraphiteDatagrams { sender, syslog, .. } => {
             head(out, "graphite");
             to(out);
+            print_form(out, if *syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines });
             print_sender(out, sender);
         }
-        OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, namespace } => {
+        OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, peer, namespace } => {
             head(out, "graphite_file");
             let default = outputs::default_path(&plan.data_dir, &output.name, "points.graphite");
             out.key_unless("path", path(file), path(&default));
             print_rotation(out, (*file_bytes_max, *files_max), outputs::POINT_FILES);
+            out.flag_unless("peer", *peer, false);
             print_namespace(out, namespace);
         }
         OutputKind::Console { form, pretty } => {
@@ -544,6 +544,14 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     out.flag_unless("required", output.required, false);
     print_check(out, section.outputs);
     print_queue(out, &output.queue, output.queue_kind);
+}
+
+fn print_form(out: &mut Out, form: GraphiteForm) {
+    match form {
+        GraphiteForm::Lines => {}
+        GraphiteForm::Pickle => out.key("form", text("pickle")),
+        GraphiteForm::Syslog => out.key("form", text("syslog")),
+    }
 }
 
 fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, usual_files): (u64, u32)) {
@@ -592,6 +600,7 @@ fn print_queue(out: &mut Out, queue: &QueueLimits, kind: QueueKind) {
     };
     let when_full = |when_full| match when_full {
         WhenFull::Block => text("block"),
+        WhenFull::BlockWhileUp => text("block_while_up"),
         WhenFull::ShedOldest => text("shed_oldest"),
         WhenFull::ShedNewest => text("shed_newest"),
     };

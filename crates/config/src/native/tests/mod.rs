@@ -99,14 +99,6 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
     }
 }
 
-fn management_of_a_cluster(line: &str) -> String {
-    let nodes =
-        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nplacement = \"jump\"\n";
-    let more = nodes.replace("outputs.nodes", "outputs.more");
-    let replies = if line.is_empty() { "" } else { "replies = \"proxy\"\n" };
-    format!("{more}{nodes}[management]\n{replies}{line}")
-}
-
 /// The same in `tls` of a source of points, or of an output to carbon.
 fn file_with_tls(section: Section, key: &str, line: &str) -> String {
     let cert = if key == "cert" { "" } else { "cert = \"c.pem\"\n" };
@@ -116,6 +108,14 @@ fn file_with_tls(section: Section, key: &str, line: &str) -> String {
     }
     let output = file_with(Section::OutputGraphite, "", "");
     format!("{output}\n[outputs.o.tls]\n{cert}{line}")
+}
+
+fn management_of_a_cluster(line: &str) -> String {
+    let nodes =
+        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nplacement = \"jump\"\n";
+    let more = nodes.replace("outputs.nodes", "outputs.more");
+    let replies = if line.is_empty() { "" } else { "replies = \"proxy\"\n" };
+    format!("{more}{nodes}[management]\n{replies}{line}")
 }
 
 /// The same in a source of points.
@@ -554,10 +554,10 @@ fn sources_of_points_are_printed_as_they_are_read() {
 }
 
 #[test]
-fn points_go_to_outputs_of_lines_and_nowhere_else() {
+fn points_go_to_outputs_of_graphite_and_nowhere_else() {
     let table = [
         ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\", \"tcp://h:2\"]\n", &[][..]),
-        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n", &["C028"]),
+        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n", &[]),
         ("[outputs.o]\ntype = \"graphite_file\"\n", &[]),
         ("[outputs.o]\ntype = \"console\"\n", &["C028"]),
         ("[outputs.o]\ntype = \"perl_file\"\npath = \"p\"\n", &["C028"]),

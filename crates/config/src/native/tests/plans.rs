@@ -549,7 +549,8 @@ fn packets_output() -> BoxedStrategy<Draft> {
 }
 
 fn queue() -> impl Strategy<Value = (QueueLimits, QueueKind)> {
-    let when_full = select(vec![WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest]);
+    let when_full =
+        select(vec![WhenFull::Block, WhenFull::BlockWhileUp, WhenFull::ShedOldest, WhenFull::ShedNewest]);
     let limits = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..1 << 34);
     let limits = limits.prop_map(|(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
         bytes_max,
@@ -572,7 +573,7 @@ fn output() -> BoxedStrategy<Draft> {
     let kind = prop_oneof![
         (
             to.clone(),
-            select(vec![GraphiteForm::Lines, GraphiteForm::Pickle]),
+            select(vec![GraphiteForm::Lines, GraphiteForm::Pickle, GraphiteForm::Syslog]),
             namespace(),
             sender(),
             1u8..=16,
@@ -590,9 +591,12 @@ fn output() -> BoxedStrategy<Draft> {
                     tls: tls.map(Box::new),
                 }
             }),
-        (file.clone(), namespace()).prop_map(|((path, file_bytes_max, files_max), namespace)| {
-            OutputKind::GraphiteFile { path: path.into(), file_bytes_max, files_max, namespace }
-        }),
+        (file.clone(), any::<bool>(), namespace()).prop_map(
+            |((path, file_bytes_max, files_max), peer, namespace)| {
+                let path = path.into();
+                OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }
+            }
+        ),
         (any::<bool>(), select(vec![ConsoleForm::Node, ConsoleForm::Perl]))
             .prop_map(|(pretty, form)| OutputKind::Console { form, pretty }),
         ("[a-z]{1,5}", text())

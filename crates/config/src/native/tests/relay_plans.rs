@@ -87,12 +87,12 @@ fn output() -> impl Strategy<Value = (OutputKind, usize)> {
         namespace: namespace.clone(),
         sender,
         connections: 2,
-        packing: Packing::Plain,
+        packing: Packing::Gzip,
         tls: None,
     };
-    let datagrams = OutputKind::GraphiteDatagrams { to, sender };
+    let datagrams = OutputKind::GraphiteDatagrams { to, syslog: true, sender };
     let path = std::path::PathBuf::new();
-    let file = OutputKind::GraphiteFile { path, file_bytes_max: 0, files_max: 0, namespace };
+    let file = OutputKind::GraphiteFile { path, file_bytes_max: 0, files_max: 0, peer: true, namespace };
     prop_oneof![
         3 => (1usize..4).prop_map(move |endpoints| (lines.clone(), endpoints)),
         1 => (1usize..3).prop_map(move |endpoints| (datagrams.clone(), endpoints)),

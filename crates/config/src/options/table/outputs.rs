@@ -22,11 +22,11 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[OutputGraphite],
         "form",
-        Type::Word(&["lines", "pickle"]),
+        Type::Word(&["lines", "pickle", "syslog"]),
         Toml("\"lines\""),
         "\"pickle\"",
         "Form on the wire: text lines (carbon's port 2003) or pickle frames (2004).",
-        "",
+        "`syslog`: each line is a syslog message, `<30>1 TIME CLIENT carbon-c-relay - - - LINE`, as of carbon-c-relay's `type syslog`.",
     ),
     row(
         NAMING,
@@ -172,6 +172,15 @@ pub(super) const ROWS: &[Row] = &[
         "2",
         "Rotated files that are kept beside the one that is written.",
         "",
+    ),
+    row(
+        &[OutputGraphiteFile],
+        "peer",
+        Type::Flag,
+        Toml("false"),
+        "true",
+        "Write the client's address and a blank before each line of a point.",
+        "At a unix socket clients have none, which is written as `(unknown)`; before aggregates there is only the blank.",
     ),
     row(
         &[OutputPerlFile],

@@ -49,11 +49,11 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[Queue],
         "when_full",
-        Type::Word(&["shed_oldest", "shed_newest", "block"]),
+        Type::Word(&["shed_oldest", "shed_newest", "block", "block_while_up"]),
         Absent("`shed_oldest` in memory, `block` on disk"),
         "\"block\"",
         "What happens when the queue is full.",
-        "`block`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, which makes their senders wait; nothing of them is lost, and other sources go on. Datagrams and aggregates cannot wait: for them it is `shed_newest`.",
+        "`block`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, which makes their senders wait; nothing of them is lost, and other sources go on. Datagrams and aggregates cannot wait: for them it is `shed_newest`. `block_while_up`: as `block` while the endpoint is slow, and `shed_oldest` while it is down, so that a dead endpoint keeps nobody waiting; for datagrams and aggregates it is `shed_oldest`.",
     ),
     row(
         &[Queue],

@@ -3,11 +3,25 @@
 use super::row;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{OutputGraphite, OutputTls, SourceGraphite, SourceTls};
-use crate::options::{Row, Type};
+use crate::options::{Row, Section, Type};
 
 const PACKINGS: Type = Type::Word(&["plain", "gzip", "lz4", "snappy"]);
 
 const VERSIONS: Type = Type::Word(&["1.2", "1.3"]);
+
+/// Heading and purpose of the tables of either end.
+pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
+    match section {
+        SourceTls => (
+            "[sources.NAME.tls]",
+            "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).",
+        ),
+        _ => (
+            "[outputs.NAME.tls]",
+            "Encrypts the connections to the endpoints, whose certificates are always verified. `tls = {}` verifies them by the system's authorities. The files are read again at each reload. See [Graphite](graphite.md#tls).",
+        ),
+    }
+}
 
 /// Of sources, in the order of the reference.
 pub(super) const OF_SOURCES: &[Row] = &[

@@ -3,10 +3,10 @@
 
 use twox_hash::XxHash3_64;
 
-use super::bytes::Bytes;
 use super::restore::NotRestored;
 use crate::aggregate::clock::OpenWindow;
 use crate::aggregate::plan::FlushAlign;
+use crate::bytes::Bytes;
 
 const MAGIC: [u8; 8] = *b"STNAGG\r\n";
 const VERSION: u32 = 1;

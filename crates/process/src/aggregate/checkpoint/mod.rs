@@ -57,7 +57,6 @@
 //! | | 1: members: bytes (varint), text joined with LF |
 //! | | 2: an estimate: seed (4), registers (16384) |
 
-mod bytes;
 mod format;
 #[cfg(any(test, feature = "promises"))]
 pub mod promises;
@@ -67,7 +66,7 @@ mod save;
 pub use restore::{NotRestored, Restored, Told, Window};
 pub use save::Slice;
 
-pub(super) use bytes::{Bytes, put_f64, put_varint};
+pub(super) use crate::bytes::{Bytes, put_f64, put_varint};
 pub(super) use save::Saving;
 
 /// What is known of saved state from its header alone.

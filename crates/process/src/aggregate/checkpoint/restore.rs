@@ -2,7 +2,6 @@
 
 use model::{Canonical, FlushInfo, Kind, Now, RawKey};
 
-use super::bytes::Bytes;
 use super::format::{BlockHeader, Form, Header};
 use super::save::MARK_ACTIVE;
 use crate::aggregate::Aggregator;
@@ -14,6 +13,7 @@ use crate::aggregate::plan::Idle;
 use crate::aggregate::sets::Set;
 use crate::aggregate::table::{ACTIVE, BEATS_PER_SECOND, KEPT, OWN, State};
 use crate::aggregate::timers::Timer;
+use crate::bytes::Bytes;
 
 /// Why nothing could be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use model::{Kind, Now};
 
-use super::bytes::put_varint;
 use super::format::{BlockHeader, Form, Header};
 use crate::aggregate::Aggregator;
 use crate::aggregate::counters::Counter;
@@ -10,6 +9,7 @@ use crate::aggregate::gauges::Gauge;
 use crate::aggregate::sets::Set;
 use crate::aggregate::table::{self, ACTIVE, GHOST, State};
 use crate::aggregate::timers::Timer;
+use crate::bytes::put_varint;
 
 /// A slice ends when it has so many bytes, however few series they are.
 const SLICE_BYTES_MAX: usize = 256 * 1024;

@@ -186,4 +186,31 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn no_text_and_no_name_make_it_panic(
+        texts in proptest::collection::vec("[a\\\\\\[\\](){}.*+?^$|:,=!<0-9é-]{0,12}", 1..4),
+        replacement in "[\\\\_^.g{}0-9aé ]{0,12}",
+        name in proptest::collection::vec(any::<u8>(), 0..40),
+        rest in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let is_good = |text: &&str| Expression::new(&(*text).into(), true).is_ok();
+        let good: Vec<&str> = texts.iter().map(String::as_str).filter(is_good).collect();
+        let mut statements: Vec<Statement> = good.iter().map(|text| rewrite(text, &replacement)).collect();
+        statements.extend(good.iter().map(|text| {
+            let (validate, route_using) = (valid(text, false), Some(replacement.clone()));
+            Statement::Match(MatchPlan { validate, route_using, ..matching(&[text], to(&[0, 1]), false) })
+        }));
+        statements.extend(good.iter().map(|text| aggregate(&[text], &[&replacement], To::Nowhere, false)));
+        let plan = plan(two(), statements);
+        plan.warnings();
+        let router = Router::new(&plan).expect("each expression is good alone");
+        let line = Line { name: &name, rest: &rest };
+        let explained = router.explain(Entry::Records, line, 0);
+        let decision = router.decide(Entry::Records, &name);
+        let mut acts = Vec::new();
+        let routing = decision.run(&router, line, 0, &mut |act| acts.push(full(act, &name)));
+        prop_assert_eq!(explained.routing, routing);
+        prop_assert_eq!(told(&explained, &name), acts);
+    }
 }

@@ -30,8 +30,8 @@ fn a_name_that_was_made_has_its_limits() {
     let router = router(two(), twice);
     let of = |length: usize| {
         let name = "x".repeat(length);
-        let renamed = decided(&router, &name, "").0[0].len();
-        (renamed, router.decide(Entry::Records, name.as_bytes()).names_refused())
+        let (acts, routing) = decided(&router, &name, "");
+        (acts[0].len(), routing.names_refused)
     };
     assert_eq!(of(NAME_BYTES_MAX / 2), (2 + NAME_BYTES_MAX, 0));
     assert_eq!(of(NAME_BYTES_MAX / 2 + 1), (1, 1), "it keeps its name");

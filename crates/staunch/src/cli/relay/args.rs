@@ -17,16 +17,20 @@ use super::super::args::{Port, TakeOver};
 /// `carbon-c-relay` or `relay`. Flags may stand together (-tt, -ddd, -p2003); what stands twice counts as it stands last.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(disable_help_flag = true, args_override_self = true)]
+#[command(override_usage = "staunch relay -f FILE [-t] [FLAGS]")]
 #[command(after_help = "Try:  staunch relay -f relay.conf --explain web1.cpu.load")]
 #[command(after_long_help = LONGER)]
 pub(crate) struct RelayArgs {
     /// Configuration; may be a pattern for several files.
     #[arg(short = 'f', value_name = "FILE", allow_hyphen_values = true)]
     pub(super) config: Option<String>,
-    /// Test: print the configuration, and what each name on stdin meets; -tt: only check it.
+    /// Test what names on stdin meet; -tt: check the file.
+    ///
+    /// The output is carbon-c-relay's: its settings, the configuration in one form for all, and for each name the rules.
+    /// -tt prints nothing but mistakes.
     #[arg(short = 't', action = ArgAction::Count)]
     pub(super) test: u8,
-    /// Explain where lines of this name go, and why; repeatable.
+    /// Tell where lines of this name go, and why; repeatable.
     ///
     /// NAME may be a whole line: then what stands behind the name is what `validate` looks at. Nothing is started, and
     /// all endpoints count as up.
@@ -35,9 +39,9 @@ pub(crate) struct RelayArgs {
     /// With --explain: as JSON.
     #[arg(long)]
     pub(super) json: bool,
-    /// Keep what waits on disk in DIR, so that it outlives an outage and a restart.
+    /// Keep what waits on disk, in DIR.
     ///
-    /// Without it queues are in memory, of -q records each, as the original's.
+    /// So it outlives an outage and a restart. Without it queues are in memory, of -q records each, as the original's.
     #[arg(long, value_name = "DIR")]
     pub(super) queue_dir: Option<PathBuf>,
     /// HTTP API, or `off` [default: 127.0.0.1:8680].
@@ -103,13 +107,15 @@ pub(crate) struct RelayArgs {
     /// As -s, and a line of figures each second.
     #[arg(hide_short_help = true, short = 'S')]
     pub(super) submission_report: bool,
-    /// Statistics to the log; with -t rings and positions; -dd: each step; -ddd: both.
+    /// Statistics to the log; with -t rings.
+    ///
+    /// -dd: each step to the log; -ddd: both. With -t also where names lie on rings, and the original's hidden rules.
     #[arg(short = 'd', action = ArgAction::Count)]
     pub(super) debug: u8,
     /// Into the background; needs -l.
     #[arg(hide_short_help = true, short = 'D')]
     pub(super) daemonise: bool,
-    /// Version, and what is supported.
+    /// Version and features.
     #[arg(short = 'v')]
     pub(super) version: bool,
     /// Short help.
@@ -188,7 +194,8 @@ mod tests {
     #[test]
     fn flags_are_taken_as_getopt_takes_them() {
         let some = |text: &str| Some(text.to_owned());
-        let table: [(&str, fn(&RelayArgs) -> Option<String>, Option<String>); 12] = [
+        type Taken = fn(&RelayArgs) -> Option<String>;
+        let table: [(&str, Taken, Option<String>); 12] = [
             ("-p2003", |args| args.port.clone(), some("2003")),
             ("-p 2003", |args| args.port.clone(), some("2003")),
             ("-p 1 -p 2", |args| args.port.clone(), some("2")),

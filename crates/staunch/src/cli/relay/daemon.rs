@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::diagnostic::{Source, render};
+use config::import::relay::addresses::{names, with_addresses};
 use config::import::relay::flags::Settings;
 use config::plan::Plan;
 use config::relay::{Relay, relay};
 
-use super::{RelayArgs, files, rendered, stderr_is_terminal};
+use super::{RelayArgs, addresses, files, rendered, stderr_is_terminal};
 use crate::cli::args::Port;
 use crate::cli::{MISTAKES, wants_colour};
 use crate::daemon::{self, Reread, Start};
@@ -22,7 +24,7 @@ pub(super) fn run(args: &RelayArgs, settings: Settings) -> anyhow::Result<ExitCo
     let (plan, said) = load();
     crate::talk::say(&said);
     let Some(plan) = plan else { return Ok(ExitCode::from(MISTAKES)) };
-    let reread: Reread = Box::new(move || {
+    let reread: Reread = Arc::new(move || {
         let (plan, said) = load();
         let plan = plan.ok_or_else(|| said.trim_end().to_owned())?;
         crate::talk::say(&said);
@@ -43,7 +45,12 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, Stri
     };
     let queue_given = args.flags().queue.is_some();
     let queue_dir = args.queue_dir.as_deref();
-    let (plan, wrong) = relay(&Relay { conf, settings, queue_given, queue_dir, http });
+    let known = addresses::of(&names(conf));
+    let of_name =
+        |name: &str| known.get(name).cloned().unwrap_or_else(|| Err("nobody asked for it".to_owned()));
+    let (conf, mut wrong) = with_addresses(conf, &of_name);
+    let (plan, more) = relay(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
+    wrong.extend(more);
     if !wrong.is_empty() {
         let colour = wants_colour(stderr_is_terminal());
         said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));

@@ -5,8 +5,10 @@
 //! meets, `explain` in ours.
 //! Not here: the language (`config::import::relay`), routing (`process::relay`).
 
+mod addresses;
 mod args;
 mod daemon;
+mod explain;
 mod files;
 mod import;
 mod meetings;
@@ -50,6 +52,7 @@ pub(crate) fn relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
     match settings.test {
         Test::Parse => test::parse(&settings),
         Test::Names => test::names(&args.flags(), &settings),
+        Test::No if !args.explain.is_empty() => explain::explain(args, &settings),
         Test::No => daemon::run(args, settings),
     }
 }

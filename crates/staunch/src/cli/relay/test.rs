@@ -9,7 +9,7 @@ use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use config::import::relay::flags::{Flags, Settings};
+use config::import::relay::flags::{Flags, Settings, Submission};
 use config::import::relay::{
     Form, Reading, RelayConf, Surroundings, TestView, print_test, upstream_lines, upstream_warnings,
 };
@@ -97,6 +97,8 @@ fn head(flags: &Flags, settings: &Settings) -> String {
     }
     if settings.debug {
         row("debug", &true);
+    } else if settings.submission != Submission::No {
+        row("submission", &true);
     }
     row("configuration", &settings.config);
     out.push('\n');

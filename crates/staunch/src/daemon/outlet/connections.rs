@@ -131,8 +131,13 @@ impl Outlet {
         self.progressed();
         self.wake_sync();
         self.wake_others();
-        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
-            self.degraded_since_ns.store(0, Relaxed);
+        self.look_at_endpoint();
+        if self.degraded_since_ns.load(Relaxed) != 0 {
+            let queue = self.queue();
+            self.look_at_room(&*queue);
+            if !self.is_nearly_full(&*queue) {
+                self.degraded_since_ns.store(0, Relaxed);
+            }
         }
     }
 }

@@ -41,6 +41,7 @@ impl Outlet {
     /// Told by whoever checks as the last act: nothing is known any more.
     pub fn end_checks(&self) {
         *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.look_at_endpoint();
         self.has_checks.store(false, Relaxed);
     }
 
@@ -49,6 +50,8 @@ impl Outlet {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         let since_ns = checked.filter(|(before, _)| before.up == found.up).map(|(_, since_ns)| since_ns);
         *checked = Some((found, since_ns.unwrap_or(now.mono_ns)));
+        drop(checked);
+        self.look_at_endpoint();
     }
 
     /// Where the output stands: what sending has shown, unless a check says that the endpoint is down; and
@@ -70,6 +73,17 @@ impl Outlet {
             return shown("degraded", last_error, degraded_since_ns);
         }
         shown(state.status.word(), last_error, state.since_ns)
+    }
+
+    /// True while sending or its check says that the endpoint is down.
+    pub fn is_down(&self) -> bool {
+        self.is_checked_down() || self.state().is_some_and(|state| state.status == Status::Down)
+    }
+
+    /// True while its check says that the endpoint is down.
+    pub(super) fn is_checked_down(&self) -> bool {
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.is_some_and(|(found, _)| !found.up)
     }
 
     /// State of the endpoint; none before the first attempt. Of several connections that of one that is down, if there

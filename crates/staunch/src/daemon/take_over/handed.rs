@@ -27,6 +27,9 @@ use crate::sources::parked::Parked;
 use crate::sources::stream::StreamSource;
 use crate::sys::OwnedFd;
 
+/// What helps when the state of another process cannot be read.
+const STOP_INSTEAD: &str = "the running process goes on; stop it, then start without `--take-over`";
+
 /// Everything that was told.
 #[derive(Debug)]
 pub struct Handed {
@@ -140,6 +143,19 @@ impl Handed {
     /// When one of them cannot be read: the other process still has it.
     pub fn take_up_states(&self, shard: &mut Shard, handover: &Handover, now: Now) -> anyhow::Result<()> {
         for (name, bytes) in &self.states {
+            if let Some(restored) = shard.import_rollups(name, bytes) {
+                let restored = restored.map_err(|why| {
+                    anyhow::anyhow!("cannot take over rollups of `{name}`: {}; {STOP_INSTEAD}", why.why())
+                })?;
+                if restored.values_left > 0 {
+                    tracing::warn!(
+                        "rollups of `{name}`: {} values are of statements that are not there any more, or past a \
+                         bound, and are left out",
+                        restored.values_left
+                    );
+                }
+                continue;
+            }
             // Only those were asked for that there are.
             let Some(restored) = shard.import(name, bytes, Told::default(), now) else { continue };
             if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
@@ -153,11 +169,7 @@ impl Handed {
             }
             let whole = restored.as_ref().is_ok_and(|restored| restored.damaged == 0 && !restored.cut_short);
             let why = restored.err().map_or("it came damaged", |why| why.why());
-            anyhow::ensure!(
-                whole,
-                "cannot take over aggregation `{name}`: {why}; the running process goes on; stop it, then start \
-                 without `--take-over`"
-            );
+            anyhow::ensure!(whole, "cannot take over aggregation `{name}`: {why}; {STOP_INSTEAD}");
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use deliver::Status;
-use deliver::plan::{QueueLimits, WhenFull};
+use deliver::plan::QueueLimits;
 use deliver::queue::{Left, Queue};
 use model::{AckWhen, Figure, OutputId, SECOND_NS, SourceAccount, SourceId, Unacked};
 use pipeline::{SavedState, Unfinished};
@@ -301,7 +301,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     for outlet in &wiring.outlets {
         let mut queue = outlet.queue();
         let limits = queue.limits();
-        if limits.when_full == WhenFull::Block {
+        if limits.when_full.ever_waits() {
             queue.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
         }
     }

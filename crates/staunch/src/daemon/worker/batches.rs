@@ -3,10 +3,14 @@
 //! Path of a batch: `sources::stream` -> `Exchange` -> [`Worker::take_exchange`] -> `Shard::push_owned` -> the outlets.
 //! Invariant: a batch that finds no room stays in the exchange, and its source with it; nobody is waited for.
 
+use std::sync::Arc;
+
+use deliver::queue::Room;
 use model::{Now, SampleBatch};
 
 use super::Worker;
 use crate::daemon::acks::AckDesk;
+use crate::daemon::outlet::{Admission, Outlet};
 
 /// First pause between two looks at a queue that a source waits for; it doubles while there is no room.
 pub(super) const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
@@ -16,16 +20,25 @@ const BLOCKED_PAUSE_MAX_NS: u64 = 32 * BLOCKED_PAUSE_NS;
 
 impl Worker {
     pub(super) fn take_exchange(&mut self, now: Now) {
-        if self.shard.blocks() {
-            return self.take_unblocked(now);
+        if self.shard.blocks() && !self.exchange.is_empty() {
+            // What this turn's packets gave is in the queues before anybody asks them for room.
+            self.deliver(now);
+            if !self.has_ample_room() {
+                return self.take_unblocked(now);
+            }
         }
         self.take_all(now);
     }
 
+    /// True when every output that somebody may wait for has room for whatever becomes of all that is in the exchange.
+    fn has_ample_room(&self) -> bool {
+        let (bytes, records) = self.exchange.held();
+        let waits = |outlet: &Arc<Outlet>| outlet.has_ample_room(2 * bytes, records);
+        self.shard.waited_for().all(|id| waits(&self.outlets[id.index()]))
+    }
+
     /// Batch by batch, each only when the outputs that must not lose it have room.
     fn take_unblocked(&mut self, now: Now) {
-        // What this turn's packets gave is in the queues before anybody asks them for room.
-        self.deliver(now);
         // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
         let looks = now.mono_ns >= self.blocked_until_ns;
         let (mut taken, mut waited) = (false, false);
@@ -35,15 +48,14 @@ impl Worker {
                 let blocking = shard.blocking(batch.source);
                 let has_room = |id: &model::OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].takes(bytes, records, now)
+                    shard.is_spared(*id) || outlets[id.index()].room(bytes, records, now) > Room::None
                 };
                 blocking.is_empty() || (looks && blocking.iter().all(has_room))
             });
             let Some(batch) = next else { break };
             taken = true;
             waited |= !self.shard.blocking(batch.source).is_empty();
-            self.take_batch(batch, now);
-            self.deliver(now);
+            self.take_admitted(batch, now);
         }
         self.blocked = !self.exchange.is_empty();
         if !self.blocked {
@@ -66,12 +78,34 @@ impl Worker {
         }
         self.room.notify_waiters();
         let mut taken = std::mem::take(&mut self.taken);
-        taken.drain(..).for_each(|batch| self.take_batch(batch, now));
+        taken.drain(..).for_each(|batch| self.take_batch(batch, Admission::Bounded, now));
         self.taken = taken;
     }
 
+    /// Takes a batch that there is room for. More may become of it than there is room for: then it has blocks of its own,
+    /// which are kept.
+    fn take_admitted(&mut self, batch: SampleBatch, now: Now) {
+        let Worker { shard, outlets, .. } = self;
+        let source = batch.source;
+        let is_tight = |id: &model::OutputId| {
+            let (bytes, records) = shard.room_for(*id, &batch);
+            outlets[id.index()].room(bytes, records, now) == Room::Tight
+        };
+        let tight = shard.multiplies(source) && shard.blocking(source).iter().any(is_tight);
+        if !tight {
+            self.take_batch(batch, Admission::Bounded, now);
+            return self.deliver(now);
+        }
+        // What cannot wait has no share in it.
+        self.shard.close_reached(source, now, &mut self.routed);
+        self.deliver(now);
+        self.take_batch(batch, Admission::Granted, now);
+        self.shard.close_reached(source, now, &mut self.routed);
+        self.deliver_as(Admission::Granted, now);
+    }
+
     /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards.
-    fn take_batch(&mut self, batch: SampleBatch, now: Now) {
+    fn take_batch(&mut self, batch: SampleBatch, admission: Admission, now: Now) {
         if batch.ack.is_none() {
             return self.shard.push_owned(batch, now, &mut self.routed);
         }
@@ -81,7 +115,7 @@ impl Worker {
         let taking = AckDesk::begin(&batch, &self.shard, &self.outlets);
         self.shard.push_owned(batch, now, &mut self.routed);
         self.shard.close_reached(source, now, &mut self.routed);
-        self.deliver(now);
+        self.deliver_as(admission, now);
         if let Some(taking) = taking {
             self.acks.taken(taking, &self.outlets);
         }

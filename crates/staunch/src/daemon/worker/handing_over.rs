@@ -72,6 +72,7 @@ impl Worker {
         states.retain(|state| passed.transforms.contains(&state.name));
         self.deliver(now);
         self.tell_flushes();
+        self.moves.let_go();
         self.freeze();
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));

@@ -1,17 +1,18 @@
 //! A datagram socket of a source: what was read from it goes through its intake into the shard.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Listen;
-use model::{SourceAccount, SourceId};
+use model::{Peer, SourceAccount, SourceId};
 use pipeline::{Intake, Routed, Shard};
 
 use super::Complaints;
 use crate::clock::Clock;
 use crate::kernel::SocketGauge;
-use crate::sys::{self, AsFd, BorrowedFd, OwnedFd};
+use crate::sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
 
 /// One datagram socket of a source.
 #[derive(Debug)]
@@ -33,6 +34,15 @@ pub struct DatagramSocket {
 }
 
 impl DatagramSocket {
+    /// What waits at it, as much as one call gives.
+    pub(super) fn receive<'a>(&self, reader: &'a mut PacketReader) -> io::Result<sys::Packets<'a>> {
+        if self.intake.wants_peers() {
+            reader.receive_with_peers(self.fd.as_fd(), Wait::No)
+        } else {
+            reader.receive(self.fd.as_fd(), Wait::No)
+        }
+    }
+
     pub(super) fn take(
         &mut self,
         packets: &sys::Packets<'_>,
@@ -41,8 +51,9 @@ impl DatagramSocket {
         complaints: Complaints,
     ) {
         let now = Clock::now();
-        if packets.truncated.is_empty() {
-            shard.push(self.intake.datagrams(packets.bytes, packets.spans, now), now, routed);
+        let whole;
+        let spans = if packets.truncated.is_empty() {
+            packets.spans
         } else {
             self.account.packets_truncated.fetch_add(packets.truncated.len() as u64, Relaxed);
             let mut spans = packets.spans.to_vec();
@@ -50,7 +61,19 @@ impl DatagramSocket {
                 let span = &mut spans[usize::from(*place)];
                 *span = self.intake.whole_lines(packets.bytes, *span);
             }
-            shard.push(self.intake.datagrams(packets.bytes, &spans, now), now, routed);
+            whole = spans;
+            &whole
+        };
+        if packets.peers.is_empty() {
+            shard.push(self.intake.datagrams(packets.bytes, spans, now), now, routed);
+        } else {
+            let mut rest = spans;
+            for of_one in packets.peers.chunk_by(|one, next| one == next) {
+                let (now_taken, later) = rest.split_at(of_one.len());
+                self.intake.set_peer(peer(of_one[0]));
+                shard.push(self.intake.datagrams(packets.bytes, now_taken, now), now, routed);
+                rest = later;
+            }
         }
         while let Some(complaint) = self.intake.take_complaint() {
             complaints(&complaint);
@@ -77,6 +100,11 @@ impl DatagramSocket {
     pub fn count_drops(&self) {
         self.gauge.read(&self.fd);
     }
+}
+
+/// A client by its address, which a unix socket does not tell.
+pub fn peer(address: Option<IpAddr>) -> Peer {
+    address.map_or(Peer::UNKNOWN, |address| Peer::cut(address.to_canonical().to_string().as_bytes()))
 }
 
 impl AsFd for DatagramSocket {

@@ -63,6 +63,13 @@ impl Builder {
         ])
     }
 
+    /// `staunch relay -f FILE`, with HTTP on a free port.
+    pub(crate) fn relay(config: &str) -> Builder {
+        let mut builder = Builder::with_file("relay.conf", "relay", config);
+        builder.args.insert(1, "-f".into());
+        builder.args(&["--http", "127.0.0.1:0"])
+    }
+
     /// `staunch run` and nothing else.
     pub(crate) fn bare() -> Builder {
         let folder = TempDir::new().expect("a folder for the test");
@@ -333,6 +340,12 @@ impl Daemon {
     /// Rewrites the config, sends SIGHUP, and waits until the reload is `done` or `refused`.
     #[track_caller]
     pub(crate) fn reload(&self, toml: &str, result: &str) {
+        self.hang_up(result, || self.rewrite(toml));
+    }
+
+    /// Sends SIGHUP after a change, and waits until the reload is `done` or `refused`.
+    #[track_caller]
+    pub(crate) fn hang_up(&self, result: &str, change: impl FnOnce()) {
         let sample = format!("staunch_reloads_total{{result=\"{result}\"}} ");
         let count = || {
             let text = self.get("/metrics").body;
@@ -341,7 +354,7 @@ impl Daemon {
             value.parse::<u64>().expect("a count")
         };
         let before = count();
-        self.rewrite(toml);
+        change();
         self.signal("HUP");
         wait_for("the reload", || (count() == before + 1).then_some(()));
     }

@@ -1,12 +1,11 @@
 //! `match`, `rewrite` and `aggregate`: expressions, replacements, and what cannot have been meant.
 
-use process::relay::NoteAbout;
+use process::relay::{NoteAbout, lost_references};
 
 use super::Check;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::import::relay::document::*;
 use crate::import::relay::pattern::{self, Pattern};
-use crate::import::relay::replacement::{self, Replacement};
 use crate::import::relay::syntax::{AggregateSyntax, MatchSyntax, Word};
 
 /// Most rules of one configuration.
@@ -16,7 +15,7 @@ const DESTINATIONS_MAX: usize = 128;
 
 impl Check<'_> {
     pub(super) fn match_rule(&mut self, syntax: MatchSyntax, span: Span) {
-        self.note_unreachable(&syntax.patterns);
+        self.note_unreachable("match", &syntax.patterns);
         let captures = syntax.route_using.is_some();
         let patterns: Vec<Pattern> =
             syntax.patterns.iter().filter_map(|word| self.pattern(word, captures)).collect();
@@ -42,14 +41,15 @@ impl Check<'_> {
         }
         let stop = syntax.stop || send == Some(SendTo::Blackhole);
         let is_all = patterns.iter().any(|pattern| pattern.class.is_none());
-        if is_all && stop && send.is_some() && validate.is_none() && self.all_stops.is_none() {
+        // Whatever `validate` finds: a name that fails it stops here as well.
+        if is_all && stop && send.is_some() && self.all_stops.is_none() {
             self.all_stops = Some(span);
         }
         self.push(Rule::Match(MatchRule { patterns, validate, route_using, send, stop, span }));
     }
 
     pub(super) fn rewrite(&mut self, pattern: &Word, into: &Word, span: Span) {
-        self.note_unreachable(std::slice::from_ref(pattern));
+        self.note_unreachable("rewrite", std::slice::from_ref(pattern));
         if pattern.text == "*" {
             let wrong = Diagnostic::error(Code::BadExpression, "a rewrite needs an expression")
                 .label("no part of the name to replace")
@@ -67,7 +67,7 @@ impl Check<'_> {
     }
 
     pub(super) fn aggregate(&mut self, syntax: AggregateSyntax, span: Span) {
-        self.note_unreachable(&syntax.patterns);
+        self.note_unreachable("aggregate", &syntax.patterns);
         let patterns: Vec<Pattern> =
             syntax.patterns.iter().filter_map(|word| self.pattern(word, true)).collect();
         let (every, expire) = (self.seconds(&syntax.every), self.seconds(&syntax.expire));
@@ -152,7 +152,7 @@ impl Check<'_> {
         }
     }
 
-    fn note_unreachable(&mut self, patterns: &[Word]) {
+    fn note_unreachable(&mut self, keyword: &str, patterns: &[Word]) {
         if self.all_stops.is_none() {
             return;
         }
@@ -161,7 +161,8 @@ impl Check<'_> {
             let warning = Diagnostic::warning(Code::Unreachable, message)
                 .label("no name gets so far")
                 .hint("move it above the `match *` that stops, or take that `stop` away");
-            let upstream = format!("match {} will never match due to preceding match * ... stop", word.text);
+            let upstream =
+                format!("{keyword} {} will never match due to preceding match * ... stop", word.text);
             self.mistakes.known(word.span, warning, upstream);
         }
     }
@@ -191,10 +192,9 @@ impl Check<'_> {
     }
 
     pub(super) fn replacement(&mut self, word: &Word, groups: usize) -> Replacement {
-        let (replacement, lost) = replacement::read(&word.text, groups);
-        for reference in lost {
+        for reference in lost_references(&word.text, groups) {
             let message = match reference.number {
-                0 => "this reference names no group, and gives nothing".to_owned(),
+                0 | usize::MAX => "this reference names no group, and gives nothing".to_owned(),
                 number => format!("there is no group {number}: this reference gives nothing"),
             };
             let hint = match groups {
@@ -204,7 +204,7 @@ impl Check<'_> {
             let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("empty").hint(hint);
             self.mistakes.add(inside(word, reference.at), warning);
         }
-        replacement
+        Replacement { written: word.text.clone() }
     }
 }
 

@@ -2,17 +2,21 @@
 
 /// Bytes that are read from the front.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::aggregate) struct Bytes<'a>(&'a [u8]);
+pub(crate) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
-    pub(in crate::aggregate) fn new(bytes: &'a [u8]) -> Bytes<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Bytes<'a> {
         Bytes(bytes)
     }
 
-    pub(in crate::aggregate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -21,28 +25,28 @@ impl<'a> Bytes<'a> {
         Some(*taken)
     }
 
-    pub(in crate::aggregate) fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(in crate::aggregate) fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(in crate::aggregate) fn i32(&mut self) -> Option<i32> {
+    pub(crate) fn i32(&mut self) -> Option<i32> {
         self.array().map(i32::from_le_bytes)
     }
 
-    pub(in crate::aggregate) fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(in crate::aggregate) fn f64(&mut self) -> Option<f64> {
+    pub(crate) fn f64(&mut self) -> Option<f64> {
         self.array().map(f64::from_le_bytes)
     }
 
     /// A number of up to 64 bits; none when it has more.
-    pub(in crate::aggregate) fn varint(&mut self) -> Option<u64> {
+    pub(crate) fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.u8()?;
@@ -59,25 +63,25 @@ impl<'a> Bytes<'a> {
     }
 
     /// The length of something that lies ahead: never more than `1 / size` of what is left.
-    pub(in crate::aggregate) fn len_of(&mut self, size: usize) -> Option<usize> {
+    pub(crate) fn len_of(&mut self, size: usize) -> Option<usize> {
         let len = usize::try_from(self.varint()?).ok()?;
         (len.checked_mul(size)? <= self.0.len()).then_some(len)
     }
 
     /// `len` numbers.
-    pub(in crate::aggregate) fn f64s(&mut self, len: usize) -> Option<Vec<f64>> {
+    pub(crate) fn f64s(&mut self, len: usize) -> Option<Vec<f64>> {
         let bytes = self.take(len.checked_mul(8)?)?;
         let (numbers, _none) = bytes.as_chunks();
         Some(numbers.iter().map(|number| f64::from_le_bytes(*number)).collect())
     }
 }
 
-pub(in crate::aggregate) fn put_f64(number: f64, to: &mut Vec<u8>) {
+pub(crate) fn put_f64(number: f64, to: &mut Vec<u8>) {
     to.extend_from_slice(&number.to_le_bytes());
 }
 
 #[inline]
-pub(in crate::aggregate) fn put_varint(mut number: u64, to: &mut Vec<u8>) {
+pub(crate) fn put_varint(mut number: u64, to: &mut Vec<u8>) {
     while number > 0x7f {
         to.push(number as u8 | 0x80);
         number >>= 7;

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""The test mode beside carbon-c-relay's: `-t` with the same flags, file and names prints the same.
+
+    relay_test_mode.py [--seed N] [--files N] [--names N]
+                            random configurations, flags and names are given to `carbon-c-relay -t` and to `staunch relay -t`;
+                            what both print on stdout is the same text, byte by byte, but for the first line
+    relay_test_mode.py --self-test
+                            bends our answers in several ways, each of which must show
+
+What differs on purpose is in KNOWN, with the reason: either never written into a configuration here, or made equal before
+the texts are compared. The original is looked for as original_relay.py says; without it the summary says `SKIPPED`. Ours is
+$STAUNCH or target/debug/staunch.
+
+Prints `relay_test_mode: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
+"""
+
+import argparse
+import difflib
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+import original_relay
+import relay
+
+OURS = os.environ.get("STAUNCH") or relay.ROOT_TARGET / "debug/staunch"
+
+KNOWN = {
+    # Made equal: see `same`.
+    "version": "the first line has another version and process id",
+    "stub": "hidden rules are called by addresses in memory",
+    "result": "3.9 writes what stands behind the name after a result without groups as well, 3.7.3 does not",
+    # Not written here.
+    "match * route using": "3.7.3 expands it over the last name's match; ours takes the whole name",
+    "groups": "a regular expression without groups is replaced where it stands; 3.7.3 puts the replacement in front",
+    "tags": "in test mode the original takes tags for a part of the name, other than when it relays; ours never does",
+    "results -d": "with -d the original ends a name's way at the first aggregation; ours goes on",
+    "results in names": "where a result keeps what stands before the match, the original puts its hidden rule's prefix in the "
+                        "middle of the name, prints what is left of it, and lets it out",
+    "useall": "the original prints the addresses that it found; ours asks no name server",
+    "ssl": "3.7.3 prints two blanks where a `plain` is left out",
+    "-T": "below 250 ms 3.9 takes 600 ms",
+    "-U": "the original prints what the system granted, which is twice as much",
+}
+
+FLAGS = [["-H", "a.b.c"], ["-p", "2103"], ["-w", "3"], ["-b", "100"], ["-q", "30000"], ["-L", "0"], ["-B", "7"], ["-T", "1000"], ["-E"],
+         ["-c", "-_:"], ["-m", "100"], ["-M", "2000"], ["-M", "32768"], ["-s"], ["-O", "0"], ["-O", "5"], ["-O-1"], ["-d"], ["-dd"]]
+
+
+# Expressions by whose words the original groups rules, if there are enough of them.
+GROUPED = [r"x\.load", r"^a.*\.load$", r"load\.(x|y)", r"^z\.disk", r"c[a-z]+\.disk", r"q\.load\)", r"z.ab", r"disk", r"load[0-9]+", r"xyz_load"]
+
+
+def config(chance, debug):
+    """Statements, in an order that the original takes."""
+    pick = chance.choice
+    base = relay.Config(chance)
+    mark = base.theirs.index(f"match * send to {relay.MARK};")
+    clusters, rules = base.theirs[:mark], base.theirs[mark + 1:]
+    names = [*base.names, relay.MARK]
+    if chance.random() < 0.4:
+        clusters.append(f"cluster logs file{pick(['', ' ip'])} /tmp/a {pick(['/tmp/b', chr(34) + '/tmp/c d' + chr(34)])};")
+        names.append("logs")
+    if chance.random() < 0.3:
+        clusters.append("cluster six forward [::1]:4 [fe80::1] 10.9.9.9:5 proto udp 10.9.9.8 type syslog;")
+        names.append("six")
+    for _ in range(pick([0, 0, 1, 3, 12])):
+        text, result = relay.replaced(chance)
+        texts = [text] + ([relay.plain(chance)] if chance.random() < 0.3 and "\\" not in result else [])
+        kinds = pick([["sum"], ["cnt", "avg"], ["median", "percentile95"], ["min", "maximum", "stddev", "variance"]])
+        computes = " ".join(f"compute {kind} write to {number}.{result}" for number, kind in enumerate(kinds))
+        to = f"send to {' '.join(chance.sample(names, pick([1, 1, 2]) if len(names) > 1 else 1))}" if chance.random() < 0.5 else ""
+        if to and text in (*relay.ONE_GROUP, *relay.TWO_GROUPS) and not text.startswith("^"):
+            to = ""
+        stop = " stop" if to and chance.random() < 0.3 else ""
+        stamp = pick(["", "timestamp at start of bucket", "timestamp at middle of bucket"])
+        rules.insert(chance.randint(0, len(rules)), f"aggregate {' '.join(texts)} every 10 seconds expire after 30 seconds {stamp} {computes} {to}{stop};")
+    for _ in range(pick([0, 0, 3, 6])):
+        stop = pick(["", "", "", " stop"])
+        rules.insert(chance.randint(0, len(rules)), f"match {' '.join(chance.choices(GROUPED, k=pick([1, 1, 2])))} send to {pick(names)}{stop};")
+    statistics = pick(["", "", "statistics submit every 5 seconds;", "statistics reset counters after interval;", "statistics prefix with x.\\2.y;",
+                       'statistics prefix with "a=b\\\\1";', f"statistics send to {pick(names)};", f"statistics send to {pick(names)} stop;"])
+    listen = pick(["", "", "listen type linemode 2005 proto tcp 127.0.0.1:2006 proto udp;", "listen type linemode /tmp/s proto unix [::1]:3 proto tcp;"])
+    if chance.random() < 0.3:
+        rules.append("match *" + pick([" send to blackhole;", f" send to {pick(names)} stop;", " validate ^[0-9] else drop;"]))
+    # Only printed then.
+    follows = debug and any("aggregate" in rule for rule in rules)
+    return "\n".join([listen, *clusters, statistics, *rules]) + "\n", follows
+
+
+def ran(binary, words, path, names):
+    done = subprocess.run([*binary, *words, "-t", "-f", path], input="\n".join(names) + "\n", capture_output=True, text=True, timeout=60)
+    if done.returncode < 0:
+        return None
+    return f"exit {done.returncode}\n" + done.stdout + "".join(sorted(line for line in done.stderr.splitlines(True) if "warning" in line))
+
+
+RESULT = re.compile(r"^(    (?:sum|count|max|min|average|median|percentile[0-9]+|variance|stddev) -> \S*).*$", re.M)
+
+
+def same(text):
+    """A text without what differs in it on purpose."""
+    text = re.sub(r"\[[-0-9]* [:0-9]*\] ", "", text)
+    text = re.sub(r"^starting carbon-c-relay v.*\n", "", text, count=1, flags=re.M)
+    text = re.sub(r"_stub_0x[0-9a-f]*__", "_stub_0x0__", text)
+    return RESULT.sub(r"\1", text)
+
+
+BENT = {
+    "no blank line": lambda ours: ours.replace("\n\n", "\n", 3),
+    "a stop": lambda ours: ours.replace("\n    stop", "", 1),
+    "a member": lambda ours: re.sub(r"(\n        10\.[0-9.]*):", r"\1:9", ours),
+    "a class": lambda ours: ours.replace("strncmp", "strstr"),
+    "a setting": lambda ours: ours.replace("listen backlog = ", "listen backlog = 1"),
+    "a position": lambda ours: re.sub(r"hash_pos\((\d)", r"hash_pos(\g<1>1", ours),
+    "a point": lambda ours: re.sub(r"\n( *\d+)@", r"\n\g<1>1@", ours),
+    "a group": lambda ours: ours.replace("# end of group", "# the end of group"),
+    "nothing": lambda ours: ours.replace("nothing matched", "nothing met"),
+    "omitted": lambda ours: ours.replace(" omitted for brevity", ""),
+    "exit code": lambda ours: ours.replace("exit 0", "exit 1"),
+}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--files", type=int, default=200)
+    arguments.add_argument("--names", type=int, default=40)
+    arguments.add_argument("--self-test", action="store_true")
+    options = arguments.parse_args()
+    binary = original_relay.find()
+    if not binary:
+        print(f"relay_test_mode: SKIPPED: {original_relay.MISSING}")
+        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
+    if not pathlib.Path(OURS).exists():
+        print(f"relay_test_mode: {OURS} is missing: cargo build --package staunch", file=sys.stderr)
+        return 2
+    passed = failed = crashed = 0
+    unseen = dict(BENT) if options.self_test else {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/relay.conf"
+        for number in range(options.files):
+            seed = options.seed * 1_000_000 + number
+            chance = random.Random(seed)
+            flags = sum(chance.sample(FLAGS, chance.choice([0, 1, 1, 2, 4])), ["-H", "host"])
+            text, follows = config(chance, "-d" in flags)
+            names = [] if follows else [relay.name(chance) for _ in range(options.names)]
+            pathlib.Path(path).write_text(text)
+            theirs, ours = ran([binary], flags, path, names), ran([str(OURS), "relay"], flags, path, names)
+            if theirs is None:
+                crashed += 1
+                continue
+            if ours is None:
+                print(f"relay_test_mode: ours crashes on {seed}: {' '.join(flags)}\n{text}", file=sys.stderr)
+                return 2
+            theirs = same(theirs)
+            for what, bend in list(unseen.items()):
+                if same(bend(ours)) != theirs:
+                    del unseen[what]
+            ours = same(ours)
+            passed, failed = passed + (ours == theirs), failed + (ours != theirs)
+            if ours != theirs:
+                lines = difflib.unified_diff(theirs.splitlines(), ours.splitlines(), "original", "ours", lineterm="", n=4)
+                print(f"DIFFER in {seed}, flags {' '.join(flags)}:\n" + "\n".join(list(lines)[:40]))
+    for what in unseen:
+        print(f"UNSEEN {what}")
+    failed += len(unseen)
+    print(f"relay_test_mode: {passed} passed, {failed} failed (the original crashed on {crashed})")
+    return 0 if failed == 0 and passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+//! Who sent a record, as outputs write it: text, so that nobody on the way needs to know of addresses.
+
+use std::fmt;
+
+/// Longest text of an address: IPv6 with an IPv4 address at its end.
+const TEXT_BYTES_MAX: usize = 45;
+
+/// The client that a batch came from, without its port.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    text: [u8; TEXT_BYTES_MAX],
+    len: u8,
+}
+
+impl Peer {
+    /// Nobody: what we made ourselves, such as results of rollups and statistics.
+    pub const OWN: Peer = Peer { text: [0; TEXT_BYTES_MAX], len: 0 };
+
+    /// A client without an address, as at a unix socket.
+    pub const UNKNOWN: Peer = Peer::cut(b"(unknown)");
+
+    /// A client by the text of its address. What is longer than an address can be is cut.
+    pub const fn cut(address: &[u8]) -> Peer {
+        let len = if address.len() < TEXT_BYTES_MAX { address.len() } else { TEXT_BYTES_MAX };
+        let mut text = [0; TEXT_BYTES_MAX];
+        let mut at = 0;
+        while at < len {
+            text[at] = address[at];
+            at += 1;
+        }
+        Peer { text, len: len as u8 }
+    }
+
+    /// Its address; empty when we are it.
+    pub fn text(&self) -> &[u8] {
+        &self.text[..usize::from(self.len)]
+    }
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer::UNKNOWN
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Peer({})", self.text().escape_ascii())
+    }
+}
+
+#[test]
+fn a_peer_is_its_text() {
+    let longest = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255";
+    assert_eq!(longest.len(), TEXT_BYTES_MAX);
+    for text in ["", "127.0.0.1", "::1", longest] {
+        assert_eq!(Peer::cut(text.as_bytes()).text(), text.as_bytes());
+    }
+    assert_eq!(Peer::cut(&[b'x'; 46]).text(), [b'x'; 45], "one past the bound");
+    assert_eq!(Peer::OWN.text(), b"");
+    assert_eq!(Peer::default().text(), b"(unknown)");
+    assert_eq!(format!("{:?}", Peer::cut(b"a\n")), "Peer(a\\n)");
+}

@@ -1,0 +1,186 @@
+//! What waits for an endpoint that went down moves on to those that stand in for it.
+//!
+//! Path of a line: the queue of an output that is down -> **[`Moves::turn`]** -> `process::relay` says who takes it over -> the
+//! queue of that output, where it is a copy of its own; the first is then settled as `moved`.
+//! Not here: who is down (`deliver::standing`), who stands in (`process::relay`), threads and locks.
+//! Invariants: nothing is shed to make room for what moves; a line that is on disk has its outcome there only when it is safe
+//! on the other disk, so that a crash between the two gives it twice; a turn does a bounded amount of work.
+
+use std::collections::VecDeque;
+
+use deliver::disk_queue::{Position, Promise};
+use deliver::queue::{Block, Entry};
+use model::{CopyOutcome, Now, OutputId};
+use process::relay::Heirs;
+
+use crate::Shard;
+
+/// Most blocks that one turn moves: about a millisecond.
+const BLOCKS_MAX: usize = 4;
+
+/// Most blocks that may be on two disks at one time.
+const UNSYNCED_MAX: usize = 64;
+
+/// Pause between two looks whether they are safe there.
+const SYNC_PAUSE_NS: u64 = model::SECOND_NS / 500;
+
+/// The queues as whoever moves something needs them.
+pub trait MovingQueues {
+    /// Takes the oldest block out of the queue of an output whose endpoint is down. None when it is not, or when there is
+    /// none, or when nothing of the queue may change now.
+    fn take(&mut self, from: OutputId, now: Now) -> Option<Entry>;
+
+    /// Puts it back where it was.
+    fn put_back(&mut self, from: OutputId, entry: Entry);
+
+    /// Whether the queue has room for a block.
+    fn has_room(&mut self, to: OutputId, block: &Block, now: Now) -> bool;
+
+    /// Appends a block that it has room for; gives its place.
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position;
+
+    /// What is known of a block that was appended.
+    fn promise(&mut self, output: OutputId, of: Position) -> Promise;
+
+    /// Whether the queue is on disk.
+    fn is_on_disk(&mut self, output: OutputId) -> bool;
+
+    /// Told when something of the queue was settled.
+    fn settled(&mut self, output: OutputId);
+}
+
+/// What is moving.
+#[derive(Debug, Default)]
+pub struct Moves {
+    /// Outputs whose queues are to be looked at.
+    from: VecDeque<OutputId>,
+    unsynced: VecDeque<Unsynced>,
+    /// Counts lines: `lb` goes by it.
+    turn: u64,
+}
+
+/// A block on disk whose lines are on their way to other disks.
+#[derive(Debug)]
+struct Unsynced {
+    from: OutputId,
+    entry: Entry,
+    places: Vec<(OutputId, Position)>,
+}
+
+/// Lines for one output.
+struct Lines {
+    to: OutputId,
+    bytes: Vec<u8>,
+    copies: u32,
+}
+
+impl Moves {
+    /// The output is down, or one that may stand in for it came back: what waits for it is looked at in the next turns.
+    pub fn look_at(&mut self, output: OutputId) {
+        if !self.from.contains(&output) {
+            self.from.push_back(output);
+        }
+    }
+
+    /// Moves some blocks. Gives the monotonic nanosecond at which there is something to do again; `u64::MAX` for when
+    /// [`Moves::look_at`] says so.
+    pub fn turn(&mut self, shard: &Shard, queues: &mut impl MovingQueues, now: Now) -> u64 {
+        self.settle(queues);
+        for _ in 0..BLOCKS_MAX {
+            let Some(from) = self.from.front().copied() else { break };
+            if self.unsynced.len() >= UNSYNCED_MAX {
+                return now.mono_ns + SYNC_PAUSE_NS;
+            }
+            if !self.move_block(from, shard, queues, now) {
+                // Whoever finds something out says so.
+                self.from.pop_front();
+            }
+        }
+        match (self.from.is_empty(), self.unsynced.is_empty()) {
+            (false, _) => now.mono_ns,
+            (true, false) => now.mono_ns + SYNC_PAUSE_NS,
+            (true, true) => u64::MAX,
+        }
+    }
+
+    /// Lets go of everything: what is on two disks stays on both.
+    pub fn let_go(&mut self) {
+        *self = Moves { turn: self.turn, ..Moves::default() };
+    }
+
+    /// Settles what is safe where it has gone.
+    fn settle(&mut self, queues: &mut impl MovingQueues) {
+        while let Some(first) = self.unsynced.front() {
+            // A disk that failed to sync it will not do so later: it is there, and no safer here.
+            let mut places = first.places.iter();
+            if places.any(|(to, place)| queues.promise(*to, *place) == Promise::Accepted) {
+                return;
+            }
+            let Some(Unsynced { from, entry, .. }) = self.unsynced.pop_front() else { return };
+            entry.settle(CopyOutcome::Moved);
+            queues.settled(from);
+        }
+    }
+
+    /// Moves the oldest block of the output. False when there is nothing to move, or nowhere.
+    fn move_block(
+        &mut self,
+        from: OutputId,
+        shard: &Shard,
+        queues: &mut impl MovingQueues,
+        now: Now,
+    ) -> bool {
+        let Some(heirs) = shard.heirs(from) else { return false };
+        let Some(entry) = queues.take(from, now) else { return false };
+        let (on_disk, own) = (queues.is_on_disk(from), &shard.outputs[from.index()]);
+        let shared_out =
+            entry.lines_left().map(|lines| self.share_out(lines, &heirs, |line| own.without_lead(line)));
+        let blocks: Vec<(OutputId, Block)> = (shared_out.into_iter().flatten())
+            .map(|Lines { to, bytes, copies }| (to, Block::lines(bytes, copies, entry.block().at_ns)))
+            .collect();
+        let fits = |(to, block): &(OutputId, Block)| {
+            // What a restart was not to lose must not come to depend on one.
+            let kept = queues.is_on_disk(*to) || !on_disk;
+            let same_form = own.writes_lines_as(&shard.outputs[to.index()]);
+            kept && same_form && *to != from && queues.has_room(*to, block, now)
+        };
+        if blocks.is_empty() || !blocks.iter().all(fits) {
+            queues.put_back(from, entry);
+            return false;
+        }
+        let append = |(to, block)| (to, queues.append(to, block, now));
+        let places: Vec<(OutputId, Position)> = blocks.into_iter().map(append).collect();
+        if on_disk {
+            self.unsynced.push_back(Unsynced { from, entry, places });
+        } else {
+            entry.settle(CopyOutcome::Moved);
+            queues.settled(from);
+        }
+        true
+    }
+
+    /// Lines by who takes them over, each in the order in which they waited. `begin` gives a line from its name on.
+    fn share_out<'l>(
+        &mut self,
+        lines: &'l [u8],
+        heirs: &Heirs<'_>,
+        begin: impl Fn(&'l [u8]) -> &'l [u8],
+    ) -> Vec<Lines> {
+        let mut shared: Vec<Lines> = Vec::new();
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let named = begin(line);
+            let name_len = named.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\n'));
+            let to = heirs.of(&named[..name_len.unwrap_or(named.len())], self.turn);
+            self.turn += 1;
+            let at = shared.iter().position(|known| known.to == to).unwrap_or_else(|| {
+                shared.push(Lines { to, bytes: Vec::with_capacity(lines.len()), copies: 0 });
+                shared.len() - 1
+            });
+            shared[at].bytes.extend_from_slice(line);
+            shared[at].copies += 1;
+        }
+        // What a queue holds counts with the room that it has.
+        shared.iter_mut().for_each(|lines| lines.bytes.shrink_to_fit());
+        shared
+    }
+}

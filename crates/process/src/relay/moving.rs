@@ -1,0 +1,220 @@
+//! What waits for a member that went down: which other member takes a line over.
+//!
+//! A line that waits says nothing of the statement that sent it there, only its name. So it moves where that is enough: from
+//! an output that one cluster names, whose members stand in for each other and place by the name.
+//! Not here: new lines (`decision`), queues, and whether a member is down (`staunch` tells the router).
+//! Invariant: a line moves to the member that new lines of its name go to while its own is down.
+
+use model::OutputId;
+
+use crate::placement::{Cluster, key_hash};
+
+use super::router::{Action, ClusterState, Router};
+use super::{Sharing, To};
+
+/// Who takes over what waits for one output.
+#[derive(Debug)]
+pub struct Heirs<'a> {
+    cluster: &'a ClusterState,
+    /// The output's place among the members.
+    member: usize,
+}
+
+impl ClusterState {
+    /// Whether its members stand in for each other.
+    fn stands_in(&self) -> bool {
+        let shares = match self.sharing {
+            Sharing::Failover | Sharing::Turns => true,
+            Sharing::Placed { stand_in, .. } => stand_in,
+            Sharing::Copies => false,
+        };
+        shares && self.outputs.len() > 1
+    }
+
+    fn place_of(&self, output: OutputId) -> Option<usize> {
+        self.outputs.iter().position(|known| *known == output)
+    }
+}
+
+impl Router {
+    /// How clusters whose members stand in for each other share records out, of those that name the output.
+    pub fn sharing_with_others(&self, output: OutputId) -> impl Iterator<Item = &Sharing> {
+        let clusters = self.clusters.iter().filter(move |cluster| cluster.place_of(output).is_some());
+        clusters.filter(|cluster| cluster.stands_in()).map(|cluster| &cluster.sharing)
+    }
+
+    /// True when new lines go to others while the output is down: each cluster that names it has one that is up.
+    pub fn is_spared(&self, output: OutputId) -> bool {
+        let mut clusters =
+            self.clusters.iter().filter(|cluster| cluster.place_of(output).is_some()).peekable();
+        let others = |cluster: &ClusterState| {
+            let up = |(other, up): (&OutputId, &bool)| *up && *other != output;
+            cluster.stands_in() && cluster.outputs.iter().zip(&cluster.up).any(up)
+        };
+        clusters.peek().is_some() && clusters.all(others)
+    }
+
+    /// Who takes over what waits for an output that is down; none when that waits until it is back.
+    pub fn heirs(&self, output: OutputId) -> Option<Heirs<'_>> {
+        let mut clusters = self
+            .clusters
+            .iter()
+            .enumerate()
+            .filter_map(|(at, known)| Some((at, known, known.place_of(output)?)));
+        let (at, cluster, member) = clusters.next()?;
+        if clusters.next().is_some() || !cluster.stands_in() || self.is_placed_by_other_keys(at) {
+            return None;
+        }
+        let others_are_up = cluster.up.iter().enumerate().any(|(other, up)| *up && other != member);
+        (!cluster.up[member] && others_are_up).then_some(Heirs { cluster, member })
+    }
+
+    /// Whether a statement sends to the cluster by another key than the name.
+    fn is_placed_by_other_keys(&self, cluster: usize) -> bool {
+        let sends_by_key = self.rules.iter().any(|rule| match &rule.action {
+            Action::Send { key: Some(_), to: To::Clusters(clusters), .. } => {
+                clusters.iter().any(|known| known.index() == cluster)
+            }
+            _ => false,
+        });
+        sends_by_key && self.clusters[cluster].sharing.heeds_route_using()
+    }
+}
+
+impl Heirs<'_> {
+    /// The output that takes a line of this name over. `turn` counts lines: `lb` goes by it.
+    pub fn of(&self, name: &[u8], turn: u64) -> OutputId {
+        let Heirs { cluster, .. } = self;
+        let member = match (&cluster.sharing, &cluster.placed) {
+            (Sharing::Placed { .. }, Some(placed)) => self.placed(placed, name),
+            (Sharing::Turns, _) => cluster.at_turn(turn),
+            _ => cluster.first_up(),
+        };
+        cluster.outputs[member]
+    }
+
+    fn placed(&self, placed: &Cluster, name: &[u8]) -> usize {
+        let Heirs { cluster, member } = *self;
+        let mut owners = Vec::new();
+        placed.placed(name, &mut owners);
+        // Of an owner its own stand-in. A line that has come here from another owner, which was down, goes back to that one
+        // if it is back, and otherwise to the one that stands in for it now.
+        let (mut own, mut stands_in, mut owner_up) = (None, None, None);
+        cluster.owners_or_stand_ins(&owners, name, |takes, owner| {
+            if owner == member {
+                own = own.or(Some(takes));
+            } else if takes != owner {
+                stands_in = stands_in.or(Some(takes));
+            } else if cluster.up[owner] {
+                owner_up = owner_up.or(Some(owner));
+            }
+        });
+        let takes = own.or(stands_in).or(owner_up).filter(|takes| cluster.up[*takes]);
+        // All others that are up have the line already: another copy there is better than none.
+        takes.or_else(|| placed.stand_in(key_hash(name), &[])).unwrap_or(member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MatchPlan, Statement};
+    use super::super::{Member, RelayCluster, RelayPlan};
+    use super::*;
+    use crate::placement::Placement;
+    use crate::relay::{Act, ClusterId, Entry, Line};
+
+    fn cluster(sharing: Sharing, outputs: &[u16]) -> RelayCluster {
+        let member =
+            |at: &u16| Member { output: OutputId(*at), host: format!("h{at}"), port: 1, instance: None };
+        RelayCluster { name: "c".into(), members: outputs.iter().map(member).collect(), sharing }
+    }
+
+    fn placed(placement: Placement, replication: u8, stand_in: bool) -> Sharing {
+        Sharing::Placed { placement, replication, stand_in }
+    }
+
+    fn router(clusters: Vec<RelayCluster>, route_using: Option<&str>) -> Router {
+        let all = (0..clusters.len()).map(|at| ClusterId(at as u16)).collect();
+        let send = MatchPlan {
+            to: To::Clusters(all),
+            route_using: route_using.map(str::to_owned),
+            ..MatchPlan::default()
+        };
+        let statements = vec![Statement::Match(send)];
+        Router::new(&RelayPlan { clusters, statements, statistics: To::Nowhere }).expect("a good plan")
+    }
+
+    fn sent(router: &Router, name: &str) -> Vec<OutputId> {
+        let line = Line { name: name.as_bytes(), rest: b" 1 2" };
+        let mut outputs = Vec::new();
+        router.decide(Entry::Records, line.name).run(router, line, 0, &mut |act| {
+            if let Act::Copy { output, .. } = act {
+                outputs.push(output);
+            }
+        });
+        outputs
+    }
+
+    #[test]
+    fn what_waits_moves_to_those_that_new_lines_go_to() {
+        let sharings = [
+            Sharing::Failover,
+            Sharing::Turns,
+            placed(Placement::AnyOf, 1, true),
+            placed(Placement::Fnv1aCh, 1, true),
+            placed(Placement::CarbonCh, 2, true),
+        ];
+        for sharing in sharings {
+            let mut router = router(vec![cluster(sharing.clone(), &[0, 1, 2, 3])], None);
+            assert!(router.heirs(OutputId(0)).is_none(), "it is up");
+            for name in (0..200).map(|number| format!("a.b{number}")) {
+                let before = sent(&router, &name);
+                let gone = before[0];
+                router.set_live(gone, false);
+                let now = sent(&router, &name);
+                let takes = router.heirs(gone).expect("others are up").of(name.as_bytes(), 0);
+                assert!(takes != gone && now.contains(&takes), "{sharing:?} {name}: {takes:?} of {now:?}");
+                assert!(!before.contains(&takes), "{sharing:?} {name}: {takes:?} has it already");
+                assert!(router.is_spared(gone));
+                if matches!(sharing, Sharing::Placed { replication: 1, .. }) {
+                    // Its stand-in goes as well, and then the owner comes back.
+                    router.set_live(takes, false);
+                    let next = router.heirs(takes).expect("others are up").of(name.as_bytes(), 0);
+                    assert_eq!([next], *sent(&router, &name), "{sharing:?} {name}");
+                    router.set_live(gone, true);
+                    let back = router.heirs(takes).expect("others are up").of(name.as_bytes(), 0);
+                    assert_eq!(back, gone, "{sharing:?} {name}");
+                    router.set_live(takes, true);
+                }
+                (0..4).for_each(|output| router.set_live(OutputId(output), true));
+            }
+            (1..4).for_each(|output| router.set_live(OutputId(output), false));
+            router.set_live(OutputId(0), false);
+            assert!(router.heirs(OutputId(0)).is_none() && !router.is_spared(OutputId(0)), "nobody is up");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_from_a_line_waits() {
+        let any_of = || placed(Placement::AnyOf, 1, true);
+        let dynamic = || placed(Placement::Fnv1aCh, 1, true);
+        // (clusters, `route using`, whether new lines go elsewhere, whether those that wait do)
+        let table = [
+            (vec![cluster(any_of(), &[0, 1])], None, true, true),
+            (vec![cluster(any_of(), &[0, 1])], Some("\\0"), true, true),
+            (vec![cluster(dynamic(), &[0, 1])], Some("\\0"), true, false),
+            (vec![cluster(placed(Placement::Fnv1aCh, 1, false), &[0, 1])], None, false, false),
+            (vec![cluster(Sharing::Copies, &[0, 1])], None, false, false),
+            (vec![cluster(Sharing::Failover, &[0])], None, false, false),
+            (vec![cluster(any_of(), &[0, 1]), cluster(any_of(), &[0, 2])], None, true, false),
+            (vec![cluster(any_of(), &[0, 1]), cluster(Sharing::Copies, &[0])], None, false, false),
+        ];
+        for (clusters, route_using, spared, moves) in table {
+            let shown = format!("{clusters:?} {route_using:?}");
+            let mut router = router(clusters, route_using);
+            router.set_live(OutputId(0), false);
+            assert_eq!(router.is_spared(OutputId(0)), spared, "{shown}");
+            assert_eq!(router.heirs(OutputId(0)).is_some(), moves, "{shown}");
+        }
+    }
+}

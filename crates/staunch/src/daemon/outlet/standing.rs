@@ -1,0 +1,118 @@
+//! An outlet whose endpoint others stand in for: it tells the shard when they do, and what a moving shard asks of its queue.
+//!
+//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard -> `Worker::set_live`.
+//! Not here: when it is given up (`deliver::standing`), who stands in (`process::relay`), what moves (`pipeline::Moves`).
+//! Invariant: the shard is told of every change, in order; records that wait for an endpoint that was given up are told of
+//! with each attempt.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deliver::queue::{Block, Entry, Queue};
+use deliver::standing::{Patience, Standing};
+use model::{Now, OutputId};
+
+use super::{Admission, Outlet, Position};
+use crate::clock::Clock;
+use crate::daemon::worker::ShardHandle;
+
+/// Who is told.
+#[derive(Debug)]
+pub(super) struct Heeded {
+    standing: Standing,
+    output: OutputId,
+    shard: ShardHandle,
+}
+
+impl Heeded {
+    fn tell(&self) {
+        let (output, live, given_up) = (self.output, self.standing.is_live(), self.standing.is_given_up());
+        // Nobody waits for it.
+        drop(self.shard.call(move |worker| worker.set_live(output, live, given_up)));
+    }
+}
+
+impl Outlet {
+    /// From now on the shard is told when others stand in for the endpoint, who lose patience with it so soon; nobody is
+    /// with `None`.
+    pub fn heed(&self, patience: Option<Patience>, output: OutputId, shard: &ShardHandle) {
+        let mut heeded = self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *heeded, patience) {
+            (Some(known), Some(patience)) => known.standing.set_patience(patience),
+            (known, Some(patience)) => {
+                *known = Some(Heeded { standing: Standing::new(patience), output, shard: shard.clone() });
+            }
+            (known, None) => {
+                let before = known.take();
+                if let Some(before) = before.filter(|before| !before.standing.is_live()) {
+                    drop(before.shard.call(move |worker| worker.set_live(before.output, true, false)));
+                }
+            }
+        }
+        self.is_heeded.store(patience.is_some(), Relaxed);
+        drop(heeded);
+        self.look_at_endpoint();
+        self.wake();
+    }
+
+    /// True when others stand in for the endpoint while it is down.
+    pub fn is_heeded(&self) -> bool {
+        self.is_heeded.load(Relaxed)
+    }
+
+    /// Something may have been found out about the endpoint.
+    pub(super) fn look_at_endpoint(&self) {
+        if !self.is_heeded() {
+            return;
+        }
+        let (waits, state) = (self.account.copies_waiting() > 0, self.state());
+        let checked_down = self.is_checked_down();
+        let mut heeded = self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(heeded) = &mut *heeded else { return };
+        let changed = heeded.standing.look(state, checked_down, Clock::now());
+        if changed || (heeded.standing.is_given_up() && waits) {
+            heeded.tell();
+        }
+    }
+
+    /// The queue has become fuller, or emptier.
+    pub(super) fn look_at_room(&self, queue: &impl Queue) {
+        if !self.is_heeded() {
+            return;
+        }
+        let mut heeded = self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(heeded) = &mut *heeded else { return };
+        if heeded.standing.look_at_room(queue) {
+            heeded.tell();
+        }
+    }
+
+    /// Takes the oldest block out of the queue of an endpoint that was given up, also one that waits for another of
+    /// several connections.
+    pub fn take_to_move(&self, now: Now) -> Option<Entry> {
+        let given_up = {
+            let heeded = self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
+            heeded.as_ref().is_some_and(|heeded| heeded.standing.is_given_up())
+        };
+        if !given_up {
+            return None;
+        }
+        self.recall();
+        let mut queue = self.queue();
+        if self.is_parked() || self.is_stopping() { None } else { queue.pop(now) }
+    }
+
+    /// Whether a block that moves here fits, also on the disk.
+    pub fn has_room_for(&self, block: &Block, now: Now) -> bool {
+        let (bytes, copies) = (block.memory_bytes(), u64::from(block.copies));
+        let mut queue = self.queue();
+        !self.is_stopping() && queue.has_room(bytes, copies) && queue.takes(bytes, copies, now)
+    }
+
+    /// Takes a block that there was room for a moment ago. Gives its place.
+    pub fn take_over(&self, block: Block, now: Now) -> Position {
+        let place = self.position();
+        let _kept = self.append_as(block, Admission::Granted, now);
+        place
+    }
+}

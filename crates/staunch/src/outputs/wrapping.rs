@@ -1,0 +1,228 @@
+//! What stands between a sender's lines and its socket: here they are packed.
+//!
+//! Path of a line: `StreamSender::poll` gives `Write` -> [`Wrapping::take`] -> `wire::packing::Packer` ->
+//! [`Wrapping::unsent`] -> the socket -> [`Wrapping::unacked`] -> `StreamSender::on_acked`.
+//! Not here: sockets (`stream`), what is settled when (`deliver::stream`), how streams are packed (`wire::packing`).
+//! Invariant: nothing is taken while something waits for the socket, so a connection holds what one flush makes.
+
+use deliver::stream::Marks;
+use wire::packing::{Packer, Packing};
+
+/// What the bytes of one connection go through.
+#[derive(Debug)]
+pub struct Wrapping {
+    packer: Packer,
+    marks: Marks,
+    /// For the socket, and how much of it the socket took.
+    wire: Vec<u8>,
+    written: usize,
+    /// Bytes that the socket took, of the whole connection.
+    sent: u64,
+}
+
+impl Wrapping {
+    /// For a new connection; none when its lines go as they are.
+    pub fn new(packing: Packing) -> Option<Wrapping> {
+        let packer = Packer::new(packing)?;
+        Some(Wrapping { packer, marks: Marks::default(), wire: Vec::new(), written: 0, sent: 0 })
+    }
+
+    /// Takes the first bytes of `lines`, and gives how many: none while something waits for the socket.
+    pub fn take(&mut self, lines: &[u8]) -> usize {
+        if !self.unsent().is_empty() {
+            return 0;
+        }
+        let taken = self.packer.push(lines, &mut self.wire);
+        self.marks.take(taken);
+        if self.packer.room() == 0 {
+            self.flush();
+        }
+        taken
+    }
+
+    /// Makes all that was taken readable for the peer, once it has what waits for the socket then.
+    pub fn flush(&mut self) {
+        self.packer.flush(&mut self.wire);
+        self.marks.flushed(self.made());
+    }
+
+    /// What the socket is to take.
+    pub fn unsent(&self) -> &[u8] {
+        &self.wire[self.written..]
+    }
+
+    /// The socket took the first `bytes` of [`Self::unsent`].
+    pub fn on_sent(&mut self, bytes: usize) {
+        self.written += bytes;
+        self.sent += bytes as u64;
+        if self.written == self.wire.len() {
+            self.wire.clear();
+            self.written = 0;
+        }
+    }
+
+    /// Bytes of lines that the peer's kernel cannot make use of yet, when it has not acknowledged the last `unacked` bytes
+    /// that the socket took.
+    pub fn unacked(&mut self, unacked: u64) -> u64 {
+        self.marks.unacked(self.sent.saturating_sub(unacked))
+    }
+
+    /// Ends the stream as its form wants it. It is no loss when the peer does not get that.
+    pub fn finish(&mut self) {
+        self.packer.finish(&mut self.wire);
+    }
+
+    /// Bytes that were made for the wire.
+    fn made(&self) -> u64 {
+        self.sent + self.unsent().len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::packing::{FLUSH_BYTES, Unpacker};
+
+    use super::*;
+
+    #[test]
+    fn lines_count_as_arrived_when_the_peer_can_read_them() {
+        for packing in [Packing::Gzip, Packing::Lz4, Packing::Snappy] {
+            let mut wrapping = Wrapping::new(packing).expect("it is packed");
+            let mut unpacker = Unpacker::new(packing).expect("it is packed");
+            let lines: Vec<u8> = (0..9_000).flat_map(|n| format!("a.b.{n} {n} 17\n").into_bytes()).collect();
+            let (mut taken, mut got, mut arrived) = (0, Vec::new(), 0_u64);
+            let mut turn = 0;
+            while (arrived as usize) < lines.len() {
+                turn += 1;
+                let now = wrapping.take(&lines[taken..lines.len().min(taken + 3_000 * (turn % 7))]);
+                assert!(now == 0 || wrapping.unsent().len() <= 2 * FLUSH_BYTES);
+                taken += now;
+                if turn % 3 == 0 || taken == lines.len() {
+                    wrapping.flush();
+                }
+                // The socket takes some of it, and some of that is acknowledged.
+                let sent = wrapping.unsent().len().min(700 * (turn % 5));
+                let bytes = wrapping.unsent()[..sent].to_vec();
+                wrapping.on_sent(sent);
+                let on_the_way = bytes.len() * (turn % 2);
+                unpacker.push(&bytes);
+                while unpacker.has_more() {
+                    unpacker.unpack(&mut got).expect("it is good");
+                }
+                let unacked = wrapping.unacked(on_the_way as u64);
+                arrived = taken as u64 - unacked;
+                assert!(arrived as usize <= got.len(), "{arrived} of {} bytes that can be read", got.len());
+            }
+            assert!(got == lines, "{packing:?}");
+            wrapping.finish();
+            unpacker.push(wrapping.unsent());
+            unpacker.unpack(&mut got).expect("it is good");
+            assert!(got == lines && unpacker.end().is_ok());
+        }
+    }
+
+    /// A sender and its connections, without sockets: bytes arrive in pieces, and now and then a connection ends with some of
+    /// them on the way.
+    #[test]
+    fn after_a_break_a_new_stream_begins_with_the_first_line_that_may_be_missing() {
+        use std::sync::Arc;
+
+        use deliver::plan::{QueueLimits, SenderPlan};
+        use deliver::queue::{Appended, Block, MemoryQueue, Queue as _};
+        use deliver::stream::{Action, CloseReason, StreamSender};
+        use model::{Now, OutputAccount};
+
+        for (seed, packing) in (0..24).map(|seed| (seed, Packing::ALL[1 + seed as usize % 3])) {
+            let mut random = Lcg(seed);
+            let account = Arc::new(OutputAccount::default());
+            let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&account));
+            let mut sender = StreamSender::new(SenderPlan::default(), Arc::clone(&account), seed);
+            let mut now = Now::default().plus_ns(1_000_000_000);
+            let lines: Vec<String> = (0..4_000_u64).map(|n| format!("a.b.{n} {} 17\n", n * 7)).collect();
+            for some in lines.chunks(37) {
+                let block = Block::lines(some.concat().into_bytes(), some.len() as u32, now.mono_ns);
+                assert!(matches!(queue.append(block, now), Appended::Kept));
+            }
+            // What the peer has of this connection, what is on the way to it, and the lines that it has read of all.
+            let mut link: Option<(Wrapping, Vec<u8>, Vec<u8>)> = None;
+            let mut read: Vec<String> = Vec::new();
+            let mut connections = 0;
+            while queue.copies() + sender.waiting_copies() > 0 {
+                now = now.plus_ns(20_000_000);
+                let pick = random.below(12);
+                if let Some((wrapping, had, on_the_way)) = &mut link {
+                    on_the_way.drain(..random.below(on_the_way.len() + 1)).for_each(|byte| had.push(byte));
+                    if pick < 8 {
+                        let unacked = wrapping.unacked(on_the_way.len() as u64);
+                        sender.on_acked(unacked, now);
+                    } else if pick == 11 && connections < 30 {
+                        keep_whole(&mut read, packing, had);
+                        link = None;
+                        sender.on_closed(CloseReason::Broken, now);
+                    }
+                }
+                match sender.poll(&mut queue, now) {
+                    Action::Connect => {
+                        connections += 1;
+                        let wrapping = Wrapping::new(packing).expect("it is packed");
+                        link = Some((wrapping, Vec::new(), Vec::new()));
+                        sender.on_connected(now);
+                    }
+                    Action::Write(bytes) => {
+                        let (wrapping, _, on_the_way) = link.as_mut().expect("it is connected");
+                        let taken = wrapping.take(&bytes[..bytes.len().min(1 + random.below(3_000))]);
+                        sender.on_written(taken, now);
+                        if pick < 3 {
+                            wrapping.flush();
+                        }
+                        let sent = random.below(wrapping.unsent().len() + 1);
+                        on_the_way.extend_from_slice(&wrapping.unsent()[..sent]);
+                        wrapping.on_sent(sent);
+                    }
+                    Action::Close(why) => panic!("{why:?}: the peer was never so slow"),
+                    Action::WaitUntil(_) | Action::Idle => {
+                        if let Some((wrapping, _, on_the_way)) = &mut link {
+                            wrapping.flush();
+                            on_the_way.extend_from_slice(wrapping.unsent());
+                            wrapping.on_sent(wrapping.unsent().len());
+                        }
+                    }
+                }
+                assert!(account.sum(queue.copies() + sender.waiting_copies()).holds());
+            }
+            let (_, had, _) = link.expect("it is still connected");
+            keep_whole(&mut read, packing, &had);
+            assert!(connections > 3, "{connections} connections");
+            assert_eq!(read.concat(), lines.concat(), "seed {seed}, {packing:?}");
+        }
+    }
+
+    /// Reads a stream as far as it came: it goes on with the line behind the last one, or with one that came already.
+    fn keep_whole(read: &mut Vec<String>, packing: Packing, stream: &[u8]) {
+        let mut unpacker = Unpacker::new(packing).expect("it is packed");
+        unpacker.push(stream);
+        let mut text = Vec::new();
+        while unpacker.has_more() {
+            unpacker.unpack(&mut text).expect("what came is good");
+        }
+        let text = String::from_utf8(text).expect("lines");
+        let whole: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+        let Some(first) = whole.first().filter(|line| line.ends_with('\n')) else { return };
+        let again = read.iter().position(|line| line == first).unwrap_or(read.len());
+        for (at, line) in whole.into_iter().filter(|line| line.ends_with('\n')).enumerate() {
+            match read.get(again + at) {
+                Some(known) => assert_eq!(*known, line, "in the same order"),
+                None => read.push(line),
+            }
+        }
+    }
+
+    struct Lcg(u64);
+
+    impl Lcg {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % bound
+        }
+    }
+}
