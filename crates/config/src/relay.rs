@@ -28,8 +28,11 @@ use crate::plan::{
     RelayReport, RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
 
-/// Name of the relay, and of its first source.
+/// Name of the relay.
 pub const RELAY: &str = "relay";
+
+/// Name of its first source; those that follow have a number behind it.
+const SOURCE: &str = "lines";
 
 /// Name of the source of its statistics.
 pub const STATISTICS: &str = "statistics";
@@ -94,7 +97,7 @@ fn sources(asked: &Relay<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<SourcePlan> {
     };
     let mut sources: Vec<SourcePlan> = Vec::new();
     for (at, listener) in listeners.iter().enumerate() {
-        let name = if at == 0 { RELAY.to_owned() } else { format!("{RELAY}-{}", at + 1) };
+        let name = if at == 0 { SOURCE.to_owned() } else { format!("{SOURCE}-{}", at + 1) };
         sources.push(source(name, asked.settings, listener, wrong));
     }
     sources

@@ -36,6 +36,7 @@ use model::OutputId;
 
 pub(crate) use outputs::{SYNC_WINDOW_MS, endpoint_name};
 pub use print::print;
+pub(crate) use relay::BLACKHOLE;
 pub(crate) use sources::{
     default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source,
 };

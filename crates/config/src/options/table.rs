@@ -100,6 +100,7 @@ const fn row(
 
 const POINTS_ABOUT: &str = "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
 const SELF_ABOUT: &str = "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
+const UNIX_ABOUT: &str = "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
 const AGGREGATES_ABOUT: &str = "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
 const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
 
@@ -154,10 +155,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "[outputs.NAME] type = \"tcp\"",
             "Sends each packet of a source on over TCP: byte for byte, or what its options make of the lines.",
         ),
-        OutputUnix => (
-            "[outputs.NAME] type = \"unix\"",
-            "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.",
-        ),
+        OutputUnix => ("[outputs.NAME] type = \"unix\"", UNIX_ABOUT),
         OutputEventFile => (
             "[outputs.NAME] type = \"event_file\"",
             "Writes events and service checks as JSON lines to a file of bounded size.",

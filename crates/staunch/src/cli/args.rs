@@ -320,6 +320,12 @@ pub(crate) struct ImportArgs {
     /// The file.
     #[command(flatten)]
     pub(crate) original: Original,
+    /// With carbon: the section of carbon.conf, such as `aggregator` or `relay:b`.
+    #[arg(long, value_name = "NAME", default_value = "relay")]
+    pub(crate) section: String,
+    /// With relay: the flags that carbon-c-relay runs with, behind `--`.
+    #[arg(last = true, value_name = "FLAGS", allow_hyphen_values = true)]
+    pub(crate) flags: Vec<String>,
 }
 
 /// Programs whose configs can be imported.
@@ -329,6 +335,10 @@ pub(crate) enum ImportKind {
     Statsd,
     /// The cluster proxy of node's statsd.
     StatsdProxy,
+    /// carbon-c-relay: its relay.conf.
+    Relay,
+    /// carbon-relay.py or carbon-aggregator.py: carbon.conf, with the rule files beside it.
+    Carbon,
 }
 
 /// `staunch test`

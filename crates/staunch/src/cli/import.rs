@@ -2,20 +2,30 @@
 
 use std::process::ExitCode;
 
+use config::diagnostic::has_errors;
+
 use super::args::{ImportArgs, ImportKind};
-use super::{MISTAKES, load};
+use super::load::Loaded;
+use super::{MISTAKES, load, relay};
 use crate::talk;
 
 /// `staunch import`
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    let loaded = match args.kind {
-        ImportKind::Statsd => load::statsd(&args.original)?,
-        ImportKind::StatsdProxy => load::statsd_proxy(&args.original.file)?,
+    let of_loaded = |loaded: Loaded| {
+        let said = loaded.rendered();
+        (loaded.plan.filter(|_| !has_errors(&loaded.diagnostics)), said)
     };
-    talk::say(&loaded.rendered());
-    if let Some(plan) = loaded.plan.as_ref().filter(|_| !loaded.has_errors()) {
-        talk::data(config::print(plan).as_bytes())?;
+    let file = &args.original.file;
+    let (plan, said) = match args.kind {
+        ImportKind::Statsd => of_loaded(load::statsd(&args.original)?),
+        ImportKind::StatsdProxy => of_loaded(load::statsd_proxy(file)?),
+        ImportKind::Relay => relay::import(file, &args.flags)?,
+        ImportKind::Carbon => load::carbon(file, &args.section)?,
+    };
+    talk::say(&said);
+    if let Some(plan) = plan {
+        talk::data(config::print(&plan).as_bytes())?;
     }
     // Whatever there is to say is about a line that the native file does not hold as it stood.
-    Ok(if loaded.diagnostics.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
+    Ok(if said.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
 }

@@ -150,6 +150,25 @@ pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
     Ok(Loaded { plan, diagnostics, name, text }.without_loops())
 }
 
+/// Reads carbon.conf as the daemon of a section does, with the rule files that it names: the plan, when there is one, and
+/// what there is to say.
+///
+/// # Errors
+/// When carbon.conf cannot be read.
+pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<(Option<Plan>, String)> {
+    let (name, text) = read(file)?;
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    // Rules stand beside carbon.conf, unless they are named by a whole path.
+    let beside =
+        |name: &str| read(&folder.join(name)).map(|(_, text)| text).map_err(|error| format!("{error:#}"));
+    let (plan, files) = import::carbon::carbon((&name, &text), section, &beside);
+    let colour = wants_colour(std::io::stderr().is_terminal());
+    let told = files.iter().filter(|file| !file.diagnostics.is_empty());
+    let told =
+        told.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, colour));
+    Ok((plan, told.collect()))
+}
+
 /// Reads a config of node's statsd, of its cluster proxy, or of Net::Statsd::Server, whichever it is.
 ///
 /// # Errors

@@ -29,6 +29,11 @@ impl<'a> Section<'a> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
+    /// Its keys as they were written, and where.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&'a str, Place)> + '_ {
+        self.entries.iter().map(|entry| (entry.written, entry.key_place))
+    }
+
     /// A key that says yes or no; no when it is absent.
     pub(super) fn flag(&self, key: &str, wrong: &mut Vec<Diagnostic>) -> bool {
         let Some(entry) = self.get(key) else { return false };

@@ -2,16 +2,21 @@
 //! aggregation-rules.conf, storage-schemas.conf and storage-aggregation.conf.
 //!
 //! Each has a reader that gives what the file says, or all of its mistakes; those that route also say so in the words of
-//! [`process::relay`]. Not here: carbon.conf, which says in what order the rules are met and where the rest goes.
+//! [`process::relay`]. [`carbon`] reads carbon.conf, which says in what order the rules are met and where the rest goes, and
+//! makes a plan of all of it.
+//! Not here: opening files.
 //! Invariant: any text gives rules or located mistakes; never a panic.
 
 mod aggregation;
+mod conf;
 mod ini;
+mod plan;
 mod relay;
 mod rewrite;
 mod storage;
 
 pub use aggregation::{AggregationRule, aggregation_rules, aggregation_statements};
+pub use plan::{CarbonFile, carbon};
 pub use relay::{CarbonDestination, CarbonRelayRule, CarbonRelayRules, relay_rules, relay_statements};
 pub use rewrite::{CarbonRewrite, RewriteRules, rewrite_rules, rewrite_statements};
 pub use storage::{Archive, Schema, StorageAggregation, WhisperMethod, storage_aggregation, storage_schemas};

@@ -118,7 +118,8 @@ fn destinations(
     destinations
 }
 
-fn destination(text: &str) -> Option<CarbonDestination> {
+/// `HOST:PORT` or `HOST:PORT:INSTANCE`.
+pub(super) fn destination(text: &str) -> Option<CarbonDestination> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once("]:")?,
         None => text.split_once(':')?,

@@ -180,3 +180,116 @@ proptest! {
         show(&storage_aggregation(&text).1);
     }
 }
+
+/// carbon.conf with rule files beside it: the plan, and all that is said.
+fn imported(conf: &str, section: &str, files: &[(&str, &str)]) -> (Option<crate::plan::Plan>, Vec<String>) {
+    let read = |name: &str| {
+        let found = files.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "not there".to_owned())
+    };
+    let (plan, files) = carbon(("carbon.conf", conf), section, &read);
+    if let Some(plan) = &plan {
+        // What is printed is what was imported.
+        let text = crate::print(plan);
+        let (again, wrong) = crate::check(Source { name: "t", text: &text }, crate::Format::Toml);
+        assert_eq!(again.as_ref(), Some(plan), "{wrong:?}\n{text}");
+    }
+    let said = files.iter().flat_map(|file| &file.diagnostics);
+    (plan, said.map(|wrong| format!("{} {}", wrong.code.word(), wrong.message)).collect())
+}
+
+fn router(plan: &crate::plan::Plan) -> Router {
+    let (_, _, relay) = plan.relays().next().expect("a relay");
+    Router::new(&relay.plan).expect("a plan that was checked")
+}
+
+#[test]
+fn carbons_ring_holds_through_an_import() {
+    // Spec graphite §3.6.4: the cluster whose ring has a collision.
+    let conf = "[relay]\nLINE_RECEIVER_PORT = 2013\nRELAY_METHOD = consistent-hashing\nREPLICATION_FACTOR = 2\n\
+        DESTINATION_PROTOCOL = line\nDESTINATIONS = MEMBERS\n";
+    let (plan, said) =
+        imported(&conf.replace("MEMBERS", "10.0.0.1:2003, 10.0.0.2:2003, 10.0.0.3:2003"), "relay", &[]);
+    assert_eq!(said, [""; 0]);
+    let router = router(&plan.expect("a plan"));
+    for (name, want) in [("m993473.b.661259", "13"), ("m586438.d.417406", "13"), ("m554933.f.828702", "13")] {
+        let decision = router.decide(Entry::Records, name.as_bytes());
+        let outputs = decision.plain().expect("no look at the line");
+        let got: String = outputs.iter().map(|output| (output.0 + 1).to_string()).collect();
+        assert_eq!(got, want, "{name}");
+    }
+}
+
+#[test]
+fn an_aggregator_rewrites_aggregates_and_routes() {
+    let conf = "[aggregator]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = 2023\nPICKLE_RECEIVER_PORT = 2024\n\
+        ENABLE_UDP_LISTENER = True\nUDP_RECEIVER_PORT = 2023\nDESTINATIONS = 127.0.0.1:2004:a, 10.0.0.2:2104:b\n\
+        MAX_QUEUE_SIZE = 5000\nUSE_FLOW_CONTROL = False\nFORWARD_ALL = False\nLOG_UPDATES = False\n\
+        MAX_AGGREGATION_INTERVALS = 5\nMAX_QUEUE_SIZ = 1\n[aggregator:b]\nMAX_QUEUE_SIZE = 7\n";
+    let files = [
+        ("rewrite-rules.conf", "[pre]\n^web = www\n"),
+        ("aggregation-rules.conf", "all.<x> (60) = sum www.*.<x>\n"),
+    ];
+    let (plan, said) = imported(conf, "aggregator:b", &files);
+    let codes: Vec<&str> = said.iter().map(|line| &line[..4]).collect();
+    assert_eq!(codes, ["I004", "I004", "I002"], "{said:#?}");
+    let plan = plan.expect("a plan");
+    let names: Vec<&str> = plan.sources.iter().map(|source| &*source.name).collect();
+    assert_eq!(names, ["lines", "pickle"]);
+    let outputs: Vec<&str> = plan.outputs.iter().map(|output| &*output.name).collect();
+    assert_eq!(outputs, ["carbon/127.0.0.1:2003", "carbon/10.0.0.2:2103"]);
+    assert_eq!(plan.outputs[0].queue.records_max, 7);
+    let router = router(&plan);
+    let fed = router.decide(Entry::Records, b"web.a.hits");
+    assert!(fed.plain().is_none_or(<[OutputId]>::is_empty), "only results go on");
+    assert_eq!(router.decide(Entry::Result(0), b"all.hits").plain().map(<[OutputId]>::len), Some(1));
+    assert_eq!(router.rollups().len(), 1);
+}
+
+#[test]
+fn relay_rules_and_hashing_by_aggregates_are_carried_over() {
+    let (plan, said) = imported(
+        "[relay]\nRELAY_METHOD = rules\nDESTINATION_PROTOCOL = line\nLINE_RECEIVER_PORT = 2013\n\
+         DESTINATIONS = 10.0.0.1:2004:a, 10.0.0.2:2004:b, [::1]:2004, 10.0.0.3:2004\n",
+        "relay",
+        &[("relay-rules.conf", RELAY)],
+    );
+    assert_eq!(said, [""; 0]);
+    let router = router(&plan.expect("a plan"));
+    let outputs = |name: &str| router.decide(Entry::Records, name.as_bytes()).plain().map(<[OutputId]>::len);
+    assert_eq!((outputs("web.x"), outputs("db.pg"), outputs("x")), (Some(3), Some(2), Some(1)));
+    let (plan, _) = imported(
+        "[relay]\nRELAY_METHOD = aggregated-consistent-hashing\nDESTINATION_PROTOCOL = line\n\
+         DESTINATIONS = 10.0.0.1:2023:a, 10.0.0.2:2023:b, 10.0.0.3:2023:c\n",
+        "relay",
+        &[("aggregation-rules.conf", "sum.<app> (60) = sum <app>.*.hits\n")],
+    );
+    let router = self::router(&plan.expect("a plan"));
+    let owner = |name: &str| router.decide(Entry::Records, name.as_bytes()).plain().map(<[OutputId]>::to_vec);
+    for app in ["a", "b", "c", "d"] {
+        let sum = owner(&format!("sum.{app}"));
+        assert!((0..9).all(|host| owner(&format!("{app}.h{host}.hits")) == sum), "{app} stays together");
+    }
+}
+
+#[test]
+fn what_carbon_conf_cannot_say_is_told() {
+    let table: &[(&str, &str)] = &[
+        ("", "C006"),
+        ("[cache]\nX = 1\n", "C006"),
+        ("[relay]\nRELAY_METHOD = fast-hashing\nDESTINATIONS = h:1\n", "I005"),
+        ("[relay]\nRELAY_METHOD = constant\n", "C006"),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h\n", "I005"),
+        ("[relay]\nDESTINATIONS = h:1\n", "I013"),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nLINE_RECEIVER_INTERFACE = here\n", "I005"),
+        (
+            "[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nLINE_RECEIVER_PORT = 0\nPICKLE_RECEIVER_PORT = 0\n",
+            "C006",
+        ),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nREPLICATION_FACTOR = x\n", "I005"),
+    ];
+    for (conf, want) in table {
+        let (plan, said) = imported(conf, "relay", &[]);
+        assert!(plan.is_none() && said.iter().any(|line| line.starts_with(want)), "{conf}\n{said:#?}");
+    }
+}

@@ -2,6 +2,8 @@
 //!
 //! Not here: what can be told before there is a plan (`clusters`, `rules`).
 
+use std::ops::Range;
+
 use process::relay::{MistakeAt, RelayMistake, RelayPlan, RelayWarning, Router, Statement};
 
 use super::clusters::ClusterPlaces;
@@ -24,12 +26,52 @@ pub(super) fn of(plan: &RelayPlan, places: &Places, is_whole: bool, wrong: &mut 
             wrong.extend(plan.warnings().into_iter().map(|warning| places.warning(plan, warning)));
         }
         Ok(_) => {}
-        Err(mistakes) => wrong.extend(mistakes.into_iter().filter_map(|of| places.mistake(of, is_whole))),
+        Err(mistakes) => {
+            wrong.extend(mistakes.into_iter().filter_map(|of| places.mistake(plan, of, is_whole)))
+        }
+    }
+}
+
+/// The text of the expression at a place.
+fn text_of(plan: &RelayPlan, at: MistakeAt) -> Option<&str> {
+    let expression = match at {
+        MistakeAt::Statement { statement, expression: Some(expression) } => {
+            match plan.statements.get(statement)? {
+                Statement::Match(rule) => rule.expressions.get(expression)?,
+                Statement::Rewrite(rule) => &rule.expression,
+                Statement::Aggregate(rule) => rule.expressions.get(expression)?,
+            }
+        }
+        MistakeAt::Validate { statement } => match plan.statements.get(statement)? {
+            Statement::Match(rule) => &rule.validate.as_ref()?.expression,
+            Statement::Rewrite(_) | Statement::Aggregate(_) => return None,
+        },
+        _ => return None,
+    };
+    Some(&expression.text)
+}
+
+/// Some bytes of a text as a place in the file, where the text stands as it is, with or without quotes, or with a `\`
+/// before what must have one. Otherwise the whole of it.
+fn inside(place: Place, text: &str, within: Range<usize>) -> Place {
+    let escaped =
+        |bytes: usize| bytes + text.bytes().take(bytes).filter(|byte| matches!(byte, b'"' | b'\\')).count();
+    let length = place.end.saturating_sub(place.start);
+    let at = |begin: usize, of: &dyn Fn(usize) -> usize| {
+        // A place has at least one byte, so that there is something to underline.
+        let (start, end) = (of(within.start), of(within.end).max(of(within.start) + 1));
+        Place::new((place.start + begin + start).min(place.end), (place.start + begin + end).min(place.end))
+    };
+    match length {
+        _ if length == text.len() => at(0, &|bytes| bytes),
+        _ if length == text.len() + 2 => at(1, &|bytes| bytes),
+        _ if length == escaped(text.len()) + 2 => at(1, &escaped),
+        _ => place,
     }
 }
 
 impl Places<'_> {
-    fn mistake(&self, mistake: RelayMistake, is_whole: bool) -> Option<Diagnostic> {
+    fn mistake(&self, plan: &RelayPlan, mistake: RelayMistake, is_whole: bool) -> Option<Diagnostic> {
         let rule = |statement: usize| self.rule_places.get(statement);
         let whose = |statement: usize| format!("rule {} of {}", statement + 1, self.named.whose);
         let expression = match mistake.at {
@@ -43,7 +85,10 @@ impl Places<'_> {
         };
         if let Some((statement, place)) = expression {
             let message = format!("{} has an expression that cannot be used", whose(statement));
-            return Some(Diagnostic::error(Code::BadPattern, message).at(place).label(mistake.why));
+            let text = text_of(plan, mistake.at).unwrap_or_default();
+            let place = mistake.within.map_or(place, |within| inside(place, text, within));
+            let diagnostic = Diagnostic::error(Code::BadPattern, message).at(place).label(mistake.why);
+            return Some(Diagnostic { hint: mistake.hint, ..diagnostic });
         }
         let (code, message, place) = match mistake.at {
             MistakeAt::Cluster(id) => {

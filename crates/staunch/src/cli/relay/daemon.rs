@@ -71,7 +71,7 @@ fn into_background() -> anyhow::Result<std::fs::File> {
 }
 
 /// The plan, when there is one, and what there is to say about it.
-fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
+pub(super) fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
     let reading = files::reading(&settings.config);
     let mut said = rendered(&reading);
     let Some(conf) = &reading.conf else { return (None, said) };

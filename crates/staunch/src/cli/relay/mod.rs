@@ -10,6 +10,7 @@ mod args;
 mod daemon;
 mod explain;
 mod files;
+mod import;
 mod log;
 mod meetings;
 mod pid_file;
@@ -25,6 +26,7 @@ use config::import::relay::flags::{FlagMistake, Machine, Settings, Test, setting
 use config::import::relay::{Reading, render_mistakes};
 
 pub(crate) use self::args::RelayArgs;
+pub(crate) use self::import::import;
 use super::args::Args;
 use super::{MISTAKES, load, wants_colour};
 use crate::talk;

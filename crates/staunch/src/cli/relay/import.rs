@@ -1,0 +1,73 @@
+//! `staunch import relay`: a relay.conf and the flags that it runs with, as a plan that can be printed.
+//!
+//! Not here: the native form (`config::print`).
+
+use std::path::Path;
+
+use clap::Parser;
+use config::import::relay::flags::{Flags, settings};
+use config::plan::Plan;
+
+use super::{RelayArgs, daemon, machine, told};
+
+/// carbon-c-relay's flags and nothing else.
+#[derive(Debug, Parser)]
+#[command(name = "carbon-c-relay", disable_help_flag = true)]
+struct Alone {
+    #[command(flatten)]
+    relay: RelayArgs,
+}
+
+/// The plan, when there is one, and what there is to say.
+///
+/// # Errors
+/// When the flags are none of carbon-c-relay's.
+pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<(Option<Plan>, String)> {
+    let words = std::iter::once("carbon-c-relay").chain(words.iter().map(String::as_str));
+    let mut args = Alone::try_parse_from(words).map_err(|error| {
+        let text = error.to_string();
+        anyhow::anyhow!("behind `--`: {}", text.split("\n\n").next().unwrap_or(&text).trim_end())
+    })?;
+    args.relay.config = Some(file.display().to_string());
+    let flags = args.relay.flags();
+    let (settings, mistakes) = settings(&flags, &machine());
+    let mut said = told(&mistakes);
+    said.push_str(&left_out(&flags));
+    let Some(settings) = settings else { return Ok((None, said)) };
+    let (plan, more) = daemon::load(&args.relay, &settings);
+    Ok((plan, said + &more))
+}
+
+/// Flags that a native file has no options for.
+fn left_out(flags: &Flags) -> String {
+    let given = [
+        ("-l", flags.log.is_some(), "the log goes to stderr: let the service manager keep it"),
+        ("-P", flags.pid_file.is_some(), "the service manager knows the process"),
+        ("-D", flags.daemonise, "the service manager runs it"),
+        ("-d", flags.debug > 0, "RUST_LOG says what is logged"),
+        ("-w", flags.workers.is_some(), "one thread routes"),
+        ("-b", flags.batch.is_some(), "sending has no batches of records"),
+        ("-L", flags.stalls.is_some(), "`queue` of the outputs says what happens when it is full"),
+        ("-B", flags.backlog.is_some(), "the backlog is the system's"),
+        ("-s", flags.submission, "figures are at /metrics"),
+        ("-S", flags.submission_report, "`staunch top` shows figures"),
+    ];
+    let given = given.into_iter().filter(|(_, given, _)| *given);
+    given.map(|(flag, _, hint)| format!("warning: {flag} is not carried over\n  hint: {hint}\n")).collect()
+}
+
+#[test]
+fn flags_become_options_or_are_named() {
+    let file = std::env::temp_dir().join(format!("staunch-import-relay-{}.conf", std::process::id()));
+    std::fs::write(&file, "cluster c forward 10.0.0.1;\nmatch ^a\\. send to c stop;\n").expect("a file");
+    let words = ["-p", "2013", "-q100", "-b", "5", "-c", "-_", "-D"].map(str::to_owned);
+    let (plan, said) = import(&file, &words).expect("right flags");
+    let refused = import(&file, &["-Z".to_owned()]);
+    std::fs::remove_file(&file).expect("it is ours");
+    let text = config::print(&plan.expect("a plan"));
+    for wanted in ["tcp://[::]:2013", "records_max = 100", "name_characters = \"-_\"", "match = ['^a\\.']"] {
+        assert!(text.contains(wanted), "{wanted} in\n{text}");
+    }
+    assert!(said.contains("-b is not") && said.contains("-D is not") && !said.contains("-q"), "{said}");
+    assert!(refused.is_err_and(|error| error.to_string().contains("-Z")));
+}
