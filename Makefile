@@ -38,12 +38,15 @@ test:
 	@$(STEP) rings compat/rings.js
 	@$(STEP) relay compat/relay.py
 	@$(STEP) relay-language compat/relay_language.py
+	@$(STEP) relay-test-mode compat/relay_test_mode.py --files 100
+	@$(STEP) relay-endpoints compat/relay_endpoints.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
 	@$(STEP) fuzz cargo xtask fuzz --seconds 10
 	@$(STEP) instructions cargo xtask instructions
 	@$(STEP) sim cargo xtask sim --seeds 120
+	@$(STEP) relays cargo xtask sim --relay --seeds 60
 	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end
@@ -72,6 +75,10 @@ compat: tools
 	compat/relay.py --configs 1000
 	compat/relay_language.py --self-test
 	compat/relay_language.py --files 2000
+	compat/relay_test_mode.py --self-test
+	compat/relay_test_mode.py --files 1000
+	compat/relay_endpoints.py --self-test
+	compat/relay_endpoints.py
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

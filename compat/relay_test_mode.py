@@ -8,8 +8,8 @@
                             bends our answers in several ways, each of which must show
 
 What differs on purpose is in KNOWN, with the reason: either never written into a configuration here, or made equal before
-the texts are compared. The original is looked for as $CARBON_C_RELAY and in the path (Debian: carbon-c-relay); without it
-the summary says `SKIPPED`. Ours is $STAUNCH or target/debug/staunch.
+the texts are compared. The original is looked for as original_relay.py says; without it the summary says `SKIPPED`. Ours is
+$STAUNCH or target/debug/staunch.
 
 Prints `relay_test_mode: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
@@ -20,11 +20,11 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import original_relay
 import relay
 
 OURS = os.environ.get("STAUNCH") or relay.ROOT_TARGET / "debug/staunch"
@@ -43,12 +43,13 @@ KNOWN = {
                         "middle of the name, prints what is left of it, and lets it out",
     "useall": "the original prints the addresses that it found; ours asks no name server",
     "ssl": "3.7.3 prints two blanks where a `plain` is left out",
+    "omitted groups": "where more than ten aggregations are left out, the original leaves out whatever stands in a group",
     "-T": "below 250 ms 3.9 takes 600 ms",
     "-U": "the original prints what the system granted, which is twice as much",
 }
 
 FLAGS = [["-H", "a.b.c"], ["-p", "2103"], ["-w", "3"], ["-b", "100"], ["-q", "30000"], ["-L", "0"], ["-B", "7"], ["-T", "1000"], ["-E"],
-         ["-c", "-_:"], ["-m", "100"], ["-M", "2000"], ["-M", "32768"], ["-s"], ["-O", "0"], ["-O", "5"], ["-O-1"], ["-d"], ["-dd"]]
+         ["-c", "-_:"], ["-m", "100"], ["-M", "2000"], ["-M", "32768"], ["-s"], ["-O", "0"], ["-O", "5"], ["-O-1"]]
 
 
 # Expressions by whose words the original groups rules, if there are enough of them.
@@ -87,7 +88,9 @@ def config(chance, debug):
     listen = pick(["", "", "listen type linemode 2005 proto tcp 127.0.0.1:2006 proto udp;", "listen type linemode /tmp/s proto unix [::1]:3 proto tcp;"])
     if chance.random() < 0.3:
         rules.append("match *" + pick([" send to blackhole;", f" send to {pick(names)} stop;", " validate ^[0-9] else drop;"]))
-    # Only printed then.
+    # With -d names are only asked about where nothing is aggregated.
+    if debug and chance.random() < 0.7:
+        rules = [rule for rule in rules if not rule.startswith("aggregate")]
     follows = debug and any("aggregate" in rule for rule in rules)
     return "\n".join([listen, *clusters, statistics, *rules]) + "\n", follows
 
@@ -132,9 +135,9 @@ def main():
     arguments.add_argument("--names", type=int, default=40)
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    binary = os.environ.get("CARBON_C_RELAY") or shutil.which("carbon-c-relay")
+    binary = original_relay.find()
     if not binary:
-        print("relay_test_mode: SKIPPED: no carbon-c-relay (Debian: carbon-c-relay), nor $CARBON_C_RELAY")
+        print(f"relay_test_mode: SKIPPED: {original_relay.MISSING}")
         return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
     if not pathlib.Path(OURS).exists():
         print(f"relay_test_mode: {OURS} is missing: cargo build --package staunch", file=sys.stderr)
@@ -147,7 +150,11 @@ def main():
             seed = options.seed * 1_000_000 + number
             chance = random.Random(seed)
             flags = sum(chance.sample(FLAGS, chance.choice([0, 1, 1, 2, 4])), ["-H", "host"])
-            text, follows = config(chance, "-d" in flags)
+            debug = chance.choice([[], [], [], ["-d"], ["-d"], ["-dd"], ["-ddd"]])
+            flags += debug
+            text, follows = config(chance, debug in (["-d"], ["-ddd"]))
+            if text.count("\naggregate ") > 10:
+                flags += ["-O-1"]
             names = [] if follows else [relay.name(chance) for _ in range(options.names)]
             pathlib.Path(path).write_text(text)
             theirs, ours = ran([binary], flags, path, names), ran([str(OURS), "relay"], flags, path, names)

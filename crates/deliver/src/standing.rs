@@ -67,6 +67,11 @@ impl Standing {
         self.given_up
     }
 
+    /// Its queue has no room for a batch.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Takes notice of what sending has shown, or of a check that says that the endpoint is down. True when
     /// [`Standing::is_live`] is another one now.
     pub fn look(&mut self, state: Option<EndpointState>, checked_down: bool, now: Now) -> bool {

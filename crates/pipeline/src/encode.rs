@@ -373,6 +373,18 @@ impl OutputEncoder {
         self.end_lines(at, points.len() as u32, now, out);
     }
 
+    /// Whether lines that wait for this output can go to the other one as they are.
+    pub(crate) fn writes_lines_as(&self, other: &OutputEncoder) -> bool {
+        let lead = |output: &OutputEncoder| output.leading.as_ref().map(Leading::form);
+        let lines = |output: &OutputEncoder| matches!(output.form, Form::Lines(_));
+        lines(self) && lines(other) && lead(self) == lead(other)
+    }
+
+    /// A line of this output without what stands before it.
+    pub(crate) fn without_lead<'l>(&self, line: &'l [u8]) -> &'l [u8] {
+        self.leading.as_ref().map_or(line, |leading| leading.form().behind(line))
+    }
+
     /// Packets of which this output wants lines.
     pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
         let Form::Samples(lines) = &mut self.form else { return };

@@ -123,8 +123,10 @@ impl Exchange {
 
     /// What is inside of all sources: (bytes of memory, records).
     pub fn held(&self) -> (u64, u64) {
-        let bytes: usize = self.lanes().of.iter().map(|lane| lane.bytes).sum();
-        (bytes as u64, self.in_flight.iter().map(|records| records.load(Relaxed)).sum())
+        let lanes = self.lanes();
+        let bytes: usize = lanes.of.iter().map(|lane| lane.bytes).sum();
+        let records = self.in_flight.iter().take(lanes.of.len()).map(|records| records.load(Relaxed));
+        (bytes as u64, records.sum())
     }
 
     /// Records of `source` that are inside.

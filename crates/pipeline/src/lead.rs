@@ -32,6 +32,11 @@ impl Leading {
         Leading { lead, peer: Peer::OWN, of_s: None, text: Vec::new() }
     }
 
+    /// Its form.
+    pub(crate) fn form(&self) -> Lead {
+        self.lead
+    }
+
     /// Whose lines come from now on.
     pub(crate) fn set_peer(&mut self, peer: Peer) {
         if self.peer != peer {

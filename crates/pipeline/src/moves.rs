@@ -27,7 +27,7 @@ const SYNC_PAUSE_NS: u64 = model::SECOND_NS / 500;
 /// The queues as whoever moves something needs them.
 pub trait MovingQueues {
     /// Takes the oldest block out of the queue of an output whose endpoint is down. None when it is not, or when there is
-    /// none, or when nothing of the queue may change now.
+    /// none, or when nothing of the queue may change now. Its copies wait outside the queue from now on.
     fn take(&mut self, from: OutputId, now: Now) -> Option<Entry>;
 
     /// Puts it back where it was.
@@ -45,8 +45,8 @@ pub trait MovingQueues {
     /// Whether the queue is on disk.
     fn is_on_disk(&mut self, output: OutputId) -> bool;
 
-    /// Told when something of the queue was settled.
-    fn settled(&mut self, output: OutputId);
+    /// Told when so many copies were settled that had been taken out of the queue.
+    fn settled(&mut self, output: OutputId, copies: u64);
 }
 
 /// What is moving.
@@ -86,12 +86,15 @@ impl Moves {
     /// [`Moves::look_at`] says so.
     pub fn turn(&mut self, shard: &Shard, queues: &mut impl MovingQueues, now: Now) -> u64 {
         self.settle(queues);
-        for _ in 0..BLOCKS_MAX {
+        let mut moved = 0;
+        while moved < BLOCKS_MAX {
             let Some(from) = self.from.front().copied() else { break };
             if self.unsynced.len() >= UNSYNCED_MAX {
                 return now.mono_ns + SYNC_PAUSE_NS;
             }
-            if !self.move_block(from, shard, queues, now) {
+            if self.move_block(from, shard, queues, now) {
+                moved += 1;
+            } else {
                 // Whoever finds something out says so.
                 self.from.pop_front();
             }
@@ -104,8 +107,9 @@ impl Moves {
     }
 
     /// Lets go of everything: what is on two disks stays on both.
-    pub fn let_go(&mut self) {
-        *self = Moves { turn: self.turn, ..Moves::default() };
+    pub fn let_go(&mut self, queues: &mut impl MovingQueues) {
+        self.from.clear();
+        self.unsynced.drain(..).for_each(|Unsynced { from, entry, .. }| queues.put_back(from, entry));
     }
 
     /// Settles what is safe where it has gone.
@@ -117,8 +121,7 @@ impl Moves {
                 return;
             }
             let Some(Unsynced { from, entry, .. }) = self.unsynced.pop_front() else { return };
-            entry.settle(CopyOutcome::Moved);
-            queues.settled(from);
+            settle_moved(from, entry, queues);
         }
     }
 
@@ -132,14 +135,17 @@ impl Moves {
     ) -> bool {
         let Some(heirs) = shard.heirs(from) else { return false };
         let Some(entry) = queues.take(from, now) else { return false };
-        let on_disk = queues.is_on_disk(from);
-        let shared_out = entry.lines_left().map(|lines| self.share_out(lines, &heirs));
+        let (on_disk, own) = (queues.is_on_disk(from), &shard.outputs[from.index()]);
+        let shared_out =
+            entry.lines_left().map(|lines| self.share_out(lines, &heirs, |line| own.without_lead(line)));
         let blocks: Vec<(OutputId, Block)> = (shared_out.into_iter().flatten())
             .map(|Lines { to, bytes, copies }| (to, Block::lines(bytes, copies, entry.block().at_ns)))
             .collect();
         let fits = |(to, block): &(OutputId, Block)| {
             // What a restart was not to lose must not come to depend on one.
-            (queues.is_on_disk(*to) || !on_disk) && *to != from && queues.has_room(*to, block, now)
+            let kept = queues.is_on_disk(*to) || !on_disk;
+            let same_form = own.writes_lines_as(&shard.outputs[to.index()]);
+            kept && same_form && *to != from && queues.has_room(*to, block, now)
         };
         if blocks.is_empty() || !blocks.iter().all(fits) {
             queues.put_back(from, entry);
@@ -150,18 +156,23 @@ impl Moves {
         if on_disk {
             self.unsynced.push_back(Unsynced { from, entry, places });
         } else {
-            entry.settle(CopyOutcome::Moved);
-            queues.settled(from);
+            settle_moved(from, entry, queues);
         }
         true
     }
 
-    /// Lines by who takes them over, each in the order in which they waited.
-    fn share_out(&mut self, lines: &[u8], heirs: &Heirs<'_>) -> Vec<Lines> {
+    /// Lines by who takes them over, each in the order in which they waited. `begin` gives a line from its name on.
+    fn share_out<'l>(
+        &mut self,
+        lines: &'l [u8],
+        heirs: &Heirs<'_>,
+        begin: impl Fn(&'l [u8]) -> &'l [u8],
+    ) -> Vec<Lines> {
         let mut shared: Vec<Lines> = Vec::new();
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let name_len = line.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\n'));
-            let to = heirs.of(&line[..name_len.unwrap_or(line.len())], self.turn);
+            let named = begin(line);
+            let name_len = named.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\n'));
+            let to = heirs.of(&named[..name_len.unwrap_or(named.len())], self.turn);
             self.turn += 1;
             let at = shared.iter().position(|known| known.to == to).unwrap_or_else(|| {
                 shared.push(Lines { to, bytes: Vec::with_capacity(lines.len()), copies: 0 });
@@ -174,4 +185,10 @@ impl Moves {
         shared.iter_mut().for_each(|lines| lines.bytes.shrink_to_fit());
         shared
     }
+}
+
+fn settle_moved(from: OutputId, entry: Entry, queues: &mut impl MovingQueues) {
+    let copies = entry.copies();
+    entry.settle(CopyOutcome::Moved);
+    queues.settled(from, copies);
 }

@@ -11,7 +11,7 @@ use std::ops::AddAssign;
 
 use config::plan::RelayTransform;
 use model::{Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
-use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router};
+use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, RelayPlan, Router};
 use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, Told, matched};
 
 use crate::Routed;
@@ -249,6 +249,10 @@ impl Relay {
             names_bytes: self.router.memory_bytes() as u64,
             rollups: self.rollups.figures(),
         }
+    }
+
+    pub(crate) fn plan(&self) -> &RelayPlan {
+        &self.made_of.plan
     }
 
     pub(crate) fn router(&self) -> &Router {

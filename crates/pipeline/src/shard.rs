@@ -14,7 +14,7 @@ use model::{
     SampleBatch, Shed, SourceId, Tally, TransformId,
 };
 use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
-use process::relay::{Entry, Explanation, Heirs, Line, Sharing};
+use process::relay::{Entry, Explanation, Heirs, Line, RelayPlan, Sharing};
 use wire::statsd::{Options, Parser};
 
 use crate::batch::borrowed;
@@ -414,7 +414,15 @@ impl Shard {
 
     /// True when others take everything new that would go to the output, since its endpoint is down.
     pub fn is_spared(&self, output: OutputId) -> bool {
-        self.down.contains(&output) && self.relays.iter().all(|relay| relay.router().is_spared(output))
+        let mut relays = self.relays_of(output).peekable();
+        self.down.contains(&output)
+            && relays.peek().is_some()
+            && relays.all(|relay| relay.router().is_spared(output))
+    }
+
+    /// Relays that name the output.
+    fn relays_of(&self, output: OutputId) -> impl Iterator<Item = &Relay> {
+        self.relays.iter().filter(move |relay| relay.router().names(output))
     }
 
     /// Who takes over what waits for an output that is down; none when that waits until it is back. Clients that are told of
@@ -422,8 +430,15 @@ impl Shard {
     pub(crate) fn heirs(&self, output: OutputId) -> Option<Heirs<'_>> {
         let answers =
             |source: &SourceState| source.routes.reached.contains(&output) && source.tells_of_delivery;
-        let [relay] = &self.relays[..] else { return None };
-        if self.sources.iter().any(answers) {
+        // What waits does not say who sent it there.
+        let from_source = |source: &SourceState| source.routes.points.contains(&output);
+        let from_aggregation = |state: &Aggregation| state.outputs.contains(&output.index());
+        let mut relays = self.relays_of(output);
+        let (relay, another) = (relays.next()?, relays.next());
+        let from_others = another.is_some()
+            || self.sources.iter().any(from_source)
+            || self.aggregations.iter().any(from_aggregation);
+        if from_others || self.sources.iter().any(answers) {
             return None;
         }
         relay.router().heirs(output)
@@ -438,6 +453,11 @@ impl Shard {
     pub fn explain(&self, relay: &str, entry: Entry, name: &[u8], rest: &[u8]) -> Option<Explanation> {
         let relay = self.relays.iter().find(|known| known.name == relay)?;
         Some(relay.router().explain(entry, Line { name, rest }, 0))
+    }
+
+    /// The statements of the relay of that name: what [`Shard::explain`] numbers.
+    pub fn relay_plan(&self, relay: &str) -> Option<&RelayPlan> {
+        self.relays.iter().find(|known| known.name == relay).map(Relay::plan)
     }
 
     /// What every relay has done, remembers and holds.

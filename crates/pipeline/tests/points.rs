@@ -6,7 +6,7 @@ use config::diagnostic::Source;
 use config::plan::Plan;
 use deliver::lanes::partition;
 use deliver::queue::{Block, BlockForm};
-use model::{Now, OutputId, SECOND_NS, SourceId, Span};
+use model::{Now, OutputId, SECOND_NS, Shed, SourceId, Span};
 use pipeline::{Accounts, BLOCK_BYTES, Routed, Shard};
 
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
@@ -192,4 +192,36 @@ fn points_that_nobody_takes_are_filtered() {
     shard.push(intake.stream(b"a 1 2\nbad\n", START), START, &mut routed);
     let sum = accounts.source(SourceId(0)).sum(0);
     assert!(sum.holds() && (sum.filtered, sum.rejected) == (1, 1) && routed.blocks.is_empty(), "{sum:?}");
+}
+
+#[test]
+fn points_go_on_in_pickles_unless_they_are_no_numbers() {
+    let plan = plan_of("personality = \"c-relay\"", "type = \"graphite\"\nform = \"pickle\"");
+    let accounts = Accounts::default().carried_to(&plan);
+    let mut shard = Shard::new(&plan, &accounts, 1, START);
+    let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut routed = Routed::default();
+    let text = b"a.b;k=v 1.50 1700000000\nno.number nan 5\nno.time 1\nc -2 1.5\n";
+    shard.push(intake.stream(text, START), START, &mut routed);
+    shard.close_blocks(START, &mut routed);
+    let [(_, block)] = &routed.blocks[..] else { panic!("one block") };
+    let body = b"(l(S'a.b;k=v'\n(L1700000000L\nS'1.50'\ntta(S'c'\n(F1.5\nS'-2'\ntta.";
+    let frame = [&(body.len() as u32).to_be_bytes()[..], body].concat();
+    assert_eq!(String::from_utf8_lossy(&block.bytes), String::from_utf8_lossy(&frame));
+    assert_eq!((block.copies, &block.form), (2, &BlockForm::Frames(vec![(frame.len() as u32, 2)])));
+    let output = accounts.output(OutputId(0));
+    assert_eq!(output.shed(Shed::NotANumber), 2);
+    let sum = accounts.source(SourceId(0)).sum(0);
+    assert!(sum.holds() && sum.routed == 4, "{sum:?}");
+}
+
+#[test]
+fn many_points_make_several_frames_and_blocks_within_the_room_that_was_asked_for() {
+    let plan = plan_of("", "type = \"graphite\"\nform = \"pickle\"\nconnections = 3");
+    let text = lines(5_000, 500);
+    let blocks: Vec<Block> = turns(&plan, &text, 8_000).into_iter().flatten().collect();
+    let copies: u32 = blocks.iter().map(|block| block.copies).sum();
+    assert_eq!(copies, 5_000);
+    assert!(blocks.len() > 3, "{}", blocks.len());
+    assert!(blocks.iter().all(|block| block.bytes.len() < 2 * BLOCK_BYTES && block.partition.is_some()));
 }

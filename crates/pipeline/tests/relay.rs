@@ -4,14 +4,17 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use config::import::relay::flags::{Flags, Machine, settings};
 use config::import::relay::read_text;
 use config::plan::Plan;
 use config::relay::{Relay, relay};
-use deliver::plan::WhenFull;
-use deliver::queue::BlockForm;
-use model::{Now, OutputId, SECOND_NS, SourceId};
+use deliver::disk_queue::{Position, Promise};
+use deliver::plan::{QueueLimits, WhenFull};
+use deliver::queue::{Appended, Block, BlockForm, Entry, MemoryQueue, Queue};
+use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId};
+use pipeline::{Moves, MovingQueues, laid_over};
 use process::rollup::Fed;
 use world::{START, World};
 
@@ -24,17 +27,20 @@ fn plan(statements: &str) -> Plan {
 }
 
 fn plan_with(statements: &str, flags: Flags) -> Plan {
+    whole_plan(&format!("{CLUSTERS}{statements}"), flags)
+}
+
+fn whole_plan(text: &str, flags: Flags) -> Plan {
     let queue_given = flags.queue.is_some();
-    let text = format!("{CLUSTERS}{statements}");
-    let reading = read_text("relay.conf", &text);
-    let conf = reading.conf.unwrap_or_else(|| panic!("{statements}: {:?}", reading.mistakes));
+    let reading = read_text("relay.conf", text);
+    let conf = reading.conf.unwrap_or_else(|| panic!("{text}: {:?}", reading.mistakes));
     let flags = Flags { config: Some("relay.conf".into()), ..flags };
     let machine = Machine { hostname: "host".into(), cores: 1 };
     let (settings, _) = settings(&flags, &machine);
     let settings = &settings.expect("no flag is wrong");
     let asked = Relay { conf: &conf, settings, queue_given, queue_dir: None, http: None };
     let (plan, wrong) = relay(&asked);
-    plan.unwrap_or_else(|| panic!("{statements}: {wrong:?}"))
+    plan.unwrap_or_else(|| panic!("{text}: {wrong:?}"))
 }
 
 fn at(s: u64) -> Now {
@@ -200,4 +206,235 @@ fn what_is_over_is_told_at_the_end_and_the_rest_is_counted() {
     assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &[&format!("b 1.000000 {time}")])]));
     let state = world.shard.relays().next().expect("a relay");
     assert_eq!((state.figures.results, state.figures.values_left), (1, 1));
+}
+
+/// Three rollups of ten seconds, one of each output.
+const SUMS: [&str; 3] = [
+    "aggregate ^a every 10 seconds expire after 20 seconds compute sum write to sum.a send to a stop;\n",
+    "aggregate ^b every 10 seconds expire after 20 seconds compute sum write to sum.b send to b stop;\n",
+    "aggregate ^a every 10 seconds expire after 20 seconds compute max write to max.a send to b stop;\n",
+];
+
+fn ticked(world: &mut World, seconds: std::ops::Range<u64>) -> BTreeMap<String, Vec<String>> {
+    for s in seconds {
+        world.shard.tick(at(s), 512, &mut world.routed);
+    }
+    arrived(world)
+}
+
+#[test]
+fn a_reload_keeps_what_the_statements_hold_that_stay() {
+    let [kept, gone, new] = SUMS;
+    let mut world = World::new(plan(&format!("{kept}{gone}")), 1);
+    let time = START.wall_seconds();
+    world.send(&format!("a 1 {time}\nb 1 {time}\nb 7 {}\n", time - 10), START);
+    world.reload(laid_over(&world.plan, &plan(&format!("{new}match ^x send to a;{kept}"))));
+    // The window of ten seconds ago is over for those that are gone.
+    assert_eq!(arrived(&mut world), want(&[("10.0.0.2", &[&format!("sum.b 7.000000 {time}")])]));
+    world.send(&format!("ax 2 {time}\n"), START);
+    let end = time + 10;
+    let (sum, max) = (format!("sum.a 1.000000 {end}"), format!("max.a 2.000000 {end}"));
+    assert_eq!(ticked(&mut world, 0..60), want(&[("10.0.0.1", &[&sum]), ("10.0.0.2", &[&max])]));
+    let state = world.shard.relays().next().expect("a relay");
+    assert_eq!((state.figures.results, state.figures.values_left), (3, 1));
+}
+
+#[test]
+fn a_reload_of_something_else_keeps_what_is_known_of_names() {
+    let mut world = World::new(plan("match ^a send to a;"), 1);
+    world.send("a 1 5\n", START);
+    let mut new = plan("match ^a send to a;");
+    new.stop_timeout_ms += 1;
+    world.reload(laid_over(&world.plan, &new));
+    world.send("a 1 5\n", START);
+    let hits = |world: &World| world.shard.relays().next().expect("a relay").cache.hits;
+    assert_eq!(hits(&world), 1);
+    world.reload(laid_over(&world.plan, &plan("match ^a send to b;")));
+    world.send("a 1 5\n", START);
+    assert_eq!(hits(&world), 0);
+    assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &["a 1 5", "a 1 5"]), ("10.0.0.2", &["a 1 5"])]));
+}
+
+#[test]
+fn copies_find_their_output_when_a_reload_names_servers_in_another_order() {
+    let listen = "listen type linemode 2003 proto tcp;";
+    let clusters = ["cluster a forward 10.0.0.1;", "cluster b forward 10.0.0.2;"];
+    let matches = "match ^a send to a; match ^b send to b;";
+    let [a, b] = clusters;
+    let mut world = World::new(whole_plan(&format!("{listen}{a}{b}{matches}"), Flags::default()), 1);
+    world.reload(laid_over(&world.plan, &whole_plan(&format!("{listen}{b}{a}{matches}"), Flags::default())));
+    world.send("a 1 5\nb 1 5\n", START);
+    assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &["a 1 5"]), ("10.0.0.2", &["b 1 5"])]));
+}
+
+#[test]
+fn another_process_goes_on_with_the_rollups() {
+    let [sum, other, max] = SUMS;
+    let mut before = World::new(plan(&format!("{other}{sum}")), 1);
+    let time = START.wall_seconds();
+    before.send(&format!("a 1 {time}\nb 5 {time}\n"), START);
+    let states = before.shard.export(9, START, &mut before.routed);
+    let [state] = &states[..] else { panic!("of one relay: {states:?}") };
+    let mut after = World::new(plan(&format!("{max}{sum}")), 2);
+    let restored = after.shard.import_rollups(&state.name, &state.bytes).expect("there is such a relay");
+    let restored = restored.expect("it is whole");
+    assert_eq!((restored.series, restored.values_left), (1, 1));
+    assert!(after.shard.import_rollups("nobody", &state.bytes).is_none());
+    after.send(&format!("a 2 {time}\n"), START);
+    let end = time + 10;
+    let (sum, max) = (format!("sum.a 1.000000 {end}"), format!("max.a 2.000000 {end}"));
+    assert_eq!(ticked(&mut after, 0..60), want(&[("10.0.0.1", &[&sum]), ("10.0.0.2", &[&max])]));
+    assert_eq!(ticked(&mut before, 0..1), BTreeMap::new(), "nothing was told by the first");
+}
+
+#[test]
+fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
+    let text = "listen type linemode 2003 proto tcp;\n\
+        cluster s forward 10.0.0.1 type syslog; cluster u forward 10.0.0.2 proto udp type syslog;\n\
+        cluster f file ip /10.0.0.3:2003; cluster p file /10.0.0.4:2003;\n\
+        rewrite ^old into new;\n\
+        aggregate ^new every 10 seconds expire after 20 seconds compute sum write to sum send to s f p;\n\
+        match * send to s u f p;";
+    let mut world = World::new(whole_plan(text, Flags::default()), 1);
+    let time = START.wall_seconds();
+    let lines = [format!("a 1 {time}"), format!("old;k=v  2 {time}")];
+    world.send(&lines.join("\n"), START);
+    let lines = [&lines[0], &format!("new;k=v  2 {time}")];
+    let lead = |second: u64, client: &str| {
+        assert!(second < 60);
+        format!("<30>1 2001-09-09T01:46:{second:02}.000Z {client} carbon-c-relay - - - ")
+    };
+    let messages = lines.map(|line| format!("{}{line}", lead(40, "(unknown)")));
+    let of_file = lines.map(|line| format!("(unknown) {line}"));
+    let texts = |lines: &[String; 2]| lines.iter().map(String::clone).collect::<Vec<_>>();
+    let arrived_at =
+        |host: &str, arrived: &BTreeMap<String, Vec<String>>| arrived[&format!("{host}:2003")].clone();
+    let first = arrived(&mut world);
+    assert_eq!(arrived_at("10.0.0.1", &first), texts(&messages));
+    assert_eq!(arrived_at("10.0.0.2", &first), texts(&messages));
+    assert_eq!(arrived_at("10.0.0.3", &first), texts(&of_file));
+    assert_eq!(arrived_at("10.0.0.4", &first), lines.map(String::clone));
+    // Its splay is known once it has come: any of ten seconds.
+    let results = ticked(&mut world, 0..60);
+    let result = format!("sum 2.000000 {}", time + 10);
+    assert_eq!(arrived_at("10.0.0.4", &results), [&*result]);
+    assert_eq!(arrived_at("10.0.0.3", &results), [format!(" {result}")], "nobody sent it");
+    let [message] = &arrived_at("10.0.0.1", &results)[..] else { panic!("{results:?}") };
+    assert!(message.ends_with(&format!(".000Z  carbon-c-relay - - - {result}")), "{message}");
+}
+
+/// Queues of a world, on disks of which somebody says when they have synced.
+struct Queues<'a> {
+    queues: &'a mut [MemoryQueue],
+    on_disk: bool,
+    synced: bool,
+}
+
+impl MovingQueues for Queues<'_> {
+    fn take(&mut self, from: OutputId, now: Now) -> Option<Entry> {
+        self.queues[from.index()].pop(now)
+    }
+
+    fn put_back(&mut self, from: OutputId, entry: Entry) {
+        self.queues[from.index()].put_back(entry);
+    }
+
+    fn has_room(&mut self, to: OutputId, block: &Block, _: Now) -> bool {
+        self.queues[to.index()].has_room(block.memory_bytes(), u64::from(block.copies))
+    }
+
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position {
+        let queue = &mut self.queues[to.index()];
+        let place = queue.accepted_up_to();
+        assert_eq!(queue.append(block, now), Appended::Kept);
+        place
+    }
+
+    fn promise(&mut self, _: OutputId, _: Position) -> Promise {
+        if self.synced { Promise::Safe } else { Promise::Accepted }
+    }
+
+    fn is_on_disk(&mut self, _: OutputId) -> bool {
+        self.on_disk
+    }
+
+    fn settled(&mut self, _: OutputId, _: u64) {}
+}
+
+#[test]
+fn what_waits_moves_some_blocks_at_a_time_in_order_and_only_where_there_is_room() {
+    for on_disk in [false, true] {
+        let mut world = World::new(plan("match ^f send to f stop;"), 1);
+        let place = |world: &World, host: &str| {
+            let at = world.plan.outputs.iter().position(|output| output.name == format!("f/{host}:2003"));
+            OutputId(at.expect("it is there") as u16)
+        };
+        let (four, five) = (place(&world, "10.0.0.4"), place(&world, "10.0.0.5"));
+        let limits = QueueLimits { records_max: 12, ..QueueLimits::default() };
+        let queue = |_| MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
+        let mut queues: Vec<MemoryQueue> = (0..world.plan.outputs.len()).map(queue).collect();
+        let block = |at: u64| Block::lines(format!("f.a {at} 5\nf.b;t=v {at} 5\n").into_bytes(), 2, at);
+        for at in 0..6 {
+            assert_eq!(queues[four.index()].append(block(at), START), Appended::Kept);
+        }
+        let mut moves = Moves::default();
+        moves.look_at(four);
+        let turn = |world: &World, moves: &mut Moves, queues: &mut [MemoryQueue], synced| {
+            let due_ns = moves.turn(&world.shard, &mut Queues { queues, on_disk, synced }, START);
+            (
+                due_ns.saturating_sub(START.mono_ns),
+                queues[four.index()].copies(),
+                queues[five.index()].copies(),
+            )
+        };
+        assert_eq!(
+            turn(&world, &mut moves, &mut queues, false),
+            (u64::MAX - START.mono_ns, 12, 0),
+            "it is up"
+        );
+        world.shard.set_member_live(four, false);
+        moves.look_at(four);
+        // One of the blocks finds no room, and another try takes somebody to say so.
+        let one = || Block::lines(b"f.c 1 5\n".to_vec(), 1, 0);
+        assert_eq!(queues[five.index()].append(one(), START), Appended::Kept);
+        assert_eq!(turn(&world, &mut moves, &mut queues, false), (0, 4, 9), "four blocks in a turn");
+        let (due_ns, four_left, five_has) = turn(&world, &mut moves, &mut queues, false);
+        assert_eq!((four_left, five_has), (2, 11));
+        assert_eq!(due_ns < SECOND_NS, on_disk, "it looks whether they are safe");
+        let account = |queues: &[MemoryQueue]| queues[four.index()].account().sum(0).moved;
+        assert_eq!(account(&queues), if on_disk { 0 } else { 10 });
+        let mut came = Vec::new();
+        while let Some(entry) = queues[five.index()].pop(START) {
+            came.extend_from_slice(&entry.block().bytes);
+            entry.settle(CopyOutcome::Delivered);
+        }
+        let want: String = (0..5).map(|at| format!("f.a {at} 5\nf.b;t=v {at} 5\n")).collect();
+        assert_eq!(String::from_utf8_lossy(&came), format!("f.c 1 5\n{want}"));
+        moves.look_at(four);
+        let _due_ns = turn(&world, &mut moves, &mut queues, true);
+        let _due_ns = turn(&world, &mut moves, &mut queues, true);
+        assert_eq!((account(&queues), queues[five.index()].copies()), (12, 2));
+        assert!(queues[four.index()].account().sum(0).holds());
+    }
+}
+
+#[test]
+fn what_moves_and_is_let_go_of_is_where_it_was() {
+    let mut world = World::new(plan("match ^f send to f stop;"), 1);
+    let at =
+        |host: &str| world.plan.outputs.iter().position(|output| output.name == format!("f/{host}:2003"));
+    let four = OutputId(at("10.0.0.4").expect("it is there") as u16);
+    let mut queues: Vec<MemoryQueue> = (0..world.plan.outputs.len())
+        .map(|_| MemoryQueue::new(QueueLimits::default(), Arc::new(OutputAccount::default())))
+        .collect();
+    let block = Block::lines(b"f.a 1 5\n".to_vec(), 1, 0);
+    assert_eq!(queues[four.index()].append(block, START), Appended::Kept);
+    world.shard.set_member_live(four, false);
+    let mut moves = Moves::default();
+    moves.look_at(four);
+    let mut on_disk = Queues { queues: &mut queues, on_disk: true, synced: false };
+    let _due_ns = moves.turn(&world.shard, &mut on_disk, START);
+    moves.let_go(&mut on_disk);
+    assert_eq!(queues[four.index()].copies(), 1);
+    assert_eq!(queues.iter().map(Queue::copies).sum::<u64>(), 2, "in both");
 }

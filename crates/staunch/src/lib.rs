@@ -9,6 +9,7 @@ pub mod cli;
 pub mod clock;
 pub mod daemon;
 pub mod disk;
+pub mod explained;
 pub mod kernel;
 pub mod outputs;
 pub mod sources;

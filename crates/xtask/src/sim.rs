@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use sim::{Calm, Found, Story, storm, storm_told};
+use sim::{Calm, Found, RelayCalm, Story, relay_storm, storm, storm_told};
 
 /// Time between two lines about how far it is.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -23,6 +23,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 enum Task {
     One(u64),
     Many { seeds: u64, first: Option<u64> },
+    Relay { seeds: u64, first: Option<u64> },
     Canary,
 }
 
@@ -31,6 +32,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<bool> {
     match parse(words)? {
         Task::One(seed) => Ok(one(seed)),
         Task::Many { seeds, first } => many(first.unwrap_or_else(fresh_seed), seeds),
+        Task::Relay { seeds, first } => Ok(relay(first.unwrap_or_else(fresh_seed), seeds)),
         Task::Canary => canary(root),
     }
 }
@@ -45,8 +47,14 @@ fn parse(words: &[&str]) -> anyhow::Result<Task> {
         ["--seeds", seeds, "--first", first] | ["--first", first, "--seeds", seeds] => {
             Task::Many { seeds: number(seeds)?, first: Some(number(first)?) }
         }
+        ["--relay", "--seeds", seeds] => Task::Relay { seeds: number(seeds)?, first: None },
+        ["--relay", "--seeds", seeds, "--first", first] => {
+            Task::Relay { seeds: number(seeds)?, first: Some(number(first)?) }
+        }
         ["--canary"] => Task::Canary,
-        _ => bail!("sim needs --seed N, or --seeds K with or without --first N, or --canary"),
+        _ => bail!(
+            "sim needs --seed N, or --seeds K with or without --relay before it and --first N behind it, or --canary"
+        ),
     })
 }
 
@@ -71,6 +79,26 @@ fn one(seed: u64) -> bool {
             false
         }
     }
+}
+
+/// Storms over a relay from `first` on, one after the other, until one finds something.
+fn relay(first: u64, seeds: u64) -> bool {
+    let mut all = RelayCalm::default();
+    for seed in first..first.saturating_add(seeds) {
+        match relay_storm(seed) {
+            Ok(calm) => all.add(&calm),
+            Err(found) => {
+                println!("{found}\nthe same again: cargo xtask sim --relay --seeds 1 --first {seed}");
+                return false;
+            }
+        }
+    }
+    let RelayCalm { sent, delivered, moved, shed, twice, kills, digest: _ } = all;
+    println!(
+        "relays: {sent} lines sent; copies: {delivered} delivered, {moved} moved, {shed} shed, {twice} twice"
+    );
+    println!("{seeds} seeds from {first} on, {kills} kills: nothing lost that is not counted");
+    true
 }
 
 /// Storms from `first` on. The first seed in order that went wrong is told, so that the answer is always the same.

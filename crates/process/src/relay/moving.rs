@@ -43,6 +43,11 @@ impl Router {
         clusters.filter(|cluster| cluster.stands_in()).map(|cluster| &cluster.sharing)
     }
 
+    /// True when a cluster names the output.
+    pub fn names(&self, output: OutputId) -> bool {
+        self.clusters.iter().any(|cluster| cluster.place_of(output).is_some())
+    }
+
     /// True when new lines go to others while the output is down: each cluster that names it has one that is up.
     pub fn is_spared(&self, output: OutputId) -> bool {
         let mut clusters =

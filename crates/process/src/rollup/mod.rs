@@ -10,6 +10,8 @@
 
 mod plan;
 mod saved;
+#[cfg(test)]
+mod saved_tests;
 mod series;
 #[cfg(test)]
 mod tests;

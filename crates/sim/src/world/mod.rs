@@ -10,6 +10,7 @@
 pub(crate) mod arrivals;
 pub(crate) mod canary;
 pub(crate) mod keeping;
+mod moving;
 pub(crate) mod outlet;
 pub(crate) mod peer;
 pub(crate) mod source;
@@ -22,11 +23,14 @@ use config::plan::{OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueuePlan, Position, Promise};
 use deliver::plan::QueueKind;
 use deliver::queue::{Block, Queue, Room};
+use deliver::standing::Standing;
 use model::{
     Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
     SourceSum, Span,
 };
-use pipeline::{Accounts, Acks, Exchange, Queues, Routed, SeriesRow, Shard, Taking, earlier_self, laid_over};
+use pipeline::{
+    Accounts, Acks, Exchange, Moves, Queues, Routed, SeriesRow, Shard, Taking, earlier_self, laid_over,
+};
 
 use self::canary::Canary;
 use self::keeping::Keeping;
@@ -123,6 +127,9 @@ pub(crate) struct World {
     routed: Routed,
     due_ns: u64,
     lines_due_ns: u64,
+    /// How endpoints stand that others stand in for, and what moves to those.
+    standings: BTreeMap<OutputId, Standing>,
+    moves: Moves,
     /// Batches that were taken out of the exchange.
     took: u64,
     /// Times that somebody had something to do while time passed.
@@ -156,6 +163,8 @@ impl World {
             routed: Routed::default(),
             due_ns: 0,
             lines_due_ns: u64::MAX,
+            standings: BTreeMap::new(),
+            moves: Moves::default(),
             took: 0,
             wakes: 0,
             knobs,
@@ -246,6 +255,8 @@ impl World {
     /// name; those whose queue was to be of another kind have one now.
     pub(crate) fn restart(&mut self, power: bool) {
         self.abandon();
+        self.moves = Moves::default();
+        self.standings.clear();
         if power {
             self.now.mono_ns = START_MONO_NS;
         }
@@ -363,6 +374,7 @@ impl World {
         self.turn_sources();
         self.turn_shard();
         self.turn_senders()?;
+        self.turn_moves();
         self.turn_acks(false);
         Ok(())
     }
@@ -388,7 +400,7 @@ impl World {
             let next = exchange.take_next(|batch| {
                 shard.blocking(batch.source).iter().all(|id| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    outlets[id.index()].room(bytes, records, *now) > Room::None
+                    shard.is_spared(*id) || outlets[id.index()].room(bytes, records, *now) > Room::None
                 })
             });
             let Some(batch) = next else { break };
@@ -427,17 +439,19 @@ impl World {
             let (bytes, records) = shard.room_for(*id, &batch);
             outlets[id.index()].room(bytes, records, *now) == Room::Tight
         };
-        if !(shard.multiplies(source) && shard.blocking(source).iter().any(is_tight)) {
-            return self.take_batch(batch, false);
+        let blocking = if shard.multiplies(source) { shard.blocking(source) } else { &[] };
+        let tight: Vec<OutputId> = blocking.iter().copied().filter(is_tight).collect();
+        if tight.is_empty() {
+            return self.take_batch(batch, &[]);
         }
         self.shard.close_reached(source, self.now, &mut self.routed);
-        self.take_batch(batch, true);
+        self.take_batch(batch, &tight);
         self.shard.close_reached(source, self.now, &mut self.routed);
-        self.append_blocks_as(true);
+        self.append_admitted_blocks(&tight);
     }
 
     /// As the daemon's worker does it.
-    fn take_batch(&mut self, batch: SampleBatch, admitted: bool) {
+    fn take_batch(&mut self, batch: SampleBatch, admitted: &[OutputId]) {
         self.append_blocks();
         let source = batch.source;
         let taking = Taking::begin(&batch, &self.shard, &mut Outlets(&mut self.outlets));
@@ -445,7 +459,7 @@ impl World {
         if taking.is_some() {
             self.shard.close_reached(source, self.now, &mut self.routed);
         }
-        self.append_blocks_as(admitted);
+        self.append_admitted_blocks(admitted);
         if let Some(taking) = taking {
             let _waits_for = self.acks.taken(taking, &mut Outlets(&mut self.outlets));
         }
@@ -460,14 +474,14 @@ impl World {
     }
 
     fn append_blocks(&mut self) {
-        self.append_blocks_as(false);
+        self.append_admitted_blocks(&[]);
     }
 
-    fn append_blocks_as(&mut self, admitted: bool) {
+    fn append_admitted_blocks(&mut self, admitted: &[OutputId]) {
         for (output, block) in self.routed.blocks.drain(..) {
             let output = holder(&self.outlets, output);
             let copy = self.given.is_some().then(|| block.clone());
-            let place = self.outlets[output.index()].append(block, admitted, self.now);
+            let place = self.outlets[output.index()].append(block, admitted.contains(&output), self.now);
             if let (Some(given), Some(block)) = (&mut self.given, copy) {
                 given.push(Given { output, block, place });
             }
@@ -477,6 +491,16 @@ impl World {
     /// What a check of a cluster's endpoint has found. Of other outputs it says nothing.
     pub(crate) fn set_member_live(&mut self, output: OutputId, live: bool) {
         self.shard.set_member_live(output, live);
+    }
+
+    /// Nobody stands in for the output's endpoint.
+    pub(crate) fn output_is_live(&self, output: OutputId) -> bool {
+        !self.shard.down().contains(&output)
+    }
+
+    /// True when nothing is between sources and queues, but for what connections have sent and nobody has read.
+    pub(crate) fn all_is_in_queues(&self) -> bool {
+        self.exchange.is_empty() && self.routed.blocks.is_empty()
     }
 
     /// Goes on until nothing is left to do at this moment. Returns when there is something to do again.
@@ -490,16 +514,17 @@ impl World {
             let took = self.took;
             self.turn_shard();
             let wake_ns = self.turn_senders()?;
+            let moves_ns = self.turn_moves();
             self.turn_acks(false);
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
             let nothing_waits = self.exchange.is_empty() && !stalled;
             // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
             blocked_turns = if self.took == took { blocked_turns + 1 } else { 0 };
-            let shard_rests = self.due_ns > self.now.mono_ns && self.keeping_due_ns() > self.now.mono_ns;
+            let shard_ns = self.due_ns.min(self.keeping_due_ns()).min(moves_ns);
+            let shard_rests = shard_ns > self.now.mono_ns;
             if shard_rests && (nothing_waits || blocked_turns > 1) {
                 let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
-                let shard_ns = self.due_ns.min(self.lines_due_ns).min(self.keeping_due_ns());
-                return Ok(wake_ns.min(shard_ns).min(idle_ns));
+                return Ok(wake_ns.min(shard_ns).min(self.lines_due_ns).min(idle_ns));
             }
         }
         Err("the shard never comes to rest".into())
@@ -576,7 +601,8 @@ impl World {
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Shed(Shed::Stopped)));
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
-        left.into_iter().for_each(|batch| self.take_batch(batch, false));
+        left.into_iter().for_each(|batch| self.take_batch(batch, &[]));
+        self.moves.let_go(&mut Outlets(&mut self.outlets));
         self.shard.stop(self.now, &mut self.routed);
         self.append_blocks();
         let (gave, now) = (self.gave(), self.now);

@@ -44,8 +44,12 @@ pub(crate) struct Outlet {
     pub(crate) asleep: bool,
     /// Place of the outlet that goes on with queue and endpoint.
     pub(crate) successor: Option<usize>,
+    /// Its endpoint is down, and what waits for it may go to others.
+    pub(crate) given_up: bool,
+    /// Copies that are on their way to those.
+    pub(crate) moving: u64,
     /// It has been told to end.
-    retired: bool,
+    pub(crate) retired: bool,
     pub(crate) link: Link,
     pub(crate) mailbox: Vec<Arrival>,
     /// Arrivals that are forgotten next.
@@ -117,6 +121,8 @@ impl Outlet {
             account,
             asleep: false,
             successor: None,
+            given_up: false,
+            moving: 0,
             retired: false,
             stored,
             link,
@@ -377,6 +383,13 @@ impl Outlet {
         }
     }
 
+    /// Others stand in for the endpoint while it is down: it is tried all the same.
+    pub(crate) fn probe(&mut self) {
+        if let Link::Stream(sender, _) = &mut self.link {
+            sender.probe(true);
+        }
+    }
+
     /// Copies in the queue or with the sender.
     pub(crate) fn waiting(&self) -> u64 {
         let held = match &self.link {
@@ -384,7 +397,7 @@ impl Outlet {
             Link::Datagram(sender, _) => sender.waiting_copies(),
             Link::File(sender, _) => sender.waiting_copies(),
         };
-        self.queue.copies() + held
+        self.queue.copies() + self.moving + held
     }
 
     /// Fingerprint of everything that has arrived.

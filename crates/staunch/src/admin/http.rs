@@ -19,6 +19,7 @@ use crate::admin::accounts;
 use crate::admin::guard::{self, Ends};
 use crate::admin::metrics;
 use crate::admin::queues;
+use crate::admin::relay::{self, ExplainQuery};
 use crate::admin::series::{self, SeriesQuery};
 use crate::clock::Clock;
 use crate::daemon::shared::{Beat, Shared};
@@ -34,7 +35,8 @@ const INDEX: &str = "staunch\n\n\
     /metrics            self-metrics, Prometheus text\n\
     /api/v1/accounts    what came in, what became of it\n\
     /api/v1/series      what is being counted: ?name=GLOB&type=counter&limit=100&cursor=N\n\
-    /api/v1/queues      what waits for each output\n";
+    /api/v1/queues      what waits for each output\n\
+    /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n";
 
 /// Serves until `stop` turns true.
 ///
@@ -53,6 +55,7 @@ pub async fn serve(
         .route("/api/v1/accounts", get(accounts_page))
         .route("/api/v1/series", get(series_page))
         .route("/api/v1/queues", get(queues_page))
+        .route("/api/v1/relay/explain", get(relay_explain))
         .route("/api/v1/queues/{name}/drop", post(queue_drop))
         .route("/api/v1/queues/{name}/replay", post(queue_replay))
         .layer(DefaultBodyLimit::max(queues::REPLAY_BYTES_MAX))
@@ -105,6 +108,10 @@ async fn series_page(State(shared): State<Arc<Shared>>, query: Query<SeriesQuery
 
 async fn queues_page(State(shared): State<Arc<Shared>>) -> Response {
     Json(queues::page(&shared)).into_response()
+}
+
+async fn relay_explain(State(shared): State<Arc<Shared>>, query: Query<ExplainQuery>) -> Response {
+    answer(relay::explain(&shared, query.0).await)
 }
 
 async fn queue_drop(

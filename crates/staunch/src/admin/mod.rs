@@ -7,6 +7,7 @@ pub mod http;
 pub mod management;
 pub mod metrics;
 pub mod queues;
+pub mod relay;
 pub mod series;
 
 use std::io;

@@ -94,6 +94,10 @@ pub struct Outlet {
     /// Told when others stand in for the endpoint; nobody where they do not.
     heeded: Mutex<Option<Heeded>>,
     is_heeded: AtomicBool,
+    /// Others take new records, for want of room.
+    has_no_room: AtomicBool,
+    /// Copies that are on their way to those who stand in.
+    moving_copies: AtomicU64,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
     progress: Progress,
 }
@@ -174,6 +178,8 @@ impl Outlet {
             unparked: Notify::new(),
             heeded: Mutex::new(None),
             is_heeded: AtomicBool::new(false),
+            has_no_room: AtomicBool::new(false),
+            moving_copies: AtomicU64::new(0),
             progress: Progress::default(),
         }
     }
@@ -362,7 +368,8 @@ impl Outlet {
         let queue = self.queue();
         let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
         let held: u64 = self.senders.iter().map(|seat| seat.copies.load(Relaxed)).sum();
-        self.account.sum(queue.copies() + ahead + held)
+        let moving = self.moving_copies.load(Relaxed);
+        self.account.sum(queue.copies() + ahead + held + moving)
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::Listen;
-use model::{Now, SampleBatch, SourceId};
+use model::{Now, OutputId, SampleBatch, SourceId};
 use pipeline::{Complaint, Exchange, Moves, Routed, Shard};
 use tokio::sync::Notify;
 
@@ -299,11 +299,13 @@ impl Worker {
 
     /// Appends what the shard gave to the outputs' queues.
     pub fn deliver(&mut self, now: Now) {
-        self.deliver_as(Admission::Bounded, now);
+        self.deliver_admitted(&[], now);
     }
 
-    fn deliver_as(&mut self, admission: Admission, now: Now) {
+    /// The same, of a batch that these outputs had room for: they keep what became of it.
+    fn deliver_admitted(&mut self, admitted: &[OutputId], now: Now) {
         for (output, block) in self.routed.blocks.drain(..) {
+            let admission = if admitted.contains(&output) { Admission::Granted } else { Admission::Bounded };
             let _place = self.outlets[output.index()].append_as(block, admission, now);
         }
         for line in self.routed.invalid.drain(..) {
@@ -359,7 +361,7 @@ impl Worker {
         self.shard.stop(now, &mut self.routed);
         self.deliver(now);
         self.tell_flushes();
-        self.moves.let_go();
+        self.end_moves();
         self.end();
         Stopped { checkpoints: self.saver.last(&mut self.shard, now) }
     }

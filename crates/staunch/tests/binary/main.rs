@@ -29,6 +29,8 @@ mod packaging;
 mod packed;
 mod points;
 mod queue;
+#[cfg(unix)]
+mod relay_cli;
 mod relay_delivery;
 #[cfg(target_os = "linux")]
 mod relay_endpoints;

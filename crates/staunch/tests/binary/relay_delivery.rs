@@ -65,9 +65,7 @@ fn assert_nothing_is_lost(daemon: &Daemon, endpoints: &[&FakeGraphite]) {
 
 #[test]
 fn what_waits_for_one_that_went_down_moves_on_and_new_lines_return_with_it() {
-    for (cluster, on_disk) in
-        [("failover", false), ("any_of", false), ("any_of", true), ("fnv1a_ch dynamic", true)]
-    {
+    for (cluster, on_disk) in [("failover", false), ("any_of", true)] {
         let (first, mut second, third) = (FakeGraphite::new(), FakeGraphite::new(), FakeGraphite::new());
         let queue: &[&str] = if on_disk { &["--queue-dir", "queues"] } else { &[] };
         // The second of them goes, which is the first of a `failover` cluster.
@@ -104,29 +102,28 @@ fn what_waits_for_one_that_went_down_moves_on_and_new_lines_return_with_it() {
 
 #[test]
 fn what_waits_for_an_owner_that_nobody_stands_in_for_stays_and_siblings_go_on() {
-    for queue in [&[][..], &["--queue-dir", "queues"]] {
-        let (first, mut second) = (FakeGraphite::new(), FakeGraphite::new());
-        let daemon = relay("fnv1a_ch", &[&first, &second], queue);
-        let mut client = connect(&daemon);
-        client.write_all(lines(1).as_bytes()).expect("it reads");
-        let owners = places(&[&first, &second], 1);
-        let of_first = owners.values().filter(|place| **place == 0).count() as u64;
-        second.refuse();
-        for value in 2..12 {
-            client.write_all(lines(value).as_bytes()).expect("it reads");
-        }
-        daemon.wait_output(&format!("c/{}", first.at()), "delivered", 11 * of_first);
-        wait_state(&daemon, &second, "down");
-        daemon.wait_output(&format!("c/{}", second.at()), "waiting", 10 * (200 - of_first));
-        second.come_back();
-        for value in 2..12 {
-            assert_eq!(places(&[&first, &second], value), owners);
-        }
-        for name in owners.iter().filter(|(_, place)| **place == 1).map(|(name, _)| name) {
-            let values: Vec<f64> = second.of(name).iter().map(|point| point.value).collect();
-            assert!(values.is_sorted(), "{name}: {values:?}");
-        }
-        assert_eq!(number(&daemon, &second, "moved"), 0);
-        assert_nothing_is_lost(&daemon, &[&first, &second]);
+    let queue = &["--queue-dir", "queues"];
+    let (first, mut second) = (FakeGraphite::new(), FakeGraphite::new());
+    let daemon = relay("fnv1a_ch", &[&first, &second], queue);
+    let mut client = connect(&daemon);
+    client.write_all(lines(1).as_bytes()).expect("it reads");
+    let owners = places(&[&first, &second], 1);
+    let of_first = owners.values().filter(|place| **place == 0).count() as u64;
+    second.refuse();
+    for value in 2..12 {
+        client.write_all(lines(value).as_bytes()).expect("it reads");
     }
+    daemon.wait_output(&format!("c/{}", first.at()), "delivered", 11 * of_first);
+    wait_state(&daemon, &second, "down");
+    daemon.wait_output(&format!("c/{}", second.at()), "waiting", 10 * (200 - of_first));
+    second.come_back();
+    for value in 2..12 {
+        assert_eq!(places(&[&first, &second], value), owners);
+    }
+    for name in owners.iter().filter(|(_, place)| **place == 1).map(|(name, _)| name) {
+        let values: Vec<f64> = second.of(name).iter().map(|point| point.value).collect();
+        assert!(values.is_sorted(), "{name}: {values:?}");
+    }
+    assert_eq!(number(&daemon, &second, "moved"), 0);
+    assert_nothing_is_lost(&daemon, &[&first, &second]);
 }

@@ -31,7 +31,7 @@ Kills, starves and floods the daemon, and counts what was lost (docs/reliability
 
 usage: cargo test -p staunch --test faults -- [CASE…] [options]
 
-  CASE          F1 to F13; all without one
+  CASE          F1 to F15; all without one
   --full        the numbers of docs/reliability.md (an hour), not those of a test
   --seed N      everything random comes from N
   --json        one JSON document

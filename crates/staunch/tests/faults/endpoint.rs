@@ -58,6 +58,11 @@ impl Endpoint {
         format!("tcp://{}", self.at)
     }
 
+    /// `host:port`, as a relay's config writes it.
+    pub(crate) fn place(&self) -> SocketAddr {
+        self.at
+    }
+
     /// Keeps its connections and reads nothing, or reads again.
     pub(crate) fn be_silent(&self, silent: bool) {
         self.silent.store(silent, SeqCst);

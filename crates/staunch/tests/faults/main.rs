@@ -21,6 +21,8 @@ mod f10;
 mod f11;
 mod f12;
 mod f13;
+mod f14;
+mod f15;
 mod f2;
 mod f3;
 mod f4;
@@ -32,6 +34,7 @@ mod f9;
 mod finding;
 mod load;
 mod oracle;
+mod relay;
 mod report;
 #[path = "../binary/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the binary, which need more of it")]
@@ -62,6 +65,8 @@ const CASES: &[Case] = &[
     ("F11", f11::run),
     ("F12", f12::run),
     ("F13", f13::run),
+    ("F14", f14::run),
+    ("F15", f15::run),
 ];
 
 fn main() -> ExitCode {

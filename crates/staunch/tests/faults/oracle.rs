@@ -20,6 +20,8 @@ const STRANGERS_SHOWN_MAX: usize = 3;
 pub(crate) enum Form {
     /// As they were sent: `id_7:1|c`.
     Line,
+    /// As they were sent to a relay: `id_7 1 1700000000`.
+    Graphite,
     /// As points of counters in Graphite's legacy names: `stats_counts.id_7 1 1700000000`. Rates (`stats.…`) and
     /// counters at rest (0) are passed over.
     Point,
@@ -28,6 +30,11 @@ pub(crate) enum Form {
 /// Appends the record with this id, as a sender sends it.
 pub(crate) fn write_record(into: &mut Vec<u8>, id: u64) {
     writeln!(into, "id_{id}:1|c").expect("memory takes it");
+}
+
+/// Appends the record with this id as a Graphite line.
+pub(crate) fn write_point(into: &mut Vec<u8>, id: u64) {
+    writeln!(into, "id_{id} 1 1700000000").expect("memory takes it");
 }
 
 /// The records with these ids, line by line.
@@ -88,7 +95,7 @@ impl Oracle {
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             match self.form {
-                Form::Line => match id_of_line(line) {
+                Form::Line | Form::Graphite => match id_of_line(line, self.form) {
                     Some(id) => heard.id(id),
                     None => heard.stranger(line),
                 },
@@ -170,8 +177,9 @@ impl Heard {
     }
 }
 
-fn id_of_line(line: &[u8]) -> Option<u64> {
-    let digits = line.strip_prefix(b"id_")?.strip_suffix(b":1|c")?;
+fn id_of_line(line: &[u8], form: Form) -> Option<u64> {
+    let end: &[u8] = if form == Form::Graphite { b" 1 1700000000" } else { b":1|c" };
+    let digits = line.strip_prefix(b"id_")?.strip_suffix(end)?;
     let first = *digits.first()?;
     // As it was written: no sign, no leading zero.
     let canonical = digits.iter().all(u8::is_ascii_digit) && (first != b'0' || digits.len() == 1);

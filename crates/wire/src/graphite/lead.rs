@@ -31,6 +31,19 @@ impl Lead {
     }
 }
 
+impl Lead {
+    /// What stands behind it in a line that begins with one.
+    pub fn behind(self, line: &[u8]) -> &[u8] {
+        // Blanks in it; neither time nor address has one.
+        let blanks = match self {
+            Lead::Peer => 1,
+            Lead::Syslog => 7,
+        };
+        let end = memchr::memchr_iter(b' ', line).nth(blanks - 1);
+        end.map_or(line, |end| &line[end + 1..])
+    }
+}
+
 #[test]
 fn what_stands_before_a_line_is_the_originals() {
     let table: &[(Lead, &str, u64, &str)] = &[
@@ -50,5 +63,7 @@ fn what_stands_before_a_line_is_the_originals() {
         let mut out = b"x".to_vec();
         lead.write(peer.as_bytes(), *time_s, &mut out);
         assert_eq!(String::from_utf8_lossy(&out), format!("x{want}"));
+        out.extend_from_slice(b"a b  c\n");
+        assert_eq!(lead.behind(&out[1..]), b"a b  c\n", "{want}");
     }
 }

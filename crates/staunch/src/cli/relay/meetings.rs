@@ -23,17 +23,18 @@ pub(super) struct Meetings<'a> {
 }
 
 /// A line of stdin, taken apart.
-struct Parts<'a> {
+pub(super) struct Parts<'a> {
     /// Up to the first blank: with tags.
     shown: &'a [u8],
-    line: Line<'a>,
+    pub(super) line: Line<'a>,
     tags: &'a [u8],
     /// What stands behind the name, with its blank; a blank alone where nothing does.
     tail: Vec<u8>,
 }
 
 impl<'a> Parts<'a> {
-    fn of(text: &'a [u8], tags_are_name: bool) -> Parts<'a> {
+    /// With `tags_are_name` a `;` ends no name.
+    pub(super) fn of(text: &'a [u8], tags_are_name: bool) -> Parts<'a> {
         let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'));
         let shown = &text[..blank.unwrap_or(text.len())];
         let tags_at = shown.iter().position(|byte| *byte == b';' && !tags_are_name);

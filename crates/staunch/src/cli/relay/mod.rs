@@ -8,6 +8,7 @@
 mod addresses;
 mod args;
 mod daemon;
+mod explain;
 mod files;
 mod meetings;
 mod test;
@@ -49,6 +50,7 @@ pub(crate) fn relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
     match settings.test {
         Test::Parse => test::parse(&settings),
         Test::Names => test::names(&args.flags(), &settings),
+        Test::No if !args.explain.is_empty() => explain::explain(args, &settings),
         Test::No => daemon::run(args, settings),
     }
 }

@@ -132,12 +132,11 @@ impl Outlet {
         self.wake_sync();
         self.wake_others();
         self.look_at_endpoint();
-        if self.degraded_since_ns.load(Relaxed) != 0 {
-            let queue = self.queue();
-            self.look_at_room(&*queue);
-            if !self.is_nearly_full(&*queue) {
-                self.degraded_since_ns.store(0, Relaxed);
-            }
+        if self.has_no_room() {
+            self.look_at_room(&*self.queue());
+        }
+        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
+            self.degraded_since_ns.store(0, Relaxed);
         }
     }
 }

@@ -75,6 +75,11 @@ impl Outlet {
         }
     }
 
+    /// True while others take new records since the queue has no room for a batch.
+    pub(super) fn has_no_room(&self) -> bool {
+        self.has_no_room.load(Relaxed)
+    }
+
     /// The queue has become fuller, or emptier.
     pub(super) fn look_at_room(&self, queue: &impl Queue) {
         if !self.is_heeded() {
@@ -83,6 +88,7 @@ impl Outlet {
         let mut heeded = self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(heeded) = &mut *heeded else { return };
         if heeded.standing.look_at_room(queue) {
+            self.has_no_room.store(heeded.standing.is_full(), Relaxed);
             heeded.tell();
         }
     }
@@ -99,7 +105,24 @@ impl Outlet {
         }
         self.recall();
         let mut queue = self.queue();
-        if self.is_parked() || self.is_stopping() { None } else { queue.pop(now) }
+        let entry = if self.is_parked() || self.is_stopping() { None } else { queue.pop(now) };
+        self.moving_copies.fetch_add(entry.as_ref().map_or(0, Entry::copies), Relaxed);
+        entry
+    }
+
+    /// Puts a block back that found no other place.
+    pub fn take_back(&self, entry: Entry) {
+        let mut queue = self.queue();
+        self.moving_copies.fetch_sub(entry.copies(), Relaxed);
+        queue.put_back(entry);
+        drop(queue);
+        self.wake();
+    }
+
+    /// So many copies have their outcome: they are another output's now.
+    pub fn has_moved(&self, copies: u64) {
+        self.moving_copies.fetch_sub(copies, Relaxed);
+        self.changed();
     }
 
     /// Whether a block that moves here fits, also on the disk.
@@ -114,5 +137,59 @@ impl Outlet {
         let place = self.position();
         let _kept = self.append_as(block, Admission::Granted, now);
         place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use deliver::plan::QueueLimits;
+    use deliver::{EndpointState, Failure, Status};
+    use model::CopyOutcome;
+
+    use super::*;
+
+    fn state(status: Status, attempts: u32) -> EndpointState {
+        let last_failure = Some((Failure::ConnectFailed, Now::default()));
+        EndpointState { status, since_ns: u64::MAX, attempts, last_failure }
+    }
+
+    #[test]
+    fn the_shard_is_told_of_every_change_and_of_what_waits_for_one_that_was_given_up() {
+        let shard = ShardHandle::new().expect("a waker");
+        let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
+        let limits = QueueLimits { records_max: 16, ..QueueLimits::default() };
+        let outlet = Outlet::new("o", limits, &Arc::default());
+        outlet.publish(0, 0, 0, state(Status::Down, 9));
+        assert_eq!(shard.waiting(), 0, "nobody stands in for it");
+        outlet.publish(0, 0, 0, state(Status::Up, 0));
+        outlet.heed(Some(Patience::AWhile), OutputId(0), &shard);
+        assert!(outlet.is_heeded() && shard.waiting() == 0);
+        for number in 1..=16 {
+            let _place = outlet.append(one(), Now::default());
+            assert_eq!(shard.waiting(), usize::from(number > 14), "no room behind 15: {number}");
+        }
+        // Not degraded any more before there is room for two batches.
+        for number in (0..16).rev() {
+            outlet.queue().pop(Now::default()).expect("it waits").settle(CopyOutcome::Delivered);
+            outlet.publish(0, 0, 0, state(Status::Up, 0));
+            assert_eq!(shard.waiting(), 1 + usize::from(number < 13), "room from 12 on: {number}");
+        }
+        assert!(outlet.take_to_move(Now::default()).is_none());
+        outlet.publish(0, 0, 0, state(Status::Down, 5));
+        assert_eq!(shard.waiting(), 2, "it has some patience left");
+        outlet.publish(0, 0, 0, state(Status::Down, 6));
+        outlet.publish(0, 0, 0, state(Status::Down, 7));
+        assert_eq!(shard.waiting(), 3, "nothing waits for it");
+        let _place = outlet.append(one(), Now::default());
+        outlet.publish(0, 0, 0, state(Status::Down, 8));
+        assert_eq!(shard.waiting(), 4, "something does");
+        let entry = outlet.take_to_move(Now::default()).expect("it waits");
+        assert!(outlet.queue().copies() == 0 && outlet.sum().holds(), "{:?}", outlet.sum());
+        outlet.take_back(entry);
+        assert!(outlet.queue().copies() == 1 && outlet.sum().holds(), "{:?}", outlet.sum());
+        outlet.heed(None, OutputId(0), &shard);
+        assert!(!outlet.is_heeded() && shard.waiting() == 5, "it is where it belongs");
     }
 }

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use deliver::queue::Room;
-use model::{Now, SampleBatch};
+use model::{Now, OutputId, SampleBatch};
 
 use super::Worker;
 use crate::daemon::acks::AckDesk;
-use crate::daemon::outlet::{Admission, Outlet};
+use crate::daemon::outlet::Outlet;
 
 /// First pause between two looks at a queue that a source waits for; it doubles while there is no room.
 pub(super) const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
@@ -46,7 +46,7 @@ impl Worker {
             let Worker { shard, outlets, exchange, .. } = self;
             let next = exchange.take_next(|batch| {
                 let blocking = shard.blocking(batch.source);
-                let has_room = |id: &model::OutputId| {
+                let has_room = |id: &OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
                     shard.is_spared(*id) || outlets[id.index()].room(bytes, records, now) > Room::None
                 };
@@ -78,7 +78,7 @@ impl Worker {
         }
         self.room.notify_waiters();
         let mut taken = std::mem::take(&mut self.taken);
-        taken.drain(..).for_each(|batch| self.take_batch(batch, Admission::Bounded, now));
+        taken.drain(..).for_each(|batch| self.take_batch(batch, &[], now));
         self.taken = taken;
     }
 
@@ -87,25 +87,27 @@ impl Worker {
     fn take_admitted(&mut self, batch: SampleBatch, now: Now) {
         let Worker { shard, outlets, .. } = self;
         let source = batch.source;
-        let is_tight = |id: &model::OutputId| {
+        let is_tight = |id: &OutputId| {
             let (bytes, records) = shard.room_for(*id, &batch);
             outlets[id.index()].room(bytes, records, now) == Room::Tight
         };
-        let tight = shard.multiplies(source) && shard.blocking(source).iter().any(is_tight);
-        if !tight {
-            self.take_batch(batch, Admission::Bounded, now);
+        let blocking = if shard.multiplies(source) { shard.blocking(source) } else { &[] };
+        let tight: Vec<OutputId> = blocking.iter().copied().filter(is_tight).collect();
+        if tight.is_empty() {
+            self.take_batch(batch, &[], now);
             return self.deliver(now);
         }
         // What cannot wait has no share in it.
         self.shard.close_reached(source, now, &mut self.routed);
         self.deliver(now);
-        self.take_batch(batch, Admission::Granted, now);
+        self.take_batch(batch, &tight, now);
         self.shard.close_reached(source, now, &mut self.routed);
-        self.deliver_as(Admission::Granted, now);
+        self.deliver_admitted(&tight, now);
     }
 
-    /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards.
-    fn take_batch(&mut self, batch: SampleBatch, admission: Admission, now: Now) {
+    /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards. `admitted` are
+    /// outputs that had room for it.
+    fn take_batch(&mut self, batch: SampleBatch, admitted: &[OutputId], now: Now) {
         if batch.ack.is_none() {
             return self.shard.push_owned(batch, now, &mut self.routed);
         }
@@ -115,7 +117,7 @@ impl Worker {
         let taking = AckDesk::begin(&batch, &self.shard, &self.outlets);
         self.shard.push_owned(batch, now, &mut self.routed);
         self.shard.close_reached(source, now, &mut self.routed);
-        self.deliver_as(admission, now);
+        self.deliver_admitted(admitted, now);
         if let Some(taking) = taking {
             self.acks.taken(taking, &self.outlets);
         }

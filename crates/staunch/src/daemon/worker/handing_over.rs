@@ -72,7 +72,7 @@ impl Worker {
         states.retain(|state| passed.transforms.contains(&state.name));
         self.deliver(now);
         self.tell_flushes();
-        self.moves.let_go();
+        self.end_moves();
         self.freeze();
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deliver::disk_queue::{Position, Promise};
-use deliver::queue::{Block, Entry, Queue};
+use deliver::queue::{Block, Entry};
 use model::{Now, OutputId};
 use pipeline::MovingQueues;
 
@@ -52,13 +52,21 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Moves nothing more, and nothing of what is under way.
+    pub(super) fn end_moves(&mut self) {
+        let Worker { moves, outlets, .. } = self;
+        moves.let_go(&mut Outlets(outlets));
+    }
+}
+
 impl MovingQueues for Outlets<'_> {
     fn take(&mut self, from: OutputId, now: Now) -> Option<Entry> {
         self.0[from.index()].take_to_move(now)
     }
 
     fn put_back(&mut self, from: OutputId, entry: Entry) {
-        self.0[from.index()].queue().put_back(entry);
+        self.0[from.index()].take_back(entry);
     }
 
     fn has_room(&mut self, to: OutputId, block: &Block, now: Now) -> bool {
@@ -77,7 +85,7 @@ impl MovingQueues for Outlets<'_> {
         self.0[output.index()].disk().is_some()
     }
 
-    fn settled(&mut self, output: OutputId) {
-        self.0[output.index()].changed();
+    fn settled(&mut self, output: OutputId, copies: u64) {
+        self.0[output.index()].has_moved(copies);
     }
 }

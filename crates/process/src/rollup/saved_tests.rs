@@ -1,0 +1,255 @@
+//! A break changes nothing, whatever came before and after it; and bytes that are not what was saved are refused.
+
+use model::SECOND_NS;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use twox_hash::XxHash3_64;
+
+use super::*;
+
+fn at(second: u64) -> Now {
+    Now { mono_ns: 0, wall_ns: second * SECOND_NS }
+}
+
+fn plans() -> Vec<RollupPlan> {
+    let plan = |every_s, expire_s, computes: &[Compute], late| RollupPlan {
+        every_s,
+        expire_s,
+        stamp: Stamp::End,
+        computes: computes
+            .iter()
+            .map(|compute| ComputePlan { compute: *compute, name: "r".into() })
+            .collect(),
+        late,
+    };
+    let all = [Compute::Sum, Compute::Percentile(90), Compute::Stddev, Compute::Count];
+    vec![plan(10, 25, &all, Late::Shed), plan(3, 4, &all[..2], Late::Oldest)]
+}
+
+fn keys(plans: &[RollupPlan]) -> Vec<Vec<u8>> {
+    let key = |plan: &RollupPlan| {
+        let mut key = Vec::new();
+        plan.write_key(&mut key);
+        key
+    };
+    plans.iter().map(key).collect()
+}
+
+fn rollups(plans: Vec<RollupPlan>, seed: u64) -> Rollups {
+    Rollups::new(plans, RollupLimits::default(), seed)
+}
+
+/// What happens in one step: the clock moves, a value comes, and what is over is told.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    clock: i64,
+    rollup: u16,
+    compute: u16,
+    name: u8,
+    value: i32,
+    /// Seconds of the value before the clock's.
+    age: i64,
+    /// Series that are told then.
+    told: usize,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let of = (-2_i64..9, 0_u16..2, 0_u16..4, 0_u8..4, -50..50, -20_i64..45, 0_usize..4);
+    of.prop_map(|(clock, rollup, compute, name, value, age, told)| {
+        let compute = if rollup == 1 { compute % 2 } else { compute };
+        Step { clock, rollup, compute, name, value, age, told }
+    })
+}
+
+fn line(rolled: Rolled<'_>) -> String {
+    let mut line = format!("{} {:?} ", rolled.rollup, rolled.compute).into_bytes();
+    line.extend_from_slice(rolled.name);
+    rolled.write_rest(&mut line);
+    String::from_utf8(line).expect("text")
+}
+
+fn run(rollups: &mut Rollups, now_s: &mut i64, steps: &[Step], lines: &mut Vec<String>) -> Vec<Fed> {
+    let mut all = Vec::new();
+    for step in steps {
+        *now_s += step.clock;
+        let now = at(*now_s as u64);
+        let name = [b'n', step.name];
+        let (value, timestamp) = (f64::from(step.value) / 4.0, *now_s - step.age);
+        let feed = Feed { rollup: step.rollup, compute: step.compute, name: &name, value, timestamp };
+        all.push(rollups.feed(feed, now));
+        if step.told > 0 {
+            // In slices, so that a break finds a sweep under way; then to its end.
+            let told = rollups.tick(now, step.told, |rolled| lines.push(line(rolled)));
+            if told.more && step.told > 1 {
+                rollups.tick(now, usize::MAX, |rolled| lines.push(line(rolled)));
+            }
+        }
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn a_break_changes_nothing(before in vec(step(), 0..60), after in vec(step(), 0..60)) {
+        let plans = plans();
+        let keys = keys(&plans);
+        let (mut whole, mut first) = (rollups(plans.clone(), 1), rollups(plans.clone(), 2));
+        let (mut want, mut got) = (Vec::new(), Vec::new());
+        let (mut now_whole, mut now_broken) = (1_000, 1_000);
+        run(&mut whole, &mut now_whole, &before, &mut want);
+        run(&mut first, &mut now_broken, &before, &mut got);
+        let bytes = first.save(&keys, 99);
+        // Both have told as much, when the sweep under way has come to its end.
+        let end = |rollups: &mut Rollups, lines: &mut Vec<String>, now_s: i64| {
+            // The first may end a sweep that began earlier.
+            for _sweep in 0..2 {
+                rollups.tick(at(now_s as u64), usize::MAX, |rolled| lines.push(line(rolled)));
+            }
+        };
+        let mut second = rollups(plans, 3);
+        let restored = second.restore(&keys, &bytes).expect("it is whole");
+        prop_assert_eq!(restored.values_left, 0);
+        prop_assert_eq!(second.figures(), first.figures());
+        prop_assert_eq!(second.save(&keys, 99).len(), bytes.len());
+        end(&mut whole, &mut want, now_whole);
+        end(&mut second, &mut got, now_broken);
+        // Series have other places now, so that slices of a sweep are of others.
+        let after: Vec<Step> = after.into_iter().map(|step| Step { told: step.told * 100, ..step }).collect();
+        let fed = run(&mut whole, &mut now_whole, &after, &mut want);
+        prop_assert_eq!(run(&mut second, &mut now_broken, &after, &mut got), fed);
+        let told = whole.finish(at(now_whole as u64), |rolled| want.push(line(rolled)));
+        let told_second = second.finish(at(now_broken as u64), |rolled| got.push(line(rolled)));
+        prop_assert_eq!(told.values_left, told_second.values_left);
+        // Series that began again have other places, and so another turn.
+        want.sort();
+        got.sort();
+        prop_assert_eq!(&got, &want);
+        got.dedup();
+        prop_assert_eq!(got.len(), want.len(), "no window is told twice");
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_whole(steps in vec(step(), 1..20), place in any::<prop::sample::Index>(), bit in 0..8) {
+        let (plans, mut lines) = (plans(), Vec::new());
+        let keys = keys(&plans);
+        let mut saved = rollups(plans.clone(), 1);
+        run(&mut saved, &mut 1_000, &steps, &mut lines);
+        let bytes = saved.save(&keys, 5);
+        let mut damaged = bytes.clone();
+        damaged[place.index(bytes.len())] ^= 1_u8 << bit;
+        for bytes in [&damaged[..], &bytes[..place.index(bytes.len())]] {
+            let mut other = rollups(plans.clone(), 1);
+            prop_assert!(other.restore(&keys, bytes).is_err());
+            prop_assert_eq!(other.figures(), RollupFigures::default());
+        }
+    }
+
+    /// Bytes whose checksum is right, and that nobody saved.
+    #[test]
+    fn no_bytes_make_it_panic(body in vec(any::<u8>(), 0..200), steps in vec(step(), 0..10)) {
+        let plans = plans();
+        let keys = keys(&plans);
+        let (mut from, mut lines) = (rollups(plans, 1), Vec::new());
+        let _restored = from.restore(&keys, &sealed(&body));
+        run(&mut from, &mut 1_000, &steps, &mut lines);
+        from.finish(at(u64::MAX / SECOND_NS), |_| {});
+    }
+}
+
+/// A body with what stands around it.
+fn sealed(body: &[u8]) -> Vec<u8> {
+    let mut bytes = b"STNROL\r\n\x01\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
+    bytes.extend_from_slice(body);
+    let checksum = XxHash3_64::oneshot_with_seed(7, &bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// One value in each of two rollups at second 1000.
+fn two() -> Rollups {
+    let mut two = rollups(plans(), 1);
+    for rollup in 0..2 {
+        let feed = Feed { rollup, compute: 0, name: b"n", value: 5.0, timestamp: 1_000 };
+        assert_eq!(two.feed(feed, at(1_000)), Fed::Counted);
+    }
+    two
+}
+
+#[test]
+fn what_cannot_go_on_is_counted() {
+    let plans = plans();
+    let all = keys(&plans);
+    let bytes = two().save(&all, 1);
+    let of = |plans: &[usize]| plans.iter().map(|at| self::plans()[*at].clone()).collect::<Vec<_>>();
+    let none = RollupLimits { series_max: 0, ..RollupLimits::default() };
+    let one = RollupLimits { series_max: 1, ..RollupLimits::default() };
+    let small = RollupLimits { bytes_max: 10, ..RollupLimits::default() };
+    let usual = RollupLimits::default();
+    let table = [
+        (of(&[0, 1]), usual, 2, 0),
+        (of(&[1, 0]), usual, 2, 0),
+        (of(&[0]), usual, 1, 1),
+        (of(&[]), usual, 0, 2),
+        (of(&[0, 0, 1]), one, 1, 1),
+        (of(&[0, 1]), none, 0, 2),
+        (of(&[0, 1]), small, 0, 2),
+    ];
+    for (plans, limits, series, values_left) in table {
+        let mut other = Rollups::new(plans.clone(), limits, 1);
+        assert_eq!(other.restore(&keys(&plans), &bytes), Ok(Restored { series, values_left }), "{plans:?}");
+        assert_eq!(u64::from(other.figures().series), series);
+    }
+    let mut version = bytes.clone();
+    version[8] = 2;
+    let mut other = rollups(plans, 1);
+    assert_eq!(other.restore(&all, &version), Err(NotRestored::Version));
+    assert_eq!(other.restore(&all, b"STNAGG\r\n"), Err(NotRestored::NoneOfOurs));
+    assert_eq!(other.restore(&all, b"STNROL\r\n"), Err(NotRestored::Damaged));
+}
+
+#[test]
+fn a_clock_that_was_set_back_over_a_restart_tells_no_window_twice() {
+    let keys = keys(&plans());
+    let mut before = two();
+    let mut lines = Vec::new();
+    before.tick(at(1_100), usize::MAX, |rolled| lines.push(line(rolled)));
+    assert_eq!(lines.len(), 2);
+    let mut after = rollups(plans(), 9);
+    after.restore(&keys, &before.save(&keys, 3)).expect("it is whole");
+    let feed = Feed { rollup: 0, compute: 0, name: b"n", value: 5.0, timestamp: 1_000 };
+    assert_eq!(after.feed(feed, at(1_001)), Fed::Late);
+}
+
+#[test]
+fn other_plans_end_what_they_do_not_have() {
+    let mut rollups = two();
+    let now = vec![plans().remove(1), plans().remove(1)];
+    let to = matched(&keys(&plans()), &keys(&now));
+    assert_eq!(to, [None, Some(0)]);
+    let mut lines = Vec::new();
+    // The window of the first, which began at 1000, is over: it would have taken late values.
+    let told =
+        rollups.replan(now, RollupLimits::default(), &to, at(1_012), |rolled| lines.push(line(rolled)));
+    assert_eq!((told.results, told.values_left), (1, 0));
+    assert_eq!(lines, ["0 Sum n 5.000000 1010"]);
+    assert_eq!(rollups.figures().series, 1);
+    let mut lines = Vec::new();
+    rollups.tick(at(1_030), usize::MAX, |rolled| lines.push(line(rolled)));
+    assert_eq!(lines, ["0 Sum n 5.000000 1002"], "under its new number");
+    let told = two().replan(vec![], RollupLimits::default(), &[None, None], at(1_001), |_| {});
+    assert_eq!((told.results, told.values_left), (0, 2), "nothing is over");
+}
+
+#[test]
+fn equal_statements_are_matched_in_order() {
+    let keys = |text: &str| text.bytes().map(|key| vec![key]).collect::<Vec<_>>();
+    for (before, now, want) in [
+        ("ab", "ab", vec![Some(0), Some(1)]),
+        ("ab", "ba", vec![Some(1), Some(0)]),
+        ("aa", "a", vec![Some(0), None]),
+        ("aa", "xaa", vec![Some(1), Some(2)]),
+        ("", "a", vec![]),
+    ] {
+        assert_eq!(matched(&keys(before), &keys(now)), want, "{before} {now}");
+    }
+}

@@ -1,0 +1,161 @@
+//! What clients of a relay have sent, and what has arrived of it where.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{CLUSTERS, Kind};
+use crate::random::Random;
+
+/// Series of each cluster and connection.
+const SERIES: u64 = 20;
+
+/// Series by name, and lines by their number in it.
+type Lines = BTreeMap<String, BTreeSet<u64>>;
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// Place in [`CLUSTERS`] of each output.
+    cluster_of: Vec<usize>,
+    sent: Lines,
+    /// Lines that a killed process may have taken along.
+    doubtful: Lines,
+    /// By output.
+    arrived: Vec<Lines>,
+    /// Likewise: the last line of each series since the process began. What the one before had shed on disk may come back.
+    last: Vec<BTreeMap<String, u64>>,
+    lines: u64,
+    twice: u64,
+}
+
+fn cluster(name: &str) -> Option<usize> {
+    let (prefix, _) = name.split_once('.')?;
+    CLUSTERS.iter().position(|known| known.0 == prefix)
+}
+
+impl Ledger {
+    /// For outputs of these names: each begins with that of its cluster.
+    pub(super) fn new(outputs: &[String]) -> Ledger {
+        let cluster_of = |output: &String| {
+            let name = output.split('/').next();
+            CLUSTERS.iter().position(|known| Some(known.0) == name).expect("an output of a cluster")
+        };
+        Ledger {
+            cluster_of: outputs.iter().map(cluster_of).collect(),
+            sent: Lines::new(),
+            doubtful: Lines::new(),
+            arrived: outputs.iter().map(|_| Lines::new()).collect(),
+            last: outputs.iter().map(|_| BTreeMap::new()).collect(),
+            lines: 0,
+            twice: 0,
+        }
+    }
+
+    /// The next line of some series: each connection has its own.
+    pub(super) fn line(&mut self, random: &mut Random, connection: &str, text: &mut Vec<u8>) {
+        let (cluster, ..) = random.pick(CLUSTERS);
+        let name = format!("{cluster}.{connection}.s{}", random.below(SERIES));
+        let renamed = if random.chance(10) { "old." } else { "" };
+        let tags = if random.chance(10) { ";t=v" } else { "" };
+        let sent = self.sent.entry(name.clone()).or_default();
+        let number = sent.last().map_or(1, |last| last + 1);
+        sent.insert(number);
+        self.lines += 1;
+        text.extend_from_slice(format!("{renamed}{name}{tags} {number} 1000080000\n").as_bytes());
+    }
+
+    /// Something has arrived at an endpoint.
+    ///
+    /// # Errors
+    /// When it cannot have been sent, does not belong there, or has overtaken a line before it.
+    pub(super) fn arrived(&mut self, output: usize, line: &[u8]) -> Result<(), String> {
+        let text = String::from_utf8_lossy(line);
+        let parts = || {
+            let (name, rest) = text.split_once(' ')?;
+            let (number, "1000080000") = rest.split_once(' ')? else { return None };
+            Some((name.trim_end_matches(";t=v"), number.parse::<u64>().ok()?))
+        };
+        let Some((name, number)) = parts() else { return Err(format!("`{text}` arrived")) };
+        if !self.sent.get(name).is_some_and(|sent| sent.contains(&number)) {
+            return Err(format!("`{text}` arrived, which nobody sent"));
+        }
+        let at = self.cluster_of[output];
+        if cluster(name) != Some(at) {
+            return Err(format!("`{text}` arrived, which is for another cluster"));
+        }
+        let of_series = self.arrived[output].entry(name.to_owned()).or_default();
+        let last = self.last[output].entry(name.to_owned()).or_default();
+        let overtaken = number < *last;
+        *last = number.max(*last);
+        if !of_series.insert(number) {
+            self.twice += 1;
+        } else if overtaken && CLUSTERS[at].1 != Kind::One {
+            return Err(format!("`{text}` arrived behind a later line of its series"));
+        }
+        Ok(())
+    }
+
+    /// A process died, and another begins.
+    pub(super) fn killed(&mut self) {
+        self.last.iter_mut().for_each(BTreeMap::clear);
+    }
+
+    /// It has perhaps taken along all that is not there yet.
+    pub(super) fn doubt_what_has_not_arrived(&mut self) {
+        let Ledger { cluster_of, sent, doubtful, arrived, .. } = self;
+        for (name, numbers) in sent {
+            let places: Vec<&Lines> = (arrived.iter().zip(&*cluster_of))
+                .filter(|(_, at)| cluster(name) == Some(**at))
+                .map(|(lines, _)| lines)
+                .collect();
+            let is_at = |lines: &Lines, number: &u64| lines.get(name).is_some_and(|of| of.contains(number));
+            let all = cluster(name).is_some_and(|at| CLUSTERS[at].1 == Kind::All);
+            let missing = numbers.iter().filter(|number| {
+                let mut here = places.iter().map(|lines| is_at(lines, number));
+                if all { !here.all(|here| here) } else { !here.any(|here| here) }
+            });
+            let missing: Vec<u64> = missing.copied().collect();
+            doubtful.entry(name.clone()).or_default().extend(missing);
+        }
+    }
+
+    /// Everything has drained: what is missing must be counted among the `shed` copies.
+    ///
+    /// # Errors
+    /// When more is missing, or a series has come to two owners.
+    pub(super) fn check(&self, shed: u64) -> Result<(), String> {
+        let (mut missing, mut example) = (0, None);
+        for (name, numbers) in &self.sent {
+            let at = cluster(name).ok_or("a line of no cluster")?;
+            let (_, kind, members) = CLUSTERS[at];
+            let places = self.arrived.iter().zip(&self.cluster_of).filter(|(_, known)| **known == at);
+            let of_series: Vec<_> = places.filter_map(|(lines, _)| lines.get(name)).collect();
+            if kind == Kind::Owner && of_series.len() > 1 {
+                return Err(format!("`{name}` has come to {} owners", of_series.len()));
+            }
+            let copies = if kind == Kind::All { members.len() } else { 1 };
+            let doubtful = self.doubtful.get(name);
+            for number in numbers.iter().filter(|number| !doubtful.is_some_and(|of| of.contains(number))) {
+                let came = of_series.iter().filter(|lines| lines.contains(number)).count();
+                let lacks = copies.saturating_sub(came) as u64;
+                missing += lacks;
+                if lacks > 0 {
+                    example.get_or_insert_with(|| format!("{name} {number}"));
+                }
+            }
+        }
+        if missing > shed {
+            let example = example.unwrap_or_default();
+            return Err(format!(
+                "{missing} copies are missing, such as `{example}`, and {shed} count as shed"
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.lines
+    }
+
+    pub(super) fn twice(&self) -> u64 {
+        self.twice
+    }
+}

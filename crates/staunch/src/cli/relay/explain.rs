@@ -1,0 +1,52 @@
+//! `staunch relay -f FILE --explain NAME`: the way of names, before anything is started.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use config::import::relay::flags::Settings;
+use config::import::relay::{FileText, RelayConf, Rule, lower};
+use process::relay::{Entry, Meeting, Router};
+
+use super::meetings::Parts;
+use super::{RelayArgs, files, rendered};
+use crate::cli::{MISTAKES, wants_colour};
+use crate::explained::Way;
+use crate::talk;
+
+/// Tells of each name that was asked for.
+pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let reading = files::reading(&settings.config);
+    talk::say(&rendered(&reading));
+    let Some(conf) = &reading.conf else { return Ok(ExitCode::from(MISTAKES)) };
+    let plan = lower(conf).plan;
+    let router = Router::new(&plan).expect("the check of the configuration made this router before");
+    let place = |met: &Meeting| place(conf, &reading.files, met);
+    let way = |line: &String| {
+        let line = Parts::of(line.as_bytes(), settings.allowed.contains(&b';')).line;
+        Way::new(&plan, line, &router.explain(Entry::Records, line, 0), &place)
+    };
+    let ways: Vec<Way> = args.explain.iter().map(way).collect();
+    if args.json {
+        let mut json = serde_json::to_vec_pretty(&ways)?;
+        json.push(b'\n');
+        talk::data(&json)?;
+    } else {
+        let colour = wants_colour(std::io::stdout().is_terminal());
+        let texts: Vec<String> = ways.iter().map(|way| way.text(colour)).collect();
+        talk::data(texts.join("\n").as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// File and line of the expression that was met.
+fn place(conf: &RelayConf, files: &[FileText], met: &Meeting) -> String {
+    let patterns = match &conf.rules[met.statement] {
+        Rule::Match(rule) => &rule.patterns[..],
+        Rule::Rewrite(rule) => std::slice::from_ref(&rule.pattern),
+        Rule::Aggregate(rule) => &rule.patterns[..],
+    };
+    let span = patterns[met.expression].span;
+    let file = &files[span.file];
+    let line = file.text.as_bytes()[..span.place.start].iter().filter(|byte| **byte == b'\n').count() + 1;
+    format!("{}:{line}", file.name)
+}

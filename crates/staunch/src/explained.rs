@@ -1,0 +1,581 @@
+//! The way of one name through a relay, for people and for programs: which rules it meets, who gets a copy and why.
+//!
+//! Path: `process::relay::Router::explain` -> **[`Way::new`]** -> text on a terminal (`staunch relay --explain`), or JSON
+//! (`--json`, `/api/v1/relay/explain`).
+//! Not here: what rules do (`process::relay`); carbon-c-relay's own test mode (`cli::relay::meetings`).
+
+use process::relay::{
+    Chosen, Class, ClusterId, Did, End, Explanation, ExpressionPlan, Line, Meeting, Member, RelayCluster,
+    RelayPlan, Sent, Sharing, Statement, To, Why,
+};
+use process::rollup::Compute;
+use serde::Serialize;
+
+/// Columns of a terminal that texts are made for.
+const COLUMNS: usize = 80;
+/// Of an expression so much is shown at least, however long the path of its file.
+const EXPRESSION_COLUMNS_MIN: usize = 20;
+
+/// The way of one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Way {
+    /// The name.
+    pub name: String,
+    /// What stands behind it on its line; absent when nothing was given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rest: String,
+    /// Rules that it meets, in order.
+    pub rules: Vec<RuleMet>,
+    /// Copies that are sent.
+    pub copies: u32,
+    /// Copies past the most that one record may have.
+    pub copies_refused: u32,
+    /// Results of aggregations that its value counts in.
+    pub results: u32,
+    /// How the way ends: `no_more_rules`, `stopped`, `blackholed`, `invalid`.
+    pub end: &'static str,
+}
+
+/// A rule that a name meets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleMet {
+    /// Where it stands: `FILE:LINE`, or its place among the rules.
+    pub at: String,
+    /// `match`, `rewrite`, `aggregate`.
+    pub kind: &'static str,
+    /// The expression that matches; `*` for every name.
+    pub expression: String,
+    /// How it is looked for: `all`, `contains`, `begins`, `ends`, `equals`, `regex`.
+    pub how: &'static str,
+    /// The name that it matches: another one than the line's behind a rewrite.
+    pub name: String,
+    /// The `validate` of the rule and how it finds the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validate: Option<Validation>,
+    /// The name that a rewrite makes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed: Option<Renamed>,
+    /// Copies by cluster.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<SentTo>,
+    /// Results that the value counts in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fed: Vec<FedTo>,
+    /// It is swallowed here.
+    pub blackholed: bool,
+    /// Later rules are not looked at.
+    pub stops: bool,
+}
+
+/// A `validate` and what it finds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Validation {
+    /// The expression.
+    pub expression: String,
+    /// Whether the line passes.
+    pub passes: bool,
+    /// Whether lines that do not are logged.
+    pub logs: bool,
+}
+
+/// A name that a rewrite makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Renamed {
+    /// The name.
+    pub to: String,
+    /// Later rules see it. One that cannot be sent (empty, too long, with blanks) is not used.
+    pub used: bool,
+}
+
+/// Copies for one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SentTo {
+    /// The cluster.
+    pub cluster: String,
+    /// How it shares records out.
+    pub sharing: &'static str,
+    /// What is hashed; absent where nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Where the key lies on the ring, or the number of its shard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<i64>,
+    /// Who gets a copy.
+    pub to: Vec<CopyTo>,
+}
+
+/// One copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CopyTo {
+    /// `host:port`, or the path of a file.
+    pub endpoint: String,
+    /// `all_do`, `owner`, `stands_in`, `first_up`, `its_turn`, `none_up`.
+    pub why: &'static str,
+    /// For `stands_in`: whose place it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+/// One result of an aggregation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FedTo {
+    /// What is computed.
+    pub compute: String,
+    /// Its name; absent when the one that is made cannot be sent, and nothing is computed.
+    pub name: Option<String>,
+    /// Length of a window in seconds.
+    pub every_s: u32,
+    /// Age at which a window is over, in seconds.
+    pub expire_s: u32,
+    /// Clusters that results go to; `rules` alone when they meet the rules from the top, `blackhole` when they are swallowed.
+    pub to: Vec<String>,
+}
+
+impl Way {
+    /// What `explanation` says of a line. `place` says where a rule stands that was met.
+    pub fn new(
+        plan: &RelayPlan,
+        line: Line<'_>,
+        explanation: &Explanation,
+        place: &dyn Fn(&Meeting) -> String,
+    ) -> Way {
+        let routing = &explanation.routing;
+        Way {
+            name: text(line.name),
+            rest: text(line.rest),
+            rules: explanation.meetings.iter().map(|met| rule_met(plan, met, place(met))).collect(),
+            copies: routing.copies,
+            copies_refused: routing.copies_refused,
+            results: routing.feeds,
+            end: match routing.end {
+                End::Exhausted => "no_more_rules",
+                End::Stopped => "stopped",
+                End::Blackholed => "blackholed",
+                End::Invalid => "invalid",
+            },
+        }
+    }
+
+    /// For a terminal: what is longer than a line is cut where it is an expression, and never where it is a name.
+    pub fn text(&self, colour: bool) -> String {
+        let mut page = Page { out: String::new(), colour };
+        page.line(0, &format!("{}{}", page.strong(&self.name), self.rest_shown()));
+        self.rules.iter().for_each(|rule| page.rule(rule));
+        page.line(0, &format!("= {}", self.sum()));
+        page.out
+    }
+
+    fn rest_shown(&self) -> String {
+        match &*self.rest {
+            "" => String::new(),
+            tags if tags.starts_with(';') => tags.to_owned(),
+            rest => format!(" {rest}"),
+        }
+    }
+
+    /// In one sentence.
+    fn sum(&self) -> String {
+        let refused = match self.copies_refused {
+            0 => String::new(),
+            many => format!(", {many} more than a record may have"),
+        };
+        let copies = match self.copies {
+            0 => String::new(),
+            1 => "1 copy".into(),
+            many => format!("{many} copies"),
+        };
+        let results = match self.results {
+            0 => String::new(),
+            1 => "counts in 1 result".into(),
+            many => format!("counts in {many} results"),
+        };
+        let did =
+            [copies, results].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let why_not = match (self.end, self.rules.is_empty()) {
+            ("blackholed", _) => "swallowed by the blackhole",
+            ("invalid", _) => "shed: it does not pass `validate`",
+            (_, true) => "meets no rule and goes nowhere",
+            _ => "no rule sends it anywhere",
+        };
+        match (did.is_empty(), self.end) {
+            (true, _) => why_not.to_owned(),
+            (false, "blackholed" | "invalid") => format!("{did}{refused}; the rest is {why_not}"),
+            (false, _) => format!("{did}{refused}"),
+        }
+    }
+}
+
+fn rule_met(plan: &RelayPlan, met: &Meeting, at: String) -> RuleMet {
+    let statement = &plan.statements[met.statement];
+    let (kind, expression) = match statement {
+        Statement::Match(rule) => ("match", rule.expressions.get(met.expression)),
+        Statement::Rewrite(rule) => ("rewrite", Some(&rule.expression)),
+        Statement::Aggregate(rule) => ("aggregate", rule.expressions.get(met.expression)),
+    };
+    let validate = match statement {
+        Statement::Match(rule) => rule.validate.as_ref().zip(met.valid).map(|(validate, passes)| {
+            Validation { expression: validate.expression.text.clone(), passes, logs: validate.log }
+        }),
+        Statement::Rewrite(_) | Statement::Aggregate(_) => None,
+    };
+    let mut rule = RuleMet {
+        at,
+        kind,
+        expression: expression.map_or("*".into(), |expression| expression.text.clone()),
+        how: how(expression),
+        name: text(&met.name),
+        validate,
+        renamed: None,
+        sent: Vec::new(),
+        fed: Vec::new(),
+        blackholed: met.did == Did::Blackholed,
+        stops: met.stopped,
+    };
+    match &met.did {
+        Did::Nothing | Did::Blackholed => {}
+        Did::Sent(sent) => rule.sent = sent.iter().map(|sent| sent_to(plan, sent)).collect(),
+        Did::Renamed(name) => rule.renamed = Some(Renamed { to: text(name), used: true }),
+        Did::NotRenamed(name) => rule.renamed = Some(Renamed { to: text(name), used: false }),
+        Did::Fed { names, .. } => rule.fed = fed_to(plan, statement, names),
+    }
+    rule
+}
+
+/// How an expression is looked for.
+fn how(expression: Option<&ExpressionPlan>) -> &'static str {
+    let Some(expression) = expression else { return "all" };
+    match expression.outline(false).map(|outline| outline.class) {
+        Ok(Class::Contains(_)) => "contains",
+        Ok(Class::Begins(_)) => "begins",
+        Ok(Class::Ends(_)) => "ends",
+        Ok(Class::Equals(_)) => "equals",
+        Ok(Class::Regex) | Err(_) => "regex",
+    }
+}
+
+fn sent_to(plan: &RelayPlan, sent: &Sent) -> SentTo {
+    let cluster = cluster(plan, sent.cluster);
+    let copy = |chosen: &Chosen| {
+        let (why, owner) = match chosen.why {
+            Why::Everyone => ("all_do", None),
+            Why::Owner => ("owner", None),
+            Why::StandsIn { owner } => ("stands_in", Some(endpoint(&cluster.members[owner]))),
+            Why::FirstUp => ("first_up", None),
+            Why::Turn => ("its_turn", None),
+            Why::NoneUp => ("none_up", None),
+        };
+        CopyTo { endpoint: endpoint(&cluster.members[chosen.member]), why, owner }
+    };
+    SentTo {
+        cluster: cluster.name.clone(),
+        sharing: sharing(cluster),
+        key: sent.key.as_deref().map(text),
+        position: sent.position,
+        to: sent.chosen.iter().map(copy).collect(),
+    }
+}
+
+fn fed_to(plan: &RelayPlan, statement: &Statement, names: &[Option<Vec<u8>>]) -> Vec<FedTo> {
+    let Statement::Aggregate(rule) = statement else { return Vec::new() };
+    let to = match &rule.to {
+        To::Nowhere => vec!["rules".to_owned()],
+        To::Blackhole => vec!["blackhole".to_owned()],
+        To::Clusters(clusters) => clusters.iter().map(|at| cluster(plan, *at).name.clone()).collect(),
+    };
+    let fed = rule.rollup.computes.iter().zip(names).map(|(compute, name)| FedTo {
+        compute: compute_word(compute.compute),
+        name: name.as_deref().map(text),
+        every_s: rule.rollup.every_s,
+        expire_s: rule.rollup.expire_s,
+        to: to.clone(),
+    });
+    fed.collect()
+}
+
+fn compute_word(compute: Compute) -> String {
+    match compute {
+        Compute::Sum => "sum".into(),
+        Compute::Count => "count".into(),
+        Compute::Max => "max".into(),
+        Compute::Min => "min".into(),
+        Compute::Average => "average".into(),
+        Compute::Percentile(percent) => format!("percentile{percent}"),
+        Compute::Interpolated(permille) => format!("p{}", f64::from(permille) / 10.0).replace('.', ""),
+        Compute::Variance => "variance".into(),
+        Compute::Stddev => "stddev".into(),
+    }
+}
+
+fn cluster(plan: &RelayPlan, id: ClusterId) -> &RelayCluster {
+    &plan.clusters[id.index()]
+}
+
+fn sharing(cluster: &RelayCluster) -> &'static str {
+    match &cluster.sharing {
+        // Only files have no port.
+        Sharing::Copies if cluster.members.iter().any(|member| member.port == 0) => "file",
+        Sharing::Copies => "forward",
+        Sharing::Placed { placement, .. } => placement.name(),
+        Sharing::Failover => "failover",
+        Sharing::Turns => "lb",
+    }
+}
+
+/// `host:port`, or the path of a file.
+fn endpoint(member: &Member) -> String {
+    match (member.port, member.host.contains(':')) {
+        (0, _) => member.host.clone(),
+        (port, true) => format!("[{}]:{port}", member.host),
+        (port, false) => format!("{}:{port}", member.host),
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    // Names are bytes; what is no character is shown as what it is not.
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Lines of a text in the making.
+struct Page {
+    out: String,
+    colour: bool,
+}
+
+impl Page {
+    fn line(&mut self, depth: usize, text: &str) {
+        // What comes from a line of the network does not steer a terminal.
+        let text = text.replace(|c: char| c.is_control() && c != '\u{1b}', "\u{fffd}");
+        self.out.push_str(&format!("{:1$}{text}\n", "", depth * 2));
+    }
+
+    fn strong(&self, text: &str) -> String {
+        let text = text.replace('\u{1b}', "\u{fffd}");
+        if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text }
+    }
+
+    fn rule(&mut self, rule: &RuleMet) {
+        let how = match rule.how {
+            "all" | "regex" => String::new(),
+            how => format!("  ({how})"),
+        };
+        let taken = rule.at.chars().count() + rule.kind.len() + how.len() + 3;
+        let expression = cut(&rule.expression, COLUMNS.saturating_sub(taken).max(EXPRESSION_COLUMNS_MIN));
+        let at = self.strong(&rule.at);
+        self.line(0, &format!("{at}: {} {expression}{how}", rule.kind));
+        if let Some(validate) = &rule.validate {
+            let verdict = match (validate.passes, validate.logs) {
+                (true, _) => "passes",
+                (false, true) => "fails: not sent here, and logged",
+                (false, false) => "fails: not sent here",
+            };
+            let room = COLUMNS.saturating_sub(4 + "validate : ".len() + verdict.len());
+            self.line(2, &format!("validate {}: {verdict}", cut(&validate.expression, room)));
+        }
+        match &rule.renamed {
+            Some(Renamed { to, used: true }) => self.line(2, &format!("becomes {to}")),
+            Some(Renamed { to, used: false }) => {
+                self.line(2, &format!("keeps its name: `{to}` cannot be sent"));
+            }
+            None => {}
+        }
+        rule.fed.iter().for_each(|fed| self.fed(fed));
+        rule.sent.iter().for_each(|sent| self.sent(sent));
+        if rule.blackholed {
+            self.line(2, "swallowed: send to blackhole");
+        } else if rule.stops {
+            self.line(2, "stop: no later rule is looked at");
+        }
+    }
+
+    fn fed(&mut self, fed: &FedTo) {
+        let Some(name) = &fed.name else {
+            self.line(2, &format!("{}: nothing, since the name it makes cannot be sent", fed.compute));
+            return;
+        };
+        let goes = match &fed.to[..] {
+            [one] if one == "rules" => "then from the first rule on".to_owned(),
+            [one] if one == "blackhole" => "swallowed".to_owned(),
+            clusters => format!("to {}", clusters.join(", ")),
+        };
+        self.line(2, &format!("counts in {name}"));
+        self.line(3, &format!("{} of {} s, told after {} s, {goes}", fed.compute, fed.every_s, fed.expire_s));
+    }
+
+    fn sent(&mut self, sent: &SentTo) {
+        self.line(2, &format!("to {} ({})", sent.cluster, sent.sharing));
+        if let (Some(key), Some(position)) = (&sent.key, sent.position) {
+            self.line(3, &format!("key {key} at {position}"));
+        }
+        for copy in &sent.to {
+            let why = match (copy.why, &copy.owner) {
+                ("owner", _) => "  owns it".to_owned(),
+                ("stands_in", Some(owner)) => format!("  for {owner}, which is down"),
+                ("first_up", _) => "  the first that is up".to_owned(),
+                ("its_turn", _) => "  in turn".to_owned(),
+                ("none_up", _) => "  none is up; it waits".to_owned(),
+                _ => String::new(),
+            };
+            self.line(3, &format!("-> {}{why}", copy.endpoint));
+        }
+    }
+}
+
+/// As much of a text as fits.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use config::import::relay::{lower, read_text};
+    use process::relay::{Entry, Router};
+
+    use super::*;
+
+    const CONF: &str = r#"
+cluster ring carbon_ch replication 2 10.0.0.1 10.0.0.2 10.0.0.3;
+cluster pair any_of 10.0.1.1 10.0.1.2;
+cluster spare failover 10.0.2.1 [::2]:2004;
+cluster copy forward 10.0.3.1;
+cluster logs file /tmp/a;
+match ^web\.([a-z]+) validate "^[0-9.]+ " else log route using \1 send to ring pair spare;
+rewrite ^web\. into "www.";
+rewrite ^bad into "b d";
+aggregate ^www\.(.*)$ every 10 seconds expire after 30 seconds compute sum write to s.\1 compute max write to m.\1 send to copy;
+aggregate load every 60 seconds expire after 90 seconds compute count write to loads;
+match disk$ send to logs stop;
+match ^old validate ^1 else drop;
+match ^gone send to blackhole;
+"#;
+
+    fn way(line: &str, down: &[&str]) -> Way {
+        let conf = read_text("relay.conf", CONF).conf.expect("a good configuration");
+        let plan = lower(&conf).plan;
+        let mut router = Router::new(&plan).expect("a good plan");
+        for member in plan.clusters.iter().flat_map(|cluster| &cluster.members) {
+            router.set_live(member.output, !down.contains(&&*member.host));
+        }
+        let end = line.find([' ', ';']).unwrap_or(line.len());
+        let line = Line { name: &line.as_bytes()[..end], rest: line[end..].trim_start().as_bytes() };
+        let place = |met: &Meeting| format!("relay.conf:{}", met.statement);
+        Way::new(&plan, line, &router.explain(Entry::Records, line, 0), &place)
+    }
+
+    #[test]
+    fn people_read_what_becomes_of_a_name() {
+        let table = [
+            (
+                "web.load 1.5 2",
+                r"web.load 1.5 2
+relay.conf:0: match ^web\.([a-z]+)
+    validate ^[0-9.]+ : passes
+    to ring (carbon_ch)
+      key load at 60493
+      -> 10.0.0.3:2003  owns it
+      -> 10.0.0.2:2003  owns it
+    to pair (any_of)
+      key web.load at 1
+      -> 10.0.1.2:2003  owns it
+    to spare (failover)
+      -> 10.0.2.1:2003  the first that is up
+relay.conf:1: rewrite ^web\.  (begins)
+    becomes www.load
+relay.conf:3: aggregate ^www\.(.*)$
+    counts in s.load
+      sum of 10 s, told after 30 s, to copy
+    counts in m.load
+      max of 10 s, told after 30 s, to copy
+relay.conf:4: aggregate load  (contains)
+    counts in loads
+      count of 60 s, told after 90 s, then from the first rule on
+= 4 copies, counts in 3 results
+",
+            ),
+            (
+                "x.disk;host=a 1 2",
+                "x.disk;host=a 1 2
+relay.conf:5: match disk$  (ends)
+    to logs (file)
+      -> /tmp/a
+    stop: no later rule is looked at
+= 1 copy
+",
+            ),
+            (
+                "bad",
+                "bad
+relay.conf:2: rewrite ^bad  (begins)
+    keeps its name: `b d` cannot be sent
+= no rule sends it anywhere
+",
+            ),
+            (
+                "old 2 3",
+                "old 2 3
+relay.conf:6: match ^old  (begins)
+    validate ^1: fails: not sent here
+    stop: no later rule is looked at
+= shed: it does not pass `validate`
+",
+            ),
+            (
+                "gone",
+                "gone
+relay.conf:7: match ^gone  (begins)
+    swallowed: send to blackhole
+= swallowed by the blackhole
+",
+            ),
+            ("nothing", "nothing\n= meets no rule and goes nowhere\n"),
+        ];
+        for (line, want) in table {
+            assert_eq!(way(line, &[]).text(false), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn who_stands_in_is_told() {
+        let text = way("web.load 1 2", &["10.0.1.2", "10.0.2.1"]).text(false);
+        assert!(text.contains("-> 10.0.1.1:2003  for 10.0.1.2:2003, which is down\n"), "{text}");
+        assert!(text.contains("-> [::2]:2004  the first that is up\n"), "{text}");
+        let text = way("web.load 1 2", &["10.0.1.1", "10.0.1.2"]).text(false);
+        assert!(text.contains("-> 10.0.1.2:2003  none is up; it waits\n"), "{text}");
+    }
+
+    #[test]
+    fn programs_read_the_same() {
+        let json = serde_json::to_value(way("web.load 1.5 2", &[])).expect("it has only text and numbers");
+        assert_eq!(
+            (&json["copies"], &json["results"], &json["end"]),
+            (&4.into(), &3.into(), &"no_more_rules".into())
+        );
+        let first = &json["rules"][0];
+        assert_eq!((&first["kind"], &first["how"]), (&"match".into(), &"regex".into()));
+        assert_eq!(first["validate"]["passes"], true);
+        assert_eq!(first["sent"][0]["to"][0]["why"], "owner");
+        assert_eq!(first["sent"][0]["position"], 60493);
+        assert_eq!(json["rules"][1]["renamed"]["to"], "www.load");
+        assert_eq!(json["rules"][2]["fed"][1]["name"], "m.load");
+        assert_eq!(json["rules"][3]["fed"][0]["to"][0], "rules");
+    }
+
+    #[test]
+    fn long_and_odd_texts_stay_on_their_lines() {
+        let mut way = way("web.load 1 2", &[]);
+        way.rules[0].expression = "x".repeat(300);
+        way.name = "a\u{1b}[31mred\nline".into();
+        let text = way.text(true);
+        assert!(
+            text.lines()
+                .all(|line| line.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "").chars().count() <= 80),
+            "{text}"
+        );
+        assert!(
+            !text.contains("\u{1b}[31m") && text.starts_with("\u{1b}[1ma\u{fffd}[31mred\u{fffd}line"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! `staunch relay` on the command line: carbon-c-relay's names, flags, exit codes and test mode, and `--explain`.
+//!
+//! Not here: what statements do with names (`process`, `compat/relay.py`); the whole output beside the original's
+//! (`compat/relay_test_mode.py`).
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::Builder;
+use crate::support::daemon::STAUNCH;
+
+const CONF: &str = "\
+cluster ring fnv1a_ch replication 2 10.0.0.1:2003=a 10.0.0.2:2003=b 10.0.0.3:2003=c;
+cluster spare failover 10.0.1.1 10.0.1.2;
+include parts/*.conf;
+match ^app\\. send to ring stop;
+aggregate ^web\\.([a-z]+) every 10 seconds expire after 30 seconds compute sum write to sums.\\1 send to spare;
+";
+
+struct Answer {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a program of that name: `staunch`, or one of the originals'.
+fn run(folder: &Path, name: &str, args: &[&str], stdin: &str) -> Answer {
+    let program = folder.join(name);
+    if !program.exists() {
+        std::os::unix::fs::symlink(STAUNCH, &program).expect("a link to the binary");
+    }
+    let mut child = Command::new(program)
+        .args(args)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    // One that reads no names closes it: no matter.
+    let _unread = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Answer { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+fn folder() -> TempDir {
+    let folder = TempDir::new().expect("a folder for the test");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
+        std::fs::write(path, text).expect("it can be written");
+    };
+    write("relay.conf", CONF);
+    write("parts/b.conf", "match second send to spare;");
+    write("parts/a.conf", "match first send to spare;");
+    write("parts/.hidden.conf", "this is no statement");
+    write("parts/a.txt", "nor is this");
+    folder
+}
+
+#[test]
+fn by_any_name_and_with_any_flags_it_is_carbon_c_relays_command_line() {
+    let folder = folder();
+    let table: [(&str, &[&str], i32); 12] = [
+        ("staunch", &["relay", "-tt", "-f", "relay.conf"], 0),
+        ("staunch", &["c-relay", "-ttfrelay.conf"], 0),
+        ("carbon-c-relay", &["-p2003", "-tt", "-f", "relay.conf", "-O", "-1", "-Hweb1"], 0),
+        ("relay", &["-t", "-t", "-frelay.conf", "-c", "-_:"], 0),
+        ("relay", &["-tt", "-f", "parts/[ab].conf", "-f", "relay.conf"], 0),
+        ("relay", &["-v"], 0),
+        ("relay", &["-h"], 0),
+        ("relay", &["-Z"], 1),
+        ("relay", &[], 1),
+        ("relay", &["-f"], 1),
+        ("relay", &["-tt", "-f", "nowhere.conf"], 1),
+        ("relay", &["-tt", "-f", "relay.conf", "-p", "0"], 1),
+    ];
+    for (name, args, code) in table {
+        let answer = run(folder.path(), name, args, "");
+        assert_eq!(answer.code, Some(code), "{name} {args:?}: {}{}", answer.stdout, answer.stderr);
+        let usage = answer.stdout.contains("Usage: staunch relay -f FILE");
+        let wrong_words = !args.contains(&"-tt") || args.contains(&"-p");
+        let wants = args == ["-h"] || (code == 1 && wrong_words);
+        assert_eq!(usage, wants, "{name} {args:?}: {}", answer.stdout);
+    }
+    let version = run(folder.path(), "relay", &["-v"], "").stdout;
+    for word in ["carbon-c-relay v", "gzip", "lz4", "snappy", "ssl", "regular expressions library"] {
+        assert!(version.contains(word), "{version}");
+    }
+    let wrong = run(folder.path(), "relay", &["-p", "x", "-w", "0", "-f", "relay.conf"], "").stderr;
+    assert!(wrong.contains("error: port needs to be a number >0\n  hint: -p takes"), "{wrong}");
+    assert!(wrong.contains("error: workers needs to be a number >0"), "{wrong}");
+}
+
+#[test]
+fn test_mode_prints_what_the_original_prints() {
+    let folder = folder();
+    let names = "app.one 1 2\r\n\nweb.load 3 4\nfirst.of.all\nother;tag=x 5 6\n";
+    let answer = run(folder.path(), "relay", &["-t", "-H", "web1.example", "-f", "relay.conf"], names);
+    assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
+    let (first, rest) = answer.stdout.split_once('\n').expect("lines");
+    assert!(first.contains("] starting carbon-c-relay v") && first.contains(", pid="), "{first}");
+    let want = "\
+cluster spare
+    failover
+        10.0.1.1:2003
+        10.0.1.2:2003
+    ;
+
+match first
+    send to spare
+    ;
+match second
+    send to spare
+    ;
+match ^app\\.
+    send to ring
+    stop
+    ;
+aggregate ^web\\.([a-z]+)
+    every 10 seconds
+    expire after 30 seconds
+    timestamp at end of bucket
+    compute sum write to
+        sums.\\1
+    send to spare
+    ;
+
+match
+    ^app\\. [strncmp: app.]
+    -> app.one
+    fnv1a_ch(ring)
+        10.0.0.2:2003
+        10.0.0.3:2003
+    stop
+aggregation
+    ^web\\.([a-z]+) (regex) -> web.load
+    sum(sums.\\1) -> sums.load 3 4
+    failover(spare)
+match
+    first [strstr: first]
+    -> first.of.all
+    failover(spare)
+        10.0.1.1:2003
+nothing matched other;tag=x
+";
+    let at = rest.find("cluster spare").expect("the configuration");
+    assert_eq!(&rest[at..], want);
+    for row in [
+        "    relay hostname = web1.example\n",
+        "    configuration = relay.conf\n\nparsed configuration follows:\n",
+    ] {
+        assert!(rest.contains(row), "{rest}");
+    }
+    let debug = run(folder.path(), "relay", &["-td", "-f", "relay.conf"], "app.one\n").stdout;
+    for part in [
+        "# hash ring for ring follows\n",
+        "@10.0.0.1:2003=a",
+        "\nmatch ^_aggregator_stub_0x",
+        "        hash_pos(",
+    ] {
+        assert!(debug.contains(part), "{part}: {debug}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_in_the_originals_words_and_in_ours() {
+    let folder = folder();
+    let text = "match first\n\tsend to nowhere;\ncluster a forward 10.0.0.1:x;\n";
+    std::fs::write(folder.path().join("bad.conf"), text).expect("it can be written");
+    let original = "\
+bad.conf:2:9: unknown cluster
+\tsend to nowhere;
+\t        ^^^^^^^
+failed to read configuration 'bad.conf'
+";
+    let unstamped = |stderr: &str| {
+        let lines = stderr.lines().map(|line| line.split_once("] ").map_or(line, |(_, line)| line));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let answer = run(folder.path(), "relay", &["-t", "-f", "bad.conf"], "first\n");
+    assert_eq!((answer.code, unstamped(&answer.stderr).as_str()), (Some(1), original));
+    assert!(answer.stdout.ends_with("    configuration = bad.conf\n\n"), "{}", answer.stdout);
+    let all = run(folder.path(), "relay", &["-tt", "-f", "bad.conf"], "");
+    assert_eq!((all.code, all.stdout.as_str()), (Some(1), ""));
+    assert!(all.stderr.contains("bad.conf:3:") && all.stderr.contains("2 mistakes"), "{}", all.stderr);
+    assert!(unstamped(&all.stderr).ends_with(original), "{}", all.stderr);
+}
+
+#[test]
+fn the_way_of_a_name_is_explained_before_anything_runs() {
+    let folder = folder();
+    let args = ["-f", "relay.conf", "--explain", "web.load 1 2", "--explain", "app.one"];
+    let answer = run(folder.path(), "relay", &args, "");
+    let want = "\
+web.load 1 2
+relay.conf:5: aggregate ^web\\.([a-z]+)
+    counts in sums.load
+      sum of 10 s, told after 30 s, to spare
+= counts in 1 result
+
+app.one
+relay.conf:4: match ^app\\.  (begins)
+    to ring (fnv1a_ch)
+      key app.one at 29819
+      -> 10.0.0.2:2003  owns it
+      -> 10.0.0.3:2003  owns it
+    stop: no later rule is looked at
+= 2 copies
+";
+    assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), want));
+    let json = run(folder.path(), "relay", &["-f", "relay.conf", "--json", "--explain", "first"], "").stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json[0]["rules"][0]["at"], "parts/a.conf:1");
+    assert_eq!(json[0]["rules"][0]["sent"][0]["to"][0]["endpoint"], "10.0.1.1:2003");
+}
+
+#[test]
+fn a_running_relay_explains_names_too() {
+    let conf = "cluster pair any_of 127.0.0.1:1 127.0.0.1:2;\nmatch ^a\\. send to pair stop;\nlisten type linemode relay.sock proto unix;\n";
+    let daemon = Builder::relay(conf).start();
+    let page = daemon.json("/api/v1/relay/explain?name=a.b%201%202");
+    assert_eq!((&page["name"], &page["rest"], &page["copies"]), (&"a.b".into(), &"1 2".into(), &1.into()));
+    assert_eq!(page["rules"][0]["at"], "rule 1");
+    assert_eq!(page["rules"][0]["sent"][0]["cluster"], "pair");
+    for (query, status) in [
+        ("", 400),
+        ("?name=", 400),
+        ("?name=a&relay=none", 404),
+        ("?name=a&x=1", 400),
+        ("?name=a&relay=relay", 200),
+    ] {
+        assert_eq!(daemon.get(&format!("/api/v1/relay/explain{query}")).status, status, "{query}");
+    }
+}
