@@ -155,7 +155,7 @@ codes! {
         example "[transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\n[[transforms.relay.rules]]\nmatch = ['^sys\\.']\ninto = 'system.'\nto = [\"storage\"]"
         mend "Write two rules where two things are meant, in the order in which they are to happen."
     BadPattern "C030" "The regular expression cannot be used"
-        cause "The expression breaks a rule of regular expressions, is too large, or asks for look-around or back references, which could take for ever on some names. A text without any meaning beside itself needs no quoting, but `.`, `[`, `(`, `|` and their like do."
+        cause "The expression breaks a rule of regular expressions, or is too large once it is compiled. A text without any meaning beside itself needs no quoting, but `.`, `[`, `(`, `|` and their like do."
         example "[transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\n[[transforms.relay.rules]]\nmatch = ['^sys\\.(cpu|mem']\nto = [\"storage\"]"
         mend "Correct what the message names. A character that has a meaning is written as itself with `\\` before it; in TOML, `'…'` leaves every `\\` as it is."
     IdleRule "C031" "The rule hardly does what was meant"

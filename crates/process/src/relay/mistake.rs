@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::expression::Expression;
 use super::replacement::Replacement;
-use super::syntax::Refusal;
-use super::{AggregateStatement, ClusterId, MatchPlan, RelayPlan, Statement, To};
+use super::syntax::{NoteAbout, Refusal};
+use super::{AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayPlan, Statement, To};
 
 /// What keeps a plan from running.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,11 @@ pub enum RelayWarning {
         /// Which of its expressions matches a result of it.
         expression: usize,
     },
+    /// The expression there is matched by backtracking: slower, and with limits.
+    Backtracks {
+        /// The place of an expression.
+        at: MistakeAt,
+    },
 }
 
 impl RelayPlan {
@@ -93,6 +98,7 @@ impl RelayPlan {
                 warnings.push(RelayWarning::Unreachable { statement, taken_by });
                 continue;
             }
+            warnings.extend(backtracking(statement, plan));
             match plan {
                 Statement::Match(plan) => {
                     warnings.extend(of_match(statement, plan));
@@ -104,6 +110,28 @@ impl RelayPlan {
         }
         warnings
     }
+}
+
+/// The expressions of a statement that are matched by backtracking.
+fn backtracking(statement: usize, plan: &Statement) -> impl Iterator<Item = RelayWarning> {
+    let (expressions, validate) = match plan {
+        Statement::Match(plan) => (&plan.expressions[..], plan.validate.as_ref()),
+        Statement::Rewrite(plan) => (std::slice::from_ref(&plan.expression), None),
+        Statement::Aggregate(plan) => (&plan.expressions[..], None),
+    };
+    let names = expressions.iter().enumerate().map(move |(at, plan)| {
+        let expression = Some(at);
+        (MistakeAt::Statement { statement, expression }, plan)
+    });
+    let rest = validate.map(|validate| (MistakeAt::Validate { statement }, &validate.expression));
+    let slow = |plan: &ExpressionPlan| {
+        let notes = plan.outline(false).map(|outline| outline.notes).unwrap_or_default();
+        notes.iter().any(|note| note.about == NoteAbout::Backtracking)
+    };
+    rest.into_iter()
+        .chain(names)
+        .filter(move |(_, plan)| slow(plan))
+        .map(|(at, _)| RelayWarning::Backtracks { at })
 }
 
 fn takes_all(plan: &MatchPlan) -> bool {

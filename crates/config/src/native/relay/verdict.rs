@@ -74,16 +74,7 @@ impl Places<'_> {
     fn mistake(&self, plan: &RelayPlan, mistake: RelayMistake, is_whole: bool) -> Option<Diagnostic> {
         let rule = |statement: usize| self.rule_places.get(statement);
         let whose = |statement: usize| format!("rule {} of {}", statement + 1, self.named.whose);
-        let expression = match mistake.at {
-            MistakeAt::Statement { statement, expression: Some(at) } => {
-                rule(statement).and_then(|rule| rule.expressions.get(at)).map(|place| (statement, *place))
-            }
-            MistakeAt::Validate { statement } => {
-                rule(statement).and_then(|rule| rule.validate).map(|place| (statement, place))
-            }
-            _ => None,
-        };
-        if let Some((statement, place)) = expression {
+        if let Some((statement, place)) = self.expression(mistake.at) {
             let message = format!("{} has an expression that cannot be used", whose(statement));
             let text = text_of(plan, mistake.at).unwrap_or_default();
             let place = mistake.within.map_or(place, |within| inside(place, text, within));
@@ -105,6 +96,20 @@ impl Places<'_> {
             }
         };
         is_whole.then(|| Diagnostic::error(code, message).at(place).label(mistake.why))
+    }
+
+    /// The statement of an expression, and where that stands.
+    fn expression(&self, at: MistakeAt) -> Option<(usize, Place)> {
+        let rule = |statement: usize| self.rule_places.get(statement);
+        match at {
+            MistakeAt::Statement { statement, expression: Some(at) } => {
+                rule(statement).and_then(|rule| rule.expressions.get(at)).map(|place| (statement, *place))
+            }
+            MistakeAt::Validate { statement } => {
+                rule(statement).and_then(|rule| rule.validate).map(|place| (statement, place))
+            }
+            _ => None,
+        }
     }
 
     fn warning(&self, plan: &RelayPlan, warning: RelayWarning) -> Diagnostic {
@@ -137,6 +142,14 @@ impl Places<'_> {
                 "it neither sends nor validates",
                 "add `to`, or `to = \"blackhole\"` to swallow what it matches",
             ),
+            RelayWarning::Backtracks { at } => {
+                let (statement, place) = self.expression(at).unwrap_or((0, self.named.place));
+                let message = format!("an expression of {} is matched by backtracking", whose(statement));
+                Diagnostic::warning(Code::Backtracks, message)
+                    .at(place)
+                    .label("look-around or a back reference")
+                    .hint("if it can be said without: put what must not match into a rule above that stops")
+            }
             RelayWarning::Loop { statement, expression } => {
                 let rule = self.rule_places.get(statement);
                 let place = rule.and_then(|rule| rule.expressions.get(expression)).copied();

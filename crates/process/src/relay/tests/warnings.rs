@@ -43,6 +43,21 @@ fn statements_that_do_nothing_are_told() {
             vec![RelayWarning::Loop { statement: 0, expression: 0 }],
         ),
         (
+            "expressions that backtrack",
+            vec![
+                Statement::Match(MatchPlan {
+                    validate: valid("(?=x)", false),
+                    ..matching(&["a", r"(a)\1"], to(&[0]), false)
+                }),
+                rewrite("(?!a)b", "c"),
+            ],
+            vec![
+                RelayWarning::Backtracks { at: MistakeAt::Validate { statement: 0 } },
+                RelayWarning::Backtracks { at: MistakeAt::Statement { statement: 0, expression: Some(1) } },
+                RelayWarning::Backtracks { at: MistakeAt::Statement { statement: 1, expression: Some(0) } },
+            ],
+        ),
+        (
             "a result that is sent on",
             vec![aggregate(&[r"^sys\.(.*)$"], &[r"sys.\1"], to(&[0]), false)],
             vec![],
