@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use config::import::relay::flags::{Flags, Machine, settings};
 use config::import::relay::read_text;
-use config::plan::Plan;
+use config::plan::{OutputKind, Plan};
 use config::relay::{Relay, relay};
 use deliver::disk_queue::{Position, Promise};
 use deliver::plan::{QueueLimits, WhenFull};
@@ -52,8 +52,13 @@ fn arrived(world: &mut World) -> BTreeMap<String, Vec<String>> {
     world.shard.close_blocks(START, &mut world.routed);
     let mut arrived: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (output, block) in world.routed.blocks.drain(..) {
-        let name = &world.plan.outputs[output.index()].name;
-        let (_, host) = name.rsplit_once('/').expect("cluster/host:port");
+        let output = &world.plan.outputs[output.index()];
+        let host = match &output.kind {
+            OutputKind::GraphiteFile { path, .. } => {
+                path.to_str().expect("a path of letters").trim_matches('/')
+            }
+            _ => output.name.rsplit_once('/').expect("cluster/host:port").1,
+        };
         let text = String::from_utf8_lossy(&block.bytes).into_owned();
         let lines = text.lines().map(str::to_owned);
         arrived.entry(host.to_owned()).or_default().extend(lines);
