@@ -210,7 +210,7 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
 fn keys(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
     for (key, place) in section.keys() {
         let same = |known: &&str| known.eq_ignore_ascii_case(key);
-        if KEYS.iter().any(|known| same(known)) || OTHERS.iter().any(|known| same(known)) {
+        if KEYS.iter().any(&same) || OTHERS.iter().any(&same) {
             continue;
         }
         if let Some((known, instead)) = NOT_HERE.iter().find(|(known, _)| same(known)) {
