@@ -8,8 +8,7 @@
                             bends our answers in several ways, each of which must show
 
 What differs on purpose is in KNOWN, with the reason: either never written into a configuration here, or made equal before
-the texts are compared. The original is looked for as $CARBON_C_RELAY and in the path (Debian: carbon-c-relay); without it
-the summary says `SKIPPED`. Ours is $STAUNCH or target/debug/staunch.
+the texts are compared. The original is looked for as original_relay.py says; without it the summary says `SKIPPED`. Ours is $STAUNCH or target/debug/staunch.
 
 Prints `relay_test_mode: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
@@ -20,11 +19,11 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import original_relay
 import relay
 
 OURS = os.environ.get("STAUNCH") or relay.ROOT_TARGET / "debug/staunch"
@@ -132,9 +131,9 @@ def main():
     arguments.add_argument("--names", type=int, default=40)
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    binary = os.environ.get("CARBON_C_RELAY") or shutil.which("carbon-c-relay")
+    binary = original_relay.find()
     if not binary:
-        print("relay_test_mode: SKIPPED: no carbon-c-relay (Debian: carbon-c-relay), nor $CARBON_C_RELAY")
+        print(f"relay_test_mode: SKIPPED: {original_relay.MISSING}")
         return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
     if not pathlib.Path(OURS).exists():
         print(f"relay_test_mode: {OURS} is missing: cargo build --package staunch", file=sys.stderr)
