@@ -275,8 +275,11 @@ impl Relay {
         out: &mut Routed,
     ) -> Ended {
         let mut ended = Ended::default();
-        for point in points {
-            self.point(entry, bytes, *point, outputs, now, out, &mut ended);
+        for some in points.chunks(CachedRouter::FETCH_MAX) {
+            self.router.fetch(some.iter().map(|point| point.hash));
+            for point in some {
+                self.point(entry, bytes, *point, outputs, now, out, &mut ended);
+            }
         }
         self.figures.points += points.len() as u64;
         ended

@@ -14,6 +14,7 @@ use hashbrown::HashTable;
 use model::OutputId;
 
 use super::decision::{Act, Content, Decision, Draft, Line, Routing};
+use super::names::{FETCH_MAX, Names};
 use super::router::{Entry, Router};
 
 /// How much is remembered.
@@ -61,26 +62,18 @@ pub struct CacheFigures {
 
 #[derive(Debug, Default)]
 struct Generation {
-    slots: HashTable<Slot>,
-    /// The slots' names, one behind the other.
-    names: Vec<u8>,
+    /// Their numbers are places in `decisions`.
+    names: Names,
     decisions: Vec<Decision>,
     /// Places in `decisions`, by content.
     known: HashTable<u32>,
     decisions_bytes: usize,
 }
 
-/// One name.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    hash: u64,
-    begin: u32,
-    length: u32,
-    entry: Entry,
-    decision: u32,
-}
-
 impl CachedRouter {
+    /// Most names that [`fetch`](CachedRouter::fetch) brings near.
+    pub const FETCH_MAX: usize = FETCH_MAX;
+
     /// A router that knows no name yet. Draw `seed` at random, or senders can choose results' names that collide.
     pub fn new(router: Router, limits: CacheLimits, seed: u64) -> CachedRouter {
         assert!(limits.names_max >= 2 && limits.bytes_max / 2 < u32::MAX as usize, "offsets have 32 bits");
@@ -127,6 +120,13 @@ impl CachedRouter {
         run(decision, &self.router, line, turn, act)
     }
 
+    /// Has the memory brought near that [`route`](CachedRouter::route) will read for records with these hashes, of at
+    /// most [`FETCH_MAX`](CachedRouter::FETCH_MAX) of them. With many names a line waits for little else.
+    #[inline]
+    pub fn fetch(&self, hashes: impl Iterator<Item = u64>) {
+        self.young.names.fetch(hashes);
+    }
+
     /// What becomes of lines of a name; `hash` as for [`route`](CachedRouter::route).
     #[inline]
     pub fn decision(&mut self, entry: Entry, hash: u64, name: &[u8]) -> &Decision {
@@ -148,7 +148,7 @@ impl CachedRouter {
 
     /// Names that are known.
     pub fn len(&self) -> usize {
-        self.young.slots.len() + self.old.slots.len()
+        self.young.names.len() + self.old.names.len()
     }
 
     /// True when no name is known.
@@ -164,17 +164,19 @@ impl CachedRouter {
     /// The decision's place in the young generation.
     #[inline]
     fn find(&mut self, entry: Entry, hash: u64, name: &[u8]) -> u32 {
-        let hash = hash_of_both(entry, hash);
-        if let Some(slot) = self.young.find(hash, entry, name) {
+        let kind = kind(entry);
+        let hash = hash_of_both(kind, hash);
+        if let Some(decision) = self.young.names.find(hash, kind, name) {
             self.figures.hits += 1;
-            return slot.decision;
+            return decision;
         }
-        self.found_elsewhere(hash, entry, name)
+        self.found_elsewhere(entry, hash, name)
     }
 
     #[cold]
-    fn found_elsewhere(&mut self, hash: u64, entry: Entry, name: &[u8]) -> u32 {
-        let older = self.old.take(hash, entry, name);
+    fn found_elsewhere(&mut self, entry: Entry, hash: u64, name: &[u8]) -> u32 {
+        let older = self.old.names.take(hash, kind(entry), name);
+        let older = older.map(|decision| self.old.decisions[decision as usize].clone());
         let content = match &older {
             Some(decision) => {
                 self.figures.hits += 1;
@@ -186,28 +188,34 @@ impl CachedRouter {
                 self.draft.content()
             }
         };
-        let full = self.young.slots.len() >= self.limits.names_max / 2;
+        let full = self.young.names.len() >= self.limits.names_max / 2;
         if full || self.young.memory_bytes_with(name.len(), content) > self.limits.bytes_max / 2 {
             self.figures.turned += 1;
             self.old = std::mem::take(&mut self.young);
         }
         let content_hash = |content: &Content| content_hash(self.seed, &self.shared, content);
         let decision = self.young.decision(content, content_hash);
-        self.young.insert(hash, entry, name, decision);
+        self.young.names.insert(hash, kind(entry), name, decision);
         decision
     }
 }
 
-/// The hash of name and entry, so that a result called like a thousand others lies apart from them.
+/// The entry as a number.
 #[inline]
-fn hash_of_both(entry: Entry, hash: u64) -> u64 {
-    let number = match entry {
-        Entry::Records => return hash,
+fn kind(entry: Entry) -> u32 {
+    match entry {
+        Entry::Records => 0,
         Entry::Statistics => 1,
-        Entry::Result(number) => u64::from(number) + 2,
-    };
+        Entry::Result(number) => u32::from(number) + 2,
+    }
+}
+
+/// The hash of name and entry, so that a result called like a thousand others lies apart from them. That of a record's
+/// name is the name's own.
+#[inline]
+fn hash_of_both(kind: u32, hash: u64) -> u64 {
     // An odd factor with its bits all over: numbers that differ give hashes that differ, above and below.
-    hash ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    hash ^ u64::from(kind).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 fn content_hash(seed: u64, shared: &SharedSeed, content: &Content) -> u64 {
@@ -229,27 +237,6 @@ fn run<'a>(
 }
 
 impl Generation {
-    #[inline]
-    fn find(&self, hash: u64, entry: Entry, name: &[u8]) -> Option<&Slot> {
-        self.slots.find(hash, |slot| slot.hash == hash && slot.entry == entry && self.name(slot) == name)
-    }
-
-    #[inline]
-    fn name(&self, slot: &Slot) -> &[u8] {
-        &self.names[slot.begin as usize..][..slot.length as usize]
-    }
-
-    /// The decision on a name, which is forgotten here.
-    fn take(&mut self, hash: u64, entry: Entry, name: &[u8]) -> Option<Decision> {
-        let same = |slot: &Slot| {
-            slot.hash == hash
-                && slot.entry == entry
-                && self.names[slot.begin as usize..][..slot.length as usize] == *name
-        };
-        let (slot, _) = self.slots.find_entry(hash, same).ok()?.remove();
-        Some(self.decisions[slot.decision as usize].clone())
-    }
-
     /// The place of the decision with this content, which is made when it is not known.
     fn decision(&mut self, content: &Content, hash: impl Fn(&Content) -> u64) -> u32 {
         let own = hash(content);
@@ -266,17 +253,8 @@ impl Generation {
         place
     }
 
-    fn insert(&mut self, hash: u64, entry: Entry, name: &[u8], decision: u32) {
-        // Below half of `bytes_max`, which has 32 bits.
-        let begin = self.names.len() as u32;
-        self.names.extend_from_slice(name);
-        let slot = Slot { hash, begin, length: name.len() as u32, entry, decision };
-        self.slots.insert_unique(hash, slot, |slot| slot.hash);
-    }
-
     fn memory_bytes(&self) -> usize {
-        self.slots.allocation_size()
-            + self.names.capacity()
+        self.names.memory_bytes()
             + self.decisions.capacity() * size_of::<Decision>()
             + self.known.allocation_size()
             + self.decisions_bytes
@@ -284,15 +262,11 @@ impl Generation {
 
     /// The same with one name more: tables and lists that are full double.
     fn memory_bytes_with(&self, name_bytes: usize, decision: &Content) -> usize {
-        let grown = |length: usize, capacity: usize, size: usize, more: usize| {
-            if length + more > capacity { capacity.max(more) * size } else { 0 }
-        };
-        self.memory_bytes()
-            + grown(self.slots.len(), self.slots.capacity(), size_of::<Slot>() + 1, 1)
-            + grown(self.names.len(), self.names.capacity(), 1, name_bytes)
-            + grown(self.decisions.len(), self.decisions.capacity(), size_of::<Decision>(), 1)
+        let full = self.decisions.len() == self.decisions.capacity();
+        let grown = if full { self.decisions.capacity().max(1) * size_of::<Decision>() } else { 0 };
+        self.memory_bytes() - self.names.memory_bytes()
+            + self.names.memory_bytes_with(name_bytes)
+            + grown
             + decision.heap_bytes()
     }
 }
-
-const _: () = assert!(size_of::<Slot>() == 24);

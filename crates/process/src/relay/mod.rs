@@ -13,6 +13,7 @@ mod explain;
 mod expression;
 mod mistake;
 mod moving;
+mod names;
 mod plan;
 mod replacement;
 mod router;
