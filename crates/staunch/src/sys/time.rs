@@ -20,7 +20,7 @@ pub fn utc_offset_s(time_s: u64) -> i64 {
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both are valid places for the call.
     let known = unsafe { !libc::localtime_r(&time, &mut local).is_null() };
-    if known { i64::from(local.tm_gmtoff) } else { 0 }
+    if known { local.tm_gmtoff } else { 0 }
 }
 
 /// Nanoseconds of one clock; 0 for a time before its start.
