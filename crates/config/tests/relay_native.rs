@@ -28,7 +28,9 @@ fn plan(name: &str, text: &str, given: &Flags) -> Option<Plan> {
     let read = |path: &str| of(path).ok_or_else(|| "not there".to_owned());
     let matching = |pattern: &str| {
         let Some(start) = pattern.strip_suffix('*') else { return vec![pattern.to_owned()] };
-        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = fs::read_dir(&folder)
+            .expect("the folder is there")
+            .map(|entry| entry.expect("an entry").file_name());
         let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
         names.retain(|name| name.starts_with(start));
         names.sort();
