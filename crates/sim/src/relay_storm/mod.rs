@@ -35,7 +35,7 @@ const CLIENTS: usize = 3;
 const MS_NS: u64 = 1_000_000;
 
 /// Where clients send to.
-const SOURCE: &str = "relay";
+const SOURCE: &str = "lines";
 
 /// The clusters, each with its members: a line's name begins with that of its cluster.
 const CLUSTERS: &[(&str, Kind, &[&str])] = &[

@@ -67,9 +67,9 @@ fn the_log_has_the_originals_form_and_words() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let mut daemon = Builder::relay(&conf(free_port())).start();
-    let mut client = std::net::TcpStream::connect(daemon.at("relay", "tcp")).expect("it listens");
+    let mut client = std::net::TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
     std::io::Write::write_all(&mut client, b"a 1 2\n").expect("it reads");
-    daemon.wait_source("relay", "routed", 1);
+    daemon.wait_source("lines", "routed", 1);
     // What waits for the endpoint keeps it from stopping.
     daemon.signal("TERM");
     wait_for("the stop to begin", || daemon.stdout().contains("shutting down...").then_some(()));

@@ -29,7 +29,7 @@ fn told(statistics: &FakeGraphite, name: &str) -> Vec<u64> {
 }
 
 fn send(daemon: &Daemon, lines: &str) {
-    let mut client = TcpStream::connect(daemon.at("relay", "tcp")).expect("it listens");
+    let mut client = TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
     client.write_all(lines.as_bytes()).expect("it reads");
 }
 

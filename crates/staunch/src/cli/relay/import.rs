@@ -60,7 +60,7 @@ fn left_out(flags: &Flags) -> String {
 fn flags_become_options_or_are_named() {
     let file = std::env::temp_dir().join(format!("staunch-import-relay-{}.conf", std::process::id()));
     std::fs::write(&file, "cluster c forward 10.0.0.1;\nmatch ^a\\. send to c stop;\n").expect("a file");
-    let words = ["-p", "2013", "-q100", "-b", "5", "-c", "-_", "-D"].map(str::to_owned);
+    let words = ["-p", "2013", "-q100", "-b", "5", "-c", "-_", "-D", "-l", "relay.log"].map(str::to_owned);
     let (plan, said) = import(&file, &words).expect("right flags");
     let refused = import(&file, &["-Z".to_owned()]);
     std::fs::remove_file(&file).expect("it is ours");
