@@ -22,7 +22,7 @@ impl Relay {
     /// In front of so many endpoints.
     pub(crate) fn start(endpoints: usize) -> Relay {
         let endpoints: Vec<_> = (0..endpoints).map(|_| Endpoint::new(Form::Graphite)).collect();
-        let builder = Builder::relay().args(&["--queue-dir", "queues"]);
+        let builder = Builder::relay("").args(&["--queue-dir", "queues"]);
         let members: Vec<String> = endpoints
             .iter()
             .enumerate()

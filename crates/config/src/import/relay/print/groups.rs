@@ -61,13 +61,13 @@ pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
         return vec![Group { word: None, items: all().collect() }];
     }
     let mut groups: Vec<Group<'_>> = Vec::new();
-    // Where groups begin that may still grow, and the rule that stops and keeps later ones from growing them.
-    let (mut open, mut stopped) = (0, None);
+    // Where groups begin that may still grow, and whether an expression that stops keeps them from it.
+    let (mut open, mut stopped) = (0, false);
     for Item { rule, patterns } in all() {
         for pattern in patterns {
             let word = shared_word(&conf.rules[rule], pattern);
             let has_word = word.is_some();
-            let word = word.filter(|_| stopped.is_none_or(|by| by == rule));
+            let word = word.filter(|_| !stopped);
             let mut known = groups[open..].iter();
             let known = word.as_ref().and_then(|_| known.position(|group| group.word == word));
             let at = known.map_or(groups.len(), |at| open + at);
@@ -76,12 +76,12 @@ pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
             }
             add(&mut groups[at].items, rule, pattern);
             if !has_word {
-                (open, stopped) = (groups.len(), None);
+                (open, stopped) = (groups.len(), false);
             } else if stops(&conf.rules[rule]) {
                 // It must come behind all that stood in front of it.
                 let group = groups.remove(at);
                 groups.push(group);
-                stopped = Some(rule);
+                stopped = true;
             }
         }
     }
@@ -202,10 +202,7 @@ mod tests {
                 "(bar: 0, 1, 2), (foo: 0, 1, 22)",
             ),
             ("match p.bar x.foo q.bar send to a;", "000"),
-            (
-                "match p.bar send to a; match k.foo send to a; match q.bar r.bar send to a stop;",
-                "1, (bar: 0, 22)",
-            ),
+            ("match p.bar send to a; match k.foo send to a; match q.bar r.bar send to a stop;", "1, 0, 22"),
             ("match k.foo send to a stop; match p.bar q.bar r.bar send to a;", "0, 111"),
             ("match k.ab send to a stop; match p.bar q.bar r.bar send to a;", "0, (bar: 111)"),
             (
