@@ -28,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Records per MiB of disk, roughly: more than fit.
 const RECORDS_PER_MIB: u64 = 100_000;
 
+/// Records that wait in sockets' buffers and in the exchange before a client is made to wait, and more.
+const IN_BUFFERS: u64 = 800_000;
+
 pub(crate) fn run(bench: &Bench) -> End {
     let mebibytes = bench.pick(4, 64);
     match std::env::var_os(DISK) {
@@ -124,7 +127,7 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
     // Full, by a client that waits.
     let mut client = Client::new(daemon.at("app", "tcp"), 0);
     let sender = std::thread::spawn(move || {
-        client.send_at_once(mebibytes * RECORDS_PER_MIB);
+        client.send_at_once(mebibytes * RECORDS_PER_MIB + IN_BUFFERS);
         client
     });
     let errors = |daemon: &Daemon| Daemon::number(&daemon.output("copy"), "disk/write_errors");
