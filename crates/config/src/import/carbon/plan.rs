@@ -1,7 +1,7 @@
 //! carbon-relay.py or carbon-aggregator.py as a plan: receivers as sources, rule files as the rules of one relay,
 //! destinations as outputs.
 //!
-//! Order of an aggregator (spec graphite §4.6): rewrites of [pre], aggregation rules, rewrites of [post], routes. A relay
+//! Order of an aggregator (spec graphite §4.6): rewrites of `[pre]`, aggregation rules, rewrites of `[post]`, routes. A relay
 //! has routes alone.
 //! Not here: the command line, reading files.
 
