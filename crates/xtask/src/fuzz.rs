@@ -26,7 +26,7 @@ pub(crate) fn run(root: &Path, seconds: u64) -> anyhow::Result<bool> {
     let readme = root.join("fuzz/README.md");
     let readme =
         std::fs::read_to_string(&readme).with_context(|| format!("cannot read {}", readme.display()))?;
-    let mut failed = 0;
+    let mut failed = Vec::new();
     for target in &targets {
         let folders = folders(&readme, target)?;
         if let Some(own) = folders.first() {
@@ -42,10 +42,15 @@ pub(crate) fn run(root: &Path, seconds: u64) -> anyhow::Result<bool> {
             .env_remove("RUSTUP_TOOLCHAIN")
             .status()
             .context("cannot start cargo fuzz")?;
-        failed += u64::from(!status.success());
+        if !status.success() {
+            failed.push(target.as_str());
+        }
     }
-    println!("fuzz: {} passed, {failed} failed", targets.len() as u64 - failed);
-    Ok(failed == 0)
+    println!("fuzz: {} passed, {} failed", targets.len() - failed.len(), failed.len());
+    for target in &failed {
+        println!("fuzz: {target} failed; the input is in fuzz/artifacts/{target}");
+    }
+    Ok(failed.is_empty())
 }
 
 /// Names of the fuzz targets: each `[[bin]]` of the manifest.

@@ -140,7 +140,8 @@ fn open_metrics(text: &[u8]) -> Result<(&[u8], Tags<'_>), Reject> {
     if name.is_empty() {
         return Err(Reject::NoName);
     }
-    if rest.contains(&b'{') {
+    // A name with a `;` would come out as one with tags of its own.
+    if rest.contains(&b'{') || name.contains(&b';') {
         return Err(Reject::BadTag);
     }
     let mut tags = Tags::new();

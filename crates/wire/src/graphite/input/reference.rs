@@ -243,6 +243,9 @@ fn named(personality: Personality, text: &str) -> Result<(String, String), Rejec
         if name.is_empty() {
             return Err(Reject::NoName);
         }
+        if name.contains(';') {
+            return Err(Reject::BadTag);
+        }
         (name.to_owned(), Some(open_metrics(tags)?))
     } else if let Some((name, tags)) = text.split_once(';') {
         let tags = tags.split(';').map(|tag| {

@@ -154,6 +154,8 @@ fn tags_are_checked_and_put_in_order() {
         (r#"a{t="x\y"}"#, "bad_tag"),
         (r#"a{t="x;y"}"#, "bad_tag"),
         (r#"a{t="x}"#, "a{t=\"x}"),
+        (r#"a;b=c{t="x"}"#, "bad_tag"),
+        (r#"a;b{t="x"}"#, "bad_tag"),
         (r#"{t="x"}"#, "no_name"),
         (r#"a{t="x"u="y"}"#, "bad_tag"),
         (r#"a{t="{"}"#, "bad_tag"),
