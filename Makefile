@@ -70,6 +70,8 @@ compat: tools
 	compat/management.py
 	compat/features.py --self-test
 	compat/features.py
+	compat/fanout.py --self-test
+	compat/fanout.py
 	compat/rings.js --self-test
 	compat/rings.js
 	compat/relay.py --self-test
@@ -80,6 +82,7 @@ compat: tools
 	compat/relay_test_mode.py --files 1000
 	compat/relay_endpoints.py --self-test
 	compat/relay_endpoints.py
+	compat/relay_statistics.py
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

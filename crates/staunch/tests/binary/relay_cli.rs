@@ -297,3 +297,23 @@ fn what_a_relay_counts_has_its_place_on_the_api() {
     assert_eq!((&cluster["name"], &cluster["sharing"]), (&"pair".into(), &"failover".into()));
     assert_eq!(cluster["members"][1]["output"], "pair/127.0.0.1:2", "{page}");
 }
+
+#[test]
+fn the_tip_of_a_relay_asks_where_a_name_goes() {
+    let builder = Builder::relay("");
+    let (socket, file) = (builder.folder().join("in.sock"), builder.folder().join("out"));
+    let conf = format!(
+        "cluster all file {};\nmatch * send to all;\nlisten type linemode {} proto unix;\n",
+        file.display(),
+        socket.display()
+    );
+    std::fs::write(builder.folder().join("relay.conf"), conf).expect("the config can be written");
+    let daemon = builder.start();
+    let told = daemon.stderr();
+    let tip = told.lines().find_map(|line| line.split_once("curl ")).expect("a tip").1;
+    let url = tip.trim_matches('\'');
+    assert_ne!(url, tip, "a shell would look for files: {tip}");
+    let path = url.split_once("/api/").expect("the HTTP API").1;
+    let answer = daemon.json(&format!("/api/{path}"));
+    assert!(answer.to_string().contains(&file.display().to_string()), "{answer}");
+}
