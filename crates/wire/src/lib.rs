@@ -1,5 +1,7 @@
 //! Bytes to records and back, one module per protocol: pure, no I/O, no clock.
 
+#[cfg(test)]
+mod corpus;
 pub mod frame;
 pub mod graphite;
 pub mod management;
