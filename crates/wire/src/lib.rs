@@ -1,7 +1,5 @@
 //! Bytes to records and back, one module per protocol: pure, no I/O, no clock.
 
-#[cfg(test)]
-mod corpus;
 pub mod frame;
 pub mod graphite;
 pub mod management;
@@ -10,6 +8,8 @@ pub mod packing;
 pub mod pickle;
 pub mod report;
 pub mod statsd;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use text::series_text;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::reference::{self, settings};
 use super::super::rewrite::promises;
 use super::super::{Dialect, Options, Parsed, Parser};
-use crate::corpus::{Random, all_files, files, meant};
+use crate::tests::corpus::{Random, all_files, files, meant};
 
 /// Mutations of each file in each setting. A nightly run of the fuzz target does millions.
 const MUTATIONS: u64 = 60;

@@ -4,7 +4,7 @@
 use model::Span;
 
 use super::super::{Options, Parsed, Personality, Reader, reference};
-use crate::corpus::{Random, all_files, files, meant};
+use crate::tests::corpus::{Random, all_files, files, meant};
 
 /// Mutations of each file in each setting. A nightly run of the fuzz target does millions.
 const MUTATIONS: u64 = 60;
