@@ -41,6 +41,8 @@ test:
 	@$(STEP) relay-test-mode compat/relay_test_mode.py --files 100
 	@$(STEP) relay-endpoints compat/relay_endpoints.py
 	@$(STEP) relay-statistics compat/relay_statistics.py
+	@$(STEP) relay-transports compat/relay_transports.py --lines 1000
+	@$(STEP) relay-suite compat/relay_suite.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -83,6 +85,10 @@ compat: tools
 	compat/relay_endpoints.py --self-test
 	compat/relay_endpoints.py
 	compat/relay_statistics.py
+	compat/relay_transports.py --self-test
+	compat/relay_transports.py --lines 20000
+	compat/relay_suite.py --self-test
+	compat/relay_suite.py --table
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

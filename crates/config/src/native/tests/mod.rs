@@ -112,7 +112,8 @@ fn file_with_tls(section: Section, key: &str, line: &str) -> String {
         return file_with_points("", &format!("{listen}\n[sources.in.tls]\n{cert}{line}"));
     }
     let output = file_with(Section::OutputGraphite, "", "");
-    format!("{output}\n[outputs.o.tls]\n{cert}{line}")
+    let ca = if key == "any_name" { "ca = \"c.pem\"\n" } else { "" };
+    format!("{output}\n[outputs.o.tls]\n{ca}{cert}{line}")
 }
 
 fn management_of_a_cluster(line: &str) -> String {

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use config::diagnostic::{Source, render};
 use config::import::relay::addresses::{names, with_addresses};
 use config::import::relay::flags::Settings;
+use config::import::relay::{Mistake, render_mistakes};
 use config::plan::Plan;
-use config::relay::{Relay, relay};
+use config::relay::Relay;
 
+use super::check::plan_of;
 use super::pid_file::PidFile;
 use super::{RelayArgs, addresses, files, log, rendered, stderr_is_terminal, version};
 use crate::cli::args::Port;
@@ -85,15 +86,12 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, Stri
     let known = addresses::of(&names(conf));
     let of_name =
         |name: &str| known.get(name).cloned().unwrap_or_else(|| Err("nobody asked for it".to_owned()));
-    let (conf, mut wrong) = with_addresses(conf, &of_name);
-    let (plan, more) = relay(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
+    let (conf, of_names) = with_addresses(conf, &of_name);
+    let mut wrong: Vec<Mistake> = of_names.into_iter().map(|wrong| Mistake::ours(0, wrong)).collect();
+    let (plan, more) = plan_of(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
     wrong.extend(more);
-    let unread = plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
-    let plan = plan.filter(|_| unread.is_empty());
-    wrong.extend(unread);
     if !wrong.is_empty() {
-        let colour = wants_colour(stderr_is_terminal());
-        said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));
+        said.push_str(&render_mistakes(&reading.files, &wrong, wants_colour(stderr_is_terminal())));
     }
     (plan, said)
 }

@@ -11,9 +11,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use config::import::relay::flags::{Flags, Settings, Submission};
 use config::import::relay::{
-    FileText, Form, Reading, RelayConf, Surroundings, TestView, print_test, upstream_lines, upstream_warnings,
+    FileText, Form, Reading, RelayConf, Surroundings, TestView, has_errors, print_test, upstream_lines,
+    upstream_warnings,
 };
+use config::relay::Relay;
 
+use super::check::plan_of;
 use super::explain::place;
 use super::meetings::Meetings;
 use super::{files, rendered, stderr_is_terminal, version};
@@ -27,9 +30,14 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// `-tt`: whether the configuration is right.
 pub(super) fn parse(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let reading = files::reading(&settings.config);
+    let mut reading = files::reading(&settings.config);
+    if let Some(conf) = &reading.conf {
+        // Also what would keep it from starting: the original does not look at that before it starts.
+        let asked = Relay { conf, settings, queue_given: false, queue_dir: None, http: None };
+        reading.mistakes.extend(plan_of(&asked).1);
+    }
     talk::say(&rendered(&reading));
-    if reading.conf.is_some() {
+    if !has_errors(&reading.mistakes) {
         return Ok(ExitCode::SUCCESS);
     }
     talk::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));
