@@ -19,6 +19,7 @@ fn plan(every_s: u32, expire_s: u32, computes: &[Compute]) -> RollupPlan {
         stamp: Stamp::Start,
         computes: computes.iter().map(compute).collect(),
         late: Late::Shed,
+        exact: false,
     }
 }
 

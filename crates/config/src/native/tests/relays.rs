@@ -93,7 +93,7 @@ fn clusters_and_rules_are_those_of_the_file() {
     assert_eq!(labels(0), ["::1:3=i", "h2:2", "::1:3", "/f:0"]);
     assert_eq!(labels(1), ["h1:1", "h2:2", "::1:3"]);
     let placed = |placement, replication, stand_in| Sharing::Placed { placement, replication, stand_in };
-    let python = Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, diverse: false };
+    let python = Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: false };
     let sharing: Vec<&Sharing> = relay.plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
     let want =
         [placed(Placement::CarbonCh, 2, true), placed(python, 1, false), placed(Placement::AnyOf, 1, true)];
