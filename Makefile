@@ -41,6 +41,7 @@ test:
 	@$(STEP) relay-test-mode compat/relay_test_mode.py --files 100
 	@$(STEP) relay-endpoints compat/relay_endpoints.py
 	@$(STEP) relay-statistics compat/relay_statistics.py
+	@$(STEP) carbon compat/carbon.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -80,6 +81,8 @@ compat: tools
 	compat/relay_test_mode.py --files 1000
 	compat/relay_endpoints.py --self-test
 	compat/relay_endpoints.py
+	compat/carbon.py --self-test
+	compat/carbon.py --configs 300
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py
