@@ -71,6 +71,8 @@ compat: tools
 	compat/management.py
 	compat/features.py --self-test
 	compat/features.py
+	compat/fanout.py --self-test
+	compat/fanout.py
 	compat/rings.js --self-test
 	compat/rings.js
 	compat/relay.py --self-test
@@ -81,6 +83,7 @@ compat: tools
 	compat/relay_test_mode.py --files 1000
 	compat/relay_endpoints.py --self-test
 	compat/relay_endpoints.py
+	compat/relay_statistics.py
 	compat/carbon.py --self-test
 	compat/carbon.py --configs 300
 	compat/original_tests.js --self-test

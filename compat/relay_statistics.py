@@ -4,7 +4,7 @@
     relay_statistics.py     one configuration and the same traffic for both; the first report of each is compared
 
 The original is looked for as original_relay.py says. Without it nothing is compared, and the summary says `SKIPPED`;
-with COMPAT_STRICT=1 that is a failure. Ours is $STAUNCH, or the one that was built last for debugging.
+with COMPAT_STRICT=1 that is a failure.
 
 Prints `relay_statistics: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
@@ -12,19 +12,15 @@ Prints `relay_statistics: N passed, M failed`; the exit code is 1 if anything fa
 import os
 import pathlib
 import re
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import original_relay
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-OURS = os.environ.get("STAUNCH") or str(TARGET / "debug/staunch")
+from comparison import Checks
+from daemon import Daemon, DaemonError, free_port, staunch_binary
+from sink import Sink
 
 CONFIG = """
 cluster a forward 127.0.0.1:{tcp} 127.0.0.1:{udp} proto udp;
@@ -50,68 +46,29 @@ BAD = {"val.x x {now}": 6, "vax.x x {now}": 7, "bad": 5}
 MEASURED = re.compile(r"(Time_us|^connections|internal\.\w+)$")
 
 
-class Sink:
-    """Takes lines over TCP."""
-
-    def __init__(self, stream):
-        self.lines, self.stream = [], stream
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.stream.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.read, args=(client,), daemon=True).start()
-
-    def read(self, client):
-        with client, client.makefile("r", newline="\n") as lines:
-            self.lines.extend(line for line in lines if line.endswith("\n"))
-
-
-def bound(kind):
-    one = socket.socket(socket.AF_INET, kind)
-    one.bind(("127.0.0.1", 0))
-    if kind == socket.SOCK_STREAM:
-        one.listen()
-    return one, one.getsockname()[1]
-
-
-def free_port():
-    one, port = bound(socket.SOCK_STREAM)
-    one.close()
-    return port
-
-
 def first_report(command):
     """Names and values of the first report."""
-    (tcp, tcp_port), (own, own_port) = bound(socket.SOCK_STREAM), bound(socket.SOCK_STREAM)
-    udp, udp_port = bound(socket.SOCK_DGRAM)
-    sink, _ = Sink(own), Sink(tcp)
-    ports = {"tcp": tcp_port, "udp": udp_port, "own": own_port, "dead": free_port(), "listen": free_port()}
+    own, tcp, udp = Sink(socket.SOCK_STREAM), Sink(socket.SOCK_STREAM), Sink(socket.SOCK_DGRAM)
+    known = {"own": own.port, "tcp": tcp.port, "udp": udp.port, "dead": free_port()}
+    listen = free_port()
+
+    def reported():
+        return any(b"aggregators.metricsDropped" in line for line in own.got())
+
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(f"{folder}/out.d")
         conf = pathlib.Path(folder) / "relay.conf"
-        conf.write_text(CONFIG.format(folder=folder, **ports))
-        words = [*command, "-f", str(conf), "-H", "web1.example", "-w", "1"]
-        with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                send(ports["listen"], process)
-                until = time.monotonic() + 20
-                while not any("aggregators.metricsDropped" in line for line in sink.lines):
-                    if time.monotonic() > until or process.poll() is not None:
-                        raise RuntimeError(f"{command[0]} gave no report: {sink.lines}")
-                    time.sleep(0.05)
-                time.sleep(0.3)
-            finally:
-                process.send_signal(signal.SIGKILL)
-    for one in (tcp, own, udp):
-        one.close()
-    known = {"dead": ports["dead"], "own": own_port, "tcp": tcp_port, "udp": udp_port}
+        conf.write_text(CONFIG.format(folder=folder, listen=listen, **known))
+        with Daemon([*command, "-f", conf, "-H", "web1.example", "-w", "1"], cwd=folder) as daemon:
+            daemon.wait_tcp(listen)
+            send(listen)
+            daemon.wait_until(reported, "its first report")
+            time.sleep(0.3)
+            # At once: what is in its queues is nobody's business any more.
+            daemon.stop(0)
     report = {}
-    for line in sink.lines:
-        name, value, _ = line.split()
+    for line in own.got():
+        name, value, _ = line.decode().split()
         name = name.removeprefix("carbon.relays.web1_example.").replace(folder.replace("/", "_").replace(".", "_"), "F")
         for word, port in known.items():
             name = name.replace(f"127_0_0_1:{port}", word)
@@ -119,46 +76,27 @@ def first_report(command):
     return report
 
 
-def send(port, process):
+def send(port):
     now = int(time.time())
     lines = [f"{kind}.{number} 1 {now}" for kind, count in LINES.items() for number in range(count)]
     lines += [line.format(now=now) for line, count in BAD.items() for _ in range(count)]
-    until = time.monotonic() + 20
-    while True:
-        try:
-            with socket.create_connection(("127.0.0.1", port)) as client:
-                client.sendall("".join(f"{line}\n" for line in lines).encode())
-                return
-        except OSError:
-            if time.monotonic() > until or process.poll() is not None:
-                raise
-            time.sleep(0.02)
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall("".join(f"{line}\n" for line in lines).encode())
 
 
 def main():
-    original = original_relay.find()
-    if not original:
-        print(f"relay_statistics: SKIPPED: {original_relay.MISSING}")
-        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
-    theirs, ours = first_report([original]), first_report([OURS, "relay", "--http", "off"])
-    failures = [f"{name} is missing" for name in theirs if name not in ours]
-    passed = len(theirs) - len(failures)
+    original = original_relay.find_or_skip("relay_statistics")
+    theirs, ours = first_report([original]), first_report([staunch_binary(), "relay", "--http", "off"])
+    checks = Checks()
     for name, value in theirs.items():
-        if MEASURED.search(name) or name not in ours:
-            continue
-        passed += 1
-        if ours[name] != value:
-            passed -= 1
-            failures.append(f"{name}: {value} there, {ours[name]} here")
-    for failure in failures:
-        print(f"FAILED: {failure}")
-    print(f"relay_statistics: {passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+        same = name in ours and (ours[name] == value or MEASURED.search(name))
+        checks.that(same, f"{name}: {value} there, {ours.get(name, 'nothing')} here")
+    return checks.summary("relay_statistics")
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (OSError, RuntimeError) as error:
-        print(f"relay_statistics: {error}")
+    except (DaemonError, OSError) as error:
+        print(f"relay_statistics: {error}", file=sys.stderr)
         sys.exit(2)
