@@ -10,13 +10,12 @@
 
 Each run also has carbon-relay.py itself between two of ours: it takes our pickles, and we take its own.
 
-carbon is looked for in compat/.carbon, into which .ci/tools installs it. Without it nothing is compared, and the summary
-says `SKIPPED`; with COMPAT_STRICT=1 that is a failure.
+carbon is looked for in $CARBON and compat/.carbon, into which .ci/tools installs it. Without it nothing is compared, and the
+last line says `SKIPPED`; with COMPAT_STRICT=1 that is a failure.
 
 Prints `carbon: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import json
@@ -34,11 +33,10 @@ import time
 import urllib.request
 
 from carbon_files import Files, name
-from daemon import Daemon, DaemonError, free_port, staunch_binary
+from comparison import Bends, Checks, arguments, skip
+from daemon import COMPAT, Daemon, DaemonError, free_port, staunch_binary
 
-COMPAT = pathlib.Path(__file__).resolve().parent
 CARBON = pathlib.Path(os.environ.get("CARBON") or COMPAT / ".carbon")
-MISSING = "no carbon ($CARBON, or compat/.carbon, which .ci/tools makes)"
 SECONDS_MAX = 30
 # Configurations at once: they wait for windows, not for the processor.
 AT_ONCE = 8
@@ -165,20 +163,12 @@ def ours(files, lines, until):
             daemon.wait_http(f"http://127.0.0.1:{http}/ready")
             with socket.create_connection(("127.0.0.1", files.port)) as client:
                 client.sendall("".join(f"{line}\n" for line in lines).encode())
-            wait_for(lambda: taken_in(http) >= len(lines), daemon, f"{len(lines)} lines to be taken in")
-            wait_for(lambda: time.time() > until, daemon, "windows to be over")
+            daemon.wait_until(lambda: taken_in(http) >= len(lines), f"{len(lines)} lines to be taken in", SECONDS_MAX)
+            daemon.wait_until(lambda: time.time() > until, "windows to be over", SECONDS_MAX)
     finally:
         for sink in sinks:
             sink.close()
     return [point for sink in sinks for point in sink.points]
-
-
-def wait_for(ready, daemon, what):
-    deadline = time.monotonic() + SECONDS_MAX
-    while not ready():
-        if time.monotonic() > deadline or not daemon.running():
-            raise DaemonError(f"waited in vain for {what}:\n{daemon.output()}")
-        time.sleep(0.02)
 
 
 def difference(theirs, ours):
@@ -250,53 +240,33 @@ def relayed(seed, count):
             before.wait_tcp(first)
             with socket.create_connection(("127.0.0.1", first)) as client:
                 client.sendall("".join(f"{line}\n" for line in lines).encode())
-            wait_for(lambda: len(sink.points) >= count, original, f"{count} points, {len(sink.points)} came")
+            original.wait_until(lambda: len(sink.points) >= count, f"{count} points", SECONDS_MAX)
         sink.close()
     return difference([Point.of(sink.where, *line.split(" ")) for line in lines], sink.points)
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--configs", type=int, default=32)
-    arguments.add_argument("--names", type=int, default=200)
-    arguments.add_argument("--self-test", action="store_true")
-    options = arguments.parse_args()
+    options = arguments(__doc__, configs=32, names=200)
     if not (CARBON / "bin/carbon-relay.py").exists():
-        print(f"carbon: SKIPPED: {MISSING}")
-        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
-    passed = failed = 0
-    unseen = dict(BENT) if options.self_test else {}
+        skip("carbon", "no carbon ($CARBON, or compat/.carbon, which .ci/tools makes)")
+    checks, bends = Checks(), Bends(BENT if options.self_test else {})
     seeds = [options.seed * 1_000_000 + number for number in range(options.configs)]
     with Original() as original, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         running = {seed: pool.submit(one, original, seed, options.names) for seed in seeds}
         for seed, result in running.items():
-            try:
-                theirs, got, shown = result.result()
-            except (DaemonError, OSError, subprocess.TimeoutExpired) as error:
-                print(f"carbon: configuration {seed}: {error}", file=sys.stderr)
-                failed += 1
-                continue
-            for what, bend in list(unseen.items()):
-                if got and difference(theirs, bend(got)):
-                    del unseen[what]
+            theirs, got, shown = result.result()
+            bends.hold(lambda bend: got and difference(theirs, bend(got)))
             found = difference(theirs, got)
-            passed, failed = passed + (found is None), failed + (found is not None)
-            if found:
-                print(f"DIFFER in configuration {seed}:\n{found}\n{shown}")
-    try:
-        found = relayed(options.seed, 500)
-    except (DaemonError, OSError, subprocess.TimeoutExpired) as error:
-        found = str(error)
-    passed, failed = passed + (found is None), failed + (found is not None)
-    if found:
-        print(f"DIFFER behind carbon-relay.py:\n{found}")
-    for what in unseen:
-        print(f"UNSEEN {what}")
-    failed += len(unseen)
-    print(f"carbon: {passed} passed, {failed} failed")
-    return 0 if failed == 0 and passed > 0 else 1
+            checks.that(found is None, f"in configuration {seed}:\n{found}\n{shown}")
+    found = relayed(options.seed, 500)
+    checks.that(found is None, f"behind carbon-relay.py:\n{found}")
+    bends.judge(checks)
+    return checks.summary("carbon")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (DaemonError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"carbon: {error}", file=sys.stderr)
+        sys.exit(2)

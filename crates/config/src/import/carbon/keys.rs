@@ -112,7 +112,8 @@ const OTHERS: [&str; 67] = [
 ];
 
 /// Keys that do something in the original and nothing here, with what does it.
-const NOT_HERE: [(&str, &str); 5] = [
+const NOT_HERE: [(&str, &str); 6] = [
+    ("MIN_TIMESTAMP_RESOLUTION", "times go on as they came"),
     ("CARBON_METRIC_PREFIX", "the relay's figures are at /metrics"),
     ("CARBON_METRIC_INTERVAL", "the relay's figures are at /metrics"),
     ("MAX_AGGREGATION_INTERVALS", "a window is told once: `expire` says for how long it takes points"),

@@ -40,4 +40,6 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
 }
 
 #[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
 mod tests;
