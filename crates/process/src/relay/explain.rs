@@ -265,7 +265,8 @@ impl Way<'_> {
             let heeds = self.router.clusters[cluster.index()].sharing.heeds_route_using();
             key.as_deref().filter(|_| heeds).unwrap_or(&self.name)
         };
-        let mut sent: Vec<Sent> = clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
+        let mut sent: Vec<Sent> =
+            clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
         if self.router.once {
             let given = &mut self.given;
             for chosen in sent.iter_mut().map(|sent| &mut sent.chosen) {

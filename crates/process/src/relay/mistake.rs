@@ -149,7 +149,9 @@ fn backtracking(statement: usize, plan: &Statement) -> impl Iterator<Item = Rela
 }
 
 fn takes_all(plan: &MatchPlan) -> bool {
-    plan.expressions.is_empty() && plan.unless.is_empty() && (plan.to == To::Blackhole || plan.stop && plan.to != To::Nowhere)
+    plan.expressions.is_empty()
+        && plan.unless.is_empty()
+        && (plan.to == To::Blackhole || plan.stop && plan.to != To::Nowhere)
 }
 
 fn of_match(statement: usize, plan: &MatchPlan) -> Option<RelayWarning> {

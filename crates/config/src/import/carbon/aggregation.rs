@@ -43,14 +43,15 @@ pub fn aggregation_rules(text: &str) -> (Option<Vec<AggregationRule>>, Vec<Diagn
     for (line, start) in lines(text).take(RULES_MAX) {
         let Some(rule) = rule(line, start, &mut wrong) else { continue };
         let alike = |known: &&AggregationRule| known.output == rule.output;
-        let as_before = |known: &AggregationRule| {
-            (known.method, known.frequency_s) == (rule.method, rule.frequency_s)
-        };
+        let as_before =
+            |known: &AggregationRule| (known.method, known.frequency_s) == (rule.method, rule.frequency_s);
         if rules.iter().find(alike).is_some_and(|known| !as_before(known)) {
             let message = "a rule above gives the same name, and computes something else";
             let warning = Diagnostic::warning(Code::NotCarriedOver, message);
             let hint = "give it a name of its own: carbon computes what the rule does that came first";
-            wrong.push(warning.at(Place::new(start, start + line.len())).label("two results of one name").hint(hint));
+            wrong.push(
+                warning.at(Place::new(start, start + line.len())).label("two results of one name").hint(hint),
+            );
         }
         rules.push(rule);
     }

@@ -130,12 +130,7 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
     let destinations = reader.destinations(method);
     let destinations_place = reader.get("DESTINATIONS").map(|entry| entry.place);
     reader.listens_everywhere(first.place);
-    if reader.flag("USE_INSECURE_UNPICKLER", false) {
-        let place = reader.get("USE_INSECURE_UNPICKLER").map_or(first.place, |entry| entry.place);
-        let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never run code here");
-        let hint = "numbers, texts, lists, tuples and dicts are read; nothing else comes from carbon's clients";
-        reader.wrong.push(warning.at(place).label("left out").hint(hint));
-    }
+    reader.unpickler();
     if destinations.is_empty() && method != Method::Rules {
         let diagnostic = Diagnostic::error(Code::MissingKey, "DESTINATIONS is empty: nothing could be sent");
         reader.wrong.push(diagnostic.at(destinations_place.or(method_place).unwrap_or(first.place)));
@@ -247,6 +242,18 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
+    fn unpickler(&mut self) {
+        const KEY: &str = "USE_INSECURE_UNPICKLER";
+        if let Some(entry) = self.get(KEY)
+            && self.flag(KEY, false)
+        {
+            let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never run code here");
+            let hint =
+                "numbers, texts, lists, tuples and dicts are read, and carbon's clients send nothing else";
+            self.wrong.push(warning.at(entry.place).label("left out").hint(hint));
+        }
+    }
+
     fn protocol(&mut self) -> Protocol {
         const WORDS: [&str; 2] = ["pickle", "line"];
         let Some(entry) = self.get("DESTINATION_PROTOCOL") else { return Protocol::Pickle };
@@ -255,7 +262,8 @@ impl<'a> Reader<'a, '_> {
             "line" => return Protocol::Lines,
             protocol @ ("protobuf" | "udp" | "amqp") => (
                 format!("points are not sent as {protocol}"),
-                "write `pickle` or `line`, and in DESTINATIONS the ports where the destinations take that".to_owned(),
+                "write `pickle` or `line`, and in DESTINATIONS the ports where the destinations take that"
+                    .to_owned(),
             ),
             other => (
                 format!("DESTINATION_PROTOCOL `{other}` is not known"),
@@ -286,7 +294,8 @@ impl<'a> Reader<'a, '_> {
     /// The method, and where it stands.
     fn method(&mut self, is_aggregator: bool) -> (Method, Option<Place>) {
         if is_aggregator {
-            if let Some(entry) = self.get("RELAY_METHOD").filter(|entry| entry.value != "consistent-hashing") {
+            if let Some(entry) = self.get("RELAY_METHOD").filter(|entry| entry.value != "consistent-hashing")
+            {
                 let message = "an aggregator shares out by consistent-hashing, whatever RELAY_METHOD says";
                 let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
                 self.wrong.push(warning.label("not heeded by carbon").hint("remove the line"));
@@ -340,7 +349,8 @@ impl<'a> Reader<'a, '_> {
                     };
                     if method.hashes() && all.iter().any(same) {
                         let message = format!("`{text}` lies where another destination of its host does");
-                        let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
+                        let diagnostic =
+                            Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
                         let hint = "give each an instance: HOST:PORT:INSTANCE; carbon does not start";
                         self.wrong.push(diagnostic.label("one host without instances").hint(hint));
                     }
@@ -348,7 +358,8 @@ impl<'a> Reader<'a, '_> {
                 }
                 None => {
                     let message = format!("`{text}` is no destination");
-                    let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
+                    let diagnostic =
+                        Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
                     self.wrong.push(diagnostic.hint("write HOST:PORT or HOST:PORT:INSTANCE"));
                 }
             }

@@ -22,12 +22,7 @@ pub(super) struct Read {
 }
 
 /// Reads an expression that begins at `start`; none, and the mistake, when it cannot be used.
-pub(super) fn read(
-    text: &str,
-    start: usize,
-    ignore_case: bool,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<Read> {
+pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<Diagnostic>) -> Option<Read> {
     let python = Python::of(text);
     if let Some((at, letter)) = python.refused {
         let message = format!("Python knows no `\\{letter}`, and carbon does not take the expression");

@@ -29,7 +29,8 @@ fn told(folder: &Path, section: &str) -> String {
         assert_eq!(again, plan, "{folder:?} {section}: {wrong:?}\n{native}");
     }
     let said = files.iter().filter(|file| !file.diagnostics.is_empty());
-    let said = said.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, false));
+    let said =
+        said.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, false));
     native + "\n" + &said.collect::<String>()
 }
 

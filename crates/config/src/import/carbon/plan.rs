@@ -125,7 +125,7 @@ impl Reading<'_> {
 fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
     let mut plan = empty_plan();
     plan.sources = sources(conf);
-    if plan.sources.is_empty() {
+    if plan.sources.is_empty() && !has_errors(wrong) {
         wrong.push(Diagnostic::error(
             Code::MissingKey,
             "every receiver is switched off: nothing could come in",
@@ -200,9 +200,10 @@ fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
         Protocol::Lines => GraphiteForm::Lines,
         Protocol::Pickle => GraphiteForm::Pickle,
     };
-    let tls = conf.tls.as_ref().map(|ca| {
-        Box::new(EndpointTls { ca: ca.as_deref().map(PemFile::new), ..EndpointTls::default() })
-    });
+    let tls = conf
+        .tls
+        .as_ref()
+        .map(|ca| Box::new(EndpointTls { ca: ca.as_deref().map(PemFile::new), ..EndpointTls::default() }));
     let output = |destination: &CarbonDestination| {
         let to = Endpoint { host: destination.host.clone(), port: destination.port };
         let name = match endpoints {

@@ -66,8 +66,10 @@ pub fn relay_rules(
                 wrong.push(diagnostic.label("the second one").hint("only one section has `default = true`"));
             }
             if let Some(entry) = section.get("pattern") {
-                let diagnostic =
-                    Diagnostic::error(Code::ImportBadValue, "a section has `pattern` or `default`, and not both");
+                let diagnostic = Diagnostic::error(
+                    Code::ImportBadValue,
+                    "a section has `pattern` or `default`, and not both",
+                );
                 wrong.push(diagnostic.at(entry.place).label("the default takes what the others left"));
             }
             default = Some(section.place);
@@ -108,12 +110,12 @@ fn destinations(
     for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         let Some(destination) = destination(text) else {
             let diagnostic = Diagnostic::error(Code::ImportBadValue, format!("`{text}` is no destination"));
-            wrong.push(diagnostic.at(entry.place).hint("write HOST:PORT or HOST:PORT:INSTANCE"));
+            wrong.push(diagnostic.at(entry.place_of(text)).hint("write HOST:PORT or HOST:PORT:INSTANCE"));
             continue;
         };
         if known.is_some_and(|known| !known.contains(&destination)) {
             let message = format!("`{text}` is none of carbon.conf's DESTINATIONS, and left out");
-            let diagnostic = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
+            let diagnostic = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place_of(text));
             wrong.push(diagnostic.hint("add it to DESTINATIONS, or remove it here"));
             continue;
         }

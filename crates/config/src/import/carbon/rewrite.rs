@@ -72,12 +72,7 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
 }
 
 /// Python's template in the relay's form.
-fn replacement(
-    text: &str,
-    start: usize,
-    read: Option<&Read>,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<String> {
+fn replacement(text: &str, start: usize, read: Option<&Read>, wrong: &mut Vec<Diagnostic>) -> Option<String> {
     let mut out = String::new();
     let mut at = 0;
     while let Some(found) = text[at..].find('\\') {

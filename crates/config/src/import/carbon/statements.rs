@@ -52,16 +52,14 @@ pub(super) fn relay(
         _ => (vec![destinations(conf, output)], by_hash(conf, rules)),
     };
     // Else no point is sent to an output twice.
-    let once = routes.len() > 1 && routes.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
+    let once = routes.len() > 1
+        && routes.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
     statements.extend(routes);
     RelayPlan { clusters, statements, statistics: To::Nowhere, once }
 }
 
 /// The cluster of all DESTINATIONS.
-fn destinations(
-    conf: &Conf,
-    output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId,
-) -> RelayCluster {
+fn destinations(conf: &Conf, output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId) -> RelayCluster {
     let member = |destination: &CarbonDestination| Member {
         output: output(destination),
         host: destination.host.clone(),

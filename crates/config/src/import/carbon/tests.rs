@@ -63,7 +63,7 @@ fn mistakes_of_relay_rules_are_told() {
             "[a]\npattern = x\n[d]\ndefault = maybe\npattern = y\ndestinations = h",
             &["[a]", "h", "maybe", "y"],
         ),
-        ("[d]\ndefault = true\ndestinations = h:0, :1, h:1:, h:x", &["h:0, :1, h:1:, h:x"; 4]),
+        ("[d]\ndefault = true\ndestinations = h:0, :1, h:1:, h:x", &["h:0", ":1", "h:1:", "h:x"]),
         (
             "[d]\ndefault = true\ndestinations = h:1\n[d]\nnonsense\n[e",
             &["[d]", "nonsense", "[e", "[d]", "[d]"],

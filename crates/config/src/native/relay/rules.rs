@@ -86,7 +86,8 @@ impl Rule<'_> {
         };
         self.other_kinds(kind, wrong);
         let (expressions, places) = self.expressions(kind, wrong);
-        let mut at = RulePlaces { rule: fields.place, expressions: places, unless: Vec::new(), validate: None };
+        let mut at =
+            RulePlaces { rule: fields.place, expressions: places, unless: Vec::new(), validate: None };
         let statement = if kind == REWRITE {
             Statement::Rewrite(self.rewrite(expressions, wrong))
         } else if kind == ROLLUP {

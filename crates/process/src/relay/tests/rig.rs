@@ -60,7 +60,13 @@ pub(super) fn rollup(computes: &[(Compute, &str)]) -> RollupPlan {
 pub(super) fn aggregate(expressions: &[&str], results: &[&str], to: To, stop: bool) -> Statement {
     let results: Vec<(Compute, &str)> = results.iter().map(|name| (Compute::Sum, *name)).collect();
     let expressions = expressions.iter().map(|text| (*text).into()).collect();
-    Statement::Aggregate(AggregateStatement { expressions, rollup: rollup(&results), to, stop, replaces: false })
+    Statement::Aggregate(AggregateStatement {
+        expressions,
+        rollup: rollup(&results),
+        to,
+        stop,
+        replaces: false,
+    })
 }
 
 pub(super) fn plan(clusters: Vec<RelayCluster>, statements: Vec<Statement>) -> RelayPlan {

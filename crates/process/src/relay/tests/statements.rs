@@ -79,7 +79,9 @@ fn every_occurrence_is_replaced_when_told_so() {
         &[("ab.ab", "0 x.x; Exhausted"), ("1.2.3.a", "0 1_2_3_a; Exhausted"), ("y", "0; Exhausted")],
     );
     // As Python has it: an empty match behind another, and none within a character.
-    for (expression, want) in [("l*", "0 --é-d-; Exhausted"), ("(?!x)l*", "0 --é-d-; Exhausted"), ("$", "0 léd-; Exhausted")] {
+    for (expression, want) in
+        [("l*", "0 --é-d-; Exhausted"), ("(?!x)l*", "0 --é-d-; Exhausted"), ("$", "0 léd-; Exhausted")]
+    {
         let statements = vec![every(expression, "-"), Statement::Match(matching(&[], to(&[0]), false))];
         fates(&router(two(), statements), &[("léd", want)]);
     }

@@ -33,9 +33,9 @@ pub async fn explain(shared: &Shared, query: ExplainQuery) -> Result<Way, (Statu
         return Err((StatusCode::BAD_REQUEST, why));
     }
     let relay = known(shared, relay)?;
-    let asked = relay.clone();
+    let (asked, tagged) = (relay.clone(), names_have_tags(shared, &relay));
     let answer = shared.shard.call(move |worker| {
-        let line = line(name.as_bytes());
+        let line = line(name.as_bytes(), tagged);
         let place = |met: &Meeting| format!("rule {}", met.statement + 1);
         let plan = worker.shard.relay_plan(&asked)?;
         let explanation = worker.shard.explain(&asked, Entry::Records, line.name, line.rest)?;
@@ -63,9 +63,18 @@ fn known(shared: &Shared, asked: Option<String>) -> Result<String, (StatusCode, 
     }
 }
 
-/// A line as relays see it: the name ends at the first blank or `;`, and tags belong to the rest.
-fn line(text: &[u8]) -> Line<'_> {
-    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t' | b';')).unwrap_or(text.len());
+/// Whether tags are part of the names that a relay gets, from the first of its sources.
+fn names_have_tags(shared: &Shared, relay: &str) -> bool {
+    let wiring = shared.wiring.load();
+    let transform = wiring.plan.transforms.iter().find(|transform| transform.name == relay);
+    let source = transform.and_then(|transform| wiring.plan.sources.get(transform.from.first()?.index()));
+    source.and_then(|source| source.kind.points()).is_some_and(|points| points.reading.names_have_tags())
+}
+
+/// A line as relays see it: the name ends at the first blank or, unless tags are part of it, the first `;`.
+fn line(text: &[u8], tagged: bool) -> Line<'_> {
+    let ends = |byte: &u8| matches!(byte, b' ' | b'\t') || *byte == b';' && !tagged;
+    let end = text.iter().position(ends).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
     Line { name, rest: rest.strip_prefix(b" ").or(rest.strip_prefix(b"\t")).unwrap_or(rest) }
 }
@@ -79,7 +88,8 @@ fn a_line_is_a_name_and_what_is_validated() {
         ("a;t=x 1 2", "a", ";t=x 1 2"),
         ("", "", ""),
     ] {
-        let line = line(text.as_bytes());
+        let line = line(text.as_bytes(), false);
         assert_eq!((line.name, line.rest), (name.as_bytes(), rest.as_bytes()), "{text}");
     }
+    assert_eq!(line(b"a;t=x 1 2", true).name, b"a;t=x");
 }

@@ -83,6 +83,16 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Whether the tags of a line are part of its name.
+    pub fn names_have_tags(&self) -> bool {
+        match self.personality {
+            Personality::CRelay => self.kept.has(b';'),
+            Personality::Strict | Personality::Carbon | Personality::GoCarbon => self.names != NameForm::Bare,
+        }
+    }
+}
+
 /// A set of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept([u64; 4]);
