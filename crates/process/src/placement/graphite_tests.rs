@@ -301,3 +301,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn fast_hashing_goes_round_the_hosts_in_the_order_of_their_hashes() {
+    // What carbon 1.1.10 gives; members from 1.
+    let labels = ["10.0.0.1:2004=a", "10.0.0.1:2104=b", "10.0.0.2:2004=a", "10.0.0.3:2004"];
+    let keys = ["a", "foo.bar", "servers.web01.cpu.total.user", "my.super.metric", "stats_counts.logins"];
+    let table = [
+        (CarbonHash::Mmh3Ch, true, ["23", "31", "42", "14", "14"]),
+        (CarbonHash::CarbonCh, true, ["13", "13", "23", "34", "41"]),
+        (CarbonHash::CarbonCh, false, ["12", "12", "23", "34", "41"]),
+        (CarbonHash::Fnv1aCh, true, ["41", "41", "13", "32", "32"]),
+    ];
+    for (hash, diverse, want) in table {
+        let cluster = cluster(&Placement::CarbonPython { hash, fast: true, diverse }, &labels, 2);
+        assert_eq!(keys.map(|key| digits(&cluster, key)), want, "{hash:?} {diverse}");
+    }
+}

@@ -170,7 +170,7 @@ impl Expression {
             Matcher::Text(finder) if matches!(self.class, Class::Contains(_)) => {
                 let length = finder.needle().len();
                 let at = |at| Found { span: (at, at + length), groups: Vec::new() };
-                Ok(finder.find_iter(name).map(at).collect())
+                all(name, |from| Ok(finder.find(&name[from..]).map(|found| at(from + found))))
             }
             Matcher::Text(_) => Ok(self.find(name)?.into_iter().collect()),
             Matcher::Linear(regex) => {
