@@ -159,9 +159,13 @@ impl Router {
     }
 }
 
-/// The place of a rule's expression.
+/// The place of a rule's expression; of a rule for every name the first that leaves names out, as no other can give up.
 fn place(rule: &Rule) -> MistakeAt {
-    MistakeAt::Statement { statement: rule.statement, expression: Some(rule.expression) }
+    let statement = rule.statement;
+    match rule.is_for_all() {
+        true => MistakeAt::Unless { statement, expression: 0 },
+        false => MistakeAt::Statement { statement, expression: Some(rule.expression) },
+    }
 }
 
 /// A line on its way.

@@ -88,6 +88,8 @@ pub(super) struct ClusterState {
     /// Where keys are placed; none where they are not.
     pub(super) placed: Option<Cluster>,
     pub(super) up: Vec<bool>,
+    /// Members that have been down since this was made.
+    pub(super) been_down: Vec<bool>,
 }
 
 impl Router {
@@ -134,6 +136,7 @@ impl Router {
             for at in 0..cluster.outputs.len() {
                 if cluster.outputs[at] == output {
                     cluster.up[at] = live;
+                    cluster.been_down[at] |= !live;
                     if let Some(placed) = &mut cluster.placed {
                         placed.set_live(at, live);
                     }
@@ -256,6 +259,11 @@ impl Rule {
         matches!(self.action, Action::Feed { .. })
     }
 
+    /// Whether it has no expression.
+    pub(super) fn is_for_all(&self) -> bool {
+        self.matcher.is_none()
+    }
+
     /// The match in a name. An aggregation's result has the name that was written, and nothing of the matching name around
     /// it, where the expression is a text; what a regular expression matched is replaced, with groups and without.
     pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
@@ -326,8 +334,8 @@ impl Builder {
             Sharing::Copies | Sharing::Failover | Sharing::Turns => None,
         };
         let outputs: Vec<OutputId> = plan.members.iter().map(|member| member.output).collect();
-        let up = vec![true; outputs.len()];
-        self.clusters.push(ClusterState { outputs, sharing: plan.sharing.clone(), placed, up });
+        let (up, been_down) = (vec![true; outputs.len()], vec![false; outputs.len()]);
+        self.clusters.push(ClusterState { outputs, sharing: plan.sharing.clone(), placed, up, been_down });
     }
 
     fn match_(&mut self, statement: usize, plan: &MatchPlan) {

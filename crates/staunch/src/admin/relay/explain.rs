@@ -2,11 +2,11 @@
 
 use axum::http::StatusCode;
 use config::plan::TransformKind;
-use process::relay::{Entry, Line, Meeting};
+use process::relay::Entry;
 use serde::Deserialize;
 
 use crate::daemon::shared::Shared;
-use crate::explained::Way;
+use crate::explained::{Way, line};
 
 /// Longest line that is asked about: longer ones are no lines.
 const LINE_BYTES_MAX: usize = 32_768;
@@ -33,10 +33,10 @@ pub async fn explain(shared: &Shared, query: ExplainQuery) -> Result<Way, (Statu
         return Err((StatusCode::BAD_REQUEST, why));
     }
     let relay = known(shared, relay)?;
-    let (asked, tagged) = (relay.clone(), names_have_tags(shared, &relay));
+    let (asked, tagged) = (relay.clone(), shared.wiring.load().plan.tags_are_named(&relay));
     let answer = shared.shard.call(move |worker| {
         let line = line(name.as_bytes(), tagged);
-        let place = |met: &Meeting| format!("rule {}", met.statement + 1);
+        let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
         let plan = worker.shard.relay_plan(&asked)?;
         let explanation = worker.shard.explain(&asked, Entry::Records, line.name, line.rest)?;
         Some(Way::new(plan, line, &explanation, &place))
@@ -61,35 +61,4 @@ fn known(shared: &Shared, asked: Option<String>) -> Result<String, (StatusCode, 
             format!("which relay? add &relay= and one of {}", several.join(", ")),
         )),
     }
-}
-
-/// Whether tags are part of the names that a relay gets, from the first of its sources.
-fn names_have_tags(shared: &Shared, relay: &str) -> bool {
-    let wiring = shared.wiring.load();
-    let transform = wiring.plan.transforms.iter().find(|transform| transform.name == relay);
-    let source = transform.and_then(|transform| wiring.plan.sources.get(transform.from.first()?.index()));
-    source.and_then(|source| source.kind.points()).is_some_and(|points| points.reading.names_have_tags())
-}
-
-/// A line as relays see it: the name ends at the first blank or, unless tags are part of it, the first `;`.
-fn line(text: &[u8], tagged: bool) -> Line<'_> {
-    let ends = |byte: &u8| matches!(byte, b' ' | b'\t') || *byte == b';' && !tagged;
-    let end = text.iter().position(ends).unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    Line { name, rest: rest.strip_prefix(b" ").or(rest.strip_prefix(b"\t")).unwrap_or(rest) }
-}
-
-#[test]
-fn a_line_is_a_name_and_what_is_validated() {
-    for (text, name, rest) in [
-        ("a.b", "a.b", ""),
-        ("a.b 1 2", "a.b", "1 2"),
-        ("a.b\t1 2", "a.b", "1 2"),
-        ("a;t=x 1 2", "a", ";t=x 1 2"),
-        ("", "", ""),
-    ] {
-        let line = line(text.as_bytes(), false);
-        assert_eq!((line.name, line.rest), (name.as_bytes(), rest.as_bytes()), "{text}");
-    }
-    assert_eq!(line(b"a;t=x 1 2", true).name, b"a;t=x");
 }

@@ -11,13 +11,15 @@ use std::process::ExitCode;
 use anyhow::Context;
 use config::import::relay::flags::{Flags, Settings, Submission};
 use config::import::relay::{
-    Form, Reading, RelayConf, Surroundings, TestView, print_test, upstream_lines, upstream_warnings,
+    FileText, Form, Reading, RelayConf, Surroundings, TestView, print_test, upstream_lines, upstream_warnings,
 };
 
+use super::explain::place;
 use super::meetings::Meetings;
 use super::{files, rendered, stderr_is_terminal, version};
 use crate::cli::MISTAKES;
 use crate::clock::Clock;
+use crate::explained::GaveUpAt;
 use crate::talk;
 
 /// Longest line on stdin: a name that is longer is none.
@@ -51,7 +53,7 @@ pub(super) fn names(flags: &Flags, settings: &Settings) -> anyhow::Result<ExitCo
     out.push_str(&print_test(&conf, &surroundings, view));
     out.push('\n');
     if talk::data(out.as_bytes())? {
-        meet_all(&conf, settings)?;
+        meet_all(&conf, &reading.files, settings)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -111,7 +113,8 @@ fn stamped(lines: &str) -> String {
     lines.lines().map(|line| format!("[{time}] {line}\n")).collect()
 }
 
-fn meet_all(conf: &RelayConf, settings: &Settings) -> anyhow::Result<()> {
+fn meet_all(conf: &RelayConf, files: &[FileText], settings: &Settings) -> anyhow::Result<()> {
+    let place = |statement, expression| place(conf, files, statement, expression);
     let meetings = Meetings::new(conf, settings.debug, settings.allowed.contains(&b';'));
     let mut lines = std::io::stdin().lock();
     let mut line = Vec::new();
@@ -128,11 +131,19 @@ fn meet_all(conf: &RelayConf, settings: &Settings) -> anyhow::Result<()> {
             continue;
         }
         text.clear();
-        meetings.write(name, &mut text);
+        let gave_up = meetings.write(name, &mut text, &place);
         if !write(&text)? {
             return Ok(());
         }
+        gave_up.iter().for_each(|one| talk::say(&stamped(&warning(one, name))));
     }
+}
+
+/// What the original has no words for: it is told on stderr.
+fn warning(gave_up: &GaveUpAt, name: &[u8]) -> String {
+    let GaveUpAt { at, kind, expression } = gave_up;
+    let name = String::from_utf8_lossy(name).replace(char::is_control, "\u{fffd}");
+    format!("warning: {at}: {kind} {expression} gave up on {name}, which counts as no match\n")
 }
 
 /// Writes to stdout; false when its reader has gone away.
