@@ -61,6 +61,9 @@ pub(super) enum Protocol {
     Pickle,
 }
 
+/// `REWRITE_RULES` of an aggregator that is not told any.
+pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
+
 /// The instance of a daemon that is not told its own.
 const INSTANCE: &str = "a";
 
@@ -159,7 +162,7 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
         queue_records_max: reader.number("MAX_QUEUE_SIZE", 1, 1 << 30),
         flow_control: reader.flag("USE_FLOW_CONTROL", true),
         relay_rules: reader.text("RELAY_RULES", "relay-rules.conf"),
-        rewrite_rules: reader.text("REWRITE_RULES", "rewrite-rules.conf"),
+        rewrite_rules: reader.text("REWRITE_RULES", REWRITE_RULES),
         aggregation_rules: reader.text("AGGREGATION_RULES", "aggregation-rules.conf"),
         forward_all: reader.flag("FORWARD_ALL", true),
         lists: reader.flag("USE_WHITELIST", false),

@@ -68,8 +68,10 @@ pub fn carbon(
 enum Absent {
     /// Carbon does not start.
     Never,
+    /// It is as good as an empty one, but hardly meant.
+    Hardly,
     /// It is as good as an empty one.
-    Empty,
+    Often,
 }
 
 struct Reading<'a> {
@@ -89,8 +91,12 @@ impl Reading<'_> {
             Ok(text) => text,
             Err(why) => {
                 let message = format!("{name} cannot be read: {why}");
-                let told = if absent == Absent::Never { Diagnostic::error } else { Diagnostic::warning };
-                self.files[0].diagnostics.push(told(Code::IncludeUnread, message));
+                let told = match absent {
+                    Absent::Never => Some(Diagnostic::error(Code::IncludeUnread, message)),
+                    Absent::Hardly => Some(Diagnostic::warning(Code::IncludeUnread, message)),
+                    Absent::Often => None,
+                };
+                self.files[0].diagnostics.extend(told);
                 return None;
             }
         };
@@ -102,19 +108,21 @@ impl Reading<'_> {
     fn rules(&mut self, conf: &Conf) -> Rules {
         let mut rules = Rules::default();
         if conf.lists {
-            rules.blacklist = self.file(BLACKLIST, Absent::Empty, list).unwrap_or_default();
-            rules.whitelist = self.file(WHITELIST, Absent::Empty, list).unwrap_or_default();
+            rules.blacklist = self.file(BLACKLIST, Absent::Often, list).unwrap_or_default();
+            rules.whitelist = self.file(WHITELIST, Absent::Often, list).unwrap_or_default();
         }
         if conf.method == Method::Rules {
             let known = (!conf.destinations.is_empty()).then_some(&conf.destinations[..]);
             rules.relay = self.file(&conf.relay_rules, Absent::Never, |text| relay_rules(text, known));
         }
         if conf.is_aggregator {
-            let rewrite = self.file(&conf.rewrite_rules, Absent::Empty, rewrite_rules);
+            let named = conf.rewrite_rules != conf::REWRITE_RULES;
+            let absent = if named { Absent::Hardly } else { Absent::Often };
+            let rewrite = self.file(&conf.rewrite_rules, absent, rewrite_rules);
             rules.rewrite = rewrite.unwrap_or_default();
         }
         if conf.is_aggregator || conf.method.is_aggregated() {
-            let absent = if conf.is_aggregator { Absent::Never } else { Absent::Empty };
+            let absent = if conf.is_aggregator { Absent::Never } else { Absent::Hardly };
             let aggregation = self.file(&conf.aggregation_rules, absent, aggregation_rules);
             rules.aggregation = aggregation.unwrap_or_default();
         }
