@@ -9,6 +9,8 @@
 //! result, or in what [`Rollups::finish`] gives back; the same calls give the same results in the same order.
 
 mod plan;
+#[cfg(any(test, feature = "promises"))]
+pub mod promises;
 mod saved;
 #[cfg(test)]
 mod saved_tests;
