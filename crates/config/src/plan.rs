@@ -84,6 +84,14 @@ impl Plan {
         }
     }
 
+    /// Whether the names that a relay gets have their tags in them: that is up to its sources, of which the first is asked.
+    pub fn tags_are_named(&self, relay: &str) -> bool {
+        let transform = self.transforms.iter().find(|transform| transform.name == relay);
+        let source = transform.and_then(|transform| self.sources.get(transform.from.first()?.index()));
+        let points = source.and_then(|source| source.kind.points());
+        points.is_some_and(|points| points.reading.names_have_tags())
+    }
+
     /// Aggregations with their ids, in the plan's order.
     pub fn aggregates(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &AggregateTransform)> {
         let transforms = self.transforms.iter().enumerate();

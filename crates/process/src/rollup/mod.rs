@@ -123,6 +123,8 @@ pub struct Rolled<'a> {
     pub value: f64,
     /// Unix seconds.
     pub timestamp: u64,
+    /// See [`RollupPlan::exact`].
+    pub exact: bool,
 }
 
 impl Rolled<'_> {
@@ -130,6 +132,7 @@ impl Rolled<'_> {
     pub fn write_rest(&self, out: &mut Vec<u8>) {
         let written = match self.compute {
             Compute::Count => write!(out, " {:.0} {}", self.value, self.timestamp),
+            _ if self.exact => write!(out, " {} {}", self.value, self.timestamp),
             _ => write!(out, " {:.6} {}", self.value, self.timestamp),
         };
         written.expect("a vector takes all");

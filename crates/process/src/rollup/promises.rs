@@ -21,6 +21,7 @@ pub(super) fn plans() -> Vec<RollupPlan> {
             .map(|compute| ComputePlan { compute: *compute, name: "r".into() })
             .collect(),
         late,
+        exact: false,
     };
     let all = [Compute::Sum, Compute::Percentile(90), Compute::Stddev, Compute::Count];
     vec![plan(10, 25, &all, Late::Shed), plan(3, 4, &all[..2], Late::Oldest)]
