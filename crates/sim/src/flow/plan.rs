@@ -89,7 +89,7 @@ fn relay(source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
     let settings = settings(&flags, &machine).0.expect("without other flags none is wrong");
     let asked = Relay { conf: &conf, settings: &settings, queue_given: false, queue_dir: None, http: None };
     let (plan, more) = config::relay::relay(&asked);
-    diagnostics.extend(more);
+    diagnostics.extend(more.into_iter().map(|mistake| mistake.diagnostic));
     (plan, diagnostics)
 }
 
