@@ -96,7 +96,9 @@ def ran(binary, words, path, names):
     done = subprocess.run([*binary, *words, "-t", "-f", path], input="\n".join(names) + "\n", capture_output=True, text=True, timeout=60)
     if done.returncode < 0:
         return None
-    return f"exit {done.returncode}\n" + done.stdout + "".join(sorted(line for line in done.stderr.splitlines(True) if "warning" in line))
+    # In order of their words: the time in front may differ from one to the next.
+    warnings = sorted(line[line.index("warning"):] for line in done.stderr.splitlines(True) if "warning" in line)
+    return f"exit {done.returncode}\n" + done.stdout + "".join(warnings)
 
 
 RESULT = re.compile(r"^(    (?:sum|count|max|min|average|median|percentile[0-9]+|variance|stddev) -> \S*).*$", re.M)

@@ -5,6 +5,7 @@
 //! document.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use process::placement::Cluster as Placed;
 
@@ -300,7 +301,10 @@ impl Printer<'_> {
         self.line(0, &format!("cluster {}", self.name(&cluster.name)));
         let (members, instances) = match &cluster.kind {
             ClusterKind::Plain { way, use_all, members } => {
-                self.line(1, &format!("{}{}", way.word(), if *use_all { " useall" } else { "" }));
+                // The original prints the addresses that it found, and not the word.
+                let is_name = |at: &usize| self.conf.servers[*at].host.parse::<IpAddr>().is_err();
+                let use_all = *use_all && (self.is_readable() || members.iter().any(is_name));
+                self.line(1, &format!("{}{}", way.word(), if use_all { " useall" } else { "" }));
                 (members, self.is_readable())
             }
             ClusterKind::Hash { hash, replication, dynamic, members } => {

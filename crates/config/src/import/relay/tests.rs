@@ -57,6 +57,16 @@ fn good_files_give_what_they_should_and_print_as_themselves() {
 }
 
 #[test]
+fn useall_is_printed_until_it_is_carried_out() {
+    let surroundings = |form| Surroundings { port: 2003, prefix: None, form };
+    for (members, original) in [("10.0.0.1 [::1]:5", false), ("10.0.0.1 name:5", true)] {
+        let conf = read_text("t", &format!("cluster a forward useall {members};")).conf.expect("it is right");
+        let prints = |form| print(&conf, &surroundings(form)).contains("forward useall");
+        assert!(prints(Form::Original) == original && prints(Form::Readable), "{members}");
+    }
+}
+
+#[test]
 fn bad_files_are_told_all_their_mistakes() {
     let files = corpus::files("corpus/relay/bad", "conf");
     assert!(files.len() >= 10, "{files:?}");
