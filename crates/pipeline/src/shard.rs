@@ -259,7 +259,7 @@ impl Shard {
         self.aggregations.iter().filter_map(move |state| Some((state.name.as_str(), note(state)?)))
     }
 
-    /// Takes up what the instance before has told of the aggregation `name`, see [`Aggregator::resume_after`]: it
+    /// Takes up what the instance before has told of the aggregation `name`, see `Aggregator::resume_after`: it
     /// matters to windows that hang on the wall clock only.
     pub fn resume_after(&mut self, name: &str, label_s: u64, now: Now) {
         for state in self.aggregations.iter_mut().filter(|state| state.name == name) {

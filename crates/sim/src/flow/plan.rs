@@ -4,7 +4,7 @@ use config::Format;
 use config::diagnostic::{Diagnostic, Place, Severity, Source, render};
 use config::import::javascript::Environment;
 use config::import::relay::flags::{Flags, Machine, settings};
-use config::import::relay::{Mistake, Reading, read_text};
+use config::import::relay::{Reading, read_text};
 use config::import::statsd;
 use config::plan::Plan;
 use config::relay::Relay;
@@ -81,16 +81,16 @@ fn checked(config: &Config, source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic
 
 /// A relay.conf without flags, which includes no other file.
 fn relay(source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
-    let Reading { conf, mut mistakes, .. } = read_text(source.name, source.text);
-    let told = |mistakes: Vec<Mistake>| mistakes.into_iter().map(|mistake| mistake.diagnostic).collect();
-    let Some(conf) = conf else { return (None, told(mistakes)) };
+    let Reading { conf, mistakes, .. } = read_text(source.name, source.text);
+    let mut diagnostics: Vec<Diagnostic> = mistakes.into_iter().map(|mistake| mistake.diagnostic).collect();
+    let Some(conf) = conf else { return (None, diagnostics) };
     let flags = Flags { config: Some(source.name.to_owned()), ..Flags::default() };
     let machine = Machine { hostname: HOSTNAME.into(), cores: 1 };
     let settings = settings(&flags, &machine).0.expect("without other flags none is wrong");
     let asked = Relay { conf: &conf, settings: &settings, queue_given: false, queue_dir: None, http: None };
     let (plan, more) = config::relay::relay(&asked);
-    mistakes.extend(more);
-    (plan, told(mistakes))
+    diagnostics.extend(more.into_iter().map(|mistake| mistake.diagnostic));
+    (plan, diagnostics)
 }
 
 /// A configuration that stands in the flow file, as a file of its own.

@@ -2,8 +2,10 @@
 //!
 //! Path of a packet: `packets` makes a ring of them -> `generator` sends it -> a contestant receives: the bare loop
 //! (`bare`), Staunch or node statsd as child processes (`server`) -> what they deliver ends in `sink`, what they copy
-//! in `endpoints`. `scenario` (for `statsd`) and `copies` (for `fanout`) decide who gets what, `contestant` reads CPU time, memory and counts, `report` says it.
-//! `relay` has a generator, contestants and endpoints of its own. `queue` has no sockets: it appends to queues on disk as the shard does; `start` starts a daemon on what waits there.
+//! in `endpoints`. `scenario` (for `statsd`) and `copies` (for `fanout`) decide who gets what, `rounds` who runs when,
+//! `contestant` reads memory and counts and `usage` CPU time, `report` says it. `relay` has a generator, contestants and
+//! endpoints of its own. `queue` has no sockets: it appends to queues on disk as the shard does; `start` starts a daemon on
+//! what waits there.
 //! Not here: numbers without a comparison in the same run. Everything stays on loopback.
 //! Invariant: whatever ends a run, the children end with it.
 
