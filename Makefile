@@ -80,6 +80,8 @@ compat: tools
 	compat/relay_test_mode.py --files 1000
 	compat/relay_endpoints.py --self-test
 	compat/relay_endpoints.py
+	compat/relay_statistics.py --self-test
+	compat/relay_statistics.py
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py
