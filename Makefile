@@ -70,6 +70,8 @@ compat: tools
 	compat/management.py
 	compat/features.py --self-test
 	compat/features.py
+	compat/fanout.py --self-test
+	compat/fanout.py
 	compat/rings.js --self-test
 	compat/rings.js
 	compat/relay.py --self-test

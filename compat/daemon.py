@@ -79,6 +79,15 @@ def staunch_binary():
     return str(max(builds, key=lambda path: path.stat().st_mtime))
 
 
+def example(package, name):
+    """An example program of ours that stands on one side of a comparison: $NAME, or its debug build."""
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    path = os.environ.get(name.upper()) or target / "debug/examples" / name
+    if not os.path.exists(path):
+        raise DaemonError(f"{path} is missing: cargo build --package {package} --example {name}")
+    return path
+
+
 def node_statsd(script="stats.js"):
     """The command of the original, as far as its script."""
     path = COMPAT / "node_modules" / "statsd" / script
@@ -126,7 +135,7 @@ class Daemon:
             except (urllib.error.URLError, OSError):
                 return False
 
-        self._wait(answers, f"{url} to answer 200", seconds)
+        self.wait_until(answers, f"{url} to answer 200", seconds)
 
     def wait_tcp(self, port, seconds=20):
         """Waits until something accepts connections on `port`."""
@@ -138,9 +147,10 @@ class Daemon:
             except OSError:
                 return False
 
-        self._wait(accepts, f"port {port} to accept connections", seconds)
+        self.wait_until(accepts, f"port {port} to accept connections", seconds)
 
-    def _wait(self, ready, what, seconds):
+    def wait_until(self, ready, what, seconds=20):
+        """Waits until `ready()`, as long as it runs."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if ready():

@@ -20,10 +20,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
+from comparison import Checks, Failure, wait_for
 from daemon import Daemon, DaemonError, free_port, node_statsd, staunch_binary
-from management import Checks, Failure, Instance, converse, send, wait_for
+from management import Instance, converse, send
+from sink import Sink
 
 KEYS = 600
 
@@ -31,23 +31,9 @@ KEYS = 600
 PACKETS = [b"a:1|c", b"a:1|c\nb:2|ms\n", b"junk", b"\n", b"", b"x y/z:3|g|#k:v", b"caf\xc3\xa9:1|c\xff", b"n" * 2000 + b":1|c"]
 
 
-class Sink:
-    """A UDP socket that keeps what arrives."""
-
-    def __init__(self):
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-        self.socket.bind(("127.0.0.1", 0))
-        self.socket.settimeout(10)
-        self.port = self.socket.getsockname()[1]
-
-    def take(self, count):
-        return [self.socket.recv(1 << 16) for _ in range(count)]
-
-
 def copies(checks, folder):
     """Every target gets every packet: two of the original's servers count the same, a plain socket gets the bytes."""
-    sink, servers, proxy = Sink(), [], None
+    sink, servers, proxy = Sink(socket.SOCK_DGRAM), [], None
     try:
         servers = [Instance(node_statsd(), folder, f"copied-{number}") for number in (1, 2)]
         port, http = free_port(), free_port()
@@ -57,7 +43,8 @@ def copies(checks, folder):
         proxy.wait_http(f"http://127.0.0.1:{http}/ready")
         for packet in PACKETS:
             send(port, packet)
-        got = sink.take(len(PACKETS))
+        wait_for(f"{len(PACKETS)} packets", lambda: len(sink.got()) >= len(PACKETS))
+        got = sink.got()
         checks.that(got == PACKETS, "packets arrive byte for byte, in order", f"sent {PACKETS!r}", f"got  {got!r}")
         for number in range(KEYS):
             send(port, f"copied.{number % 50}:{number}|c".encode())
@@ -210,8 +197,7 @@ def main():
     except DaemonError as error:
         print(f"fanout: {error}", file=sys.stderr)
         return 2
-    print(f"fanout: {checks.passed} passed, {checks.failed} failed")
-    return 0 if checks.failed == 0 else 1
+    return checks.summary("fanout")
 
 
 if __name__ == "__main__":

@@ -16,13 +16,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from comparison import Checks, Failure, wait_for
 from daemon import Daemon, DaemonError, free_port, node_statsd, staunch_binary
 from graphite import Listener
-from management import Checks, Failure, dump, converse, send, wait_for
+from management import converse, dump, send
+from sink import Sink
 
 # Good and bad, several lines in one, none, raw bytes: what repeaters forward as it came.
 PACKETS = [b"a:1|c", b"a:1|c\nb:2|ms\n", b"junk", b"\n", b"x y/z:3|g|#k:v", b"caf\xc3\xa9:1|c\xff", b"s:m|s\r\n"]
@@ -56,61 +57,6 @@ class Side:
         return dump(converse(self.management, [command.encode()]).decode())[0]
 
 
-class UdpSink:
-    """Datagrams that arrive at a port."""
-
-    def __init__(self):
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self._socket.settimeout(3)
-
-    def take(self, count):
-        try:
-            return [self._socket.recv(1 << 16) for _ in range(count)]
-        except TimeoutError:
-            return "too few datagrams"
-        finally:
-            self._socket.close()
-
-
-class TcpSink:
-    """Bytes that arrive at a port, over however many connections."""
-
-    def __init__(self):
-        self._bytes = []
-        self._lock = threading.Lock()
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._read, args=(connection,), daemon=True).start()
-
-    def _read(self, connection):
-        with connection:
-            held = b""
-            while piece := connection.recv(1 << 16):
-                held += piece
-                if held.endswith(b"\n"):
-                    with self._lock:
-                        self._bytes.append(held)
-                    held = b""
-
-    def lines(self):
-        """All whole lines, sorted: node spreads its packets over several connections."""
-        with self._lock:
-            return sorted(line for piece in self._bytes for line in piece.split(b"\n") if line)
-
-    def close(self):
-        self._server.close()
-
-
 def on_both(commands, folder, what):
     """`what(name, command, folder)` for the original and for ours; both answers."""
     names = (f"{what.__name__}-original", f"{what.__name__}-ours")
@@ -120,7 +66,7 @@ def on_both(commands, folder, what):
 
 def udp_repeater(name, command, folder):
     """Datagrams as they came, in order, at two targets; and aggregated beside it."""
-    port, sinks = free_port(), [UdpSink(), UdpSink()]
+    port, sinks = free_port(), [Sink(socket.SOCK_DGRAM), Sink(socket.SOCK_DGRAM)]
     targets = [{"host": "127.0.0.1", "port": sink.port} for sink in sinks]
     options = {"backends": ["./backends/repeater"], "repeater": targets, "repeaterProtocol": "udp4", "port": port}
     side = Side(name, command, folder, **options)
@@ -129,14 +75,16 @@ def udp_repeater(name, command, folder):
             send(port, packet)
             # The original resolves the address for each datagram, which may change their order.
             time.sleep(0.01)
-        return [sink.take(len(PACKETS)) for sink in sinks], side.dumped("counters")
+        for sink in sinks:
+            wait_for(f"{name}: {len(PACKETS)} datagrams at a target", lambda: len(sink.got()) >= len(PACKETS), seconds=5)
+        return [sink.got() for sink in sinks], side.dumped("counters")
     finally:
         side.daemon.stop()
 
 
 def tcp_repeater(name, command, folder):
     """Each packet with an LF behind it. The original decodes packets on this way; ours are as they came."""
-    port, sink = free_port(), TcpSink()
+    port, sink = free_port(), Sink(socket.SOCK_STREAM)
     options = {"backends": ["./backends/repeater"], "repeater": [{"host": "127.0.0.1", "port": sink.port}]}
     side = Side(name, command, folder, port=port, repeaterProtocol="tcp", **options)
     try:
@@ -144,11 +92,16 @@ def tcp_repeater(name, command, folder):
             send(port, packet)
             time.sleep(0.01)
         want = sum(1 for packet in PACKETS for line in packet.split(b"\n") if line)
-        wait_for(f"{name}: {want} lines at the target", lambda: len(sink.lines()) >= want, seconds=5)
-        return [line.decode("utf-8", "replace") for line in sink.lines()]
+        # Node spreads its packets over several connections, and puts empty lines between them.
+        lines = wait_for(f"{name}: {want} lines at the target", lambda: whole if len(whole := full(sink)) >= want else None, seconds=5)
+        return [line.decode("utf-8", "replace") for line in lines]
     finally:
         side.daemon.stop()
-        sink.close()
+
+
+def full(sink):
+    """The lines that are not empty, sorted."""
+    return sorted(line for line in sink.got() if line != b"\n")
 
 
 def several_servers(name, command, folder):
@@ -256,8 +209,7 @@ def main():
     except DaemonError as error:
         print(f"features: {error}", file=sys.stderr)
         return 2
-    print(f"features: {checks.passed} passed, {checks.failed} failed")
-    return 0 if checks.failed == 0 else 1
+    return checks.summary("features")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from comparison import Checks, Failure, wait_for
 from daemon import Daemon, DaemonError, free_port, node_statsd, staunch_binary
 from graphite import Listener
 
@@ -84,26 +85,6 @@ OWN = [
 ]
 
 _ENTRY = re.compile(r"(?:'((?:[^'\\]|\\.)*)'|([A-Za-z_$][\w$]*)): (\[[^\]]*\]|-?[\d.]+(?:e[+-]\d+)?)")
-
-
-class Failure(Exception):
-    """A check did not hold."""
-
-
-class Checks:
-    """Counts what held and prints what did not."""
-
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def that(self, holds, what, *details):
-        if holds:
-            self.passed += 1
-            return
-        self.failed += 1
-        print(f"DIFFER {what}")
-        for detail in details:
-            print(f"  {detail}")
 
 
 def converse(port, segments, pause=0.0, quiet=0.15):
@@ -202,16 +183,6 @@ class Instance:
 def send(port, data):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.sendto(data, ("127.0.0.1", port))
-
-
-def wait_for(what, holds, seconds=10):
-    """Waits until `holds()`; the last answer."""
-    deadline = time.monotonic() + seconds
-    while not (answer := holds()):
-        if time.monotonic() > deadline:
-            raise Failure(f"waited {seconds} s in vain: {what}")
-        time.sleep(0.05)
-    return answer
 
 
 def transcript(checks, command, folder, own):
@@ -350,8 +321,7 @@ def main():
     except DaemonError as error:
         print(f"management: {error}", file=sys.stderr)
         return 2
-    print(f"management: {checks.passed} passed, {checks.failed} failed")
-    return 0 if checks.failed == 0 else 1
+    return checks.summary("management")
 
 
 if __name__ == "__main__":

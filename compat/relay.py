@@ -13,8 +13,6 @@ with COMPAT_STRICT=1 that is a failure.
 Prints `relay: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
 
-import argparse
-import os
 import pathlib
 import random
 import re
@@ -23,10 +21,8 @@ import sys
 import tempfile
 
 import original_relay
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOT_TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-OURS = os.environ.get("RELAY") or ROOT_TARGET / "debug/examples/relay"
+from comparison import Bends, Checks, arguments
+from daemon import DaemonError, example
 
 # Of every name the first thing that is printed: so the answers come apart.
 MARK = "mark"
@@ -149,7 +145,7 @@ def answers_of_the_original(binary, config, names, folder):
     ran = subprocess.run([binary, "-t", "-O", "-1", "-H", "host", "-f", path], input="\n".join(names) + "\n",
                          capture_output=True, text=True, timeout=60)
     if ran.returncode:
-        raise RuntimeError(f"carbon-c-relay ends with {ran.returncode}:\n{path.read_text()}\n{ran.stdout[-2000:]}{ran.stderr}")
+        raise DaemonError(f"carbon-c-relay ends with {ran.returncode}:\n{path.read_text()}\n{ran.stdout[-2000:]}{ran.stderr}")
     # What comes behind the configuration, which ends with an empty line.
     names = []
     for event in events(ran.stdout.split("\n\n")[-1].splitlines()):
@@ -191,10 +187,10 @@ def events(lines):
     return found
 
 
-def answers_of_ours(config, names):
-    ran = subprocess.run([OURS], input="\n".join([*config.ours, "names", *names]) + "\n", capture_output=True, text=True, timeout=60)
+def answers_of_ours(binary, config, names):
+    ran = subprocess.run([binary], input="\n".join([*config.ours, "names", *names]) + "\n", capture_output=True, text=True, timeout=60)
     if ran.returncode:
-        raise RuntimeError(f"ours ends with {ran.returncode}: {ran.stderr}\n" + "\n".join(config.ours))
+        raise DaemonError(f"ours ends with {ran.returncode}: {ran.stderr}\n" + "\n".join(config.ours))
     return [block.splitlines() for block in ran.stdout.split("\n\n")[:-1]]
 
 
@@ -221,45 +217,26 @@ BENT = {
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--configs", type=int, default=150)
-    arguments.add_argument("--names", type=int, default=120)
-    arguments.add_argument("--self-test", action="store_true")
-    options = arguments.parse_args()
-    binary = original_relay.find()
-    if not binary:
-        print(f"relay: SKIPPED: {original_relay.MISSING}")
-        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
-    if not pathlib.Path(OURS).exists():
-        print(f"relay: {OURS} is missing: cargo build --package process --example relay", file=sys.stderr)
-        return 2
-    passed = failed = 0
-    unseen = dict(BENT) if options.self_test else {}
+    options = arguments(__doc__, configs=150, names=120)
+    original, own = original_relay.find_or_skip("relay"), example("process", "relay")
+    checks, bends = Checks(), Bends(BENT if options.self_test else {})
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.configs):
             seed = options.seed * 1_000_000 + number
             chance = random.Random(seed)
             config = Config(chance)
             names = [name(chance) for _ in range(options.names)]
-            try:
-                theirs, ours = answers_of_the_original(binary, config, names, folder), answers_of_ours(config, names)
-            except (RuntimeError, subprocess.TimeoutExpired) as error:
-                print(f"relay: configuration {seed}: {error}", file=sys.stderr)
-                return 2
-            for what, bend in list(unseen.items()):
-                if difference(config, names, theirs, [bend(lines) for lines in ours]):
-                    del unseen[what]
+            theirs, ours = answers_of_the_original(original, config, names, folder), answers_of_ours(own, config, names)
+            bends.hold(lambda bend: difference(config, names, theirs, [bend(lines) for lines in ours]))
             found = difference(config, names, theirs, ours)
-            passed, failed = passed + (found is None), failed + (found is not None)
-            if found:
-                print(f"DIFFER in configuration {seed}: {found}")
-    for what in unseen:
-        print(f"UNSEEN {what}")
-    failed += len(unseen)
-    print(f"relay: {passed} passed, {failed} failed")
-    return 0 if failed == 0 and passed > 0 else 1
+            checks.that(found is None, f"in configuration {seed}: {found}")
+    bends.judge(checks)
+    return checks.summary("relay")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (DaemonError, subprocess.TimeoutExpired) as error:
+        print(f"relay: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -10,7 +10,7 @@
 Times of syslog messages are compared by their form. The original is looked for as original_relay.py says. Without it
 nothing is compared, and the summary says `SKIPPED`; with COMPAT_STRICT=1 that is a failure.
 
-Prints `relay-endpoints: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
+Prints `relay_endpoints: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
 
 import argparse
@@ -20,11 +20,12 @@ import re
 import socket
 import sys
 import tempfile
-import threading
 import time
 
 import original_relay
+from comparison import Bends, Checks
 from daemon import Daemon, DaemonError, free_port, staunch_binary
+from sink import Sink
 
 SECONDS_MAX = 30
 # Behind the last line of each client, so that everything has come when these have.
@@ -32,35 +33,6 @@ LAST = "last.line"
 TEXT = ["a.b 1 {t}", "a.b 1.50 {t}.75", "no.time 5", "negative -4 -1", "words x y", "tag;a=b 3 {t}", "old.c 1 {t}",
         "big 1 99999999999999", "two..dots 1 {t}", "bad/byte 1 {t}"]
 # What differs on purpose (docs/graphite.md) is left out: values with dots in a row, blanks behind tags, lines without end.
-
-
-class Sink:
-    """Takes everything that comes to a port."""
-
-    def __init__(self, kind):
-        self.port = free_port()
-        self.got = []
-        self._socket = socket.socket(socket.AF_INET, kind)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", self.port))
-        if kind == socket.SOCK_STREAM:
-            self._socket.listen(8)
-        threading.Thread(target=self._accept if kind == socket.SOCK_STREAM else self._receive, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            connection, _ = self._socket.accept()
-            threading.Thread(target=self._read, args=(connection,), daemon=True).start()
-
-    def _read(self, connection):
-        rest = b""
-        while got := connection.recv(65536):
-            *lines, rest = (rest + got).split(b"\n")
-            self.got += [line + b"\n" for line in lines]
-
-    def _receive(self):
-        while True:
-            self.got.append(self._socket.recv(65536))
 
 
 def configuration(port, folder, sinks):
@@ -110,13 +82,14 @@ def run(command, name):
         conf = pathlib.Path(folder) / "relay.conf"
         conf.write_text(configuration(port, folder, sinks))
         with Daemon([*command, "-s", "-f", conf], name=name, cwd=folder) as daemon:
-            wait(lambda: listens(port) and os.path.exists(f"{folder}/relay.sock"), daemon, "listen")
+            daemon.wait_tcp(port)
+            daemon.wait_until(lambda: os.path.exists(f"{folder}/relay.sock"), "its unix socket")
             clients = send(port, folder, int(time.time()))
             files = {word: pathlib.Path(folder) / f"{word}.log" for word in ("plain", "who")}
 
             def came():
                 got = {word: path.read_bytes().splitlines(keepends=True) if path.exists() else [] for word, path in files.items()}
-                return got | {"stream": list(sinks[0].got), "messages": list(sinks[1].got), "datagrams": list(sinks[2].got)}
+                return got | dict(zip(("stream", "messages", "datagrams"), (sink.got() for sink in sinks)))
 
             def all_came():
                 got = came()
@@ -124,21 +97,8 @@ def run(command, name):
                 results = all(any(b"sum.of" in line for line in got[word]) for word in ("who", "stream"))
                 return whole and results
 
-            wait(all_came, daemon, "pass on all lines")
+            daemon.wait_until(all_came, "all lines at all endpoints", SECONDS_MAX)
             return came()
-
-
-def listens(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def wait(condition, daemon, what):
-    until = time.monotonic() + SECONDS_MAX
-    while not condition():
-        if time.monotonic() > until or not daemon.running():
-            raise DaemonError(f"{daemon.name} did not {what}:\n{daemon.output()}")
-        time.sleep(0.05)
 
 
 def compared(got):
@@ -153,56 +113,56 @@ def compared(got):
     return table
 
 
-def failures(theirs, ours):
+def differences(theirs, ours):
+    """By endpoint and client, what both got; none where that is the same."""
     theirs, ours = compared(theirs), compared(ours)
-    wrong = []
-    for key in sorted(theirs.keys() | ours.keys()):
-        if theirs.get(key) != ours.get(key):
-            wrong.append(f"{key}:\n  theirs {theirs.get(key)}\n  ours   {ours.get(key)}")
-    return len(theirs.keys() | ours.keys()), wrong
+    both = {key: (theirs.get(key), ours.get(key)) for key in sorted(theirs.keys() | ours.keys())}
+    return {key: pair if pair[0] != pair[1] else None for key, pair in both.items()}
 
 
-def self_test(ours):
-    bends = {
-        "a line lost": lambda got: got["plain"].pop(),
-        "two lines swapped": lambda got: got["datagrams"].insert(0, got["datagrams"].pop(1)),
-        "another client": lambda got: got["who"].__setitem__(0, got["who"][0].replace(b"127.0.0", b"127.0.1").replace(b"::1", b"::2").replace(b"(unknown)", b"?")),
-        "no client": lambda got: got["who"].__setitem__(0, got["who"][0].split(b" ", 1)[1]),
-        "no line end": lambda got: got["messages"].__setitem__(0, got["messages"][0].rstrip(b"\n")),
-        "another time": lambda got: got["stream"].__setitem__(0, got["stream"][0].replace(b".000Z", b"Z")),
-    }
-    missed = []
-    for name, bend in bends.items():
+# Each changes what came to the endpoints.
+BENT = {
+    "a line lost": lambda got: got["plain"].pop(),
+    "two lines swapped": lambda got: got["datagrams"].insert(0, got["datagrams"].pop(1)),
+    "another client": lambda got: first(got["who"], lambda line: line.replace(b"127.0.0", b"127.0.1").replace(b"::1", b"::2").replace(b"(unknown)", b"?")),
+    "no client": lambda got: first(got["who"], lambda line: line.split(b" ", 1)[1]),
+    "no line end": lambda got: first(got["messages"], lambda line: line.rstrip(b"\n")),
+    "another time": lambda got: first(got["stream"], lambda line: line.replace(b".000Z", b"Z")),
+}
+
+
+def first(lines, change):
+    lines[0] = change(lines[0])
+
+
+def self_test(ours, checks):
+    def shown(bend):
         bent = {endpoint: list(lines) for endpoint, lines in ours.items()}
         bend(bent)
-        if not failures(ours, bent)[1]:
-            missed.append(name)
-    print(f"relay-endpoints: self-test, {len(bends) - len(missed)} of {len(bends)} shown {missed or ''}".rstrip())
-    return 1 if missed else 0
+        return any(differences(ours, bent).values())
+
+    bends = Bends(BENT)
+    bends.hold(shown)
+    bends.judge(checks)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--self-test", action="store_true")
-    args = parser.parse_args()
-    if args.self_test:
-        return self_test(run([staunch_binary(), "relay", "--http", "off"], "ours"))
-    original = original_relay.find()
-    if original is None:
-        print(f"relay-endpoints: SKIPPED, {original_relay.MISSING}")
-        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
-    theirs = run([original], "theirs")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--self-test", action="store_true", help="bends our answers, each of which must show")
+    options = parser.parse_args()
+    theirs = run([original_relay.find_or_skip("relay_endpoints")], "theirs")
     ours = run([staunch_binary(), "relay", "--http", "off"], "ours")
-    count, wrong = failures(theirs, ours)
-    for text in wrong:
-        print(f"FAILED {text}")
-    print(f"relay-endpoints: {count - len(wrong)} passed, {len(wrong)} failed")
-    return 1 if wrong else 0
+    checks = Checks()
+    for (endpoint, client), differ in differences(theirs, ours).items():
+        checks.that(not differ, f"{endpoint} from {client}", *(differ or ()))
+    if options.self_test:
+        self_test(ours, checks)
+    return checks.summary("relay_endpoints")
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
     except DaemonError as error:
-        print(f"relay-endpoints: {error}")
+        print(f"relay_endpoints: {error}", file=sys.stderr)
         sys.exit(2)

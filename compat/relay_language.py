@@ -14,8 +14,6 @@ original_relay.py says; without it the summary says `SKIPPED`.
 Prints `relay_language: N passed, M failed, K differ on purpose`; the exit code is 1 if anything failed.
 """
 
-import argparse
-import os
 import pathlib
 import random
 import re
@@ -24,9 +22,8 @@ import sys
 import tempfile
 
 import original_relay
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-OURS = os.environ.get("RELAY_CONF") or pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug/examples/relay_conf"
+from comparison import Bends, Checks, arguments
+from daemon import DaemonError, example
 
 # What is right first, what is wrong or odd behind it: `pick` takes the latter now and then.
 EXPRESSIONS = (["a", "^a\\.b", "b$", "^c$", "a.*b", "(x|y)z", "[a-c]+", "a{2}", "[[:alpha:]].", "a\\ b", '"a b"', '"a=b"', "a:b",
@@ -134,8 +131,8 @@ def answer_of_the_original(binary, path):
     return ran.stdout.split("parsed configuration follows:\n", 1)[1].strip()
 
 
-def answers_of_ours(paths):
-    ran = subprocess.run([OURS, *paths], capture_output=True, text=True, check=True, timeout=120)
+def answers_of_ours(binary, paths):
+    ran = subprocess.run([binary, *paths], capture_output=True, text=True, check=True, timeout=120)
     return [part.split("\n", 1)[1].strip() for part in ("\n" + ran.stdout).split("\n== ")[1:]]
 
 
@@ -159,46 +156,35 @@ BENT = {
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--files", type=int, default=300)
-    arguments.add_argument("--self-test", action="store_true")
-    options = arguments.parse_args()
-    binary = original_relay.find()
-    if not binary:
-        print(f"relay_language: SKIPPED: {original_relay.MISSING}")
-        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
-    if not pathlib.Path(OURS).exists():
-        print(f"relay_language: {OURS} is missing: cargo build --package config --example relay_conf", file=sys.stderr)
-        return 2
+    options = arguments(__doc__, files=300)
+    original, own = original_relay.find_or_skip("relay_language"), example("config", "relay_conf")
     chance = random.Random(options.seed)
     texts = [file(chance) for _ in range(options.files)]
-    counts = {"passed": 0, "failed": 0, "known": 0, "crashed": 0, "taken": 0}
-    unseen = dict(BENT) if options.self_test else {}
+    checks, bends = Checks(), Bends(BENT if options.self_test else {})
+    known = taken = crashed = 0
     with tempfile.TemporaryDirectory() as folder:
         paths = [f"{folder}/{number}.conf" for number in range(len(texts))]
         for path, text in zip(paths, texts):
             pathlib.Path(path).write_text(text)
-        for path, text, ours in zip(paths, texts, answers_of_ours(paths)):
-            theirs = answer_of_the_original(binary, path)
+        for path, text, ours in zip(paths, texts, answers_of_ours(own, paths)):
+            theirs = answer_of_the_original(original, path)
             if theirs is None:
-                counts["crashed"] += 1
+                crashed += 1
                 continue
-            counts["taken"] += not theirs.startswith("refused")
-            for what, bend in list(unseen.items()):
-                if verdict(text, theirs, bend(ours)) not in ("passed", "known"):
-                    del unseen[what]
+            taken += not theirs.startswith("refused")
+            bends.hold(lambda bend: verdict(text, theirs, bend(ours)) not in ("passed", "known"))
             found = verdict(text, theirs, ours)
-            counts[found if found in counts else "failed"] += 1
-            if found not in counts:
-                print(f"DIFFER {found}")
-    for what in unseen:
-        print(f"UNSEEN {what}")
-    failed = counts["failed"] + len(unseen)
-    print(f"relay_language: {counts['passed']} passed, {failed} failed, {counts['known']} differ on purpose "
-          f"({counts['taken']} taken by the original, which crashed on {counts['crashed']})")
-    return 0 if failed == 0 and counts["passed"] > 0 else 1
+            if found == "known":
+                known += 1
+            else:
+                checks.that(found == "passed", found)
+    bends.judge(checks)
+    return checks.summary("relay_language", f", {known} differ on purpose ({taken} taken by the original, which crashed on {crashed})")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (DaemonError, subprocess.SubprocessError) as error:
+        print(f"relay_language: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What a relay says of itself beside carbon-c-relay: the same names, and the same values where they must be; what it
+"""What a relay says of itself beside carbon-c-relay: the same names, and the same values where they must be; and what it
 says in its log when it starts, is reloaded and stops: the same lines.
 
     relay_statistics.py              one configuration and the same traffic for both; the first report of each is
                                      compared, and with `reset counters after interval` three of them
-    relay_statistics.py --self-test  bends our answers in several ways, each of which must show
+    relay_statistics.py --self-test  also bends our answers in several ways, each of which must show
 
 The original is looked for as original_relay.py says. Without it nothing is compared, and the summary says `SKIPPED`;
-with COMPAT_STRICT=1 that is a failure. Ours is $STAUNCH, or the one that was built last for debugging.
+with COMPAT_STRICT=1 that is a failure.
 
 Prints `relay_statistics: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
@@ -20,17 +20,14 @@ import pathlib
 import re
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import original_relay
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-OURS = os.environ.get("STAUNCH") or str(TARGET / "debug/staunch")
+from comparison import Bends, Checks
+from daemon import Daemon, DaemonError, free_port, staunch_binary
+from sink import Sink
 
 CONFIG = """
 cluster a forward 127.0.0.1:{tcp} 127.0.0.1:{udp} proto udp;
@@ -55,6 +52,7 @@ BAD = {"val.x x {now}": 6, "vax.x x {now}": 7, "bad": 5}
 # Where the two may differ: times, our one dispatcher's share of connections that are not clients', and what is on its way.
 MEASURED = re.compile(r"(Time_us|^connections|internal\.\w+)$")
 
+
 # With `reset counters after interval`: reports that are added up, and what neither their own number nor the names that
 # only we have can change. The original's first metricsDiscarded is memory that nobody has set.
 REPORTS = 3
@@ -72,74 +70,43 @@ UNCOMPARED = re.compile(
 )
 
 
-class Sink:
-    """Takes lines over TCP."""
-
-    def __init__(self, stream):
-        self.lines, self.stream = [], stream
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.stream.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.read, args=(client,), daemon=True).start()
-
-    def read(self, client):
-        with client, client.makefile("r", newline="\n") as lines:
-            self.lines.extend(line for line in lines if line.endswith("\n"))
-
-
-def bound(kind):
-    one = socket.socket(socket.AF_INET, kind)
-    one.bind(("127.0.0.1", 0))
-    if kind == socket.SOCK_STREAM:
-        one.listen()
-    return one, one.getsockname()[1]
-
-
-def free_port():
-    one, port = bound(socket.SOCK_STREAM)
-    one.close()
-    return port
-
-
 def reports(command, every, reset, count):
     """Names and values of the first reports."""
-    (tcp, tcp_port), (own, own_port) = bound(socket.SOCK_STREAM), bound(socket.SOCK_STREAM)
-    udp, udp_port = bound(socket.SOCK_DGRAM)
-    sink, _ = Sink(own), Sink(tcp)
-    ports = {"tcp": tcp_port, "udp": udp_port, "own": own_port, "dead": free_port(), "listen": free_port()}
+    own, tcp, udp = Sink(socket.SOCK_STREAM), Sink(socket.SOCK_STREAM), Sink(socket.SOCK_DGRAM)
+    known = {"own": own.port, "tcp": tcp.port, "udp": udp.port, "dead": free_port()}
+    listen = free_port()
+    reset = "reset counters after interval" if reset else ""
+
+    def reported():
+        return sum(b"aggregators.metricsDropped" in line for line in own.got()) >= count
+
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(f"{folder}/out.d")
         conf = pathlib.Path(folder) / "relay.conf"
-        reset = "reset counters after interval" if reset else ""
-        conf.write_text(CONFIG.format(folder=folder, every=every, reset=reset, **ports))
-        words = [*command, "-f", str(conf), "-H", "web1.example", "-w", "1"]
-        with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                send(ports["listen"], process)
-                until = time.monotonic() + 20 + every * count
-                while sum("aggregators.metricsDropped" in line for line in sink.lines) < count:
-                    if time.monotonic() > until or process.poll() is not None:
-                        raise RuntimeError(f"{command[0]} gave no report: {sink.lines}")
-                    time.sleep(0.05)
-                time.sleep(0.3)
-            finally:
-                process.send_signal(signal.SIGKILL)
-    for one in (tcp, own, udp):
-        one.close()
-    known = {"dead": ports["dead"], "own": own_port, "tcp": tcp_port, "udp": udp_port}
+        conf.write_text(CONFIG.format(folder=folder, listen=listen, every=every, reset=reset, **known))
+        with Daemon([*command, "-f", conf, "-H", "web1.example", "-w", "1"], cwd=folder) as daemon:
+            daemon.wait_tcp(listen)
+            send(listen)
+            daemon.wait_until(reported, "its reports", 20 + every * count)
+            time.sleep(0.3)
+            # At once: what is in its queues is nobody's business any more.
+            daemon.stop(0)
     told = {}
-    for line in sink.lines:
-        name, value, _ = line.split()
+    for line in own.got():
+        name, value, _ = line.decode().split()
         name = name.removeprefix("carbon.relays.web1_example.").replace(folder.replace("/", "_").replace(".", "_"), "F")
         for word, port in known.items():
             name = name.replace(f"127_0_0_1:{port}", word)
         told.setdefault(name, []).append(int(value))
     return [{name: values[at] for name, values in told.items() if len(values) > at} for at in range(count)]
+
+
+def send(port):
+    now = int(time.time())
+    lines = [f"{kind}.{number} 1 {now}" for kind, count in LINES.items() for number in range(count)]
+    lines += [line.format(now=now) for line, count in BAD.items() for _ in range(count)]
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall("".join(f"{line}\n" for line in lines).encode())
 
 
 def log_of(command):
@@ -153,32 +120,24 @@ def log_of(command):
             "match ^a send to a stop;\nmatch ^b send to f stop;\n"
         )
         conf.write_text(text)
-        words = [*command, "-f", str(conf), "-H", "web1.example", "-w", "1", "-l", str(log)]
-        with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                wait_line(process, log, "startup sequence complete", 1)
-                changed = text.replace("^b", "^c").replace("any_of", "failover")
-                for at, now in enumerate([changed, changed]):
-                    conf.write_text(now)
-                    process.send_signal(signal.SIGHUP)
-                    wait_line(process, log, "SIGHUP handler complete", at + 1)
-                conf.write_text(changed + "match x send to nowhere;\n")
-                process.send_signal(signal.SIGHUP)
-                wait_line(process, log, "aborting reload", 1)
-                process.send_signal(signal.SIGTERM)
-                process.wait(timeout=30)
-            finally:
-                process.kill()
+        with Daemon([*command, "-f", conf, "-H", "web1.example", "-w", "1", "-l", log], cwd=folder) as daemon:
+
+            def tells(line, count=1):
+                told = lambda: log.exists() and log.read_text().count(line) >= count  # noqa: E731
+                daemon.wait_until(told, f"{line!r} in its log")
+
+            tells("startup sequence complete")
+            changed = text.replace("^b", "^c").replace("any_of", "failover")
+            for count in (1, 2):
+                conf.write_text(changed)
+                os.kill(daemon.pid, signal.SIGHUP)
+                tells("SIGHUP handler complete", count)
+            conf.write_text(changed + "match x send to nowhere;\n")
+            os.kill(daemon.pid, signal.SIGHUP)
+            tells("aborting reload")
+            daemon.stop(30)
         lines = log.read_text().replace(folder, "F").replace(str(port), "PORT").splitlines()
     return [re.sub(r"\b\d{5}\b", "N", re.sub(r"^\[[-0-9 :]{19}\] ", "[TIME] ", line)) for line in lines]
-
-
-def wait_line(process, log, text, count):
-    until = time.monotonic() + 30
-    while not log.exists() or log.read_text().count(text) < count:
-        if time.monotonic() > until or process.poll() is not None:
-            raise RuntimeError(f"no {text!r} in {log.read_text() if log.exists() else 'no log'}")
-        time.sleep(0.02)
 
 
 def compared_log(lines):
@@ -218,83 +177,86 @@ def send(port, process):
             time.sleep(0.02)
 
 
-def failures(theirs, ours):
-    """How much was compared, and what is wrong."""
-    count, wrong = len(theirs["first"]), [f"{name} is missing" for name in theirs["first"] if name not in ours["first"]]
+def differences(theirs, ours):
+    """What was compared, each with what differs in it: empty when nothing does."""
+    table = {}
     for name, value in theirs["first"].items():
-        if MEASURED.search(name) or name not in ours["first"]:
-            continue
-        count += 1
-        if ours["first"][name] != value:
-            wrong.append(f"{name}: {value} there, {ours['first'][name]} here")
+        here = ours["first"].get(name)
+        same = here == value or (here is not None and MEASURED.search(name))
+        table[name] = "" if same else f"{value} there, {here} here"
     for name in filter(RESET.search, theirs["reset"][-1]):
-        count += 1
         # The lines may have come before the first report or behind it.
         added = [sum(report.get(name, 0) for report in one["reset"][:-1]) for one in (theirs, ours)]
         last = [one["reset"][-1].get(name) for one in (theirs, ours)]
-        if name == "disconnects" or name.endswith("queued"):
-            added = [None, None]
-        if added[0] != added[1] or last[0] != last[1]:
-            wrong.append(f"reset {name}: {added[0]} and then {last[0]} there, {added[1]} and then {last[1]} here")
+        same = last[0] == last[1] and (added[0] == added[1] or name == "disconnects" or name.endswith("queued"))
+        table[f"{name} with reset"] = "" if same else f"{added[0]}, then {last[0]} there, {added[1]}, then {last[1]} here"
     there, here = compared_log(theirs["log"]), compared_log(ours["log"])
-    count += len(there)
-    if there != here:
-        diff = difflib.unified_diff(there, here, "there", "here", lineterm="", n=1)
-        wrong.append("the log:\n  " + "\n  ".join(diff))
-    return count, wrong
+    table["the log"] = "\n  ".join(difflib.unified_diff(there, here, "there", "here", lineterm="", n=1))
+    return table
 
 
-def line_of(lines, text):
-    return next(at for at, line in enumerate(lines) if text in line)
+def without(text):
+    return lambda bent: bent["log"].pop(line_of(bent, text))
 
 
-def self_test(ours):
-    def without(text):
-        return lambda bent: bent["log"].pop(line_of(bent["log"], text))
+def line_of(bent, text):
+    return next(at for at, line in enumerate(bent["log"]) if text in line)
 
-    bends = {
-        "a name missing": lambda bent: bent["first"].pop("metricsDropped"),
-        "one too many": lambda bent: bent["first"].update(metricsBlackholed=bent["first"]["metricsBlackholed"] + 1),
-        "one lost": lambda bent: bent["first"].update({"destinations.tcp.sent": bent["first"]["destinations.tcp.sent"] - 1}),
-        "counters that go on": lambda bent: bent["reset"][-1].update(metricsBlackholed=20),
-        "a report that is empty": lambda bent: [report.update({"destinations.tcp.sent": 0}) for report in bent["reset"]],
-        "no change told": without("+match ^c"),
-        "no word on a listener": without("listening on udp4"),
-        "no refused reload": without("aborting reload"),
-        "another order": lambda bent: bent["log"].insert(0, bent["log"].pop(line_of(bent["log"], "stopped servers"))),
-        "an error as a message": lambda bent: bent["log"].__setitem__(
-            at := line_of(bent["log"], "unknown cluster"), bent["log"][at].replace("(ERR)", "(MSG)")
-        ),
-    }
-    missed = []
-    for name, bend in bends.items():
+
+def told(report, name, value):
+    report[name] = value
+
+
+BENT = {
+    "a name missing": lambda bent: bent["first"].pop("metricsDropped"),
+    "one too many": lambda bent: told(bent["first"], "metricsBlackholed", bent["first"]["metricsBlackholed"] + 1),
+    "one lost": lambda bent: told(bent["first"], "destinations.tcp.sent", bent["first"]["destinations.tcp.sent"] - 1),
+    "counters that go on": lambda bent: told(bent["reset"][-1], "metricsBlackholed", 20),
+    "reports that are empty": lambda bent: [told(report, "destinations.tcp.sent", 0) for report in bent["reset"]],
+    "no change told": without("+match ^c"),
+    "no word on a listener": without("listening on udp4"),
+    "no refused reload": without("aborting reload"),
+    "another order": lambda bent: bent["log"].insert(0, bent["log"].pop(line_of(bent, "stopped servers"))),
+    "an error as a message": lambda bent: bent["log"].insert(
+        line_of(bent, "unknown cluster"), bent["log"].pop(line_of(bent, "unknown cluster")).replace("(ERR)", "(MSG)")
+    ),
+}
+
+
+def self_test(ours, checks):
+    def shown(bend):
         bent = copy.deepcopy(ours)
         bend(bent)
-        if not failures(ours, bent)[1]:
-            missed.append(name)
-    print(f"relay_statistics: self-test, {len(bends) - len(missed)} of {len(bends)} shown {missed or ''}".rstrip())
-    return 1 if missed else 0
+        return any(differences(ours, bent).values())
+
+    bends = Bends(BENT)
+    bends.hold(shown)
+    bends.judge(checks)
+
+
+def everything(command):
+    """All that is compared of a program."""
+    first, reset = reports(command, 2, False, 1)[0], reports(command, 1, True, REPORTS)
+    return {"first": first, "reset": reset, "log": log_of(command)}
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--self-test", action="store_true")
-    if arguments.parse_args().self_test:
-        return self_test(everything([OURS, "relay", "--http", "off"]))
-    original = original_relay.find()
-    if not original:
-        print(f"relay_statistics: SKIPPED: {original_relay.MISSING}")
-        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
-    count, wrong = failures(everything([original]), everything([OURS, "relay", "--http", "off"]))
-    for failure in wrong:
-        print(f"FAILED: {failure}")
-    print(f"relay_statistics: {count - len(wrong)} passed, {len(wrong)} failed")
-    return 1 if wrong else 0
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--self-test", action="store_true", help="bends our answers, each of which must show")
+    options = parser.parse_args()
+    theirs = everything([original_relay.find_or_skip("relay_statistics")])
+    ours = everything([staunch_binary(), "relay", "--http", "off"])
+    checks = Checks()
+    for what, differs in differences(theirs, ours).items():
+        checks.that(not differs, what, *([differs] if differs else ()))
+    if options.self_test:
+        self_test(ours, checks)
+    return checks.summary("relay_statistics")
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (OSError, RuntimeError) as error:
-        print(f"relay_statistics: {error}")
+    except (DaemonError, OSError) as error:
+        print(f"relay_statistics: {error}", file=sys.stderr)
         sys.exit(2)

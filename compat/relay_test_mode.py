@@ -8,15 +8,12 @@
                             bends our answers in several ways, each of which must show
 
 What differs on purpose is in KNOWN, with the reason: either never written into a configuration here, or made equal before
-the texts are compared. The original is looked for as original_relay.py says; without it the summary says `SKIPPED`. Ours is
-$STAUNCH or target/debug/staunch.
+the texts are compared. The original is looked for as original_relay.py says; without it the summary says `SKIPPED`.
 
 Prints `relay_test_mode: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
 
-import argparse
 import difflib
-import os
 import pathlib
 import random
 import re
@@ -26,8 +23,8 @@ import tempfile
 
 import original_relay
 import relay
-
-OURS = os.environ.get("STAUNCH") or relay.ROOT_TARGET / "debug/staunch"
+from comparison import Bends, Checks, arguments
+from daemon import DaemonError, staunch_binary
 
 KNOWN = {
     # Made equal: see `same`.
@@ -132,21 +129,10 @@ BENT = {
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--files", type=int, default=200)
-    arguments.add_argument("--names", type=int, default=40)
-    arguments.add_argument("--self-test", action="store_true")
-    options = arguments.parse_args()
-    binary = original_relay.find()
-    if not binary:
-        print(f"relay_test_mode: SKIPPED: {original_relay.MISSING}")
-        return 1 if os.environ.get("COMPAT_STRICT") == "1" else 0
-    if not pathlib.Path(OURS).exists():
-        print(f"relay_test_mode: {OURS} is missing: cargo build --package staunch", file=sys.stderr)
-        return 2
-    passed = failed = crashed = 0
-    unseen = dict(BENT) if options.self_test else {}
+    options = arguments(__doc__, files=200, names=40)
+    original, own = original_relay.find_or_skip("relay_test_mode"), staunch_binary()
+    checks, bends = Checks(), Bends(BENT if options.self_test else {})
+    crashed = 0
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/relay.conf"
         for number in range(options.files):
@@ -160,28 +146,23 @@ def main():
                 flags += ["-O-1"]
             names = [] if follows else [relay.name(chance) for _ in range(options.names)]
             pathlib.Path(path).write_text(text)
-            theirs, ours = ran([binary], flags, path, names), ran([str(OURS), "relay"], flags, path, names)
+            theirs, ours = ran([original], flags, path, names), ran([own, "relay"], flags, path, names)
             if theirs is None:
                 crashed += 1
                 continue
             if ours is None:
-                print(f"relay_test_mode: ours crashes on {seed}: {' '.join(flags)}\n{text}", file=sys.stderr)
-                return 2
+                raise DaemonError(f"ours crashes on {seed}: {' '.join(flags)}\n{text}")
             theirs = same(theirs)
-            for what, bend in list(unseen.items()):
-                if same(bend(ours)) != theirs:
-                    del unseen[what]
-            ours = same(ours)
-            passed, failed = passed + (ours == theirs), failed + (ours != theirs)
-            if ours != theirs:
-                lines = difflib.unified_diff(theirs.splitlines(), ours.splitlines(), "original", "ours", lineterm="", n=4)
-                print(f"DIFFER in {seed}, flags {' '.join(flags)}:\n" + "\n".join(list(lines)[:40]))
-    for what in unseen:
-        print(f"UNSEEN {what}")
-    failed += len(unseen)
-    print(f"relay_test_mode: {passed} passed, {failed} failed (the original crashed on {crashed})")
-    return 0 if failed == 0 and passed > 0 else 1
+            bends.hold(lambda bend: same(bend(ours)) != theirs)
+            lines = difflib.unified_diff(theirs.splitlines(), same(ours).splitlines(), "original", "ours", lineterm="", n=4)
+            checks.that(same(ours) == theirs, f"in {seed}, flags {' '.join(flags)}", *list(lines)[:40])
+    bends.judge(checks)
+    return checks.summary("relay_test_mode", f" (the original crashed on {crashed})")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (DaemonError, subprocess.TimeoutExpired) as error:
+        print(f"relay_test_mode: {error}", file=sys.stderr)
+        sys.exit(2)

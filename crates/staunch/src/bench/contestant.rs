@@ -1,26 +1,70 @@
 //! One run of one contestant: what is read before, while and after packets are sent to it.
 //!
-//! Not here: who runs when and how often (`scenario`).
+//! Not here: who runs when and how often (`rounds`), what a run is (`scenario`, `copies`).
 
-use std::thread;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::ask::Counts;
 use super::bare::BareLoop;
 use super::generator::{Generator, Sent};
-use super::machine::core_busy_ns;
 use super::packets::Ring;
-use super::server::Server;
+use super::server::{Daemon, Ports, Server, Stand};
+use super::usage::{Patience, Progress, Usage};
 use super::{BenchError, failed};
-use crate::clock::Clock;
-use crate::sys::Memory;
+use crate::sys::{Gather, Memory};
 
-/// How long idle use is watched before a run.
-const IDLE_WATCH: Duration = Duration::from_millis(300);
+/// A kernel keeps packets no longer than it takes to read them.
+const PATIENCE: Patience = Patience { look_every: Duration::from_millis(50), looks_unchanged_max: 6 };
 
-/// Between two looks at whether all packets are in; after so many looks without change the rest is lost.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_WITHOUT_CHANGE_MAX: u32 = 6;
+/// Who takes a turn in each round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entrant {
+    /// A loop that receives and no more, at once or after naps.
+    Bare(Option<Gather>),
+    /// A daemon under test.
+    Daemon(Daemon),
+}
+
+impl Entrant {
+    /// All that are here: the bare loop, which the others are told as multiples of, and Staunch are the first two.
+    pub(super) fn all(stand: &Stand) -> Vec<Entrant> {
+        let rival = stand.rival.is_some().then_some(Entrant::Daemon(Daemon::Node));
+        [Entrant::Bare(None), Entrant::Daemon(Daemon::Staunch), Entrant::Bare(Some(Gather::default()))]
+            .into_iter()
+            .chain(rival)
+            .collect()
+    }
+
+    /// As its rows name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Entrant::Bare(None) => "bare loop",
+            Entrant::Bare(Some(_)) => "bare, napping",
+            Entrant::Daemon(daemon) => daemon.name(),
+        }
+    }
+
+    /// Starts it: the loop copies to each of `to`, a daemon does what its `config` says.
+    ///
+    /// # Errors
+    /// When it does not start or answer.
+    pub(super) fn start(
+        self,
+        stand: &Stand,
+        to: &[SocketAddr],
+        config: &dyn Fn(Daemon, Ports) -> String,
+    ) -> Result<Contestant, BenchError> {
+        match self {
+            Entrant::Bare(gather) => BareLoop::start(stand.core, gather, to)
+                .map(Contestant::Bare)
+                .map_err(failed("start the bare loop")),
+            Entrant::Daemon(daemon) => {
+                Server::start(stand, daemon, &|ports| config(daemon, ports)).map(Contestant::Server)
+            }
+        }
+    }
+}
 
 /// Who receives.
 pub(super) enum Contestant {
@@ -39,15 +83,6 @@ pub(super) struct Measured {
     pub cpu_ns: f64,
     /// Share of the server's core that other processes took meanwhile.
     pub others_share: f64,
-}
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
-    /// Packets that are where they should be.
-    pub done: u64,
-    /// Grows while anything still happens.
-    pub moved: u64,
 }
 
 impl Contestant {
@@ -109,45 +144,13 @@ impl Contestant {
         progress: &mut dyn FnMut(Counts) -> Result<Progress, BenchError>,
     ) -> Result<Measured, BenchError> {
         let mut generator = self.generator()?;
-        let idle_ns = self.cpu_ns()?;
-        thread::sleep(IDLE_WATCH);
-        let idle_share = (self.cpu_ns()? - idle_ns) as f64 / IDLE_WATCH.as_nanos() as f64;
         let before = self.counts()?;
-        let busy_ns = core.and_then(core_busy_ns);
-        let (cpu_ns, start_ns) = (self.cpu_ns()?, Clock::mono_ns());
+        let read_cpu = || self.cpu_ns();
+        let usage = Usage::begin(core, &read_cpu)?;
         let sent = generator.send(ring, packets, rate).map_err(failed("send packets"))?;
-        let (cpu_end_ns, end_ns) = self.settled(sent.packets, &mut || progress(before))?;
+        let used = usage.until_settled(sent.packets, PATIENCE, &mut || progress(before))?;
         let counted = self.counts()?.since(before);
-        let passed_ns = (end_ns - start_ns) as f64;
-        let used_ns = (cpu_end_ns - cpu_ns) as f64;
-        let busy_ns =
-            busy_ns.zip(core.and_then(core_busy_ns)).map_or(used_ns, |(before, now)| (now - before) as f64);
-        Ok(Measured {
-            sent,
-            counted,
-            cpu_ns: (used_ns - idle_share * passed_ns).max(0.0),
-            others_share: ((busy_ns - used_ns) / passed_ns).max(0.0),
-        })
-    }
-
-    /// CPU time and moment once all is in or lost, read before the question.
-    fn settled(
-        &self,
-        packets: u64,
-        progress: &mut dyn FnMut() -> Result<Progress, BenchError>,
-    ) -> Result<(u64, u64), BenchError> {
-        let mut last = 0;
-        let mut unchanged = 0;
-        loop {
-            thread::sleep(LOOK_EVERY);
-            let (cpu_ns, at_ns) = (self.cpu_ns()?, Clock::mono_ns());
-            let now = progress()?;
-            unchanged = if now.moved == last { unchanged + 1 } else { 0 };
-            if now.done >= packets || unchanged >= LOOKS_WITHOUT_CHANGE_MAX {
-                return Ok((cpu_ns, at_ns));
-            }
-            last = now.moved;
-        }
+        Ok(Measured { sent, counted, cpu_ns: used.cpu_ns, others_share: used.others_share })
     }
 }
 
@@ -165,7 +168,6 @@ impl Measured {
 mod tests {
     use super::super::packets::{Mixture, SampleType};
     use super::*;
-    use crate::sys::Gather;
 
     #[test]
     fn the_bare_loops_take_every_packet_of_the_generator() {

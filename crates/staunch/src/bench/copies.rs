@@ -3,7 +3,6 @@
 //! Path of a packet: the ring made here -> `Contestant::measure_until` -> `Counting` endpoints, or one that is closed
 //! or stopped -> rows and checks of the report. Not here: reading CPU time and counts (`contestant`), configs (`fanout`).
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -11,17 +10,17 @@ use std::time::Duration;
 use model::SECOND_NS;
 use serde_json::Value;
 
-use super::bare::BareLoop;
-use super::contestant::{Contestant, Measured, Progress};
+use super::contestant::{Contestant, Entrant, Measured};
 use super::endpoints::{Arrived, Closed, Counting, Stopped};
 use super::fanout::{Args, config};
 use super::ground::Ground;
 use super::packets::{Mixture, Ring, SampleType};
 use super::report::{Check, Row, ScenarioReport, figure};
-use super::scenario::{DROPPED, FLOOD_RUNS_MAX, TIMES_BARE, WARM_UP_MAX, WARM_UP_SHARE, cpu_rows};
+use super::rounds::{LONG_RUNS_MAX, warm_up};
+use super::scenario::{DROPPED, TIMES_BARE, cpu_rows};
 use super::server::{Daemon, Server};
+use super::usage::Progress;
 use super::{BenchError, failed};
-use crate::sys::Gather;
 
 /// What the project promises; a figure past it is reported as not met.
 const CPU_TIMES_BARE_MAX: f64 = 1.25;
@@ -48,13 +47,6 @@ pub(super) struct Copies<'a, 'g> {
     pub ground: &'a mut Ground<'g>,
 }
 
-/// Who copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Copier {
-    Bare(Option<Gather>),
-    Daemon(Daemon),
-}
-
 /// One run: what came in and what came out.
 #[derive(Clone, Debug, Default)]
 struct Run {
@@ -67,14 +59,10 @@ impl Copies<'_, '_> {
     pub(super) fn cpu(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let (rate, endpoints) = (self.args.rate, self.args.endpoints as usize);
         let ring = self.ring();
-        let copiers = self.copiers();
-        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); copiers.len()];
-        for run in 1..=self.args.runs {
-            (self.ground.talk)(&format!("cpu: run {run} of {}", self.args.runs));
-            for (copier, runs) in copiers.iter().zip(&mut runs) {
-                runs.push(self.run(*copier, endpoints, &ring, packets, rate)?);
-            }
-        }
+        let copiers = Entrant::all(&self.ground.stand);
+        let runs = self.ground.rounds("cpu", self.args.runs, &copiers, |copier, _round| {
+            self.run(*copier, endpoints, &ring, packets, rate)
+        })?;
         self.doubts("cpu", rate, runs.iter().flatten());
         let measured = |at: usize| -> Vec<Measured> { runs[at].iter().map(|run| run.measured).collect() };
         let bare = measured(0);
@@ -83,10 +71,6 @@ impl Copies<'_, '_> {
             rows.extend(cpu_rows(copier.name(), &measured(at), (at > 0).then_some(&bare[..]), 1));
             rows.push(row(copier.name(), "arrived, least", "%", &runs[at], Run::percent_arrived));
         }
-        let own: &[Run] = copiers
-            .iter()
-            .position(|copier| *copier == Copier::Daemon(Daemon::Staunch))
-            .map_or(&[], |at| &runs[at]);
         let times = rows.iter().find(|row| row.who == Daemon::Staunch.name() && row.what == TIMES_BARE);
         let checks = vec![
             Check::at_most(
@@ -94,7 +78,7 @@ impl Copies<'_, '_> {
                 times.map_or(f64::NAN, Row::median),
                 CPU_TIMES_BARE_MAX,
             ),
-            Check::at_least("packets at each endpoint:", least(own, Run::came_least), packets as f64),
+            Check::at_least("packets at each endpoint:", least(&runs[1], Run::came_least), packets as f64),
         ];
         let what =
             format!("{}, to {endpoints} endpoints, {} packets a run", speed(rate), figure(packets as f64));
@@ -104,18 +88,15 @@ impl Copies<'_, '_> {
     /// `speed`: how much arrives when the generator never rests.
     pub(super) fn speed(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring();
-        let count = self.args.runs.min(FLOOD_RUNS_MAX);
+        let count = self.args.runs.min(LONG_RUNS_MAX);
         let mut rows = Vec::new();
         let mut all = Vec::new();
         for (endpoints, speed, share) in SPEED_ENDPOINTS {
-            let copiers = self.copiers();
-            let mut runs: Vec<Vec<Run>> = vec![Vec::new(); copiers.len()];
-            for run in 1..=count {
-                (self.ground.talk)(&format!("speed: {endpoints} endpoints, run {run} of {count}"));
-                for (copier, runs) in copiers.iter().zip(&mut runs) {
-                    runs.push(self.run(*copier, endpoints, &ring, packets, 0)?);
-                }
-            }
+            let copiers = Entrant::all(&self.ground.stand);
+            let name = format!("speed: {endpoints} endpoints");
+            let runs = self.ground.rounds(&name, count, &copiers, |copier, _round| {
+                self.run(*copier, endpoints, &ring, packets, 0)
+            })?;
             for (copier, runs) in copiers.iter().zip(&runs) {
                 rows.push(row(copier.name(), speed, "pkt/s", runs, Run::came_per_second));
                 rows.push(row(copier.name(), share, "%", runs, Run::percent_arrived));
@@ -135,29 +116,25 @@ impl Copies<'_, '_> {
     /// `outage`: a live, a closed and a stopped endpoint.
     pub(super) fn outage(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring();
-        let runs = self.args.runs.min(FLOOD_RUNS_MAX);
-        let mut own = Vec::new();
-        let mut node = Vec::new();
-        for run in 1..=runs {
-            (self.ground.talk)(&format!("outage: run {run} of {runs}"));
-            own.push(self.outage_run(Daemon::Staunch, &ring, packets)?);
-            if self.ground.stand.rival.is_some() {
-                node.push(self.outage_run(Daemon::Node, &ring, packets)?);
-            }
-        }
-        let both: Vec<Run> = own.iter().chain(&node).map(|outage| outage.run.clone()).collect();
+        let rival = self.ground.stand.rival.is_some().then_some(Daemon::Node);
+        let daemons: Vec<Daemon> = [Daemon::Staunch].into_iter().chain(rival).collect();
+        let count = self.args.runs.min(LONG_RUNS_MAX);
+        let runs = self
+            .ground
+            .rounds("outage", count, &daemons, |daemon, _round| self.outage_run(*daemon, &ring, packets))?;
+        let both: Vec<Run> = runs.iter().flatten().map(|outage| outage.run.clone()).collect();
         self.doubts("outage", self.args.outage_rate, &both);
         let mut rows =
             vec![row("generator", "speed", "pkt/s", &both, |run| run.measured.sent.packets_per_second())];
-        rows.extend(Outage::rows(Daemon::Staunch.name(), &own, true));
-        if !node.is_empty() {
-            rows.extend(Outage::rows(Daemon::Node.name(), &node, false));
+        for (daemon, runs) in daemons.iter().zip(&runs) {
+            rows.extend(Outage::rows(daemon.name(), runs, *daemon == Daemon::Staunch));
         }
+        let own = &runs[0];
         let accounts = own.iter().flat_map(|outage| &outage.accounts);
         let (sums, exact) =
             accounts.fold((0, 0), |(sums, exact), account| (sums + 1, exact + u64::from(account.adds_up)));
         let checks = vec![
-            Check::at_least("packets at the live endpoint:", least(&own, Outage::live), packets as f64),
+            Check::at_least("packets at the live endpoint:", least(own, Outage::live), packets as f64),
             Check::at_least("accounts that add up exactly:", f64::from(exact as u32), f64::from(sums)),
             Check::at_most(
                 "copies that the accounts and the packets received differ by:",
@@ -206,19 +183,10 @@ impl Copies<'_, '_> {
         Ok(Outage { run, accounts, stopped_took, memory_bytes: memory.resident_high })
     }
 
-    fn copiers(&self) -> Vec<Copier> {
-        let mut copiers =
-            vec![Copier::Bare(None), Copier::Daemon(Daemon::Staunch), Copier::Bare(Some(Gather::default()))];
-        if self.ground.stand.rival.is_some() {
-            copiers.push(Copier::Daemon(Daemon::Node));
-        }
-        copiers
-    }
-
     /// One run with endpoints and a contestant made for it: warmed up, measured, stopped.
     fn run(
         &self,
-        copier: Copier,
+        copier: Entrant,
         endpoints: usize,
         ring: &Ring,
         packets: u64,
@@ -227,26 +195,14 @@ impl Copies<'_, '_> {
         let core = self.ground.stand.core;
         let counting = Counting::start(endpoints).map_err(failed("start the endpoints"))?;
         let to = counting.addresses().map_err(failed("find an endpoint's port"))?;
-        let contestant = self.contestant(copier, &to)?;
-        let warm_up = (packets / WARM_UP_SHARE).clamp(1, WARM_UP_MAX);
-        measure(&contestant, core, ring, warm_up, self.args.rate, &counting)?;
+        let contestant =
+            copier.start(&self.ground.stand, &to, &|daemon, ports| config(daemon, &to, ports))?;
+        measure(&contestant, core, ring, warm_up(packets), self.args.rate, &counting)?;
         let run = measure(&contestant, core, ring, packets, rate, &counting)?;
         if let Contestant::Server(server) = contestant {
             server.stop()?;
         }
         Ok(run)
-    }
-
-    fn contestant(&self, copier: Copier, to: &[SocketAddr]) -> Result<Contestant, BenchError> {
-        let stand = &self.ground.stand;
-        match copier {
-            Copier::Bare(gather) => BareLoop::start(stand.core, gather, to)
-                .map(Contestant::Bare)
-                .map_err(failed("start the bare loop")),
-            Copier::Daemon(daemon) => {
-                Server::start(stand, daemon, &|ports| config(daemon, to, ports)).map(Contestant::Server)
-            }
-        }
     }
 
     fn ring(&self) -> Ring {
@@ -320,16 +276,6 @@ fn measure(
         })
     })?;
     Ok(Run { measured, arrived: since()? })
-}
-
-impl Copier {
-    fn name(self) -> &'static str {
-        match self {
-            Copier::Bare(None) => "bare loop",
-            Copier::Bare(Some(_)) => "bare, napping",
-            Copier::Daemon(daemon) => daemon.name(),
-        }
-    }
 }
 
 impl Run {
@@ -464,7 +410,9 @@ fn speed(rate: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bare::BareLoop;
     use super::*;
+    use crate::sys::Gather;
 
     #[test]
     fn the_bare_loops_copy_every_packet_to_every_endpoint() {

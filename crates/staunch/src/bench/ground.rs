@@ -1,5 +1,6 @@
 //! What every benchmark is told and says: cores, the binary under test, the command line.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -8,6 +9,7 @@ use super::contestant::Measured;
 use super::machine::Machine;
 use super::report::{Report, ScenarioReport, figure};
 use super::rival::Rival;
+use super::rounds;
 use super::server::Stand;
 use super::{BenchError, failed};
 use crate::sys;
@@ -48,7 +50,7 @@ pub(super) struct Ground<'a> {
     /// What makes the figures doubtful, so far.
     pub warnings: Vec<String>,
     /// Progress.
-    pub talk: Talk<'a>,
+    pub talk: RefCell<Talk<'a>>,
 }
 
 /// What a benchmark says of itself.
@@ -100,7 +102,7 @@ fn measure_pinned(
     };
     let stand =
         Stand { binary, rival: about.rival.program, dir: dir.clone(), core: cores.map(|cores| cores.0) };
-    let mut ground = Ground { stand, warnings, talk };
+    let mut ground = Ground { stand, warnings, talk: RefCell::new(talk) };
     let scenarios = scenarios(&mut ground)?;
     fs::remove_dir_all(&dir).map_err(failed("remove its folder"))?;
     let place = match cores {
@@ -128,6 +130,25 @@ pub(super) fn warning_of_load(machine: &Machine) -> Option<String> {
 }
 
 impl Ground<'_> {
+    /// Tells people who wait.
+    pub(super) fn say(&self, line: &str) {
+        (self.talk.borrow_mut())(line);
+    }
+
+    /// Runs `entrants` in turn: see [`rounds::rounds`].
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub(super) fn rounds<E, R>(
+        &self,
+        name: &str,
+        rounds: u64,
+        entrants: &[E],
+        run: impl FnMut(&E, u64) -> Result<R, BenchError>,
+    ) -> Result<Vec<Vec<R>>, BenchError> {
+        rounds::rounds(&mut |line| self.say(line), name, rounds, entrants, run)
+    }
+
     /// Warns when other processes took much of the server's core in any of `runs`.
     pub(super) fn warn_of_others<'r>(&mut self, name: &str, runs: impl IntoIterator<Item = &'r Measured>) {
         self.warn_of_share(name, runs.into_iter().map(|run| run.others_share).fold(0.0, f64::max));

@@ -22,11 +22,13 @@ pub mod queue;
 pub mod relay;
 mod report;
 pub mod rival;
+mod rounds;
 mod scenario;
 mod server;
 mod sink;
 mod start;
 pub mod statsd;
+mod usage;
 
 pub use report::{Check, Report, Row, ScenarioReport};
 

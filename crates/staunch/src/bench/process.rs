@@ -33,23 +33,12 @@ impl Process {
     /// When it cannot be started, ends at once, or does not answer in time.
     pub(super) fn start<T>(
         name: &'static str,
-        mut command: Command,
+        command: Command,
         core: Option<usize>,
         log: PathBuf,
         mut answers: impl FnMut() -> std::io::Result<T>,
     ) -> Result<Process, BenchError> {
-        let output = File::create(&log).map_err(failed("write a log file"))?;
-        let errors = output.try_clone().map_err(failed("write a log file"))?;
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        #[cfg(target_os = "linux")]
-        if let Some(core) = core {
-            sys::on_core(&mut command, core);
-        }
-        let words = format!("{command:?}");
-        let start = |cause| BenchError::Start { server: name, command: words.clone(), cause };
-        let child = command.spawn().map_err(start)?;
-        let clock = CpuClock::of_process(child.id()).map_err(failed("read the CPU time of a process"))?;
-        let mut process = Process { name, child, clock, log };
+        let mut process = Process::spawn(name, command, core, log)?;
         let deadline_ns = Clock::mono_ns() + START_WAIT_NS;
         loop {
             if let Some(status) = process.child.try_wait().map_err(failed("wait for a process"))? {
@@ -63,6 +52,35 @@ impl Process {
                 Err(_) => thread::sleep(LOOK_EVERY),
             }
         }
+    }
+
+    /// Starts `command` and waits for nothing.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn spawn(
+        name: &'static str,
+        mut command: Command,
+        core: Option<usize>,
+        log: PathBuf,
+    ) -> Result<Process, BenchError> {
+        let output = File::create(&log).map_err(failed("write a log file"))?;
+        let errors = output.try_clone().map_err(failed("write a log file"))?;
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        #[cfg(target_os = "linux")]
+        if let Some(core) = core {
+            sys::on_core(&mut command, core);
+        }
+        let words = format!("{command:?}");
+        let start = |cause| BenchError::Start { server: name, command: words.clone(), cause };
+        let child = command.spawn().map_err(start)?;
+        let clock = CpuClock::of_process(child.id()).map_err(failed("read the CPU time of a process"))?;
+        Ok(Process { name, child, clock, log })
+    }
+
+    /// Its number in the system.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// CPU time of all its threads so far, in nanoseconds.
@@ -97,7 +115,8 @@ impl Process {
         Err(self.not_ready("it does not end after SIGTERM".into()))
     }
 
-    fn not_ready(&self, why: String) -> BenchError {
+    /// The error of one that does not answer.
+    pub(super) fn not_ready(&self, why: String) -> BenchError {
         BenchError::NotReady { server: self.name, why, log: self.log.clone() }
     }
 }

@@ -19,6 +19,7 @@ use model::{OutputAccount, SECOND_NS};
 use super::ground::{RUNS_MAX, Talk, command_line, warning_of_load};
 use super::machine::Machine;
 use super::report::{Check, Report, Row, ScenarioReport, figure};
+use super::rounds::rounds;
 use super::{BenchError, failed, start};
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
@@ -69,6 +70,16 @@ const START_GIGABYTES_MAX: f64 = 900.0;
 fn gigabytes(text: &str) -> Result<f64, String> {
     let gigabytes = text.parse().ok().filter(|gigabytes| (0.0..=START_GIGABYTES_MAX).contains(gigabytes));
     gigabytes.ok_or_else(|| format!("must be a number from 0 to {START_GIGABYTES_MAX}"))
+}
+
+/// Who writes, in the order of the report.
+#[derive(Clone, Copy)]
+enum Entrant {
+    /// The disk itself: one sync at the end.
+    Disk,
+    BareLoop,
+    OneOutput,
+    TwoOutputs,
 }
 
 /// One run, in megabytes (of 1,000,000 bytes) a second.
@@ -128,33 +139,34 @@ fn measure(args: &Args, folder: &Path, talk: Talk<'_>) -> Result<ScenarioReport,
     // wrote twice as much would tell about that.
     let blocks_of_two = blocks.div_ceil(2);
     let block = block();
-    let (mut disk, mut bare, mut one, mut two) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for run in 1..=args.runs {
-        talk(&format!("queue: run {run} of {}", args.runs));
-        let path = folder.join("file");
-        disk.push(bare_loop(&path, &block, blocks, u64::MAX).map_err(failed("write to the disk"))?);
-        let window_ns = args.window * (SECOND_NS / 1000);
-        bare.push(bare_loop(&path, &block, blocks, window_ns).map_err(failed("write to the disk"))?);
-        one.push(queue_run(folder, &block, blocks, args.window, 1)?);
-        two.push(queue_run(folder, &block, blocks_of_two, args.window, 2)?);
-    }
+    let file = folder.join("file");
+    let written = |window_ns| {
+        let safe = bare_loop(&file, &block, blocks, window_ns).map_err(failed("write to the disk"))?;
+        Ok(Speeds { accepted: safe, safe })
+    };
+    let entrants = [Entrant::Disk, Entrant::BareLoop, Entrant::OneOutput, Entrant::TwoOutputs];
+    let runs = rounds(talk, "queue", args.runs, &entrants, |entrant, _round| match entrant {
+        Entrant::Disk => written(u64::MAX),
+        Entrant::BareLoop => written(args.window * (SECOND_NS / 1000)),
+        Entrant::OneOutput => queue_run(folder, &block, blocks, args.window, 1),
+        Entrant::TwoOutputs => queue_run(folder, &block, blocks_of_two, args.window, 2),
+    })?;
     let speed = |who, what, runs: Vec<f64>| Row { who, what, unit: "MB/s", runs };
     let ratio = |who, what, runs: &[f64], by: &[f64]| {
         let runs = runs.iter().zip(by).map(|(run, by)| run / by).collect();
         Row { who, what, unit: "", runs }
     };
-    let of = |runs: &[Speeds], which: fn(&Speeds) -> f64| runs.iter().map(which).collect::<Vec<f64>>();
-    let (accepted, safe) = (of(&one, |run| run.accepted), of(&one, |run| run.safe));
-    let (accepted_two, safe_two) = (of(&two, |run| run.accepted), of(&two, |run| run.safe));
+    let accepted = |at: usize| runs[at].iter().map(|run| run.accepted).collect::<Vec<f64>>();
+    let safe = |at: usize| runs[at].iter().map(|run| run.safe).collect::<Vec<f64>>();
     let rows = vec![
-        speed("disk", "written, one sync", disk),
-        speed("bare loop", "written and synced", bare.clone()),
-        speed(ONE, "accepted", accepted),
-        speed(ONE, "safe", safe.clone()),
-        ratio(ONE, TIMES_BARE, &safe, &bare),
-        speed(TWO, "accepted, both", accepted_two),
-        speed(TWO, "safe, both", safe_two.clone()),
-        ratio(TWO, TIMES_ONE, &safe_two, &safe),
+        speed("disk", "written, one sync", safe(0)),
+        speed("bare loop", "written and synced", safe(1)),
+        speed(ONE, "accepted", accepted(2)),
+        speed(ONE, "safe", safe(2)),
+        ratio(ONE, TIMES_BARE, &safe(2), &safe(1)),
+        speed(TWO, "accepted, both", accepted(3)),
+        speed(TWO, "safe, both", safe(3)),
+        ratio(TWO, TIMES_ONE, &safe(3), &safe(2)),
     ];
     let what = format!(
         "records of {RECORD_BYTES} bytes in blocks of 64 KiB, {} MB in a run, two outputs half each",

@@ -5,16 +5,15 @@
 
 use model::SECOND_NS;
 
-use super::bare::BareLoop;
-use super::contestant::{Contestant, Measured};
+use super::contestant::{Contestant, Entrant, Measured};
 use super::ground::Ground;
 use super::packets::{Mixture, NAME_BYTES, Ring, SampleType};
 use super::report::{Check, Row, ScenarioReport, figure};
+use super::rounds::{LONG_RUNS_MAX, warm_up};
 use super::server::{Daemon, Server, statsd_config};
 use super::sink::Sink;
 use super::statsd::Args;
 use super::{BenchError, failed};
-use crate::sys::Gather;
 
 /// What the project promises; a figure past one of them is reported as not met.
 const CPU_TIMES_BARE_MAX: f64 = 1.15;
@@ -22,13 +21,6 @@ const CPU_NS_PER_SAMPLE_MAX: f64 = 50.0;
 const BYTES_PER_SERIES_MAX: f64 = 250.0;
 
 const CPU_TIMES_MEMORY_MAX: f64 = 1.05;
-
-/// Share of a run's packets that go ahead of it, and the most of them: caches, page tables and compilers get warm.
-pub(super) const WARM_UP_SHARE: u64 = 10;
-pub(super) const WARM_UP_MAX: u64 = 100_000;
-
-/// Most runs of the long scenarios.
-pub(super) const FLOOD_RUNS_MAX: u64 = 3;
 
 /// Length of the `series` scenario under load: two windows of ten seconds and a half.
 const SERIES_SECONDS: u64 = 25;
@@ -49,28 +41,20 @@ impl Bench<'_, '_> {
         packets: u64,
     ) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring(self.args.names, pack, self.args.kind, false);
-        let mut bare = Vec::new();
-        let mut gathering = Vec::new();
-        let mut staunch = Vec::new();
-        let mut node = Vec::new();
-        for run in 1..=self.args.runs {
-            (self.ground.talk)(&format!("{name}: run {run} of {}", self.args.runs));
-            bare.push(self.run(Contestant::Bare(self.bare(None)?), &ring, packets)?);
-            staunch.push(self.run(self.server(Daemon::Staunch)?, &ring, packets)?);
-            gathering.push(self.run(
-                Contestant::Bare(self.bare(Some(Gather::default()))?),
-                &ring,
-                packets,
-            )?);
-            if self.ground.stand.rival.is_some() {
-                node.push(self.run(self.server(Daemon::Node)?, &ring, packets)?);
-            }
+        let entrants = Entrant::all(&self.ground.stand);
+        let runs = self.ground.rounds(name, self.args.runs, &entrants, |entrant, _round| {
+            let contestant = entrant.start(&self.ground.stand, &[], &|daemon, ports| {
+                statsd_config(daemon, self.sink.address(), ports)
+            })?;
+            self.run(contestant, &ring, packets)
+        })?;
+        self.ground.warn_of_others(name, runs.iter().flatten());
+        let mut rows = Vec::new();
+        for (entrant, own) in entrants.iter().zip(&runs) {
+            let beside = (*entrant != Entrant::Bare(None)).then_some(&runs[0][..]);
+            let samples = if matches!(entrant, Entrant::Bare(_)) { 1 } else { pack };
+            rows.extend(cpu_rows(entrant.name(), own, beside, samples));
         }
-        self.ground.warn_of_others(name, bare.iter().chain(&gathering).chain(&staunch).chain(&node));
-        let mut rows = cpu_rows("bare loop", &bare, None, 1);
-        rows.extend(cpu_rows("bare, napping", &gathering, Some(&bare), 1));
-        rows.extend(cpu_rows(Daemon::Staunch.name(), &staunch, Some(&bare), pack));
-        rows.extend(cpu_rows(Daemon::Node.name(), &node, Some(&bare), pack));
         let median = |what: &str| {
             let own = rows.iter().find(|row| row.who == Daemon::Staunch.name() && row.what == what);
             own.map_or(f64::NAN, Row::median)
@@ -87,18 +71,15 @@ impl Bench<'_, '_> {
     /// `flood`: full speed, every packet counted by the account and every sample at the far end.
     pub(super) fn flood(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring(self.args.names, 1, self.args.kind, false);
-        let runs = self.args.runs.min(FLOOD_RUNS_MAX);
-        let mut measured = Vec::new();
-        let mut delivered = Vec::new();
-        for run in 1..=runs {
-            (self.ground.talk)(&format!("flood: run {run} of {runs}"));
-            let server = self.start(Daemon::Staunch)?;
+        let count = self.args.runs.min(LONG_RUNS_MAX);
+        let runs = self.ground.rounds("flood", count, &[Daemon::Staunch], |daemon, _round| {
+            let contestant = Contestant::Server(self.start(*daemon)?);
             let before = self.sink.counted();
-            let contestant = Contestant::Server(server);
-            measured.push(contestant.measure(self.ground.stand.core, &ring, packets, 0)?);
+            let measured = contestant.measure(self.ground.stand.core, &ring, packets, 0)?;
             self.stop(contestant)?;
-            delivered.push((self.sink.counted() - before) as f64);
-        }
+            Ok((measured, (self.sink.counted() - before) as f64))
+        })?;
+        let (measured, delivered): (Vec<Measured>, Vec<f64>) = runs.into_iter().flatten().unzip();
         self.ground.warn_of_others("flood", &measured);
         let who = Daemon::Staunch.name();
         let counted: Vec<f64> = measured.iter().map(|run| run.counted.packets as f64).collect();
@@ -134,21 +115,18 @@ impl Bench<'_, '_> {
     /// `disk`: CPU per packet with the output's queue in memory and on disk, in turn, with a flush every second.
     pub(super) fn disk(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring(self.args.names, 1, self.args.kind, false);
-        let (mut memory, mut disk) = (Vec::new(), Vec::new());
-        for run in 1..=self.args.runs {
-            (self.ground.talk)(&format!("disk: run {run} of {}", self.args.runs));
-            for (kind, runs) in [("memory", &mut memory), ("disk", &mut disk)] {
-                let server = Server::start(&self.ground.stand, Daemon::Staunch, &|ports| {
-                    with_queue(kind, &statsd_config(Daemon::Staunch, self.sink.address(), ports))
-                })?;
-                runs.push(self.run(Contestant::Server(server), &ring, packets)?);
-            }
-        }
-        self.ground.warn_of_others("disk", memory.iter().chain(&disk));
-        let mut rows = cpu_rows(IN_MEMORY, &memory, None, 1);
-        rows.extend(cpu_rows(ON_DISK, &disk, None, 1));
+        let runs = self.ground.rounds("disk", self.args.runs, &["memory", "disk"], |kind, _round| {
+            let server = Server::start(&self.ground.stand, Daemon::Staunch, &|ports| {
+                with_queue(kind, &statsd_config(Daemon::Staunch, self.sink.address(), ports))
+            })?;
+            self.run(Contestant::Server(server), &ring, packets)
+        })?;
+        self.ground.warn_of_others("disk", runs.iter().flatten());
+        let (memory, disk) = (&runs[0], &runs[1]);
+        let mut rows = cpu_rows(IN_MEMORY, memory, None, 1);
+        rows.extend(cpu_rows(ON_DISK, disk, None, 1));
         let ratios =
-            disk.iter().zip(&memory).map(|(disk, memory)| disk.ns_per_packet() / memory.ns_per_packet());
+            disk.iter().zip(memory).map(|(disk, memory)| disk.ns_per_packet() / memory.ns_per_packet());
         let ratio = Row { who: ON_DISK, what: "times in memory", unit: "", runs: ratios.collect() };
         let check =
             Check::at_most("CPU per packet, times that in memory:", ratio.median(), CPU_TIMES_MEMORY_MAX);
@@ -160,10 +138,8 @@ impl Bench<'_, '_> {
     /// `series`: memory of very many counters, and whether their flush costs a packet.
     pub(super) fn series(&mut self) -> Result<ScenarioReport, BenchError> {
         let (series, rate) = (self.args.series, self.args.series_rate);
-        (self.ground.talk)(&format!(
-            "series: {} counters, then {SERIES_SECONDS} s of load",
-            figure(series as f64)
-        ));
+        self.ground
+            .say(&format!("series: {} counters, then {SERIES_SECONDS} s of load", figure(series as f64)));
         let ring = self.ring(series, 1, SampleType::C, true);
         let server = self.start(Daemon::Staunch)?;
         let idle = server.memory()?;
@@ -214,22 +190,13 @@ impl Bench<'_, '_> {
         Ring::new(Mixture { names, pack, kind, every_name })
     }
 
-    fn server(&self, daemon: Daemon) -> Result<Contestant, BenchError> {
-        self.start(daemon).map(Contestant::Server)
-    }
-
     fn start(&self, daemon: Daemon) -> Result<Server, BenchError> {
         Server::start(&self.ground.stand, daemon, &|ports| statsd_config(daemon, self.sink.address(), ports))
     }
 
-    fn bare(&self, gather: Option<Gather>) -> Result<BareLoop, BenchError> {
-        BareLoop::start(self.ground.stand.core, gather, &[]).map_err(failed("start the bare loop"))
-    }
-
     /// One run of a contestant: warmed up, measured, stopped.
     fn run(&self, contestant: Contestant, ring: &Ring, packets: u64) -> Result<Measured, BenchError> {
-        let warm_up = (packets / WARM_UP_SHARE).clamp(1, WARM_UP_MAX);
-        contestant.measure(self.ground.stand.core, ring, warm_up, self.args.rate)?;
+        contestant.measure(self.ground.stand.core, ring, warm_up(packets), self.args.rate)?;
         let measured = contestant.measure(self.ground.stand.core, ring, packets, self.args.rate)?;
         self.stop(contestant)?;
         Ok(measured)

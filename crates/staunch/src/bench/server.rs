@@ -214,7 +214,7 @@ fn free_udp_port() -> io::Result<SocketAddr> {
 }
 
 /// A TCP port that was free a moment ago.
-fn free_tcp_port() -> io::Result<SocketAddr> {
+pub(super) fn free_tcp_port() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 

@@ -9,19 +9,23 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use deliver::queue::Block;
 use model::SECOND_NS;
 
+use super::ground::Talk;
+use super::process::Process;
 use super::queue::{block, broken, open};
 use super::report::{Check, Row, ScenarioReport, figure};
-use super::{BenchError, failed, ground::Talk};
+use super::rounds::rounds;
+use super::server::free_tcp_port;
+use super::{BenchError, failed};
 use crate::clock::Clock;
 use crate::daemon::data_dir;
 use crate::daemon::outlet::Outlet;
@@ -65,6 +69,13 @@ impl State {
     }
 }
 
+/// Whether the system has the queue's files in its cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cache {
+    Cold,
+    Warm,
+}
+
 /// One start, in milliseconds from before the exec.
 #[derive(Clone, Copy, Debug)]
 struct Times {
@@ -100,16 +111,16 @@ pub(super) fn measure(
     for state in [State::Stopped, State::Killed, State::Damaged] {
         harm(&place, state).map_err(failed("change the queue's files"))?;
         let before = Snapshot::of(&place).map_err(failed("read the queue's files"))?;
-        let (mut cold, mut warm) = (Vec::new(), Vec::new());
-        for run in 1..=runs {
-            talk(&format!("start: {}, run {run} of {runs}", state.who()));
-            forget(&place).map_err(failed("drop files from the cache"))?;
-            cold.push(start(&folder)?);
+        let name = format!("start: {}", state.who());
+        let times = rounds(talk, &name, runs, &[Cache::Cold, Cache::Warm], |cache, _round| {
+            if *cache == Cache::Cold {
+                forget(&place).map_err(failed("drop files from the cache"))?;
+            }
+            let times = start(&folder)?;
             before.put_back(&place).map_err(failed("put the queue's files back"))?;
-            warm.push(start(&folder)?);
-            before.put_back(&place).map_err(failed("put the queue's files back"))?;
-        }
-        let more = rows_of(state, &cold, &warm);
+            Ok(times)
+        })?;
+        let more = rows_of(state, &times[0], &times[1]);
         let first_lines = more.iter().filter(|row| row.what.ends_with("first line"));
         slowest = first_lines.map(Row::median).fold(slowest, f64::max);
         rows.extend(more);
@@ -246,24 +257,9 @@ fn forget(place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn free_port() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
-}
-
-/// A child that ends with the benchmark.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only for a child that has ended and been waited for.
-        let _ended = self.0.kill();
-        let _status = self.0.wait();
-    }
-}
-
 /// Starts a daemon on the data directory in `folder`, whose endpoint is away, and kills it when it was ready.
 fn start(folder: &Path) -> Result<Times, BenchError> {
-    let free = || free_port().map_err(failed("find a free port"));
+    let free = || free_tcp_port().map_err(failed("find a free port"));
     let (source, http, away) = (free()?, free()?, free()?);
     let config = format!(
         "data_dir = {:?}\nhttp = {{ listen = \"{http}\" }}\n[sources.app]\ntype = \"statsd\"\n\
@@ -273,28 +269,21 @@ fn start(folder: &Path) -> Result<Times, BenchError> {
     );
     let (path, log) = (folder.join("staunch.toml"), folder.join("log"));
     fs::write(&path, config).map_err(failed("write a config file"))?;
-    let output = File::create(&log).map_err(failed("write a log file"))?;
-    let errors = output.try_clone().map_err(failed("write a log file"))?;
     let binary = std::env::current_exe().map_err(failed("find its own binary"))?;
     let mut command = Command::new(binary);
-    command.arg("run").arg(&path).current_dir(folder).stdin(Stdio::null()).stdout(output).stderr(errors);
-    let words = format!("{command:?}");
+    command.arg("run").arg(&path).current_dir(folder);
     let start_ns = Clock::mono_ns();
-    let child =
-        command.spawn().map_err(|cause| BenchError::Start { server: "staunch", command: words, cause })?;
-    let child = Running(child);
+    let daemon = Process::spawn("staunch", command, None, log)?;
     let passed_ms = || (Clock::mono_ns() - start_ns) as f64 / 1e6;
     let (first_line_ms, ready_ms) = thread::scope(|threads| {
         let ready = threads.spawn(|| until(start_ns, || is_ready(http)).map(|()| passed_ms()));
         let line = until(start_ns, || is_acknowledged(source)).map(|()| passed_ms());
         (line, ready.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    let read = bytes_read(child.0.id()).map(|bytes| bytes as f64 / 1e6);
+    let read = bytes_read(daemon.id()).map(|bytes| bytes as f64 / 1e6);
     match (first_line_ms, ready_ms) {
         (Ok(first_line_ms), Ok(ready_ms)) => Ok(Times { first_line_ms, ready_ms, read }),
-        (Err(error), _) | (_, Err(error)) => {
-            Err(BenchError::NotReady { server: "staunch", why: error.to_string(), log })
-        }
+        (Err(error), _) | (_, Err(error)) => Err(daemon.not_ready(error.to_string())),
     }
 }
 

@@ -61,8 +61,14 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     let mut tip_of = sources.filter_map(|(source, places)| tip(places, line_to_try(&source.kind)?));
     let mut tips: Vec<String> = tip_of.next().into_iter().collect();
     // Without an aggregation there are no series.
-    let page = if plan.transforms.is_empty() { "accounts" } else { "series" };
-    tips.extend(http.map(|http| format!("curl http://{http}/api/v1/{page}")));
+    let page = match (plan.aggregates().next(), plan.relays().next()) {
+        (Some(_), _) => "series",
+        (None, Some(_)) => "relay/explain?name=hello.world",
+        (None, None) => "accounts",
+    };
+    // Some shells look for files where a `?` is that stands by itself.
+    let quote = if page.contains('?') { "'" } else { "" };
+    tips.extend(http.map(|http| format!("curl {quote}http://{http}/api/v1/{page}{quote}")));
     let points = plan.outputs.iter().find_map(|output| match &output.kind {
         OutputKind::GraphiteFile { path, .. } => Some(path.display()),
         _ => None,

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::SECOND_NS;
+use tokio::task::JoinSet;
 
 use super::{Running, closing, supervisor, watch};
 use crate::admin::{self, accounts::AccountsPage};
@@ -80,14 +81,7 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     }
     let left =
         Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns)) + Duration::from_millis(250);
-    let drained = tokio::time::timeout(left, async {
-        while outputs.join_next().await.is_some() {}
-        while syncs.join_next().await.is_some() {}
-    });
-    let drained = drained.await;
-    if drained.is_err() {
-        tracing::warn!("an output did not end in time");
-    }
+    drain(&mut outputs, &mut syncs, left).await;
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
     if let Some(written) = last_checkpoints
@@ -108,6 +102,17 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     drop(data_dir);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lets outputs end, and then what syncs their queues.
+async fn drain(outputs: &mut JoinSet<()>, syncs: &mut JoinSet<()>, at_most: Duration) {
+    let drained = tokio::time::timeout(at_most, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    if drained.await.is_err() {
+        tracing::warn!("an output did not end in time");
+    }
 }
 
 /// A word on what came too late, what could not be delivered, and what waits for the next start.
@@ -157,13 +162,7 @@ pub(super) async fn leave(running: Running) -> anyhow::Result<ExitCode> {
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let timeout =
         Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
-    let drained = tokio::time::timeout(timeout, async {
-        while outputs.join_next().await.is_some() {}
-        while syncs.join_next().await.is_some() {}
-    });
-    if drained.await.is_err() {
-        tracing::warn!("an output did not end in time");
-    }
+    drain(&mut outputs, &mut syncs, timeout).await;
     let answered = async { while ports.tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(ANSWERS_MAX, answered).await.is_err() {
         tracing::debug!("requests were still open");

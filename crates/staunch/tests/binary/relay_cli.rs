@@ -268,3 +268,23 @@ fn test_mode_looks_up_what_use_all_stands_for_and_tells_local_time() {
     };
     assert_ne!(date("WEST12"), date("EAST-12"));
 }
+
+#[test]
+fn the_tip_of_a_relay_asks_where_a_name_goes() {
+    let builder = Builder::relay("");
+    let (socket, file) = (builder.folder().join("in.sock"), builder.folder().join("out"));
+    let conf = format!(
+        "cluster all file {};\nmatch * send to all;\nlisten type linemode {} proto unix;\n",
+        file.display(),
+        socket.display()
+    );
+    std::fs::write(builder.folder().join("relay.conf"), conf).expect("the config can be written");
+    let daemon = builder.start();
+    let told = daemon.stderr();
+    let tip = told.lines().find_map(|line| line.split_once("curl ")).expect("a tip").1;
+    let url = tip.trim_matches('\'');
+    assert_ne!(url, tip, "a shell would look for files: {tip}");
+    let path = url.split_once("/api/").expect("the HTTP API").1;
+    let answer = daemon.json(&format!("/api/{path}"));
+    assert!(answer.to_string().contains(&file.display().to_string()), "{answer}");
+}

@@ -3,33 +3,27 @@
 //! Not here: who runs when and how often (`scenarios`).
 
 use std::fs;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use super::bare::BareRelay;
 use super::lines::{ENDPOINTS, Lines, Tally};
 use super::sinks::Sinks;
-use crate::bench::machine::core_busy_ns;
 use crate::bench::process::Process;
-use crate::bench::server::Stand;
+use crate::bench::rounds::warm_up;
+use crate::bench::server::{Stand, free_tcp_port};
+use crate::bench::usage::{self, Patience, Progress, Usage};
 use crate::bench::{BenchError, failed};
-use crate::clock::Clock;
 
 /// The config file of the repository, published with the numbers. Its ports are replaced before use.
 const CONFIG: &str = include_str!("../../../../../bench/relay.conf");
 const LISTEN_PORT: &str = "28003";
 const ENDPOINT_PORTS: [&str; ENDPOINTS] = ["22003", "22004", "22005"];
 
-/// How long idle use is watched before a run.
-const IDLE_WATCH: Duration = Duration::from_millis(300);
-
-/// Between two looks at whether all lines have arrived; after so many looks without change the rest is lost.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-const LOOKS_WITHOUT_CHANGE_MAX: u32 = 100;
+/// A relay may hold lines back for a while.
+const PATIENCE: Patience = Patience { look_every: Duration::from_millis(20), looks_unchanged_max: 100 };
 
 /// Who relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,15 +89,16 @@ impl Who {
         told: Told<'_>,
         sinks: &Sinks,
         lines: &Lines,
-        warm_up: u64,
         count: u64,
     ) -> Result<Run, BenchError> {
         let before = sum(&sinks.arrived());
         let contestant = Contestant::start(self, stand, told, sinks)?;
         let mut connection =
             TcpStream::connect(contestant.address()).map_err(failed("connect to a relay"))?;
-        lines.send(warm_up, &mut connection).map_err(failed("send lines to a relay"))?;
-        contestant.settled(sinks, before + warm_up)?;
+        let ahead = warm_up(count);
+        lines.send(ahead, &mut connection).map_err(failed("send lines to a relay"))?;
+        let progress = &mut || Ok(progress(sinks));
+        usage::settled(&|| contestant.cpu_ns(), before + ahead, PATIENCE, progress)?;
         let run = contestant.measure(stand.core, sinks, lines, count, &mut connection)?;
         drop(connection);
         match contestant {
@@ -120,7 +115,7 @@ impl Contestant {
             let bare = BareRelay::start(stand.core, sinks.addresses());
             return bare.map(Contestant::Bare).map_err(failed("start the bare loop"));
         }
-        let address = free_port().map_err(failed("find a free port"))?;
+        let address = free_tcp_port().map_err(failed("find a free port"))?;
         let number = address.port();
         let config = stand.dir.join(format!("{number}.conf"));
         let ports = sinks.addresses().map(|address| address.port());
@@ -154,19 +149,13 @@ impl Contestant {
         count: u64,
         connection: &mut TcpStream,
     ) -> Result<Run, BenchError> {
-        let idle_ns = self.cpu_ns()?;
-        thread::sleep(IDLE_WATCH);
-        let idle_share = (self.cpu_ns()? - idle_ns) as f64 / IDLE_WATCH.as_nanos() as f64;
         let before = sinks.arrived();
-        let busy_ns = core.and_then(core_busy_ns);
-        let (cpu_ns, start_ns) = (self.cpu_ns()?, Clock::mono_ns());
+        let read_cpu = || self.cpu_ns();
+        let usage = Usage::begin(core, &read_cpu)?;
+        let start_ns = usage.start_ns;
         lines.send(count, connection).map_err(failed("send lines to a relay"))?;
-        let (cpu_end_ns, end_ns) = self.settled(sinks, sum(&before) + count)?;
+        let used = usage.until_settled(sum(&before) + count, PATIENCE, &mut || Ok(progress(sinks)))?;
         let now = sinks.arrived();
-        let passed_ns = (end_ns - start_ns) as f64;
-        let used_ns = (cpu_end_ns - cpu_ns) as f64;
-        let busy_ns =
-            busy_ns.zip(core.and_then(core_busy_ns)).map_or(used_ns, |(before, now)| (now - before) as f64);
         let memory_bytes = match self {
             Contestant::Bare(_) => 0,
             Contestant::Process(process, _) => process.memory()?.resident_high,
@@ -174,28 +163,18 @@ impl Contestant {
         Ok(Run {
             lines: count,
             arrived: std::array::from_fn(|at| now[at].since(before[at])),
-            cpu_ns: (used_ns - idle_share * passed_ns).max(0.0),
+            cpu_ns: used.cpu_ns,
             ns: sinks.last_ns().saturating_sub(start_ns),
             memory_bytes,
-            others_share: ((busy_ns - used_ns) / passed_ns).max(0.0),
+            others_share: used.others_share,
         })
     }
+}
 
-    /// CPU time and moment once the sinks have `total` lines, or nothing moves any more; read before the question.
-    fn settled(&self, sinks: &Sinks, total: u64) -> Result<(u64, u64), BenchError> {
-        let mut last = 0;
-        let mut unchanged = 0;
-        loop {
-            thread::sleep(LOOK_EVERY);
-            let read = (self.cpu_ns()?, Clock::mono_ns());
-            let arrived = sum(&sinks.arrived());
-            unchanged = if arrived == last { unchanged + 1 } else { 0 };
-            if arrived >= total || unchanged >= LOOKS_WITHOUT_CHANGE_MAX {
-                return Ok(read);
-            }
-            last = arrived;
-        }
-    }
+/// Of all lines that ever came.
+fn progress(sinks: &Sinks) -> Progress {
+    let arrived = sum(&sinks.arrived());
+    Progress { done: arrived, moved: arrived }
 }
 
 /// Lines at all endpoints.
@@ -238,11 +217,6 @@ fn command(who: Who, stand: &Stand, told: Told<'_>, config: &Path) -> Command {
     command
 }
 
-/// A TCP port that was free a moment ago.
-fn free_port() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,7 +238,7 @@ mod tests {
         let stand = Stand { binary: PathBuf::new(), rival: None, dir: dir.path().into(), core: None };
         let told = Told { rules: 0, queues: None, lines_max: 0 };
         let (sinks, lines) = (Sinks::start().unwrap(), Lines::new(1000));
-        let run = Who::Bare.run(&stand, told, &sinks, &lines, 1000, 60_000).unwrap();
+        let run = Who::Bare.run(&stand, told, &sinks, &lines, 60_000).unwrap();
         let shares = lines.shares(60_000);
         let bytes = |tallies: &[Tally]| tallies.iter().map(|tally| tally.bytes).sum::<u64>();
         assert_eq!((sum(&run.arrived), bytes(&run.arrived)), (60_000, bytes(&shares)));

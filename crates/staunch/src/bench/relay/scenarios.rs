@@ -11,7 +11,7 @@ use super::lines::{Lines, astray};
 use super::sinks::Sinks;
 use crate::bench::ground::Ground;
 use crate::bench::report::{Check, Row, ScenarioReport, figure};
-use crate::bench::scenario::{TIMES_BARE, WARM_UP_MAX, WARM_UP_SHARE};
+use crate::bench::scenario::TIMES_BARE;
 use crate::bench::{BenchError, failed};
 
 /// What the project promises; a figure past it is reported as not met.
@@ -120,15 +120,10 @@ impl Relays<'_, '_> {
     ) -> Result<Table, BenchError> {
         let there = |entrant: &&Entrant| entrant.who != Who::Original || self.ground.stand.rival.is_some();
         let entrants: Vec<Entrant> = entrants.iter().filter(there).copied().collect();
-        let mut runs = vec![Vec::new(); entrants.len()];
-        for run in 1..=self.args.runs {
-            (self.ground.talk)(&format!("{name}: run {run} of {}", self.args.runs));
-            for (entrant, runs) in entrants.iter().zip(&mut runs) {
-                if run <= entrant.runs_max {
-                    runs.push(self.run(entrant, lines)?);
-                }
-            }
-        }
+        let runs = self.ground.rounds(name, self.args.runs, &entrants, |entrant, round| {
+            (round <= entrant.runs_max).then(|| self.run(entrant, lines)).transpose()
+        })?;
+        let runs: Vec<Vec<_>> = runs.into_iter().map(|runs| runs.into_iter().flatten().collect()).collect();
         let share = runs.iter().flatten().map(|(run, _)| run.others_share).fold(0.0, f64::max);
         self.ground.warn_of_share(name, share);
         Ok(Table { entrants, runs })
@@ -143,11 +138,10 @@ impl Relays<'_, '_> {
             queues: entrant.on_disk.then_some(&*folder),
             lines_max: count,
         };
-        let warm_up = (count / WARM_UP_SHARE).clamp(1, WARM_UP_MAX);
         if entrant.on_disk {
             fs::create_dir_all(&folder).map_err(failed("make a folder on the disk to measure"))?;
         }
-        let run = entrant.who.run(&self.ground.stand, told, self.sinks, lines, warm_up, count);
+        let run = entrant.who.run(&self.ground.stand, told, self.sinks, lines, count);
         remove(entrant.on_disk.then_some(&folder))?;
         let run = run?;
         // The bare loop looks at nothing, and so knows no endpoint's share.

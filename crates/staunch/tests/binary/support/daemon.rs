@@ -238,7 +238,7 @@ impl Daemon {
 
     fn http_at(&self) -> Option<SocketAddr> {
         // The tips come behind it: when they are there, so is the rest.
-        self.stderr().contains("curl http://").then_some(())?;
+        self.stderr().contains("/api/v1/").then_some(())?;
         self.banner("http ")?.strip_prefix("http://")?.strip_suffix('/')?.parse().ok()
     }
 

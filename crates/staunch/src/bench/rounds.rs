@@ -1,0 +1,54 @@
+//! Who runs when: every contestant once in each round, in turn, so that a slow minute of the machine hits all of them.
+
+use super::BenchError;
+
+/// Share of a run's packets or lines that go ahead of it, and the most of them: caches, page tables and compilers get
+/// warm.
+const WARM_UP_SHARE: u64 = 10;
+const WARM_UP_MAX: u64 = 100_000;
+
+/// Most runs of the long scenarios.
+pub(super) const LONG_RUNS_MAX: u64 = 3;
+
+/// Runs each of `entrants` once in each of `rounds` rounds, told its number from 1; what came of it, by entrant. `name` is
+/// for people who wait.
+///
+/// # Errors
+/// Those of `run`.
+pub(super) fn rounds<E, R>(
+    talk: &mut dyn FnMut(&str),
+    name: &str,
+    rounds: u64,
+    entrants: &[E],
+    mut run: impl FnMut(&E, u64) -> Result<R, BenchError>,
+) -> Result<Vec<Vec<R>>, BenchError> {
+    let mut results: Vec<Vec<R>> = entrants.iter().map(|_entrant| Vec::new()).collect();
+    for round in 1..=rounds {
+        talk(&format!("{name}: run {round} of {rounds}"));
+        for (entrant, results) in entrants.iter().zip(&mut results) {
+            results.push(run(entrant, round)?);
+        }
+    }
+    Ok(results)
+}
+
+/// Packets or lines that go ahead of a run of so many.
+pub(super) fn warm_up(count: u64) -> u64 {
+    (count / WARM_UP_SHARE).clamp(1, WARM_UP_MAX)
+}
+
+#[test]
+fn all_take_their_turn_in_each_round_and_an_error_ends_it() {
+    let (mut said, mut turns) = (Vec::new(), Vec::new());
+    let results = rounds(&mut |line| said.push(line.to_owned()), "x", 2, &["a", "b"], |entrant, round| {
+        turns.push((*entrant, round));
+        Ok(turns.len())
+    });
+    assert_eq!(results.expect("none fails"), [[1, 3], [2, 4]]);
+    assert_eq!(turns, [("a", 1), ("b", 1), ("a", 2), ("b", 2)]);
+    assert_eq!(said, ["x: run 1 of 2", "x: run 2 of 2"]);
+    let failing =
+        rounds(&mut |_line| {}, "x", 2, &[1], |_one, _round| Err::<(), _>(BenchError::Argument("no".into())));
+    assert!(failing.is_err());
+    assert_eq!([0, 50, 5_000_000].map(warm_up), [1, 5, 100_000]);
+}

@@ -1,0 +1,113 @@
+//! CPU time of one run: what a contestant used from the first packet sent until all is in, without what it uses idle.
+//!
+//! Not here: what is sent, and where it should arrive (`contestant`, `relay::contestant`).
+
+use std::thread;
+use std::time::Duration;
+
+use super::BenchError;
+use super::machine::core_busy_ns;
+use crate::clock::Clock;
+
+/// How long idle use is watched before a run.
+const IDLE_WATCH: Duration = Duration::from_millis(300);
+
+/// Reads a contestant's CPU time so far, in nanoseconds.
+pub(super) type ReadCpu<'a> = &'a dyn Fn() -> Result<u64, BenchError>;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// Packets or lines that are where they should be.
+    pub done: u64,
+    /// Grows while anything still happens.
+    pub moved: u64,
+}
+
+/// How long a run's rest is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Between two looks at whether all is in.
+    pub look_every: Duration,
+    /// After so many looks without change the rest is lost.
+    pub looks_unchanged_max: u32,
+}
+
+/// A run that has begun.
+pub(super) struct Usage<'a> {
+    read_cpu: ReadCpu<'a>,
+    core: Option<usize>,
+    /// Of a core, what it uses while nothing is sent.
+    idle_share: f64,
+    core_busy_ns: Option<u64>,
+    cpu_ns: u64,
+    /// When it began, on the monotonic clock.
+    pub start_ns: u64,
+}
+
+/// What a run used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Used {
+    /// CPU time without idle use, in nanoseconds.
+    pub cpu_ns: f64,
+    /// Share of the contestant's core that other processes took meanwhile.
+    pub others_share: f64,
+}
+
+impl<'a> Usage<'a> {
+    /// Watches the contestant idle; from the end of this call on everything counts. `core` is the contestant's.
+    pub(super) fn begin(core: Option<usize>, read_cpu: ReadCpu<'a>) -> Result<Usage<'a>, BenchError> {
+        let idle_ns = read_cpu()?;
+        thread::sleep(IDLE_WATCH);
+        let idle_share = (read_cpu()? - idle_ns) as f64 / IDLE_WATCH.as_nanos() as f64;
+        let core_busy_ns = core.and_then(core_busy_ns);
+        Ok(Usage {
+            read_cpu,
+            core,
+            idle_share,
+            core_busy_ns,
+            cpu_ns: read_cpu()?,
+            start_ns: Clock::mono_ns(),
+        })
+    }
+
+    /// Waits until `progress` is done with `total`, or nothing moves any more.
+    pub(super) fn until_settled(
+        self,
+        total: u64,
+        patience: Patience,
+        progress: &mut dyn FnMut() -> Result<Progress, BenchError>,
+    ) -> Result<Used, BenchError> {
+        let (cpu_end_ns, end_ns) = settled(self.read_cpu, total, patience, progress)?;
+        let busy_end_ns = self.core.and_then(core_busy_ns);
+        let passed_ns = (end_ns - self.start_ns) as f64;
+        let used_ns = (cpu_end_ns - self.cpu_ns) as f64;
+        let busy_ns =
+            self.core_busy_ns.zip(busy_end_ns).map_or(used_ns, |(before, now)| (now - before) as f64);
+        Ok(Used {
+            cpu_ns: (used_ns - self.idle_share * passed_ns).max(0.0),
+            others_share: ((busy_ns - used_ns) / passed_ns).max(0.0),
+        })
+    }
+}
+
+/// CPU time and moment once `progress` is done with `total`, or nothing moves any more; read before the question.
+pub(super) fn settled(
+    read_cpu: ReadCpu<'_>,
+    total: u64,
+    patience: Patience,
+    progress: &mut dyn FnMut() -> Result<Progress, BenchError>,
+) -> Result<(u64, u64), BenchError> {
+    let mut last = 0;
+    let mut unchanged = 0;
+    loop {
+        thread::sleep(patience.look_every);
+        let read = (read_cpu()?, Clock::mono_ns());
+        let now = progress()?;
+        unchanged = if now.moved == last { unchanged + 1 } else { 0 };
+        if now.done >= total || unchanged >= patience.looks_unchanged_max {
+            return Ok(read);
+        }
+        last = now.moved;
+    }
+}
