@@ -137,7 +137,7 @@ impl Moves {
         let Some(entry) = queues.take(from, now) else { return false };
         let (on_disk, own) = (queues.is_on_disk(from), &shard.outputs[from.index()]);
         let shared_out =
-            entry.lines_left().map(|lines| self.share_out(lines, &heirs, |line| own.without_lead(line)));
+            entry.lines_left().and_then(|lines| self.share_out(lines, &heirs, |line| own.without_lead(line)));
         let blocks: Vec<(OutputId, Block)> = (shared_out.into_iter().flatten())
             .map(|Lines { to, bytes, copies }| (to, Block::lines(bytes, copies, entry.block().at_ns)))
             .collect();
@@ -161,29 +161,35 @@ impl Moves {
         true
     }
 
-    /// Lines by who takes them over, each in the order in which they waited. `begin` gives a line from its name on.
+    /// Lines by who takes them over, each in the order in which they waited; none when one of them has to wait. `begin` gives
+    /// a line from its name on.
     fn share_out<'l>(
         &mut self,
         lines: &'l [u8],
         heirs: &Heirs<'_>,
         begin: impl Fn(&'l [u8]) -> &'l [u8],
-    ) -> Vec<Lines> {
+    ) -> Option<Vec<Lines>> {
         let mut shared: Vec<Lines> = Vec::new();
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let named = begin(line);
             let name_len = named.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\n'));
-            let to = heirs.of(&named[..name_len.unwrap_or(named.len())], self.turn);
+            let takers = heirs.of(&named[..name_len.unwrap_or(named.len())], self.turn);
+            if takers.is_empty() {
+                return None;
+            }
             self.turn += 1;
-            let at = shared.iter().position(|known| known.to == to).unwrap_or_else(|| {
-                shared.push(Lines { to, bytes: Vec::with_capacity(lines.len()), copies: 0 });
-                shared.len() - 1
-            });
-            shared[at].bytes.extend_from_slice(line);
-            shared[at].copies += 1;
+            for to in takers {
+                let at = shared.iter().position(|known| known.to == to).unwrap_or_else(|| {
+                    shared.push(Lines { to, bytes: Vec::with_capacity(lines.len()), copies: 0 });
+                    shared.len() - 1
+                });
+                shared[at].bytes.extend_from_slice(line);
+                shared[at].copies += 1;
+            }
         }
         // What a queue holds counts with the room that it has.
         shared.iter_mut().for_each(|lines| lines.bytes.shrink_to_fit());
-        shared
+        Some(shared)
     }
 }
 

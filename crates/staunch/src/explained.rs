@@ -4,9 +4,10 @@
 //! (`--json`, `/api/v1/relay/explain`).
 //! Not here: what rules do (`process::relay`); carbon-c-relay's own test mode (`cli::relay::meetings`).
 
+use process::placement::{CarbonHash, Placement};
 use process::relay::{
-    Chosen, Class, ClusterId, Did, End, Explanation, ExpressionPlan, Line, Meeting, Member, RelayCluster,
-    RelayPlan, Sent, Sharing, Statement, To, Why,
+    Chosen, Class, ClusterId, Did, End, Explanation, ExpressionPlan, Line, Meeting, Member, MistakeAt,
+    RelayCluster, RelayPlan, Sent, Sharing, Statement, To, Why,
 };
 use process::rollup::Compute;
 use serde::Serialize;
@@ -26,6 +27,8 @@ pub struct Way {
     pub rest: String,
     /// Rules that it meets, in order.
     pub rules: Vec<RuleMet>,
+    /// Expressions whose search came to a limit, which counts as no match.
+    pub gave_up: Vec<GaveUpAt>,
     /// Copies that are sent.
     pub copies: u32,
     /// Copies past the most that one record may have.
@@ -65,6 +68,17 @@ pub struct RuleMet {
     pub blackholed: bool,
     /// Later rules are not looked at.
     pub stops: bool,
+}
+
+/// An expression that may be in the name, or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GaveUpAt {
+    /// Where its rule stands, as of a rule that is met.
+    pub at: String,
+    /// `match`, `rewrite`, `aggregate`, `validate`.
+    pub kind: &'static str,
+    /// The expression.
+    pub expression: String,
 }
 
 /// A `validate` and what it finds.
@@ -132,18 +146,22 @@ pub struct FedTo {
 }
 
 impl Way {
-    /// What `explanation` says of a line. `place` says where a rule stands that was met.
+    /// What `explanation` says of a line. `place` says where an expression stands, by the places of its statement and of
+    /// itself in that.
     pub fn new(
         plan: &RelayPlan,
         line: Line<'_>,
         explanation: &Explanation,
-        place: &dyn Fn(&Meeting) -> String,
+        place: &dyn Fn(usize, usize) -> String,
     ) -> Way {
         let routing = &explanation.routing;
         Way {
             name: text(line.name),
             rest: text(line.rest),
-            rules: explanation.meetings.iter().map(|met| rule_met(plan, met, place(met))).collect(),
+            rules: (explanation.meetings.iter())
+                .map(|met| rule_met(plan, met, place(met.statement, met.expression)))
+                .collect(),
+            gave_up: explanation.gave_up.iter().filter_map(|at| gave_up_at(plan, *at, place)).collect(),
             copies: routing.copies,
             copies_refused: routing.copies_refused,
             results: routing.feeds,
@@ -161,6 +179,7 @@ impl Way {
         let mut page = Page { out: String::new(), colour };
         page.line(0, &format!("{}{}", page.strong(&self.name), self.rest_shown()));
         self.rules.iter().for_each(|rule| page.rule(rule));
+        self.gave_up.iter().for_each(|gave_up| page.gave_up(gave_up));
         page.line(0, &format!("= {}", self.sum()));
         page.out
     }
@@ -205,13 +224,42 @@ impl Way {
     }
 }
 
+/// What kind of statement it is, and its expression at that place; none for `*`.
+pub(crate) fn kind_and_expression(
+    statement: &Statement,
+    expression: usize,
+) -> (&'static str, Option<&ExpressionPlan>) {
+    match statement {
+        Statement::Match(rule) => ("match", rule.expressions.get(expression)),
+        Statement::Rewrite(rule) => ("rewrite", Some(&rule.expression)),
+        Statement::Aggregate(rule) => ("aggregate", rule.expressions.get(expression)),
+    }
+}
+
+/// An expression that gave up, in words; none for what is no expression.
+pub(crate) fn gave_up_at(
+    plan: &RelayPlan,
+    at: MistakeAt,
+    place: &dyn Fn(usize, usize) -> String,
+) -> Option<GaveUpAt> {
+    let (kind, expression, at) = match at {
+        MistakeAt::Statement { statement, expression } => {
+            let expression = expression.unwrap_or(0);
+            let (kind, found) = kind_and_expression(&plan.statements[statement], expression);
+            (kind, found?, place(statement, expression))
+        }
+        MistakeAt::Validate { statement } => {
+            let Statement::Match(rule) = &plan.statements[statement] else { return None };
+            ("validate", &rule.validate.as_ref()?.expression, place(statement, 0))
+        }
+        MistakeAt::Plan | MistakeAt::Cluster(_) | MistakeAt::Statistics => return None,
+    };
+    Some(GaveUpAt { at, kind, expression: expression.text.clone() })
+}
+
 fn rule_met(plan: &RelayPlan, met: &Meeting, at: String) -> RuleMet {
     let statement = &plan.statements[met.statement];
-    let (kind, expression) = match statement {
-        Statement::Match(rule) => ("match", rule.expressions.get(met.expression)),
-        Statement::Rewrite(rule) => ("rewrite", Some(&rule.expression)),
-        Statement::Aggregate(rule) => ("aggregate", rule.expressions.get(met.expression)),
-    };
+    let (kind, expression) = kind_and_expression(statement, met.expression);
     let validate = match statement {
         Statement::Match(rule) => rule.validate.as_ref().zip(met.valid).map(|(validate, passes)| {
             Validation { expression: validate.expression.text.clone(), passes, logs: validate.log }
@@ -242,7 +290,7 @@ fn rule_met(plan: &RelayPlan, met: &Meeting, at: String) -> RuleMet {
 }
 
 /// How an expression is looked for.
-fn how(expression: Option<&ExpressionPlan>) -> &'static str {
+pub(crate) fn how(expression: Option<&ExpressionPlan>) -> &'static str {
     let Some(expression) = expression else { return "all" };
     match expression.outline(false).map(|outline| outline.class) {
         Ok(Class::Contains(_)) => "contains",
@@ -292,7 +340,8 @@ fn fed_to(plan: &RelayPlan, statement: &Statement, names: &[Option<Vec<u8>>]) ->
     fed.collect()
 }
 
-fn compute_word(compute: Compute) -> String {
+/// What is computed, in a word.
+pub(crate) fn compute_word(compute: Compute) -> String {
     match compute {
         Compute::Sum => "sum".into(),
         Compute::Count => "count".into(),
@@ -310,11 +359,17 @@ fn cluster(plan: &RelayPlan, id: ClusterId) -> &RelayCluster {
     &plan.clusters[id.index()]
 }
 
-fn sharing(cluster: &RelayCluster) -> &'static str {
+/// How a cluster shares records out, in the configuration's word.
+pub(crate) fn sharing(cluster: &RelayCluster) -> &'static str {
     match &cluster.sharing {
         // Only files have no port.
         Sharing::Copies if cluster.members.iter().any(|member| member.port == 0) => "file",
         Sharing::Copies => "forward",
+        Sharing::Placed { placement: Placement::CarbonPython { hash, .. }, .. } => match hash {
+            CarbonHash::CarbonCh => "python_carbon_ch",
+            CarbonHash::Fnv1aCh => "python_fnv1a_ch",
+            CarbonHash::Mmh3Ch => "python_mmh3_ch",
+        },
         Sharing::Placed { placement, .. } => placement.name(),
         Sharing::Failover => "failover",
         Sharing::Turns => "lb",
@@ -322,12 +377,19 @@ fn sharing(cluster: &RelayCluster) -> &'static str {
 }
 
 /// `host:port`, or the path of a file.
-fn endpoint(member: &Member) -> String {
+pub(crate) fn endpoint(member: &Member) -> String {
     match (member.port, member.host.contains(':')) {
         (0, _) => member.host.clone(),
         (port, true) => format!("[{}]:{port}", member.host),
         (port, false) => format!("{}:{port}", member.host),
     }
+}
+
+/// A line as relays see it: the name ends at the first blank or `;`, and tags belong to the rest.
+pub(crate) fn line(text: &[u8]) -> Line<'_> {
+    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t' | b';')).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    Line { name, rest: rest.strip_prefix(b" ").or(rest.strip_prefix(b"\t")).unwrap_or(rest) }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -387,6 +449,14 @@ impl Page {
         }
     }
 
+    fn gave_up(&mut self, gave_up: &GaveUpAt) {
+        let at = self.strong(&gave_up.at);
+        let taken = gave_up.at.chars().count() + gave_up.kind.len() + " gave up".len() + 3;
+        let room = COLUMNS.saturating_sub(taken).max(EXPRESSION_COLUMNS_MIN);
+        self.line(0, &format!("{at}: {} {} gave up", gave_up.kind, cut(&gave_up.expression, room)));
+        self.line(2, "its search came to a limit (I016), which counts as no match");
+    }
+
     fn fed(&mut self, fed: &FedTo) {
         let Some(name) = &fed.name else {
             self.line(2, &format!("{}: nothing, since the name it makes cannot be sent", fed.compute));
@@ -421,7 +491,7 @@ impl Page {
 }
 
 /// As much of a text as fits.
-fn cut(text: &str, columns: usize) -> String {
+pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
     }
@@ -460,7 +530,7 @@ match ^gone send to blackhole;
         }
         let end = line.find([' ', ';']).unwrap_or(line.len());
         let line = Line { name: &line.as_bytes()[..end], rest: line[end..].trim_start().as_bytes() };
-        let place = |met: &Meeting| format!("relay.conf:{}", met.statement);
+        let place = |statement: usize, _: usize| format!("relay.conf:{statement}");
         Way::new(&plan, line, &router.explain(Entry::Records, line, 0), &place)
     }
 
@@ -563,6 +633,30 @@ relay.conf:7: match ^gone  (begins)
     }
 
     #[test]
+    fn a_search_that_gave_up_is_told() {
+        let conf = "cluster c forward 10.0.0.1;\nmatch (x+x+)+\\1z validate (y+y+)+\\1z else drop send to c;\n\
+                    match ^xx validate (x+x+)+\\1z else drop send to c;\n";
+        let conf = read_text("relay.conf", conf).conf.expect("a good configuration");
+        let plan = lower(&conf).plan;
+        let router = Router::new(&plan).expect("a good plan");
+        let text = format!("{}cz", "x".repeat(60));
+        let line = Line { name: text.as_bytes(), rest: text.as_bytes() };
+        let place = |statement: usize, expression: usize| format!("relay.conf:{statement}.{expression}");
+        let way = Way::new(&plan, line, &router.explain(Entry::Records, line, 0), &place);
+        let want = r"relay.conf:1: match ^xx  (begins)
+    validate (x+x+)+\1z: fails: not sent here
+relay.conf:0.0: match (x+x+)+\1z gave up
+    its search came to a limit (I016), which counts as no match
+relay.conf:1.0: validate (x+x+)+\1z gave up
+    its search came to a limit (I016), which counts as no match
+= no rule sends it anywhere
+";
+        let shown = way.text(false);
+        let (_, shown) = shown.split_once('\n').expect("the name stands first");
+        assert_eq!(shown, want.replace("relay.conf:1: ", "relay.conf:1.0: "));
+    }
+
+    #[test]
     fn long_and_odd_texts_stay_on_their_lines() {
         let mut way = way("web.load 1 2", &[]);
         way.rules[0].expression = "x".repeat(300);
@@ -577,5 +671,19 @@ relay.conf:7: match ^gone  (begins)
             !text.contains("\u{1b}[31m") && text.starts_with("\u{1b}[1ma\u{fffd}[31mred\u{fffd}line"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_line_is_a_name_and_what_is_validated() {
+        for (text, name, rest) in [
+            ("a.b", "a.b", ""),
+            ("a.b 1 2", "a.b", "1 2"),
+            ("a.b\t1 2", "a.b", "1 2"),
+            ("a;t=x 1 2", "a", ";t=x 1 2"),
+            ("", "", ""),
+        ] {
+            let line = line(text.as_bytes());
+            assert_eq!((line.name, line.rest), (name.as_bytes(), rest.as_bytes()), "{text}");
+        }
     }
 }

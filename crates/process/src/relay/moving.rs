@@ -3,11 +3,12 @@
 //! A line that waits says nothing of the statement that sent it there, only its name. So it moves where that is enough: from
 //! an output that one cluster names, whose members stand in for each other and place by the name.
 //! Not here: new lines (`decision`), queues, and whether a member is down (`staunch` tells the router).
-//! Invariant: a line moves to the member that new lines of its name go to while its own is down.
+//! Invariants: a line moves to the member that new lines of its name go to while its own is down; where there is none it
+//! waits, and so of a name with several owners no copy is lost to a member that has one.
 
 use model::OutputId;
 
-use crate::placement::{Cluster, key_hash};
+use crate::placement::Cluster;
 
 use super::router::{Action, ClusterState, Router};
 use super::{Sharing, To};
@@ -48,13 +49,18 @@ impl Router {
         self.clusters.iter().any(|cluster| cluster.place_of(output).is_some())
     }
 
-    /// True when new lines go to others while the output is down: each cluster that names it has one that is up.
+    /// True when new lines go to others while the output is down: each cluster that names it has one that is up for each copy
+    /// of a line.
     pub fn is_spared(&self, output: OutputId) -> bool {
         let mut clusters =
             self.clusters.iter().filter(|cluster| cluster.place_of(output).is_some()).peekable();
         let others = |cluster: &ClusterState| {
-            let up = |(other, up): (&OutputId, &bool)| *up && *other != output;
-            cluster.stands_in() && cluster.outputs.iter().zip(&cluster.up).any(up)
+            let up = |(other, up): &(&OutputId, &bool)| **up && **other != output;
+            let copies = match cluster.sharing {
+                Sharing::Placed { replication, .. } => usize::from(replication),
+                Sharing::Copies | Sharing::Failover | Sharing::Turns => 1,
+            };
+            cluster.stands_in() && cluster.outputs.iter().zip(&cluster.up).filter(up).count() >= copies
         };
         clusters.peek().is_some() && clusters.all(others)
     }
@@ -87,36 +93,39 @@ impl Router {
 }
 
 impl Heirs<'_> {
-    /// The output that takes a line of this name over. `turn` counts lines: `lb` goes by it.
-    pub fn of(&self, name: &[u8], turn: u64) -> OutputId {
+    /// The outputs that take a line of this name over: one, but for a line of which it is not known whose copy it is. None
+    /// when the line waits. `turn` counts lines: `lb` goes by it.
+    pub fn of(&self, name: &[u8], turn: u64) -> Vec<OutputId> {
         let Heirs { cluster, .. } = self;
-        let member = match (&cluster.sharing, &cluster.placed) {
+        let members = match (&cluster.sharing, &cluster.placed) {
             (Sharing::Placed { .. }, Some(placed)) => self.placed(placed, name),
-            (Sharing::Turns, _) => cluster.at_turn(turn),
-            _ => cluster.first_up(),
+            (Sharing::Turns, _) => vec![cluster.at_turn(turn)],
+            _ => vec![cluster.first_up()],
         };
-        cluster.outputs[member]
+        members.into_iter().map(|member| cluster.outputs[member]).collect()
     }
 
-    fn placed(&self, placed: &Cluster, name: &[u8]) -> usize {
+    fn placed(&self, placed: &Cluster, name: &[u8]) -> Vec<usize> {
         let Heirs { cluster, member } = *self;
         let mut owners = Vec::new();
         placed.placed(name, &mut owners);
-        // Of an owner its own stand-in. A line that has come here from another owner, which was down, goes back to that one
-        // if it is back, and otherwise to the one that stands in for it now.
-        let (mut own, mut stands_in, mut owner_up) = (None, None, None);
-        cluster.owners_or_stand_ins(&owners, name, |takes, owner| {
-            if owner == member {
-                own = own.or(Some(takes));
-            } else if takes != owner {
-                stands_in = stands_in.or(Some(takes));
-            } else if cluster.up[owner] {
-                owner_up = owner_up.or(Some(owner));
-            }
+        let mut takes = Vec::with_capacity(owners.len());
+        cluster.owners_or_stand_ins(&owners, name, |taker, owner| takes.push((taker, owner)));
+        // Of an owner its own stand-in. A line that is here in the place of an owner that was down goes to that one if it is
+        // back, and otherwise to the one that stands in for it now. Which owner that was the line does not say: one that
+        // has never been away has its copy, and each of the others gets one, since twice is better than never.
+        let is_owner = takes.iter().any(|(_, owner)| *owner == member);
+        let unknown = !is_owner && !takes.iter().any(|(_, owner)| cluster.been_down[*owner]);
+        takes.retain(|(_, owner)| match is_owner {
+            true => *owner == member,
+            false => unknown || cluster.been_down[*owner],
         });
-        let takes = own.or(stands_in).or(owner_up).filter(|takes| cluster.up[*takes]);
-        // All others that are up have the line already: another copy there is better than none.
-        takes.or_else(|| placed.stand_in(key_hash(name), &[])).unwrap_or(member)
+        // For want of a stand-in a line waits, as new ones do.
+        if takes.iter().all(|(taker, _)| cluster.up[*taker]) {
+            takes.into_iter().map(|(taker, _)| taker).collect()
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -160,6 +169,54 @@ mod tests {
         outputs
     }
 
+    /// The one that takes over.
+    fn heir(router: &Router, from: OutputId, name: &str) -> OutputId {
+        let heirs = router.heirs(from).expect("others are up").of(name.as_bytes(), 0);
+        assert_eq!(heirs.len(), 1, "{name}: {heirs:?}");
+        heirs[0]
+    }
+
+    #[test]
+    fn a_copy_goes_to_nobody_who_has_one() {
+        let outputs = [0, 1, 2, 3].map(OutputId);
+        for name in (0..200).map(|number| format!("a.b{number}")) {
+            let fresh = || router(vec![cluster(placed(Placement::Fnv1aCh, 2, true), &[0, 1, 2, 3])], None);
+            let mut router = fresh();
+            let owners = sent(&router, &name);
+            for (gone, stays) in [(owners[0], owners[1]), (owners[1], owners[0])] {
+                router = fresh();
+                router.set_live(gone, false);
+                let now = sent(&router, &name);
+                let stand_in = *now.iter().find(|output| !owners.contains(output)).expect("one stands in");
+                // The stand-in goes as well: what it has is for the next one.
+                router.set_live(stand_in, false);
+                let next = heir(&router, stand_in, &name);
+                assert!(!owners.contains(&next) && next != stand_in, "{name}: {next:?}");
+                assert!(router.is_spared(stand_in), "two are up for two copies");
+                // That one, too: one is left, which has its copy.
+                router.set_live(next, false);
+                for output in [gone, stand_in, next] {
+                    let heirs = router.heirs(output).expect("one is up");
+                    assert_eq!(heirs.of(name.as_bytes(), 0), [], "{name}: from {output:?} to {stays:?}");
+                    assert!(!router.is_spared(output), "its copies wait");
+                }
+                // The owner is back: it was away, and the other one was not.
+                router.set_live(gone, true);
+                assert_eq!([stand_in, next].map(|from| heir(&router, from, &name)), [gone, gone], "{name}");
+                // With both it is not known for whom it was.
+                router.set_live(stays, false);
+                router.set_live(stays, true);
+                let heirs = router.heirs(next).expect("owners are up").of(name.as_bytes(), 0);
+                assert_eq!(heirs, owners, "{name}");
+            }
+            // Nor is it for what an earlier process left.
+            router = fresh();
+            let other = outputs.into_iter().find(|output| !owners.contains(output)).expect("there are four");
+            router.set_live(other, false);
+            assert_eq!(router.heirs(other).expect("owners are up").of(name.as_bytes(), 0), owners, "{name}");
+        }
+    }
+
     #[test]
     fn what_waits_moves_to_those_that_new_lines_go_to() {
         let sharings = [
@@ -177,18 +234,16 @@ mod tests {
                 let gone = before[0];
                 router.set_live(gone, false);
                 let now = sent(&router, &name);
-                let takes = router.heirs(gone).expect("others are up").of(name.as_bytes(), 0);
+                let takes = heir(&router, gone, &name);
                 assert!(takes != gone && now.contains(&takes), "{sharing:?} {name}: {takes:?} of {now:?}");
                 assert!(!before.contains(&takes), "{sharing:?} {name}: {takes:?} has it already");
                 assert!(router.is_spared(gone));
                 if matches!(sharing, Sharing::Placed { replication: 1, .. }) {
                     // Its stand-in goes as well, and then the owner comes back.
                     router.set_live(takes, false);
-                    let next = router.heirs(takes).expect("others are up").of(name.as_bytes(), 0);
-                    assert_eq!([next], *sent(&router, &name), "{sharing:?} {name}");
+                    assert_eq!([heir(&router, takes, &name)], *sent(&router, &name), "{sharing:?} {name}");
                     router.set_live(gone, true);
-                    let back = router.heirs(takes).expect("others are up").of(name.as_bytes(), 0);
-                    assert_eq!(back, gone, "{sharing:?} {name}");
+                    assert_eq!(heir(&router, takes, &name), gone, "{sharing:?} {name}");
                     router.set_live(takes, true);
                 }
                 (0..4).for_each(|output| router.set_live(OutputId(output), true));

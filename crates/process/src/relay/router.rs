@@ -86,6 +86,8 @@ pub(super) struct ClusterState {
     /// Where keys are placed; none where they are not.
     pub(super) placed: Option<Cluster>,
     pub(super) up: Vec<bool>,
+    /// Members that have been down since this was made.
+    pub(super) been_down: Vec<bool>,
 }
 
 impl Router {
@@ -137,6 +139,7 @@ impl Router {
             for at in 0..cluster.outputs.len() {
                 if cluster.outputs[at] == output {
                     cluster.up[at] = live;
+                    cluster.been_down[at] |= !live;
                     if let Some(placed) = &mut cluster.placed {
                         placed.set_live(at, live);
                     }
@@ -310,8 +313,8 @@ impl Builder {
             Sharing::Copies | Sharing::Failover | Sharing::Turns => None,
         };
         let outputs: Vec<OutputId> = plan.members.iter().map(|member| member.output).collect();
-        let up = vec![true; outputs.len()];
-        self.clusters.push(ClusterState { outputs, sharing: plan.sharing.clone(), placed, up });
+        let (up, been_down) = (vec![true; outputs.len()], vec![false; outputs.len()]);
+        self.clusters.push(ClusterState { outputs, sharing: plan.sharing.clone(), placed, up, been_down });
     }
 
     fn match_(&mut self, statement: usize, plan: &MatchPlan) {

@@ -514,20 +514,28 @@ impl World {
             let took = self.took;
             self.turn_shard();
             let wake_ns = self.turn_senders()?;
+            let taken_over = self.taken_over();
             let moves_ns = self.turn_moves();
             self.turn_acks(false);
+            // What has moved is something to send.
+            let moved = self.taken_over() > taken_over;
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
             let nothing_waits = self.exchange.is_empty() && !stalled;
             // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
             blocked_turns = if self.took == took { blocked_turns + 1 } else { 0 };
             let shard_ns = self.due_ns.min(self.keeping_due_ns()).min(moves_ns);
             let shard_rests = shard_ns > self.now.mono_ns;
-            if shard_rests && (nothing_waits || blocked_turns > 1) {
+            if shard_rests && !moved && (nothing_waits || blocked_turns > 1) {
                 let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
                 return Ok(wake_ns.min(shard_ns).min(self.lines_due_ns).min(idle_ns));
             }
         }
         Err("the shard never comes to rest".into())
+    }
+
+    /// Blocks that outputs have taken over from others.
+    fn taken_over(&self) -> u64 {
+        self.outlets.iter().map(|outlet| outlet.taken_over).sum()
     }
 
     /// Lets time pass on both clocks, from one thing that is due to the next.

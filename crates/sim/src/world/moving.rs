@@ -65,6 +65,7 @@ impl MovingQueues for Outlets<'_> {
 
     fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position {
         let outlet = self.of(to);
+        outlet.taken_over += 1;
         let place = outlet.queue.accepted_up_to();
         let _place = outlet.append(block, true, now);
         place

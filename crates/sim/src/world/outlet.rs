@@ -48,6 +48,8 @@ pub(crate) struct Outlet {
     pub(crate) given_up: bool,
     /// Copies that are on their way to those.
     pub(crate) moving: u64,
+    /// Blocks that it has taken over from others.
+    pub(crate) taken_over: u64,
     /// It has been told to end.
     pub(crate) retired: bool,
     pub(crate) link: Link,
@@ -123,6 +125,7 @@ impl Outlet {
             successor: None,
             given_up: false,
             moving: 0,
+            taken_over: 0,
             retired: false,
             stored,
             link,

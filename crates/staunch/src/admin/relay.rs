@@ -4,10 +4,14 @@ mod explain;
 
 use std::collections::BTreeMap;
 
+use config::plan::{Plan, TransformKind};
+use model::OutputId;
 use pipeline::RelayState;
+use process::relay::{Member, RelayCluster};
 use serde::Serialize;
 
 use crate::daemon::shared::Shared;
+use crate::explained::sharing;
 
 pub use explain::{ExplainQuery, explain};
 
@@ -35,6 +39,10 @@ pub struct RelayRow {
     pub nowhere: u64,
     /// Copies past the most that one point may have.
     pub copies_refused: u64,
+    /// Names that statements made and that cannot be sent: empty, too long, or with white space in them.
+    pub names_refused: u64,
+    /// Searches that backtrack and came to a limit, which counts as no match.
+    pub gave_up: u64,
     /// Points handed to rollups, once for each.
     pub rolled_up: u64,
     /// Values handed to rollups, by what became of them.
@@ -59,12 +67,61 @@ pub struct RelayRow {
     pub names_decided: u64,
     /// Times that the older half of the names was forgotten for want of room.
     pub names_forgotten: u64,
+    /// Its clusters, in the order of the configuration.
+    pub clusters: Vec<ClusterRow>,
+}
+
+/// One cluster of a relay.
+#[derive(Debug, Default, Serialize)]
+pub struct ClusterRow {
+    /// Its name.
+    pub name: String,
+    /// How it shares records out.
+    pub sharing: &'static str,
+    /// In the order of the configuration.
+    pub members: Vec<MemberRow>,
+}
+
+/// One member of a cluster.
+#[derive(Debug, Default, Serialize)]
+pub struct MemberRow {
+    /// The output.
+    pub output: String,
+    /// Others stand in for it now, where members of the cluster do that.
+    pub out: bool,
 }
 
 /// The document of this moment; without rows when the shard has ended.
 pub async fn page(shared: &Shared) -> RelayPage {
-    let asked = shared.shard.call(|worker| worker.shard.relays().collect::<Vec<_>>());
-    RelayPage { relays: asked.await.unwrap_or_default().iter().map(row).collect() }
+    let asked = shared.shard.call(|worker| {
+        let states: Vec<RelayState> = worker.shard.relays().collect();
+        (states, worker.shard.down().to_vec())
+    });
+    let (states, down) = asked.await.unwrap_or_default();
+    let wiring = shared.wiring.load();
+    let rows = states
+        .iter()
+        .map(|state| RelayRow { clusters: clusters(&wiring.plan, &state.transform, &down), ..row(state) });
+    RelayPage { relays: rows.collect() }
+}
+
+/// The clusters of the relay of that name. `down` are outputs that others stand in for.
+fn clusters(plan: &Plan, relay: &str, down: &[OutputId]) -> Vec<ClusterRow> {
+    let relays = plan.transforms.iter().filter_map(|transform| match &transform.kind {
+        TransformKind::Relay(known) if transform.name == relay => Some(&known.plan),
+        TransformKind::Relay(_) | TransformKind::Aggregate(_) => None,
+    });
+    let member = |member: &Member| {
+        let output = plan.outputs.get(member.output.index());
+        let output = output.map(|output| output.name.clone()).unwrap_or_default();
+        MemberRow { output, out: down.contains(&member.output) }
+    };
+    let row = |cluster: &RelayCluster| ClusterRow {
+        name: cluster.name.clone(),
+        sharing: sharing(cluster),
+        members: cluster.members.iter().map(member).collect(),
+    };
+    relays.flat_map(|relay| &relay.clusters).map(row).collect()
 }
 
 fn row(state: &RelayState) -> RelayRow {
@@ -77,6 +134,8 @@ fn row(state: &RelayState) -> RelayRow {
         invalid: figures.invalid,
         nowhere: figures.nowhere,
         copies_refused: figures.copies_refused,
+        names_refused: figures.names_refused,
+        gave_up: figures.gave_up,
         rolled_up: figures.rolled_up,
         fed: figures.fed.iter().map(|(fed, count)| (fed.word(), count)).collect(),
         results: figures.results,
@@ -89,6 +148,7 @@ fn row(state: &RelayState) -> RelayRow {
         names_found: state.cache.hits,
         names_decided: state.cache.misses,
         names_forgotten: state.cache.turned,
+        clusters: Vec::new(),
     }
 }
 
@@ -113,4 +173,9 @@ fn the_page_on_the_api_shows_this_document() {
     };
     assert_eq!(members(&shown["relays"][0]), members(&ours["relays"][0]));
     assert_eq!(members(&shown["relays"][0]["fed"]), members(&ours["relays"][0]["fed"]));
+    let cluster = ClusterRow { members: vec![MemberRow::default()], ..ClusterRow::default() };
+    let cluster = serde_json::to_value(cluster).expect("serializes");
+    let first = &shown["relays"][0]["clusters"][0];
+    assert_eq!(members(first), members(&cluster));
+    assert_eq!(members(&first["members"][0]), members(&cluster["members"][0]));
 }

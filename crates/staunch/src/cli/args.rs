@@ -294,7 +294,7 @@ fn receive_buffer_bytes(text: &str) -> Result<u64, String> {
 /// `staunch check`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Config: .toml or .yaml, or .js for node's statsd and Net::Statsd::Server.
+    /// Config: .toml, .yaml, or an original's: relay.conf, .js of statsd.
     pub(crate) file: PathBuf,
     /// Whose config a .js file is; found out from the file when not given.
     #[arg(long, value_name = "WHOSE")]
@@ -302,9 +302,10 @@ pub(crate) struct CheckArgs {
     /// Go on without backends that are not known.
     #[arg(long)]
     pub(crate) ignore_unknown_backends: bool,
-    /// Tell which endpoint of each cluster owns the keys of FILE, or of stdin (-).
+    /// Tell where the keys of FILE, or of stdin (-), go.
     ///
-    /// Keys, or whole lines, one on each line; the answer is key, tab, output.
+    /// Keys, or whole lines, one on each line; the answer is key, tab, output: for each cluster the one that owns the key. For
+    /// each copy that a relay sends there is a tab and the rule behind it.
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     /// Print the result as JSON.

@@ -1,4 +1,4 @@
-//! `staunch check`: every mistake at once; without one, what the file makes of each packet.
+//! `staunch check`: every mistake at once; without one, what the file makes of each packet, and where its relays send what.
 
 use std::process::ExitCode;
 
@@ -7,56 +7,87 @@ use config::plan::Plan;
 use serde_json::{Value, json};
 
 use super::args::{CheckArgs, Original};
-use super::copies::{self, Owners};
+use super::keys::Keys;
 use super::load::Loaded;
-use super::{MISTAKES, load};
+use super::rules::{self, Place};
+use super::{MISTAKES, copies, load, relay};
 use crate::talk;
+
+/// A config that was read, whatever it is of.
+pub(crate) struct Checked {
+    /// As the user named it.
+    pub(crate) name: String,
+    /// What it makes; none when there is a mistake.
+    pub(crate) plan: Option<Plan>,
+    /// What there is to say, for people.
+    pub(crate) said: String,
+    /// The same for programs.
+    pub(crate) diagnostics: Value,
+    /// Where the rules of relays stand.
+    pub(crate) place: Box<Place<'static>>,
+}
+
+impl From<Loaded> for Checked {
+    fn from(loaded: Loaded) -> Checked {
+        Checked {
+            said: loaded.rendered(),
+            diagnostics: to_json(loaded.source(), &loaded.diagnostics),
+            place: Box::new(|statement, _| format!("rule {}", statement + 1)),
+            plan: if loaded.has_errors() { None } else { loaded.plan },
+            name: loaded.name,
+        }
+    }
+}
 
 /// `staunch check`
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let loaded = if load::is_original(&args.file) || args.compat.is_some() {
-        let CheckArgs { file, compat, ignore_unknown_backends, .. } = args.clone();
-        load::any_original(&Original { file, compat, ignore_unknown_backends })?
-    } else {
-        load::native(&args.file)?
-    };
+    let checked = checked(args)?;
     if args.json {
-        let mut json = serde_json::to_vec_pretty(&document(&loaded, args)?)?;
+        let mut json = serde_json::to_vec_pretty(&document(&checked, args)?)?;
         json.push(b'\n');
         talk::data(&json)?;
     } else {
-        talk::say(&loaded.rendered());
-        told(&loaded, args)?;
+        talk::say(&checked.said);
+        told(&checked, args)?;
     }
-    Ok(if loaded.has_errors() { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
+    Ok(if checked.plan.is_none() { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
 }
 
-/// The plan, when it can be run.
-fn good(loaded: &Loaded) -> Option<&Plan> {
-    loaded.plan.as_ref().filter(|_| !loaded.has_errors())
+fn checked(args: &CheckArgs) -> anyhow::Result<Checked> {
+    if args.compat.is_none() && load::is_relay(&args.file)? {
+        return Ok(relay::checked(&args.file));
+    }
+    if load::is_original(&args.file) || args.compat.is_some() {
+        let CheckArgs { file, compat, ignore_unknown_backends, .. } = args.clone();
+        return Ok(load::any_original(&Original { file, compat, ignore_unknown_backends })?.into());
+    }
+    Ok(load::native(&args.file)?.into())
 }
 
-/// For people: that the file is good, and what it makes of each packet. For programs that ask about keys: the answers.
-fn told(loaded: &Loaded, args: &CheckArgs) -> anyhow::Result<()> {
-    let Some(plan) = good(loaded) else { return Ok(()) };
+/// For people: that the file is good, what it makes of each packet, and the rules of its relays. For programs that ask about
+/// keys: the answers.
+fn told(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
+    let Some(plan) = &checked.plan else { return Ok(()) };
     if let Some(keys) = &args.keys {
-        return Owners::new(plan)?.write(keys);
+        return Keys::new(plan, &*checked.place)?.write(keys);
     }
-    let mut text = format!("{}: good\n", loaded.name);
+    let mut text = format!("{}: good\n", checked.name);
     copies::of_plan(plan).iter().for_each(|copies| text.push_str(&copies.text()));
+    rules::of_plan(plan, &*checked.place).iter().for_each(|rules| text.push_str(&rules.text()));
     talk::data(text.as_bytes())?;
     Ok(())
 }
 
-fn document(loaded: &Loaded, args: &CheckArgs) -> anyhow::Result<Value> {
-    let mut document = json!({
-        "good": !loaded.has_errors(),
-        "diagnostics": to_json(loaded.source(), &loaded.diagnostics),
-    });
-    if let Some(plan) = good(loaded) {
+fn document(checked: &Checked, args: &CheckArgs) -> anyhow::Result<Value> {
+    let mut document = json!({ "good": checked.plan.is_some(), "diagnostics": checked.diagnostics });
+    if let Some(plan) = &checked.plan {
         document["sources"] = copies::of_plan(plan).iter().map(copies::Copies::json).collect();
+        let relays = rules::of_plan(plan, &*checked.place);
+        if !relays.is_empty() {
+            document["relays"] = serde_json::to_value(relays)?;
+        }
         if let Some(keys) = &args.keys {
-            document["keys"] = Owners::new(plan)?.json(keys)?;
+            document["keys"] = Keys::new(plan, &*checked.place)?.json(keys)?;
         }
     }
     Ok(document)

@@ -3,11 +3,9 @@
 //!
 //! Called by `check`. Not here: how keys are placed (`process::placement`), what was really sent (`admin::accounts`).
 
-use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::Path;
-
-use anyhow::Context;
-use config::plan::{ClusterPlan, Feed, OutputKind, OutputPlan, PacketsPlan, Plan};
+use config::plan::{
+    ClusterPlan, Feed, OutputKind, OutputPlan, PacketsPlan, Plan, TransformKind, TransformPlan,
+};
 use model::{OutputId, SourceId};
 use process::placement::{Cluster, KeyReader};
 use serde_json::{Value, json};
@@ -29,6 +27,8 @@ enum Place<'a> {
     Cluster(&'a ClusterPlan),
     /// Its samples are aggregated, and aggregates go to these outputs.
     Transform(&'a str, Vec<&'a str>),
+    /// Its points meet the rules of a relay.
+    Relay(&'a str),
     /// Events and service checks go to a file.
     Events(&'a str),
 }
@@ -58,6 +58,10 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
     }
     let copies = places.len() - places.iter().filter(|place| matches!(place, Place::Events(_))).count();
     for (at, transform) in plan.transforms.iter().enumerate().filter(|(_, each)| each.from.contains(&id)) {
+        if let TransformPlan { name, kind: TransformKind::Relay(_), .. } = transform {
+            places.push(Place::Relay(name));
+            continue;
+        }
         let feed = Feed::Transform(model::TransformId(at as u16));
         let outputs = plan.outputs.iter().filter(|output| output.from.contains(&feed));
         places.push(Place::Transform(&transform.name, outputs.map(|output| &*output.name).collect()));
@@ -68,12 +72,14 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
 impl Copies<'_> {
     /// A line about the source and one for each place.
     pub(crate) fn text(&self) -> String {
+        let has_relay = self.places.iter().any(|place| matches!(place, Place::Relay(_)));
         let number = match self.copies {
-            0 => "no copy".to_owned(),
-            1 => "1 copy".to_owned(),
-            many => format!("{many} copies"),
+            0 if has_relay => "no copy as it comes".to_owned(),
+            0 => "no copy of each packet".to_owned(),
+            1 => "1 copy of each packet".to_owned(),
+            many => format!("{many} copies of each packet"),
         };
-        let mut out = format!("source {}: {number} of each packet\n", self.source);
+        let mut out = format!("source {}: {number}\n", self.source);
         for place in &self.places {
             let (name, what) = match place {
                 Place::Endpoint(name, packets) => {
@@ -89,6 +95,7 @@ impl Copies<'_> {
                     (*name, "aggregated, for no output".into())
                 }
                 Place::Transform(name, outputs) => (*name, format!("aggregated for {}", outputs.join(", "))),
+                Place::Relay(name) => (*name, "each line as the rules below say".into()),
                 Place::Events(name) => (*name, "events and checks only".into()),
             };
             out.push_str(&format!("  {name:<24} {what}\n"));
@@ -111,6 +118,7 @@ impl Copies<'_> {
                     "endpoints": cluster.labels,
                 }),
                 Place::Transform(name, outputs) => json!({ "transform": name, "outputs": outputs }),
+                Place::Relay(name) => json!({ "relay": name }),
                 Place::Events(name) => json!({ "output": name, "events_only": true }),
             })
             .collect();
@@ -142,93 +150,23 @@ pub(crate) struct Owners<'a> {
 
 impl<'a> Owners<'a> {
     /// With all endpoints live.
-    ///
-    /// # Errors
-    /// When the plan has no cluster.
-    pub(crate) fn new(plan: &'a Plan) -> anyhow::Result<Owners<'a>> {
-        anyhow::ensure!(
-            !plan.clusters.is_empty(),
-            "--keys asks who owns keys, and this config has no cluster: no output has a `placement`"
-        );
+    pub(crate) fn new(plan: &'a Plan) -> Owners<'a> {
         let ready = |cluster: &'a ClusterPlan| {
             let placed = Cluster::new(&cluster.placement, &cluster.labels);
             let placed = placed.expect("the check of the config made this cluster before");
             (cluster, placed, KeyReader::new(cluster.key))
         };
-        Ok(Owners { plan, clusters: plan.clusters.iter().map(ready).collect() })
+        Owners { plan, clusters: plan.clusters.iter().map(ready).collect() }
     }
 
     /// The outputs that own a key, or the key of a whole line: one for each cluster.
-    fn of<'b>(&'b mut self, line: &'b [u8]) -> impl Iterator<Item = (&'a str, &'a str)> + 'b {
+    pub(crate) fn of<'b>(&'b mut self, line: &'b [u8]) -> impl Iterator<Item = (&'a str, &'a str)> + 'b {
         let plan = self.plan;
         self.clusters.iter_mut().map(move |(cluster, placed, reader)| {
             let owner =
                 placed.owner(reader.key(line)).expect("a cluster with all endpoints live has an owner");
             (&*cluster.name, &*plan.outputs[cluster.members[owner].index()].name)
         })
-    }
-
-    /// Writes `key<TAB>output` for each line of `file` (`-` for stdin) and each cluster, in that order. That the reader
-    /// of stdout has gone away is no error.
-    ///
-    /// # Errors
-    /// When the file cannot be read or stdout not be written.
-    pub(crate) fn write(&mut self, file: &Path) -> anyhow::Result<()> {
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        let written = each_key(file, |key| {
-            for (_, output) in self.of(key) {
-                out.write_all(key)?;
-                writeln!(out, "\t{output}")?;
-            }
-            Ok(())
-        });
-        match written.and_then(|()| Ok(out.flush()?)) {
-            Err(error) if is_gone(&error) => Ok(()),
-            done => done,
-        }
-    }
-
-    /// The same as a list of documents.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub(crate) fn json(&mut self, file: &Path) -> anyhow::Result<Value> {
-        let mut keys = Vec::new();
-        each_key(file, |key| {
-            let owners: serde_json::Map<String, Value> =
-                self.of(key).map(|(cluster, output)| (cluster.to_owned(), json!(output))).collect();
-            keys.push(json!({ "key": String::from_utf8_lossy(key), "owners": owners }));
-            Ok(())
-        })?;
-        Ok(Value::Array(keys))
-    }
-}
-
-fn is_gone(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-/// Longest key, with its line: a packet is not longer.
-const KEY_BYTES_MAX: u64 = 64 * 1024;
-
-fn each_key(file: &Path, mut each: impl FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let name = file.display();
-    let mut lines: Box<dyn BufRead> = if file == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(BufReader::new(std::fs::File::open(file).with_context(|| format!("cannot read {name}"))?))
-    };
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let mut limited = std::io::Read::take(&mut lines, KEY_BYTES_MAX + 1);
-        let len = limited.read_until(b'\n', &mut line).with_context(|| format!("cannot read {name}"))?;
-        if len == 0 {
-            return Ok(());
-        }
-        anyhow::ensure!(len as u64 <= KEY_BYTES_MAX, "{name} has a line of more than {KEY_BYTES_MAX} bytes");
-        each(line.strip_suffix(b"\n").unwrap_or(&line))?;
     }
 }
 
@@ -299,34 +237,12 @@ source own: 2 copies of each packet
     fn keys_and_lines_have_the_owners_of_the_proxys_ring() {
         // Spec statsd §13, the column of three nodes.
         let plan = plan(FILE);
-        let mut owners = Owners::new(&plan).expect("it has a cluster");
+        let mut owners = Owners::new(&plan);
         for (line, node) in
             [("", 3), ("foo", 2), ("users.online", 1), ("foo:1|c", 2), ("x;env=prod:3|g", 1), ("A", 2)]
         {
             let got: Vec<_> = owners.of(line.as_bytes()).collect();
             assert_eq!(got, [("nodes", &*format!("nodes/10.0.0.{node}:8125"))], "{line:?}");
         }
-        let without = super::tests::plan("[sources.app]\ntype = \"statsd\"\n");
-        assert!(Owners::new(&without).is_err());
-    }
-
-    #[test]
-    fn keys_stand_on_lines() {
-        let folder = tempfile::TempDir::new().expect("a folder");
-        let file = folder.path().join("keys");
-        let keys = |bytes: &[u8]| {
-            std::fs::write(&file, bytes).expect("it can be written");
-            let mut keys = Vec::new();
-            each_key(&file, |key| {
-                keys.push(key.to_vec());
-                Ok(())
-            })
-            .map(|()| keys)
-        };
-        assert_eq!(keys(b"a\n\n\xff\tb\nlast").expect("keys"), [&b"a"[..], b"", b"\xff\tb", b"last"]);
-        let most = vec![b'x'; KEY_BYTES_MAX as usize];
-        assert_eq!(keys(&most).expect("at the limit").len(), 1);
-        assert!(keys(&[&most[..], b"x"].concat()).is_err(), "past it");
-        assert!(each_key(Path::new("/nowhere"), |_| Ok(())).is_err());
     }
 }

@@ -96,6 +96,34 @@ pub(crate) fn is_original(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == "js" || ending == "conf")
 }
 
+/// Whether the file is written in carbon-c-relay's language: it ends in `.conf`, as configs of Net::Statsd::Server do, which
+/// begin with a brace and not with a word.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn is_relay(file: &Path) -> anyhow::Result<bool> {
+    Ok(file.extension().is_some_and(|ending| ending == "conf") && begins_with_a_word(&read(file)?.1))
+}
+
+fn begins_with_a_word(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+}
+
+#[test]
+fn a_relays_config_begins_with_a_word() {
+    for (text, is_relay) in [
+        ("# a comment\n\n  cluster c forward a;", true),
+        ("match * send to c;", true),
+        ("clutser c;", true),
+        ("{ port: 8125 }", false),
+        ("# of the other kind\n{", false),
+        ("", false),
+    ] {
+        assert_eq!(begins_with_a_word(text), is_relay, "{text:?}");
+    }
+}
+
 /// Reads a native file.
 ///
 /// # Errors

@@ -9,11 +9,13 @@ mod check;
 mod copies;
 mod explain;
 mod import;
+mod keys;
 mod load;
 mod manual;
 mod outcomes;
 mod queue;
 mod relay;
+mod rules;
 mod run;
 #[cfg(windows)]
 mod service;

@@ -1,20 +1,36 @@
-//! The accounts of a daemon, asked for over its HTTP API.
+//! The accounts of a daemon and what its relays do, asked for over its HTTP API.
 
 use std::time::Duration;
 
 use hyper::StatusCode;
 
-use super::document::Document;
+use super::document::{Document, Relay, Relays};
 use crate::ask::{Question, ask};
 
 /// Longest wait for a whole answer. A daemon that is stopped accepts connections and never answers.
 const ANSWER_WAIT: Duration = Duration::from_secs(3);
 
-/// The accounts of the daemon whose HTTP API is at `api` (`HOST:PORT`).
+/// Longest wait for what relays do: without it there is still all the rest.
+const RELAYS_WAIT: Duration = Duration::from_secs(1);
+
+/// What there is to know of the daemon whose HTTP API is at `api` (`HOST:PORT`).
 ///
 /// # Errors
 /// A few words for people, without `api` in them.
-pub(crate) async fn document(api: &str) -> Result<Document, String> {
+pub(crate) async fn look(api: &str) -> Result<Document, String> {
+    let (document, relays) = tokio::join!(document(api), relays(api));
+    Ok(Document { relays, ..document? })
+}
+
+/// Its relays; none when it knows of none.
+async fn relays(api: &str) -> Vec<Relay> {
+    let question = Question { path: "/api/v1/relay".into(), body: None, wait: RELAYS_WAIT };
+    let Ok((StatusCode::OK, body)) = ask(api, question).await else { return Vec::new() };
+    serde_json::from_slice::<Relays>(&body).unwrap_or_default().relays
+}
+
+/// Its accounts.
+async fn document(api: &str) -> Result<Document, String> {
     let question = Question { path: "/api/v1/accounts".into(), body: None, wait: ANSWER_WAIT };
     let (status, body) = ask(api, question).await?;
     if status != StatusCode::OK {

@@ -13,6 +13,47 @@ pub(crate) struct Document {
     pub(crate) sources: Vec<Source>,
     #[serde(default)]
     pub(crate) outputs: Vec<Output>,
+    /// Of `/api/v1/relay`.
+    #[serde(skip)]
+    pub(crate) relays: Vec<Relay>,
+}
+
+/// `/api/v1/relay`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Relays {
+    pub(crate) relays: Vec<Relay>,
+}
+
+/// One relay, in the API's words.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Relay {
+    pub(crate) transform: String,
+    pub(crate) points: u64,
+    pub(crate) nowhere: u64,
+    pub(crate) unmatched: u64,
+    pub(crate) blackholed: u64,
+    pub(crate) invalid: u64,
+    pub(crate) names: u64,
+    pub(crate) clusters: Vec<Cluster>,
+}
+
+/// One cluster of a relay.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Cluster {
+    pub(crate) name: String,
+    pub(crate) sharing: String,
+    pub(crate) members: Vec<Member>,
+}
+
+/// One member of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Member {
+    pub(crate) output: String,
+    pub(crate) out: bool,
 }
 
 /// Counts by family and reason.
@@ -84,6 +125,11 @@ pub(crate) struct Disk {
 }
 
 impl Output {
+    /// What waits as a share of the queue's bound.
+    pub(crate) fn fill(&self) -> f64 {
+        if self.bytes_max == 0 { 0.0 } else { self.bytes_waiting as f64 / self.bytes_max as f64 }
+    }
+
     /// Copies that were lost, for whatever reason.
     pub(crate) fn lost(&self) -> u64 {
         self.shed + self.refused + self.expired + self.internal
@@ -119,4 +165,17 @@ fn the_daemons_document_is_read_whole() {
     let disk = output.disk.as_ref().expect("the example's queue is on disk");
     assert_eq!(raw_output["disk"]["segments"], disk.segments);
     assert!(source.holds && output.holds && source.packets > 0 && output.copies > 0);
+}
+
+#[test]
+fn the_relays_document_is_read_whole() {
+    let page = include_str!("../../../../docs/api.md");
+    let example = page.split("```json\n").find(|rest| rest.contains("\"relays\"")).expect("it is shown");
+    let example = example.split("```").next().expect("a first part");
+    let read: Relays = serde_json::from_str(example).expect("it is read");
+    let relay = &read.relays[0];
+    assert!(relay.points > 0 && relay.nowhere > 0 && relay.unmatched > 0 && relay.blackholed > 0);
+    let cluster = &relay.clusters[0];
+    assert_eq!((&*cluster.name, &*cluster.sharing), ("ring", "fnv1a_ch"));
+    assert!(cluster.members[1].out && !cluster.members[1].output.is_empty());
 }

@@ -1,6 +1,6 @@
 //! `staunch top`: a running daemon in a terminal, once a second, by its HTTP API and nothing else.
 //!
-//! Path of a figure: [`ask`] (`/api/v1/accounts`) -> [`sample::Tracker`] (two documents give rates) -> one line of JSON,
+//! Path of a figure: [`ask`] (`/api/v1/accounts`, `/api/v1/relay`) -> [`sample::Tracker`] (two documents give rates) -> one line of JSON,
 //! or [`screen::draw`] on the terminal of [`terminal`]. All but the first and the last are pure.
 //! Not here: any other way into the daemon, and anything that changes it.
 //! Invariant: however it ends, the terminal is as it was.
@@ -8,6 +8,7 @@
 pub(crate) mod ask;
 pub(crate) mod document;
 pub(crate) mod figure;
+pub(crate) mod relays;
 pub(crate) mod sample;
 pub(crate) mod screen;
 pub(crate) mod terminal;
@@ -83,7 +84,7 @@ async fn once(api: &str, json: bool) -> anyhow::Result<()> {
 }
 
 async fn asked(api: &str) -> anyhow::Result<document::Document> {
-    ask::document(api).await.map_err(|why| anyhow::anyhow!("{api}: {why}"))
+    ask::look(api).await.map_err(|why| anyhow::anyhow!("{api}: {why}"))
 }
 
 /// A line of JSON for each look, until nobody reads them any more.
@@ -133,7 +134,7 @@ fn start_asking(api: &str) -> (mpsc::Receiver<Sample>, JoinSet<()>) {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let seen = ask::document(&api).await;
+            let seen = ask::look(&api).await;
             if samples.send(tracker.take(seen, Clock::now())).await.is_err() {
                 return;
             }

@@ -5,7 +5,8 @@
 use model::Now;
 use serde::Serialize;
 
-use super::document::{Disk, Document, Output, Source};
+use super::document::{Disk, Document, Output, Relay, Source};
+use super::relays::{ClusterSample, RelaySample, relay_sample};
 
 /// Whether the two sums of an account hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,6 +51,15 @@ pub(crate) struct Sample {
     pub(crate) sources: Vec<SourceSample>,
     /// In the order of the configuration.
     pub(crate) outputs: Vec<OutputSample>,
+    /// In the order of the configuration.
+    pub(crate) relays: Vec<RelaySample>,
+}
+
+impl Sample {
+    /// The clusters of all relays, each with its relay.
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = (&RelaySample, &ClusterSample)> {
+        self.relays.iter().flat_map(|relay| relay.clusters.iter().map(move |cluster| (relay, cluster)))
+    }
 }
 
 /// One source. Rates are none without a look before, or when the daemon started anew in between.
@@ -163,6 +173,7 @@ impl Tracker {
             sums: None,
             sources: Vec::new(),
             outputs: Vec::new(),
+            relays: Vec::new(),
         }
     }
 
@@ -185,6 +196,7 @@ impl Tracker {
             error: None,
             interval_s: interval.as_ref().map(|interval| interval.seconds),
             sums: Some(sums.flatten().max().unwrap_or(Sums::Hold)),
+            relays: self::relays(&document, interval.as_ref()),
             sources,
             outputs,
         };
@@ -207,11 +219,24 @@ impl Interval<'_> {
     fn output(&self, name: &str) -> Option<&Output> {
         self.before.outputs.iter().find(|row| row.name == name)
     }
+
+    fn relay(&self, name: &str) -> Option<&Relay> {
+        self.before.relays.iter().find(|row| row.transform == name)
+    }
 }
 
 /// None when the count went back: the daemon started anew.
 fn rate(now: u64, before: Option<u64>, interval: Option<&Interval<'_>>) -> Option<f64> {
     Some(now.checked_sub(before?)? as f64 / interval?.seconds)
+}
+
+fn relays(document: &Document, interval: Option<&Interval<'_>>) -> Vec<RelaySample> {
+    let sample = |row: &Relay| {
+        let before = interval.and_then(|interval| interval.relay(&row.transform));
+        let per_s = |read: fn(&Relay) -> u64| rate(read(row), before.map(read), interval);
+        relay_sample(document, row, &per_s)
+    };
+    document.relays.iter().map(sample).collect()
 }
 
 fn source_sample(row: &Source, interval: Option<&Interval<'_>>) -> SourceSample {
@@ -244,7 +269,6 @@ fn output_sample(row: &Output, interval: Option<&Interval<'_>>) -> OutputSample 
     let before = interval.and_then(|interval| interval.output(&row.name));
     let per_s = |read: fn(&Output) -> u64| rate(read(row), before.map(read), interval);
     let reasons = row.reasons().into_iter().map(|(reason, count)| (reason.to_owned(), count));
-    let fill = if row.bytes_max == 0 { 0.0 } else { row.bytes_waiting as f64 / row.bytes_max as f64 };
     OutputSample {
         name: row.name.clone(),
         kind: row.kind.clone(),
@@ -259,7 +283,7 @@ fn output_sample(row: &Output, interval: Option<&Interval<'_>>) -> OutputSample 
         waiting: row.waiting,
         waiting_bytes: row.bytes_waiting,
         queue_bytes_max: row.bytes_max,
-        queue_fill: fill,
+        queue_fill: row.fill(),
         oldest_s: row.oldest_s,
         disk: row.disk.as_ref().map(|disk| disk_sample(disk, before.and_then(|before| before.disk.as_ref()))),
         sums: Some(Sums::of(row.holds, before.is_some_and(|before| unmoved_output(before, row)))),
@@ -346,7 +370,7 @@ pub(crate) mod tests {
     }
 
     fn document(sources: Vec<Source>, outputs: Vec<Output>) -> Document {
-        Document { time_ms: 7, sources, outputs }
+        Document { time_ms: 7, sources, outputs, relays: Vec::new() }
     }
 
     #[test]
@@ -479,7 +503,10 @@ pub(crate) mod tests {
             serde_json::from_str(example.expect("the page has an example")).expect("it is JSON");
         let mut tracker = Tracker::new("x");
         let output = Output { name: "a".into(), disk: Some(Disk::default()), ..Output::default() };
-        let sample = tracker.take(Ok(document(vec![source(1, 0)], vec![output])), at(1.0));
+        let cluster = super::super::document::Cluster::default();
+        let relay = Relay { clusters: vec![cluster], ..Relay::default() };
+        let seen = Document { relays: vec![relay], ..document(vec![source(1, 0)], vec![output]) };
+        let sample = tracker.take(Ok(seen), at(1.0));
         let sample = serde_json::to_value(sample).expect("it serializes");
         let members = |value: &serde_json::Value| -> Vec<String> {
             value.as_object().expect("an object").keys().cloned().collect()
@@ -489,6 +516,8 @@ pub(crate) mod tests {
             (&example["sources"][0], &sample["sources"][0]),
             (&example["outputs"][0], &sample["outputs"][0]),
             (&example["outputs"][0]["disk"], &sample["outputs"][0]["disk"]),
+            (&example["relays"][0], &sample["relays"][0]),
+            (&example["relays"][0]["clusters"][0], &sample["relays"][0]["clusters"][0]),
         ] {
             assert_eq!(members(shown), members(real));
             for member in members(real) {

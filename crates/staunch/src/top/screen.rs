@@ -1,6 +1,6 @@
 //! One frame, from what is shown to cells. Pure.
 //!
-//! For 80 columns and 24 rows: title, status, sources, outputs, two lines about the selected row, keys. What a colour
+//! For 80 columns and 24 rows: title, status, sources, relays if there are any, outputs, two lines about the selected row, keys. What a colour
 //! says is said by a word, a number or a mark too. Wider terminals give their width to names, higher ones to rows.
 //! Not here: figures (`sample`), what keys do (`view`), the terminal.
 
@@ -10,6 +10,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 
 use super::figure::{age, bytes, count, percent, rate, time_of_day};
+use super::relays::{ClusterSample, RelaySample};
 use super::sample::{DiskSample, DiskState, OutputSample, Sample, SourceSample, Sums};
 use super::view::{Focus, Shown};
 
@@ -33,6 +34,25 @@ const SOURCE_COLUMNS: [Column; 8] = [
     ("shed/s", 6, true),
 ];
 
+const RELAY_COLUMNS: [Column; 6] = [
+    ("pts/s", 6, true),
+    ("rtd/s", 6, true),
+    ("unmat/s", 7, true),
+    ("black/s", 7, true),
+    ("inval/s", 7, true),
+    ("names", 6, true),
+];
+
+const CLUSTER_COLUMNS: [Column; 7] = [
+    ("share", 16, false),
+    ("up", 4, true),
+    ("down", 4, true),
+    ("out", 4, true),
+    ("wait", 5, true),
+    ("fill", 5, true),
+    ("old", 4, true),
+];
+
 const OUTPUT_COLUMNS: [Column; 9] = [
     ("state", 8, false),
     ("copy/s", 6, true),
@@ -51,6 +71,9 @@ const HELP: &[&str] = &[
     "         queue         how full the fullest receive buffer is",
     "         rej/s         records refused at intake a second; reject: in all",
     "         shed/s        records lost at a limit a second",
+    "RELAYS   pts/s, rtd/s  points that met the rules, and that were sent somewhere",
+    "         unmat/s ...   that no rule sent, the blackhole took, validate refused",
+    "CLUSTERS up, down, out members; out: others stand in for them",
     "OUTPUTS  copy/s        copies routed to it a second",
     "         dlvd/s        copies that the endpoint has, a second",
     "         lost/s        copies lost a second; reason: the one that loses most",
@@ -60,7 +83,7 @@ const HELP: &[&str] = &[
     "a `!` marks what is over 80 %; `staunch explain REASON` says what to do",
     "sums     hold: every record has one outcome",
     "",
-    "q quit   s sources   o outputs   p pause   ? closes this",
+    "q quit   s sources   c clusters   o outputs   p pause   ? closes this",
     "arrows, page keys, home, end: the row that the last lines are about",
 ];
 
@@ -79,7 +102,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, shown: &Shown) {
             canvas.grey(2, last);
         }
     }
-    keys(&mut canvas, last);
+    let has_clusters = shown.sample.as_ref().is_some_and(|sample| sample.clusters().next().is_some());
+    keys(&mut canvas, last, has_clusters);
 }
 
 /// The frame as text, for a terminal that is not taken over.
@@ -189,7 +213,14 @@ fn status(canvas: &Canvas<'_>, shown: &Shown) -> (String, Style) {
 
 fn tables(canvas: &mut Canvas<'_>, sample: &Sample, shown: &Shown) {
     let (sources, outputs) = (sample.sources.len(), sample.outputs.len());
+    let clusters: Vec<_> = sample.clusters().collect();
     let room = canvas.rows().saturating_sub(ROWS_AROUND);
+    // Relays and their clusters get at most half, with their headings; most daemons have none, or one.
+    let relay_room = if sample.relays.is_empty() { 0 } else { (room / 2).saturating_sub(2) };
+    let relay_rows = sample.relays.len().min(relay_room.div_ceil(3));
+    let cluster_rows = clusters.len().min(relay_room - relay_rows);
+    let relays_shown = relay_rows > 0;
+    let room = if relays_shown { room - relay_rows - cluster_rows - 2 } else { room };
     // The outputs get what the sources leave, but never less than two thirds while they need it.
     let source_rows = sources.min(room.saturating_sub(outputs).max(room / 3));
     let output_rows = outputs.min(room - source_rows);
@@ -201,6 +232,21 @@ fn tables(canvas: &mut Canvas<'_>, sample: &Sample, shown: &Shown) {
         row += 1;
         source_row(canvas, row, line.mark, &sample.sources[line.at]);
     }
+    let at_cluster = shown.view.cluster.min(clusters.len().saturating_sub(1));
+    if relays_shown {
+        row += 1;
+        heading(canvas, row, "RELAYS", sample.relays.len(), false, &RELAY_COLUMNS);
+        for line in lines(sample.relays.len(), relay_rows, 0, false) {
+            row += 1;
+            relay_row(canvas, row, line.mark, &sample.relays[line.at]);
+        }
+        row += 1;
+        heading(canvas, row, "CLUSTERS", clusters.len(), in_focus(Focus::Clusters), &CLUSTER_COLUMNS);
+        for line in lines(clusters.len(), cluster_rows, at_cluster, in_focus(Focus::Clusters)) {
+            row += 1;
+            cluster_row(canvas, row, line.mark, clusters[line.at].1);
+        }
+    }
     row += 1;
     heading(canvas, row, "OUTPUTS", outputs, in_focus(Focus::Outputs), &OUTPUT_COLUMNS);
     let chosen = shown.view.output.min(outputs.saturating_sub(1));
@@ -210,6 +256,7 @@ fn tables(canvas: &mut Canvas<'_>, sample: &Sample, shown: &Shown) {
     }
     let details = match shown.view.focus {
         Focus::Sources => sample.sources.get(selected).map(about_source),
+        Focus::Clusters => clusters.get(at_cluster).map(|(relay, cluster)| about_cluster(relay, cluster)),
         Focus::Outputs => sample.outputs.get(chosen).map(about_output),
     };
     let from = canvas.rows().saturating_sub(3).max(row + 1);
@@ -263,6 +310,36 @@ fn source_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, source: &SourceSa
         (rate(source.shed_per_s), loss(source.shed_per_s)),
     ];
     table_row(canvas, row, (mark, &source.name, plain), &SOURCE_COLUMNS, &cells);
+}
+
+fn relay_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, relay: &RelaySample) {
+    let plain = Style::new();
+    let cells = [
+        (rate(relay.points_per_s), plain),
+        (rate(relay.routed_per_s), plain),
+        (rate(relay.unmatched_per_s), plain),
+        (rate(relay.blackholed_per_s), plain),
+        (rate(relay.invalid_per_s), plain),
+        (count(relay.names as f64), plain),
+    ];
+    table_row(canvas, row, (mark, &relay.name, plain), &RELAY_COLUMNS, &cells);
+}
+
+fn cluster_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, cluster: &ClusterSample) {
+    let plain = Style::new();
+    let down = cluster.down.len() as u64;
+    let down_style = if down > 0 { canvas.bad() } else { plain };
+    let out_style = if cluster.out.is_empty() { plain } else { canvas.warning() };
+    let cells = [
+        (cluster.sharing.clone(), plain),
+        (count(cluster.members.saturating_sub(down) as f64), plain),
+        (count(down as f64), down_style),
+        (count(cluster.out.len() as f64), out_style),
+        (count(cluster.waiting as f64), plain),
+        filled(canvas, cluster.queue_fill),
+        (if cluster.waiting == 0 { "-".to_owned() } else { age(cluster.oldest_s) }, plain),
+    ];
+    table_row(canvas, row, (mark, &cluster.name, plain), &CLUSTER_COLUMNS, &cells);
 }
 
 fn output_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, output: &OutputSample) {
@@ -335,6 +412,21 @@ fn about_source(source: &SourceSample) -> [String; 2] {
     [format!("{}  {}  {}", source.name, source.kind, source.listen.join("  ")), lost(&reasons)]
 }
 
+fn about_cluster(relay: &RelaySample, cluster: &ClusterSample) -> [String; 2] {
+    let waits = bytes(cluster.waiting_bytes);
+    let text = format!("{}  {} of relay {}, {waits} wait", cluster.name, cluster.sharing, relay.name);
+    if cluster.down.is_empty() && cluster.out.is_empty() {
+        return [text, "all are up".to_owned()];
+    }
+    let named = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!("{what}: {}", names.join(", ")),
+    };
+    let told = [named("down", &cluster.down), named("others stand in for", &cluster.out)];
+    let told: Vec<String> = told.into_iter().filter(|part| !part.is_empty()).collect();
+    [text, told.join("; ")]
+}
+
 fn about_output(output: &OutputSample) -> [String; 2] {
     let mut text =
         format!("{}  {}  {} for {}", output.name, output.kind, output.state, age(output.state_for_s as f64));
@@ -367,10 +459,12 @@ fn lost(reasons: &[(String, u64)]) -> String {
 }
 
 /// The keys are the marked letters.
-fn keys(canvas: &mut Canvas<'_>, row: usize) {
+fn keys(canvas: &mut Canvas<'_>, row: usize, has_clusters: bool) {
     let key = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     let mut column = 0;
-    for (letter, rest) in [("q", "uit"), ("s", "ources"), ("o", "utputs"), ("p", "ause"), ("?", " help")] {
+    let keys =
+        [("q", "uit"), ("s", "ources"), ("c", "lusters"), ("o", "utputs"), ("p", "ause"), ("?", " help")];
+    for (letter, rest) in keys.into_iter().filter(|(letter, _)| has_clusters || *letter != "c") {
         column = canvas.put(column, row, letter, key);
         column = canvas.put(column, row, rest, Style::new()) + 3;
     }

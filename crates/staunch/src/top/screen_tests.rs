@@ -75,6 +75,7 @@ fn shown(sources: Vec<SourceSample>, outputs: Vec<OutputSample>) -> Shown {
         sums: Some(Sums::Hold),
         sources,
         outputs,
+        relays: Vec::new(),
     });
     shown
 }
@@ -134,6 +135,69 @@ nothing lost
 quit   sources   outputs   pause   ? help";
     let rows = rows(&frame(&shown, 80, 24));
     assert_eq!(rows.join("\n"), golden);
+}
+
+fn relay() -> RelaySample {
+    let cluster = |name: &str, down: &[&str], waiting| ClusterSample {
+        name: name.into(),
+        sharing: "fnv1a_ch".into(),
+        members: 3,
+        down: down.iter().map(|name| (*name).to_owned()).collect(),
+        out: down.iter().map(|name| (*name).to_owned()).take(1).collect(),
+        waiting,
+        waiting_bytes: 48 * waiting,
+        queue_fill: if waiting > 0 { 0.85 } else { 0.0 },
+        oldest_s: 2.5,
+    };
+    RelaySample {
+        name: "relay".into(),
+        points_per_s: Some(120_034.0),
+        routed_per_s: Some(120_019.0),
+        unmatched_per_s: Some(3.0),
+        blackholed_per_s: Some(12.0),
+        invalid_per_s: Some(0.0),
+        names: 10_000,
+        clusters: vec![cluster("ring", &["ring/10.0.0.2:2003", "b"], 131_072), cluster("spare", &[], 0)],
+    }
+}
+
+#[test]
+fn a_relay_has_tables_of_its_own() {
+    let mut shown = shown(vec![source("app")], vec![output("live"), down("dead")]);
+    shown.sample.as_mut().expect("there is one").relays = vec![relay()];
+    let golden = [
+        " RELAYS  1                           pts/s  rtd/s unmat/s black/s inval/s  names",
+        " relay                                120k   120k       3      12       0  10.0k",
+        " CLUSTERS  2                    share              up down  out  wait  fill  old",
+        " ring                           fnv1a_ch            1    2    1  131k  85%!   2s",
+        " spare                          fnv1a_ch            3    0    0     0    0%    -",
+        "[OUTPUTS] 2      state    copy/s dlvd/s lost/s reason      wait  disk  fill  old",
+        ">live            up         200k   200k      0               13     -   <1%   0s",
+    ];
+    let with = rows(&frame(&shown, 80, 24));
+    assert_eq!(with[4..11], golden);
+    assert_eq!(with[23], "quit   sources   clusters   outputs   pause   ? help");
+    shown.press(Some(KeyCode::Char('c').into()));
+    let with = rows(&frame(&shown, 80, 24));
+    assert!(with[6].starts_with("[CLUSTERS] 2") && with[7].starts_with(">ring"), "{with:?}");
+    assert_eq!(with[21], "ring  fnv1a_ch of relay relay, 6.00M wait");
+    assert_eq!(with[22], "down: ring/10.0.0.2:2003, b; others stand in for: ring/10.0.0.2:2003");
+    shown.press(Some(KeyCode::Down.into()));
+    assert_eq!(rows(&frame(&shown, 80, 24))[22], "all are up");
+    // Many of everything: each table has some rows, and every cluster can be reached.
+    let mut clusters = vec![relay().clusters[1].clone(); 20];
+    clusters[19].name = "last".into();
+    let sample = shown.sample.as_mut().expect("there is one");
+    (sample.sources, sample.outputs) = (vec![source("app"); 30], vec![output("live"); 30]);
+    sample.relays[0].clusters = clusters;
+    shown.press(Some(KeyCode::End.into()));
+    let with = rows(&frame(&shown, 80, 24));
+    assert!(with.iter().any(|row| row.starts_with(">last")), "{with:?}");
+    for heading in [" SOURCES", " RELAYS", "[CLUSTERS]", " OUTPUTS"] {
+        let at = with.iter().position(|row| row.starts_with(heading)).expect("its heading is there");
+        assert!(!with[at + 1].is_empty() && at < 20, "{with:?}");
+    }
+    assert!(with[20].starts_with("vlive"), "{with:?}");
 }
 
 #[test]
@@ -324,14 +388,16 @@ fn only_the_sixteen_colours_are_used() {
 #[test]
 fn any_size_is_drawn() {
     let mut shown = shown(vec![source("app"); 5], vec![down("dead"); 9]);
-    for turn in 0..3 {
+    for turn in 0..4 {
+        shown.sample.as_mut().expect("there is one").relays =
+            if turn == 0 { Vec::new() } else { vec![relay(); 2] };
         for columns in [1, 2, 5, 20, 66, 79, 81, 300] {
             for rows in [1, 2, 3, 4, 7, 8, 9, 10, 23, 60] {
                 let buffer = frame(&shown, columns, rows);
                 assert_eq!((buffer.area.width, buffer.area.height), (columns, rows), "turn {turn}");
             }
         }
-        shown.press(Some(KeyCode::Char(['s', '?', 'p'][turn]).into()));
+        shown.press(Some(KeyCode::Char(['c', 's', '?', 'p'][turn]).into()));
     }
 }
 

@@ -9,6 +9,8 @@ use super::sample::Sample;
 pub(crate) enum Focus {
     /// The sources.
     Sources,
+    /// The clusters of relays.
+    Clusters,
     /// The outputs.
     #[default]
     Outputs,
@@ -21,6 +23,8 @@ pub(crate) struct View {
     pub(crate) focus: Focus,
     /// Selected row of each table; past the end it is the last.
     pub(crate) source: usize,
+    /// As `source`.
+    pub(crate) cluster: usize,
     /// As `source`.
     pub(crate) output: usize,
     /// The figures stand still.
@@ -68,6 +72,7 @@ impl Shown {
     /// Takes a key, or None for anything else that needs a new frame. False means the end.
     pub(crate) fn press(&mut self, key: Option<KeyEvent>) -> bool {
         let Some(key) = key else { return true };
+        let has_clusters = self.sample.as_ref().is_some_and(|sample| sample.clusters().next().is_some());
         let view = &mut self.view;
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -75,8 +80,14 @@ impl Shown {
             KeyCode::Char('q') => return false,
             KeyCode::Char('s') => view.focus = Focus::Sources,
             KeyCode::Char('o') => view.focus = Focus::Outputs,
-            KeyCode::Tab if view.focus == Focus::Outputs => view.focus = Focus::Sources,
-            KeyCode::Tab => view.focus = Focus::Outputs,
+            KeyCode::Char('c') if has_clusters => view.focus = Focus::Clusters,
+            KeyCode::Tab => {
+                view.focus = match view.focus {
+                    Focus::Outputs => Focus::Sources,
+                    Focus::Sources if has_clusters => Focus::Clusters,
+                    Focus::Sources | Focus::Clusters => Focus::Outputs,
+                }
+            }
             KeyCode::Char('p' | ' ') => view.paused = !view.paused,
             KeyCode::Char('?' | 'h') => view.help = !view.help,
             KeyCode::Esc => view.help = false,
@@ -89,6 +100,7 @@ impl Shown {
         let sample = self.sample.as_ref();
         let (row, rows) = match self.view.focus {
             Focus::Sources => (&mut self.view.source, sample.map_or(0, |sample| sample.sources.len())),
+            Focus::Clusters => (&mut self.view.cluster, sample.map_or(0, |sample| sample.clusters().count())),
             Focus::Outputs => (&mut self.view.output, sample.map_or(0, |sample| sample.outputs.len())),
         };
         let last = rows.saturating_sub(1);
@@ -122,6 +134,7 @@ mod tests {
             sums: None,
             sources: vec![SourceSample::default(); sources],
             outputs: vec![OutputSample::default(); outputs],
+            relays: Vec::new(),
         });
         shown
     }

@@ -270,6 +270,65 @@ fn test_mode_looks_up_what_use_all_stands_for_and_tells_local_time() {
 }
 
 #[test]
+fn check_shows_the_rules_and_tells_as_explain_does_where_keys_go() {
+    let folder = folder();
+    let answer = run(folder.path(), "staunch", &["check", "relay.conf"], "");
+    let want = "\
+relay relay: 2 clusters, 4 rules
+  cluster  share        members
+  ring     fnv1a_ch x2  10.0.0.1:2003=a 10.0.0.2:2003=b 10.0.0.3:2003=c
+  spare    failover     10.0.1.1:2003 10.0.1.2:2003
+  rule            names                     does
+  parts/a.conf:1  first                     to spare
+  parts/b.conf:1  second                    to spare
+  relay.conf:4    ^app\\.                    to ring; stop
+  relay.conf:5    aggregate ^web\\.([a-z]+)  sum of 10 s: sums.\\1; to spare
+";
+    assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+    assert!(answer.stdout.starts_with("relay.conf: good\n"), "{}", answer.stdout);
+    let table = answer.stdout.find("relay relay:").map(|at| &answer.stdout[at..]);
+    assert_eq!(table, Some(want));
+    assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
+    let names = ["web.load 1 2", "app.one", "first", "nobody"];
+    let keys = names.join("\n");
+    let told = run(folder.path(), "staunch", &["check", "relay.conf", "--keys", "-"], &keys).stdout;
+    let want = "\
+web.load 1 2\tcounts in sums.load\trelay.conf:5
+app.one\tring/10.0.0.2:2003\trelay.conf:4
+app.one\tring/10.0.0.3:2003\trelay.conf:4
+first\tspare/10.0.1.1:2003\tparts/a.conf:1
+nobody\t-\t-
+";
+    assert_eq!(told, want);
+    let told = run(folder.path(), "staunch", &["check", "relay.conf", "--json", "--keys", "-"], &keys).stdout;
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["relays"][0]["rules"][2]["stops"], true);
+    let explain = names.iter().flat_map(|name| ["--explain", name]);
+    let args: Vec<&str> = ["-f", "relay.conf", "--json"].into_iter().chain(explain).collect();
+    let explained: Value =
+        serde_json::from_str(&run(folder.path(), "relay", &args, "").stdout).expect("JSON");
+    for at in 0..names.len() {
+        assert_eq!(told["keys"][at]["relays"]["relay"], explained[at], "{}", names[at]);
+    }
+}
+
+#[test]
+fn what_a_relay_counts_has_its_place_on_the_api() {
+    let conf = "cluster pair failover 127.0.0.1:1 127.0.0.1:2;\nmatch (x+x+)+\\1z send to pair stop;\n\
+                listen type linemode relay.sock proto unix;\n";
+    let daemon = Builder::relay(conf).start();
+    let slow = format!("{}cz", "x".repeat(60));
+    let page = daemon.json(&format!("/api/v1/relay/explain?name={slow}"));
+    assert_eq!((&page["gave_up"][0]["at"], &page["gave_up"][0]["kind"]), (&"rule 1".into(), &"match".into()));
+    let page = daemon.json("/api/v1/relay");
+    let relay = &page["relays"][0];
+    assert!(relay["gave_up"].is_u64() && relay["names_refused"].is_u64(), "{page}");
+    let cluster = &relay["clusters"][0];
+    assert_eq!((&cluster["name"], &cluster["sharing"]), (&"pair".into(), &"failover".into()));
+    assert_eq!(cluster["members"][1]["output"], "pair/127.0.0.1:2", "{page}");
+}
+
+#[test]
 fn the_tip_of_a_relay_asks_where_a_name_goes() {
     let builder = Builder::relay("");
     let (socket, file) = (builder.folder().join("in.sock"), builder.folder().join("out"));

@@ -234,3 +234,40 @@ fn once_gives_one_line_with_rates_or_a_reason() {
     assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
     assert!(stderr.starts_with("staunch: ") && stderr.contains("cannot connect"), "{stderr}");
 }
+
+#[test]
+fn a_relay_shows_what_becomes_of_points_and_who_is_down() {
+    let live = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = live.local_addr().expect("it is bound");
+    let toml = format!(
+        "stop_timeout = \"1s\"\n[sources.lines]\ntype = \"graphite\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+         [outputs.dead]\ntype = \"graphite\"\nfrom = [\"relay\"]\nto = [\"tcp://127.0.0.1:1\"]\n\
+         [outputs.live]\ntype = \"graphite\"\nfrom = [\"relay\"]\nto = [\"tcp://{at}\"]\n\
+         [transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
+         [transforms.relay.clusters]\nspare = {{ share = \"failover\", to = [\"dead\", \"live\"] }}\n\
+         [[transforms.relay.rules]]\nmatch = ['^a\\.']\nto = [\"spare\"]\n"
+    );
+    let mut daemon = Builder::native(&toml).start();
+    let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[]);
+    let lines = || (0..50).map(|number| format!("a.b{number} 1 1700000000\nc.d 1 1700000000\n"));
+    send_all(&udp(daemon.at("lines", "udp")), lines());
+    let rows = top.wait_rows("the names and who is out", |rows| {
+        rows[5].split_whitespace().last() == Some("51")
+            && rows[7].starts_with(" spare ")
+            && rows[7].split_whitespace().nth(4) == Some("1")
+    });
+    assert!(rows[4].starts_with(" RELAYS  1 ") && rows[6].starts_with(" CLUSTERS  1 "), "{rows:#?}");
+    let cells: Vec<&str> = rows[7].split_whitespace().collect();
+    assert_eq!(cells[..5], ["spare", "failover", "1", "1", "1"], "{rows:#?}");
+    top.press("c");
+    top.wait_rows("the cluster in full", |rows| {
+        rows[21].starts_with("spare  failover of relay relay, ")
+            && rows[22] == "down: dead; others stand in for: dead"
+    });
+    top.press("q");
+    let (status, rows) = top.wait_restored();
+    assert!(status.success(), "{status}: {rows:#?}");
+    let page = daemon.json("/api/v1/relay");
+    assert_eq!((&page["relays"][0]["points"], &page["relays"][0]["unmatched"]), (&100.into(), &50.into()));
+    daemon.stop();
+}

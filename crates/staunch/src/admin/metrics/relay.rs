@@ -9,7 +9,7 @@ type Read = fn(&RelayRow) -> u64;
 
 /// All families, without rows where there is no relay.
 pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
-    let rows: [(&'static str, &str, &str, Read); 16] = [
+    let rows: [(&'static str, &str, &str, Read); 18] = [
         ("staunch_relay_points_total", "counter", "Points that met the statements.", |row| row.points),
         ("staunch_relay_blackholed_total", "counter", "Points that the blackhole took.", |row| {
             row.blackholed
@@ -24,6 +24,10 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
         ("staunch_relay_copies_refused_total", "counter", "Copies past the most of one point.", |row| {
             row.copies_refused
         }),
+        ("staunch_relay_names_refused_total", "counter", "Names made that cannot be sent.", |row| {
+            row.names_refused
+        }),
+        ("staunch_relay_gave_up_total", "counter", "Searches that gave up at a limit.", |row| row.gave_up),
         ("staunch_relay_rolled_up_total", "counter", "Points handed to rollups.", |row| row.rolled_up),
         ("staunch_relay_results_total", "counter", "Results of rollups.", |row| row.results),
         ("staunch_relay_results_not_finite_total", "counter", "Results that were infinite.", |row| {

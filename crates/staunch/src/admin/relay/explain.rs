@@ -2,11 +2,11 @@
 
 use axum::http::StatusCode;
 use config::plan::TransformKind;
-use process::relay::{Entry, Line, Meeting};
+use process::relay::Entry;
 use serde::Deserialize;
 
 use crate::daemon::shared::Shared;
-use crate::explained::Way;
+use crate::explained::{Way, line};
 
 /// Longest line that is asked about: longer ones are no lines.
 const LINE_BYTES_MAX: usize = 32_768;
@@ -36,7 +36,7 @@ pub async fn explain(shared: &Shared, query: ExplainQuery) -> Result<Way, (Statu
     let asked = relay.clone();
     let answer = shared.shard.call(move |worker| {
         let line = line(name.as_bytes());
-        let place = |met: &Meeting| format!("rule {}", met.statement + 1);
+        let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
         let plan = worker.shard.relay_plan(&asked)?;
         let explanation = worker.shard.explain(&asked, Entry::Records, line.name, line.rest)?;
         Some(Way::new(plan, line, &explanation, &place))
@@ -60,26 +60,5 @@ fn known(shared: &Shared, asked: Option<String>) -> Result<String, (StatusCode, 
             StatusCode::BAD_REQUEST,
             format!("which relay? add &relay= and one of {}", several.join(", ")),
         )),
-    }
-}
-
-/// A line as relays see it: the name ends at the first blank or `;`, and tags belong to the rest.
-fn line(text: &[u8]) -> Line<'_> {
-    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t' | b';')).unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    Line { name, rest: rest.strip_prefix(b" ").or(rest.strip_prefix(b"\t")).unwrap_or(rest) }
-}
-
-#[test]
-fn a_line_is_a_name_and_what_is_validated() {
-    for (text, name, rest) in [
-        ("a.b", "a.b", ""),
-        ("a.b 1 2", "a.b", "1 2"),
-        ("a.b\t1 2", "a.b", "1 2"),
-        ("a;t=x 1 2", "a", ";t=x 1 2"),
-        ("", "", ""),
-    ] {
-        let line = line(text.as_bytes());
-        assert_eq!((line.name, line.rest), (name.as_bytes(), rest.as_bytes()), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use config::import::relay::flags::Settings;
 use config::import::relay::{FileText, RelayConf, Rule, lower};
-use process::relay::{Entry, Meeting, Router};
+use process::relay::{Entry, Router};
 
 use super::meetings::Parts;
 use super::{RelayArgs, colour, files, rendered};
@@ -20,7 +20,7 @@ pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<E
     let Some(conf) = &reading.conf else { return Ok(ExitCode::from(MISTAKES)) };
     let plan = lower(conf).plan;
     let router = Router::new(&plan).expect("the check of the configuration made this router before");
-    let place = |met: &Meeting| place(conf, &reading.files, met);
+    let place = |statement, expression| place(conf, &reading.files, statement, expression);
     let way = |line: &String| {
         let line = Parts::of(line.as_bytes(), settings.allowed.contains(&b';')).line;
         Way::new(&plan, line, &router.explain(Entry::Records, line, 0), &place)
@@ -38,14 +38,14 @@ pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// File and line of the expression that was met.
-fn place(conf: &RelayConf, files: &[FileText], met: &Meeting) -> String {
-    let patterns = match &conf.rules[met.statement] {
+/// File and line of an expression.
+pub(super) fn place(conf: &RelayConf, files: &[FileText], statement: usize, expression: usize) -> String {
+    let patterns = match &conf.rules[statement] {
         Rule::Match(rule) => &rule.patterns[..],
         Rule::Rewrite(rule) => std::slice::from_ref(&rule.pattern),
         Rule::Aggregate(rule) => &rule.patterns[..],
     };
-    let span = patterns[met.expression].span;
+    let span = patterns[expression].span;
     let file = &files[span.file];
     let line = file.text.as_bytes()[..span.place.start].iter().filter(|byte| **byte == b'\n').count() + 1;
     format!("{}:{line}", file.name)

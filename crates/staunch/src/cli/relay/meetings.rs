@@ -13,6 +13,8 @@ use process::relay::{
     Class, ClusterId, Did, Entry, Explanation, Line, Meeting, Member, RelayPlan, Router, Sent,
 };
 
+use crate::explained::{GaveUpAt, gave_up_at};
+
 /// A configuration that names can be put to.
 pub(super) struct Meetings<'a> {
     conf: &'a RelayConf,
@@ -57,16 +59,23 @@ impl<'a> Meetings<'a> {
         Meetings { conf, plan, router, debug, tags_are_name }
     }
 
-    /// Writes what the name of a line meets.
-    pub(super) fn write(&self, text: &[u8], out: &mut Vec<u8>) {
+    /// Writes what the name of a line meets. Gives the expressions that gave up on it, of which the original knows nothing;
+    /// `place` as for [`Way::new`](crate::explained::Way::new).
+    pub(super) fn write(
+        &self,
+        text: &[u8],
+        out: &mut Vec<u8>,
+        place: &dyn Fn(usize, usize) -> String,
+    ) -> Vec<GaveUpAt> {
         let parts = Parts::of(text, self.tags_are_name);
-        let Explanation { meetings, .. } = self.router.explain(Entry::Records, parts.line, 0);
+        let Explanation { meetings, gave_up, .. } = self.router.explain(Entry::Records, parts.line, 0);
         for meeting in &meetings {
             self.meeting(meeting, &parts, out);
         }
         if meetings.is_empty() {
             line(out, 0, &[b"nothing matched ", parts.shown]);
         }
+        gave_up.iter().filter_map(|at| gave_up_at(&self.plan, *at, place)).collect()
     }
 
     fn meeting(&self, meeting: &Meeting, parts: &Parts<'_>, out: &mut Vec<u8>) {

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod args;
+mod check;
 mod daemon;
 mod explain;
 mod files;
@@ -26,6 +27,7 @@ use config::import::relay::flags::{FlagMistake, Machine, Settings, Test, setting
 use config::import::relay::{Reading, render_mistakes};
 
 pub(crate) use self::args::RelayArgs;
+pub(crate) use self::check::checked;
 pub(crate) use self::import::import;
 use super::args::Args;
 use super::{MISTAKES, load, wants_colour};

@@ -10,13 +10,15 @@ use std::process::ExitCode;
 use anyhow::Context;
 use config::import::relay::addresses::{names_of_use_all, with_all_used};
 use config::import::relay::flags::{Flags, Settings};
-use config::import::relay::{Reading, RelayConf, upstream_lines, upstream_warnings};
+use config::import::relay::{FileText, Reading, RelayConf, upstream_lines, upstream_warnings};
 
+use super::explain::place;
 use super::log::stamped;
 use super::meetings::Meetings;
 use super::preamble::{configuration_text, settings_text, starting};
 use super::{addresses, colour, files, rendered, stderr_is_terminal};
 use crate::cli::MISTAKES;
+use crate::explained::GaveUpAt;
 use crate::talk;
 
 /// Longest line on stdin: a name that is longer is none.
@@ -46,7 +48,7 @@ pub(super) fn names(flags: &Flags, settings: &Settings) -> anyhow::Result<ExitCo
     let conf = with_use_all(&conf);
     out.push_str(&configuration_text(&conf, settings));
     if talk::data(out.as_bytes())? {
-        meet_all(&conf, settings)?;
+        meet_all(&conf, &reading.files, settings)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,7 +71,8 @@ fn with_use_all(conf: &RelayConf) -> RelayConf {
     conf
 }
 
-fn meet_all(conf: &RelayConf, settings: &Settings) -> anyhow::Result<()> {
+fn meet_all(conf: &RelayConf, files: &[FileText], settings: &Settings) -> anyhow::Result<()> {
+    let place = |statement, expression| place(conf, files, statement, expression);
     let meetings = Meetings::new(conf, settings.debug, settings.allowed.contains(&b';'));
     let mut lines = std::io::stdin().lock();
     let mut line = Vec::new();
@@ -86,11 +89,19 @@ fn meet_all(conf: &RelayConf, settings: &Settings) -> anyhow::Result<()> {
             continue;
         }
         text.clear();
-        meetings.write(name, &mut text);
+        let gave_up = meetings.write(name, &mut text, &place);
         if !write(&text)? {
             return Ok(());
         }
+        gave_up.iter().for_each(|one| talk::say(&stamped(&warning(one, name))));
     }
+}
+
+/// What the original has no words for: it is told on stderr.
+fn warning(gave_up: &GaveUpAt, name: &[u8]) -> String {
+    let GaveUpAt { at, kind, expression } = gave_up;
+    let name = String::from_utf8_lossy(name).replace(char::is_control, "\u{fffd}");
+    format!("warning: {at}: {kind} {expression} gave up on {name}, which counts as no match\n")
 }
 
 /// Writes to stdout; false when its reader has gone away.

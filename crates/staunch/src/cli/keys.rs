@@ -1,0 +1,209 @@
+//! `staunch check --keys`: where keys or whole lines go, before anything is started: which endpoint of a cluster owns them,
+//! and which rules of a relay they meet.
+//!
+//! Not here: how keys are placed and rules met (`process`), one name at length (`staunch relay --explain`).
+//! Invariant: what is told of a relay is what `explained` tells.
+
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use config::plan::{Plan, TransformKind};
+use process::relay::{Did, Entry, Explanation, RelayPlan, Router};
+use serde_json::{Map, Value, json};
+
+use super::copies::Owners;
+use super::rules::Place;
+use crate::explained::{Way, line};
+
+/// A plan, ready to be asked.
+pub(crate) struct Keys<'a> {
+    plan: &'a Plan,
+    owners: Owners<'a>,
+    relays: Vec<(&'a str, &'a RelayPlan, Router)>,
+    place: &'a Place<'a>,
+}
+
+impl<'a> Keys<'a> {
+    /// With all endpoints live.
+    ///
+    /// # Errors
+    /// When the plan has neither cluster nor relay.
+    pub(crate) fn new(plan: &'a Plan, place: &'a Place<'a>) -> anyhow::Result<Keys<'a>> {
+        let relays = plan.transforms.iter().filter_map(|transform| match &transform.kind {
+            TransformKind::Relay(relay) => {
+                let router = Router::new(&relay.plan);
+                let router = router.expect("the check of the config made this router before");
+                Some((&*transform.name, &relay.plan, router))
+            }
+            TransformKind::Aggregate(_) => None,
+        });
+        let relays: Vec<_> = relays.collect();
+        anyhow::ensure!(
+            !plan.clusters.is_empty() || !relays.is_empty(),
+            "--keys asks where keys go, and this config shares none out: no output has a `placement`, and there \
+             is no relay"
+        );
+        Ok(Keys { plan, owners: Owners::new(plan), relays, place })
+    }
+
+    /// Writes the lines of [`Keys::told`] for each line of `file` (`-` for stdin). That the reader of stdout has gone away
+    /// is no error.
+    ///
+    /// # Errors
+    /// When the file cannot be read or stdout not be written.
+    pub(crate) fn write(&mut self, file: &Path) -> anyhow::Result<()> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut told = Vec::new();
+        let written = each_key(file, |key| {
+            told.clear();
+            self.told(key, &mut told);
+            Ok(out.write_all(&told)?)
+        });
+        match written.and_then(|()| Ok(out.flush()?)) {
+            Err(error) if is_gone(&error) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// `key<TAB>output` for each cluster. For each relay `key<TAB>output<TAB>rule` for each copy, `counts in NAME` in place of
+    /// the output for each result, and `-` when it goes nowhere, with the rule that saw to that or `-`.
+    fn told(&mut self, key: &[u8], out: &mut Vec<u8>) {
+        let mut row = |rest: &[&str]| {
+            out.extend_from_slice(key);
+            rest.iter().for_each(|cell| {
+                out.push(b'\t');
+                out.extend_from_slice(cell.as_bytes());
+            });
+            out.push(b'\n');
+        };
+        self.owners.of(key).for_each(|(_, output)| row(&[output]));
+        for (_, _, router) in &self.relays {
+            let explained = router.explain(Entry::Records, line(key), 0);
+            let mut goes = false;
+            for met in &explained.meetings {
+                let at = (self.place)(met.statement, met.expression);
+                match &met.did {
+                    Did::Sent(sent) => {
+                        for chosen in sent.iter().flat_map(|sent| &sent.chosen) {
+                            row(&[&self.plan.outputs[chosen.output.index()].name, &at]);
+                            goes = true;
+                        }
+                    }
+                    Did::Fed { names, .. } => {
+                        for name in names.iter().flatten() {
+                            row(&[&format!("counts in {}", String::from_utf8_lossy(name)), &at]);
+                            goes = true;
+                        }
+                    }
+                    Did::Nothing | Did::Blackholed | Did::Renamed(_) | Did::NotRenamed(_) => {}
+                }
+            }
+            if !goes {
+                row(&["-", &self.ended_by(&explained)]);
+            }
+        }
+    }
+
+    /// The rule that let nothing through to the next one.
+    fn ended_by(&self, explained: &Explanation) -> String {
+        let last = explained.meetings.last().filter(|met| met.stopped);
+        last.map_or("-".into(), |met| (self.place)(met.statement, met.expression))
+    }
+
+    /// For each key a document: `owners` by cluster, and by relay what `staunch relay --explain --json` says.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn json(&mut self, file: &Path) -> anyhow::Result<Value> {
+        let mut keys = Vec::new();
+        each_key(file, |key| {
+            let mut document = json!({ "key": String::from_utf8_lossy(key) });
+            if !self.plan.clusters.is_empty() {
+                let owners: Map<String, Value> = self
+                    .owners
+                    .of(key)
+                    .map(|(cluster, output)| (cluster.to_owned(), json!(output)))
+                    .collect();
+                document["owners"] = Value::Object(owners);
+            }
+            if !self.relays.is_empty() {
+                let mut relays = Map::new();
+                for (name, plan, router) in &self.relays {
+                    let line = line(key);
+                    let way = Way::new(plan, line, &router.explain(Entry::Records, line, 0), self.place);
+                    relays.insert((*name).to_owned(), serde_json::to_value(way)?);
+                }
+                document["relays"] = Value::Object(relays);
+            }
+            keys.push(document);
+            Ok(())
+        })?;
+        Ok(Value::Array(keys))
+    }
+}
+
+fn is_gone(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Longest key, with its line: a packet is not longer.
+const KEY_BYTES_MAX: u64 = 64 * 1024;
+
+fn each_key(file: &Path, mut each: impl FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let name = file.display();
+    let mut lines: Box<dyn BufRead> = if file == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(BufReader::new(std::fs::File::open(file).with_context(|| format!("cannot read {name}"))?))
+    };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut limited = std::io::Read::take(&mut lines, KEY_BYTES_MAX + 1);
+        let len = limited.read_until(b'\n', &mut line).with_context(|| format!("cannot read {name}"))?;
+        if len == 0 {
+            return Ok(());
+        }
+        anyhow::ensure!(len as u64 <= KEY_BYTES_MAX, "{name} has a line of more than {KEY_BYTES_MAX} bytes");
+        each(line.strip_suffix(b"\n").unwrap_or(&line))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{Format, check, diagnostic::Source};
+
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        check(Source { name: "test", text }, Format::Toml).0.expect("a good file")
+    }
+
+    #[test]
+    fn where_nothing_is_shared_out_nothing_is_asked() {
+        let plan = plan("[sources.app]\ntype = \"statsd\"\n");
+        assert!(Keys::new(&plan, &|_, _| String::new()).is_err());
+    }
+
+    #[test]
+    fn keys_stand_on_lines() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let file = folder.path().join("keys");
+        let keys = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).expect("it can be written");
+            let mut keys = Vec::new();
+            each_key(&file, |key| {
+                keys.push(key.to_vec());
+                Ok(())
+            })
+            .map(|()| keys)
+        };
+        assert_eq!(keys(b"a\n\n\xff\tb\nlast").expect("keys"), [&b"a"[..], b"", b"\xff\tb", b"last"]);
+        let most = vec![b'x'; KEY_BYTES_MAX as usize];
+        assert_eq!(keys(&most).expect("at the limit").len(), 1);
+        assert!(keys(&[&most[..], b"x"].concat()).is_err(), "past it");
+        assert!(each_key(Path::new("/nowhere"), |_| Ok(())).is_err());
+    }
+}
