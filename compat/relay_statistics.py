@@ -152,31 +152,6 @@ def compared_log(lines):
     return compared
 
 
-def everything(command):
-    """All that is compared of a program."""
-    return {
-        "first": reports(command, 2, False, 1)[0],
-        "reset": reports(command, 1, True, REPORTS),
-        "log": log_of(command),
-    }
-
-
-def send(port, process):
-    now = int(time.time())
-    lines = [f"{kind}.{number} 1 {now}" for kind, count in LINES.items() for number in range(count)]
-    lines += [line.format(now=now) for line, count in BAD.items() for _ in range(count)]
-    until = time.monotonic() + 20
-    while True:
-        try:
-            with socket.create_connection(("127.0.0.1", port)) as client:
-                client.sendall("".join(f"{line}\n" for line in lines).encode())
-                return
-        except OSError:
-            if time.monotonic() > until or process.poll() is not None:
-                raise
-            time.sleep(0.02)
-
-
 def differences(theirs, ours):
     """What was compared, each with what differs in it: empty when nothing does."""
     table = {}

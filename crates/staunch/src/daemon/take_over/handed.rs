@@ -143,7 +143,8 @@ impl Handed {
     /// What sources of relays' statistics have told, by their names.
     pub fn reports(&self) -> Reports {
         let told = self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Reports);
-        Reports::of(told.map(|(_, name, figures)| (name.clone(), figures.clone())))
+        let told = told.map(|(_, name, figures)| (name.clone(), figures.clone()));
+        Reports::of(told, self.accounts.is_empty())
     }
 
     /// Goes on with the aggregations and relays.

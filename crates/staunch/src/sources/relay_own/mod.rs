@@ -40,7 +40,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     let mut reporters: BTreeMap<u16, Reporter> = BTreeMap::new();
     loop {
-        let plan = Arc::clone(&shared.wiring.load().plan);
+        let (plan, generation) = {
+            let wiring = shared.wiring.load();
+            (Arc::clone(&wiring.plan), wiring.generation)
+        };
         for (id, name, own) in own_sources(&plan) {
             let now_ns = Clock::mono_ns();
             let every_ns = own.every_ms * 1_000_000;
@@ -52,7 +55,8 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
                         Some(reporter) => reporter,
                         None => {
                             let Some(totals) = figures::totals(&shared, &plan, id, 0).await else { continue };
-                            let reporter = Reporter::new(own, &totals, now_ns + every_ns);
+                            let first = shared.reports.begin_anew() && generation == 0;
+                            let reporter = Reporter::new(own, &totals, now_ns + every_ns, first);
                             // A process that takes over before the first report tells what happened since now.
                             shared.reports.tell(name, reporter.figures(&totals));
                             reporter
@@ -120,10 +124,13 @@ struct Reporter {
 }
 
 impl Reporter {
-    /// What there is at first is no news.
-    fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64) -> Reporter {
+    /// What there is already is no news, unless nobody can have told it: then it has come since the start.
+    fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64, first: bool) -> Reporter {
         let (mut told, mut screen, mut warnings) = (Told::default(), Screen::default(), Warnings::default());
-        let _told = (told.lines(own, totals), screen.lines(totals), warnings.of(totals));
+        let _shown = screen.lines(totals);
+        if !first {
+            let _told = (told.lines(own, totals), warnings.of(totals));
+        }
         Reporter { due_ns, told, screen, warnings, busy_ns: 0, before: Times::default() }
     }
 
@@ -169,4 +176,21 @@ impl Reporter {
         }
         Some(packed(&lines))
     }
+}
+
+#[test]
+fn what_came_before_the_first_look_is_told_by_whoever_is_the_first_to_tell() {
+    let own = RelayOwnPlan { every_ms: 1, reset: true, prefix: "p".into(), report: RelayReport::Log };
+    let totals = RelayTotals { received: 5, ..RelayTotals::default() };
+    for (first, want) in [(true, "p.metricsReceived 5 0"), (false, "p.metricsReceived 0 0")] {
+        let mut reporter = Reporter::new(&own, &totals, 0, first);
+        let lines = reporter.told.lines(&own, &totals);
+        assert!(lines.iter().any(|line| line == want), "{first}: {lines:?}");
+    }
+    // And by a process that takes over, from the last report on.
+    let mut reporter = Reporter::new(&own, &totals, 7, true);
+    let _told = reporter.told.lines(&own, &totals);
+    let mut next = Reporter::inherited(&reporter.figures(&totals)).expect("something was told");
+    let lines = next.told.lines(&own, &RelayTotals { received: 9, ..RelayTotals::default() });
+    assert!(next.due_ns == 7 && lines.iter().any(|line| line == "p.metricsReceived 4 0"), "{lines:?}");
 }

@@ -15,13 +15,21 @@ use crate::daemon::worker::LoopTimes;
 const TIME_NS: &str = "time_ns";
 
 /// The figures of the last report of each source, by its name.
-#[derive(Debug, Default)]
-pub struct Reports(Mutex<BTreeMap<String, Vec<Figure>>>);
+#[derive(Debug)]
+pub struct Reports {
+    told: Mutex<BTreeMap<String, Vec<Figure>>>,
+    anew: bool,
+}
 
 impl Reports {
-    /// What another process has told.
-    pub fn of(told: impl Iterator<Item = (String, Vec<Figure>)>) -> Reports {
-        Reports(Mutex::new(told.collect()))
+    /// What another process has told. They begin `anew` when there is none.
+    pub fn of(told: impl Iterator<Item = (String, Vec<Figure>)>, anew: bool) -> Reports {
+        Reports { told: Mutex::new(told.collect()), anew }
+    }
+
+    /// True when no other process has counted anything before this one.
+    pub(super) fn begin_anew(&self) -> bool {
+        self.anew
     }
 
     /// Each source with what it has told.
@@ -38,7 +46,7 @@ impl Reports {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Figure>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
