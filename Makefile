@@ -41,6 +41,9 @@ test:
 	@$(STEP) relay-test-mode compat/relay_test_mode.py --files 100
 	@$(STEP) relay-endpoints compat/relay_endpoints.py
 	@$(STEP) relay-statistics compat/relay_statistics.py
+	@$(STEP) relay-transports compat/relay_transports.py --lines 1000
+	@$(STEP) relay-suite compat/relay_suite.py
+	@$(STEP) carbon compat/carbon.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -84,6 +87,12 @@ compat: tools
 	compat/relay_endpoints.py
 	compat/relay_statistics.py --self-test
 	compat/relay_statistics.py
+	compat/relay_transports.py --self-test
+	compat/relay_transports.py --lines 20000
+	compat/relay_suite.py --self-test
+	compat/relay_suite.py --table
+	compat/carbon.py --self-test
+	compat/carbon.py --configs 300
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

@@ -227,6 +227,10 @@ codes! {
         cause "Look-around, atomic groups and back references cannot be matched in time that is linear in the name's length. Such a search is slower, and gives up on a name that has too many ways to match or more than 2048 bytes: the name counts as not matching, and is counted. Names without the expression's plain texts never get so far. This is a warning."
         example "match \"^servers\\\\.(?!test)\" send to storage;"
         mend "Say it without, where that can be: what must not match goes into a rule above it that stops."
+    ListensEverywhere "I017" "It listens on every interface"
+        cause "carbon listens on 0.0.0.0 where carbon.conf says nothing else, and so does what was imported. Everything else here listens on loopback unless it is told otherwise. This is a warning."
+        example "[relay]\nLINE_RECEIVER_PORT = 2013"
+        mend "Write the interface in carbon.conf, or `tcp://127.0.0.1:2013` in `listen` of the native file."
 }
 
 impl Code {

@@ -20,7 +20,8 @@ use crate::address::{destination_name, loopback_addresses};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::import::relay::flags::{Settings, Submission};
 use crate::import::relay::{
-    Lines, Listener, Lowered, Packing, Proto, Receptor, RelayConf, RelayOutput, Server, lower,
+    Lines, Listener, Lowered, Mistake, Packing, Proto, Receptor, RelayConf, RelayOutput, Server, has_errors,
+    lower,
 };
 use crate::native::{SYNC_WINDOW_MS, empty_plan, graphite_source, own_source};
 use crate::plan::{
@@ -53,7 +54,7 @@ pub struct Relay<'a> {
 }
 
 /// The plan, when nothing is in its way, with what there is to say.
-pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
+pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     let mut wrong = Vec::new();
     let mut plan = Plan { http: asked.http, ..empty_plan() };
     if let Some(dir) = asked.queue_dir {
@@ -75,7 +76,7 @@ pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
         kind: TransformKind::Relay(Box::new(relay)),
         from,
     });
-    let failed = crate::diagnostic::has_errors(&wrong);
+    let failed = has_errors(&wrong);
     (Some(plan).filter(|_| !failed), wrong)
 }
 
@@ -87,7 +88,7 @@ fn default_listeners(port: u16) -> Vec<Listener> {
     vec![Listener { packing: Packing::Plain, tls: None, receptors }]
 }
 
-fn sources(asked: &Relay<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<SourcePlan> {
+fn sources(asked: &Relay<'_>, wrong: &mut Vec<Mistake>) -> Vec<SourcePlan> {
     let defaults;
     let listeners = if asked.conf.listen.is_empty() {
         defaults = default_listeners(asked.settings.port);
@@ -103,7 +104,7 @@ fn sources(asked: &Relay<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<SourcePlan> {
     sources
 }
 
-fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
+fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Vec<Mistake>) -> SourcePlan {
     let mut plan = graphite_source(&name, Personality::CRelay);
     if let SourceKind::Graphite(source) = &mut plan.kind {
         source.reading.name_bytes_max = settings.name_bytes_max;
@@ -139,7 +140,7 @@ fn statistics(asked: &Relay<'_>) -> SourcePlan {
     SourcePlan { kind: SourceKind::RelayOwn(own), ..own_source(STATISTICS) }
 }
 
-fn listen(receptor: &Receptor, wrong: &mut Vec<Diagnostic>) -> Option<Listen> {
+fn listen(receptor: &Receptor, wrong: &mut Vec<Mistake>) -> Option<Listen> {
     let (host, port, proto) = match receptor {
         Receptor::Unix(path) => return Some(Listen::UnixStream { path: path.into(), mode: None }),
         Receptor::Port { host, port, proto } => (host, *port, *proto),
@@ -152,7 +153,7 @@ fn listen(receptor: &Receptor, wrong: &mut Vec<Diagnostic>) -> Option<Listen> {
         let host = host.as_deref().unwrap_or_default();
         let message = format!("`listen` at `{host}`: names are not looked up here");
         let hint = "write the address of this machine at which to listen, or no address for all of them";
-        wrong.push(Diagnostic::error(Code::ImportBadValue, message).hint(hint));
+        wrong.push(Mistake::ours(0, Diagnostic::error(Code::ImportBadValue, message).hint(hint)));
         return None;
     };
     let address = SocketAddr::new(ip, port);

@@ -15,12 +15,14 @@ pub struct PemFile {
     pub path: PathBuf,
     /// Where it is named; none when no one file says it.
     pub place: Option<Place>,
+    /// Which of the files that make up the config has that place: 0 where there is only one.
+    pub file: usize,
 }
 
 impl PemFile {
     /// The file at `path`, named at no place that could be shown.
     pub fn new(path: impl Into<PathBuf>) -> PemFile {
-        PemFile { path: path.into(), place: None }
+        PemFile { path: path.into(), place: None, file: 0 }
     }
 
     /// Its path.
@@ -90,4 +92,6 @@ pub struct EndpointTls {
     pub identity: Option<Identity>,
     /// The name that its certificate must bear, and that it is told. None: the endpoint's host.
     pub server_name: Option<String>,
+    /// The authorities' word is enough, whatever name its certificate bears.
+    pub any_name: bool,
 }

@@ -31,6 +31,8 @@ pub struct Routed {
     pub blocks: Vec<(OutputId, Block)>,
     /// Lines that did not pass a relay's `validate … else log`, or their beginnings: some of them, for people.
     pub invalid: Vec<Vec<u8>>,
+    /// Lines that a relay's rollup wanted and that have no timestamp, likewise.
+    pub untimed: Vec<Vec<u8>>,
 }
 
 /// Encoder of one output with its open block.

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod acks;
+mod aggregation;
 mod batch;
 pub mod checkpoints;
 mod clusters;

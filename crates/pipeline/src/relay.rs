@@ -23,7 +23,7 @@ const NAME_COST_BYTES: u64 = 128;
 /// Time between two looks for windows that are over.
 const LOOK_EVERY_NS: u64 = SECOND_NS / 4;
 
-/// Longest piece of a line that did not pass a `validate` and that is shown.
+/// Longest piece of a line that is shown since it cannot be used.
 const SHOWN_BYTES_MAX: usize = 400;
 
 /// Most such lines that are shown within a second.
@@ -371,7 +371,13 @@ impl Relay {
                         let feed = Feed { rollup, compute, name, value: *value, timestamp: *timestamp };
                         rollups.feed(feed, now)
                     }
-                    None => Fed::NotFinite,
+                    None => {
+                        // One line for each rollup, as the original shows them.
+                        if compute == 0 && point.time(bytes).is_empty() && shown.one_more(now) {
+                            out.untimed.push(beginning(point.line.of(bytes)));
+                        }
+                        Fed::NotFinite
+                    }
                 };
                 figures.fed.count(fed);
                 best = Some(best.map_or(fed, |best: Fed| best.min(fed)));
@@ -379,8 +385,7 @@ impl Relay {
             Act::Invalid { log } => {
                 invalid = true;
                 if log && shown.one_more(now) {
-                    let line = point.line.of(bytes);
-                    out.invalid.push(line[..line.len().min(SHOWN_BYTES_MAX)].to_vec());
+                    out.invalid.push(beginning(point.line.of(bytes)));
                 }
             }
         });
@@ -457,6 +462,10 @@ impl Relay {
 fn named_of(cache: &mut CacheFigures) -> [(&'static str, &'static str, &mut u64); 3] {
     let CacheFigures { hits, misses, turned } = cache;
     [("names", "found", hits), ("names", "decided", misses), ("names", "forgotten", turned)]
+}
+
+fn beginning(line: &[u8]) -> Vec<u8> {
+    line[..line.len().min(SHOWN_BYTES_MAX)].to_vec()
 }
 
 impl Shown {

@@ -2,29 +2,31 @@
 //!
 //! Path of a packet: `Intake` -> [`Shard::push`] -> `process::aggregate` (or a raw block). At a window's end
 //! [`Shard::tick`] sweeps the series in slices and `encode` turns them into blocks of [`Routed`].
-//! Not here: threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
+//! Not here: how a plan becomes a shard (`wiring`), who stands in for whom (`standing`), threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
+
+mod standing;
+mod wiring;
 
 use std::sync::Arc;
 
-use config::plan::{AggregateTransform, OutputKind, Plan, SelfCounters, SourceKind};
-use deliver::standing::Patience;
 use model::{
-    AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Kind, Now, Outcome, OutputId, Receipt, Reject,
-    SampleBatch, Shed, SourceId, Tally, TransformId,
+    AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Now, Outcome, OutputId, Receipt, Reject, SampleBatch,
+    Shed, SourceId, TransformId,
 };
-use process::aggregate::{Added, Aggregator, Figures, FlushEnd, Tick};
-use process::relay::{Entry, Explanation, Heirs, Line, RelayPlan, Sharing};
-use wire::statsd::{Options, Parser};
+use process::aggregate::{Added, Figures, FlushEnd};
+use process::relay::{Entry, Explanation, Line, RelayPlan};
+use wire::statsd::Parser;
 
+use crate::Batch;
+use crate::aggregation::{Aggregation, add_tally};
 use crate::batch::borrowed;
 use crate::checkpoints::Note;
 use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::points::PointReading;
 use crate::relay::{Relay, RelayState};
-use crate::routes::{self, SourceRoutes};
-use crate::{Accounts, Batch, IntakeMaker};
+use crate::routes::SourceRoutes;
 
 /// Most events of one batch; further ones are shed as `events_max`.
 const EVENTS_MAX: usize = 10_000;
@@ -42,36 +44,6 @@ pub struct Shard {
     seed: u64,
 }
 
-/// One aggregation and what belongs to it.
-#[derive(Debug)]
-pub(crate) struct Aggregation {
-    pub(crate) id: TransformId,
-    pub(crate) name: String,
-    pub(crate) aggregator: Aggregator,
-    /// Places of its outputs in `Shard::outputs`.
-    outputs: Vec<usize>,
-    names: SelfNames,
-    /// Label of the flush before, for `timestamp_lag`.
-    pub(crate) flushed_at_s: Option<u64>,
-    last_flush: Option<FlushEnd>,
-    /// Flushes that have ended.
-    flushes: u64,
-    /// Number of the last save of the open window, or of an earlier one; none without checkpoints.
-    pub(crate) saved: Option<u64>,
-    /// What it was when the last flush ended.
-    told: Option<u64>,
-    key_flush: bool,
-}
-
-/// Names of the self counters, made once.
-#[derive(Debug)]
-struct SelfNames {
-    packets_received: Option<String>,
-    metrics_received: Option<String>,
-    bad_lines_seen: Option<String>,
-    timestamp_lag: Option<String>,
-}
-
 pub(crate) struct SourceState {
     pub(crate) routes: SourceRoutes,
     pub(crate) parser: Arc<Parser>,
@@ -81,21 +53,6 @@ pub(crate) struct SourceState {
     tells_of_delivery: bool,
     /// What its points are to relays.
     entry: Entry,
-}
-
-impl SourceState {
-    fn new(plan: &Plan, id: SourceId, seed: u64) -> SourceState {
-        let kind = &plan.sources[id.index()].kind;
-        let routes = routes::of_source(plan, id);
-        let points = kind.points().map(|source| PointReading::new(&source, !routes.raw.is_empty(), seed));
-        let entry = match kind {
-            SourceKind::RelayOwn(_) => Entry::Statistics,
-            SourceKind::Graphite(_) | SourceKind::Statsd(_) | SourceKind::Own(_) => Entry::Records,
-        };
-        let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
-        let parser = Arc::new(Parser::new(kind.reading(), seed));
-        SourceState { routes, parser, points, tells_of_delivery, entry }
-    }
 }
 
 impl std::fmt::Debug for Shard {
@@ -118,130 +75,7 @@ pub struct ShardFigures {
     pub last_flush: Option<FlushEnd>,
 }
 
-impl SelfNames {
-    fn of(plan: &AggregateTransform) -> SelfNames {
-        let name = |exists: bool, what: &str| {
-            (exists && !plan.stats_prefix.is_empty()).then(|| format!("{}.{what}", plan.stats_prefix))
-        };
-        let any = plan.self_counters != SelfCounters::None;
-        let node = plan.self_counters == SelfCounters::Node;
-        SelfNames {
-            packets_received: name(any, "packets_received"),
-            metrics_received: name(node, "metrics_received"),
-            bad_lines_seen: name(any, "bad_lines_seen"),
-            timestamp_lag: name(node, "timestamp_lag"),
-        }
-    }
-}
-
 impl Shard {
-    /// A shard for `plan` that starts at `now`. `seed` seeds the hash of outside keys.
-    pub fn new(plan: &Plan, accounts: &Accounts, seed: u64, now: Now) -> Shard {
-        let mut shard = Shard {
-            aggregations: Vec::new(),
-            relays: Vec::new(),
-            sources: Vec::new(),
-            outputs: Vec::new(),
-            clusters: Vec::new(),
-            down: Vec::new(),
-            seed,
-        };
-        shard.wire(plan, accounts, now, &mut Routed::default());
-        shard
-    }
-
-    /// Takes a new plan: aggregations that keep their name keep their state, the others have their last flush, and
-    /// open blocks are closed.
-    pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
-        let Shard { aggregations, relays, outputs, .. } = self;
-        let is_kept = |name: &str| plan.transforms.iter().any(|kept| kept.name == name);
-        for state in aggregations.iter_mut().filter(|state| !is_kept(&state.name)) {
-            state.flush_all(outputs, now, out);
-        }
-        for relay in relays.iter_mut().filter(|relay| !is_kept(&relay.name)) {
-            relay.finish(outputs, now, out);
-        }
-        self.wire(plan, accounts, now, out);
-        self.close_lines(now, out);
-    }
-
-    fn wire(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
-        let seed = self.seed;
-        let read_before: Vec<Options> = self.sources.iter().map(|source| *source.parser.options()).collect();
-        self.sources =
-            (0..plan.sources.len()).map(|at| SourceState::new(plan, SourceId(at as u16), seed)).collect();
-        let mut encoders = std::mem::take(&mut self.outputs).into_iter();
-        self.outputs = (0..plan.outputs.len())
-            .map(|at| {
-                let id = OutputId(at as u16);
-                match encoders.next() {
-                    // A flush may be under way: its document or frame goes on.
-                    Some(kept) if kept.fits(plan, id) => kept,
-                    Some(mut replaced) => {
-                        replaced.finish(now, out);
-                        OutputEncoder::new(plan, id, accounts, seed, now)
-                    }
-                    None => OutputEncoder::new(plan, id, accounts, seed, now),
-                }
-            })
-            .collect();
-        let mut before = std::mem::take(&mut self.clusters);
-        self.clusters = (plan.clusters.iter())
-            .map(|cluster| {
-                let known = before.iter().position(|known| known.name() == cluster.name);
-                ClusterState::replanned(known.map(|known| before.swap_remove(known)), cluster)
-            })
-            .collect();
-        let mut before = std::mem::take(&mut self.relays);
-        for (_, transform, relay) in plan.relays() {
-            let known = before.iter().position(|known| known.name == transform.name);
-            self.relays.push(match known.map(|known| before.swap_remove(known)) {
-                Some(mut known) => {
-                    known.replan(relay, &self.down, seed, &mut self.outputs, now, out);
-                    known
-                }
-                None => Relay::new(&transform.name, relay, &self.down, seed),
-            });
-        }
-        let mut before = std::mem::take(&mut self.aggregations);
-        for (id, transform, aggregate) in plan.aggregates() {
-            let outputs = routes::of_transform(plan, id);
-            let aggregate = &aggregate_for(plan, aggregate, &outputs);
-            let known = before.iter().position(|known| known.name == transform.name);
-            let mut state = match known {
-                Some(known) => before.swap_remove(known),
-                None => Aggregation::new(id, &transform.name, aggregate, now),
-            };
-            if known.is_some() {
-                state.aggregator.reconfigure(aggregate.plan.clone(), now);
-                let options = |id: &SourceId| *self.sources[id.index()].parser.options();
-                if transform.from.iter().any(|id| read_before.get(id.index()) != Some(&options(id))) {
-                    state.aggregator.forget_spellings();
-                }
-                state.names = SelfNames::of(aggregate);
-                state.key_flush = aggregate.plan.key_flush.is_some();
-            }
-            state.id = id;
-            state.outputs = outputs.iter().map(|id| id.index()).collect();
-            self.aggregations.push(state);
-        }
-    }
-
-    /// What makes the intakes of the source `id`.
-    pub fn intakes(&self, plan: &Plan, id: SourceId, accounts: &Accounts) -> IntakeMaker {
-        let source = &self.sources[id.index()];
-        IntakeMaker {
-            source: id,
-            plan: Arc::new(plan.sources[id.index()].clone()),
-            account: Arc::clone(accounts.source(id)),
-            parser: Arc::clone(&source.parser),
-            parses: source.routes.parses(),
-            raw: source.routes.takes_packets(),
-            wants_peers: !source.routes.peers.is_empty(),
-            points: source.points.clone(),
-        }
-    }
-
     /// Takes a batch and settles its receipt.
     pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
         let Batch { view, peer, packets, names, events, points, tally, mut receipt } = batch;
@@ -389,70 +223,6 @@ impl Shard {
         }
     }
 
-    /// Takes the endpoint of a cluster's output out of the placement, or back in. False when nothing changed.
-    pub fn set_member_live(&mut self, output: OutputId, live: bool) -> bool {
-        let was_live = !self.down.contains(&output);
-        if live {
-            self.down.retain(|known| *known != output);
-        } else if was_live {
-            self.down.push(output);
-        }
-        self.relays.iter_mut().for_each(|relay| relay.set_live(output, live));
-        let changed = self.clusters.iter_mut().any(|cluster| cluster.set_live(output, live));
-        changed || (was_live != live && !self.relays.is_empty())
-    }
-
-    /// How long the output's endpoint may fail until others stand in for it; none when nobody does.
-    pub fn patience(&self, output: OutputId) -> Option<Patience> {
-        if !self.outputs.get(output.index()).is_some_and(OutputEncoder::has_connections) {
-            // A datagram or a file tells too little of who is there.
-            return None;
-        }
-        let clusters = self.relays.iter().flat_map(|relay| relay.router().sharing_with_others(output));
-        let patience = clusters.map(|sharing| match sharing {
-            Sharing::Failover => Patience::None,
-            _ => Patience::AWhile,
-        });
-        patience.min()
-    }
-
-    /// True when others take everything new that would go to the output, since its endpoint is down.
-    pub fn is_spared(&self, output: OutputId) -> bool {
-        let mut relays = self.relays_of(output).peekable();
-        self.down.contains(&output)
-            && relays.peek().is_some()
-            && relays.all(|relay| relay.router().is_spared(output))
-    }
-
-    /// Relays that name the output.
-    fn relays_of(&self, output: OutputId) -> impl Iterator<Item = &Relay> {
-        self.relays.iter().filter(move |relay| relay.router().names(output))
-    }
-
-    /// Who takes over what waits for an output that is down; none when that waits until it is back. Clients that are told of
-    /// deliveries were told of this output's.
-    pub(crate) fn heirs(&self, output: OutputId) -> Option<Heirs<'_>> {
-        let answers =
-            |source: &SourceState| source.routes.reached.contains(&output) && source.tells_of_delivery;
-        // What waits does not say who sent it there.
-        let from_source = |source: &SourceState| source.routes.points.contains(&output);
-        let from_aggregation = |state: &Aggregation| state.outputs.contains(&output.index());
-        let mut relays = self.relays_of(output);
-        let (relay, another) = (relays.next()?, relays.next());
-        let from_others = another.is_some()
-            || self.sources.iter().any(from_source)
-            || self.aggregations.iter().any(from_aggregation);
-        if from_others || self.sources.iter().any(answers) {
-            return None;
-        }
-        relay.router().heirs(output)
-    }
-
-    /// Outputs whose endpoints are down and that others stand in for.
-    pub fn down(&self) -> &[OutputId] {
-        &self.down
-    }
-
     /// What the relay of that name would do with a line of `name`; none when there is no such relay.
     pub fn explain(&self, relay: &str, entry: Entry, name: &[u8], rest: &[u8]) -> Option<Explanation> {
         let relay = self.relays.iter().find(|known| known.name == relay)?;
@@ -467,12 +237,6 @@ impl Shard {
     /// What every relay has done, remembers and holds.
     pub fn relays(&self) -> impl Iterator<Item = RelayState> + '_ {
         self.relays.iter().map(Relay::state)
-    }
-
-    /// Labels of the live members of a cluster, by its place in the plan, in the order that decides between equal
-    /// places on its ring; none when there is no such cluster.
-    pub fn live_labels(&self, cluster: usize) -> Vec<String> {
-        self.clusters.get(cluster).map(|cluster| cluster.live_labels().collect()).unwrap_or_default()
     }
 
     /// The last flush: every open window is closed and swept at once.
@@ -527,92 +291,6 @@ impl Shard {
             last_flush: state.last_flush,
         };
         self.aggregations.iter().map(figures).collect()
-    }
-}
-
-/// The plan of an aggregation that feeds `outputs`: those that send samples on need the members of sets.
-fn aggregate_for(plan: &Plan, of: &AggregateTransform, outputs: &[OutputId]) -> AggregateTransform {
-    let mut aggregate = of.clone();
-    let samples = |id: &OutputId| matches!(plan.outputs[id.index()].kind, OutputKind::Packets(_));
-    aggregate.plan.set_members |= outputs.iter().any(samples);
-    aggregate
-}
-
-impl Aggregation {
-    fn new(id: TransformId, name: &str, plan: &AggregateTransform, now: Now) -> Aggregation {
-        let mut aggregator = Aggregator::new(plan.plan.clone(), now);
-        let names = SelfNames::of(plan);
-        // The self counters are there from the first flush on, at 0.
-        add_tally(&mut aggregator, &names, Tally::default(), &mut |_, _| {});
-        Aggregation {
-            id,
-            name: name.to_owned(),
-            aggregator,
-            outputs: Vec::new(),
-            names,
-            flushed_at_s: None,
-            last_flush: None,
-            flushes: 0,
-            saved: None,
-            told: None,
-            key_flush: plan.plan.key_flush.is_some(),
-        }
-    }
-
-    pub(crate) fn tick(&mut self, outputs: &mut [OutputEncoder], now: Now, budget: usize, out: &mut Routed) {
-        let fed = &self.outputs;
-        let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
-            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
-        };
-        let tick = self.aggregator.tick(now, budget, &mut emit);
-        match tick {
-            Tick::Started(info) => {
-                // `timestamp_lag`: how far this flush is off the one before and a window (spec statsd §15).
-                let before = self.flushed_at_s.replace(info.time_s);
-                if let (Some(name), Some(before)) = (&self.names.timestamp_lag, before) {
-                    let lag = info.time_s as f64 - before as f64 - info.window_s;
-                    self.aggregator.add_own_closing(name, lag, &mut emit);
-                }
-            }
-            Tick::Ended(end) => self.end_flush(end, outputs, now, out),
-            Tick::Idle | Tick::Sweeping => {}
-        }
-    }
-
-    pub(crate) fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        let fed = &self.outputs;
-        let end = self.aggregator.flush_all(now, |info, flushed| {
-            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
-        });
-        self.end_flush(end, outputs, now, out);
-    }
-
-    fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        self.last_flush = Some(end);
-        // Nothing is saved during a sweep.
-        self.told = self.saved;
-        self.flushes += 1;
-        for at in &self.outputs {
-            outputs[*at].end_flush(&end, now, out);
-        }
-    }
-}
-
-fn add_tally(
-    aggregator: &mut Aggregator,
-    names: &SelfNames,
-    tally: Tally,
-    emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
-) {
-    let counters = [
-        (&names.bad_lines_seen, tally.bad),
-        (&names.packets_received, tally.packets),
-        (&names.metrics_received, tally.lines),
-    ];
-    for (name, count) in counters {
-        if let Some(name) = name {
-            aggregator.add_own(Kind::Counter, name, count as f64, &mut *emit);
-        }
     }
 }
 

@@ -76,6 +76,7 @@ fn statement(plan: &RelayPlan, fields: &[&str]) -> io::Result<Statement> {
     Ok(match fields {
         ["match", to, stop, using, validate, log, texts @ ..] => Statement::Match(MatchPlan {
             expressions: expressions(texts),
+            unless: Vec::new(),
             validate: some(validate).map(|text| ValidatePlan { expression: text.into(), log: *log == "log" }),
             route_using: some(using).map(str::to_owned),
             to: destination(plan, to)?,
@@ -94,10 +95,12 @@ fn statement(plan: &RelayPlan, fields: &[&str]) -> io::Result<Statement> {
                 stamp: Stamp::End,
                 computes: results.iter().map(compute).collect(),
                 late: Late::Shed,
+                exact: false,
             };
             let expressions = expressions(&[*expression]);
             let to = destination(plan, to)?;
-            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop: *stop == "stop" })
+            let stop = *stop == "stop";
+            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop, replaces: false })
         }
         _ => return Err(mistake(format!("no statement {fields:?}"))),
     })

@@ -248,6 +248,10 @@ pub(crate) fn gave_up_at(
             let (kind, found) = kind_and_expression(&plan.statements[statement], expression);
             (kind, found?, place(statement, expression))
         }
+        MistakeAt::Unless { statement, expression } => {
+            let Statement::Match(rule) = &plan.statements[statement] else { return None };
+            ("unless", rule.unless.get(expression)?, place(statement, 0))
+        }
         MistakeAt::Validate { statement } => {
             let Statement::Match(rule) = &plan.statements[statement] else { return None };
             ("validate", &rule.validate.as_ref()?.expression, place(statement, 0))
@@ -385,9 +389,10 @@ pub(crate) fn endpoint(member: &Member) -> String {
     }
 }
 
-/// A line as relays see it: the name ends at the first blank or `;`, and tags belong to the rest.
-pub(crate) fn line(text: &[u8]) -> Line<'_> {
-    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t' | b';')).unwrap_or(text.len());
+/// A line as relays see it: the name ends at the first blank or, unless tags are part of it, the first `;`.
+pub(crate) fn line(text: &[u8], tags_are_named: bool) -> Line<'_> {
+    let ends = |byte: &u8| matches!(byte, b' ' | b'\t') || *byte == b';' && !tags_are_named;
+    let end = text.iter().position(ends).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
     Line { name, rest: rest.strip_prefix(b" ").or(rest.strip_prefix(b"\t")).unwrap_or(rest) }
 }
@@ -682,8 +687,9 @@ relay.conf:1.0: validate (x+x+)+\1z gave up
             ("a;t=x 1 2", "a", ";t=x 1 2"),
             ("", "", ""),
         ] {
-            let line = line(text.as_bytes());
+            let line = line(text.as_bytes(), false);
             assert_eq!((line.name, line.rest), (name.as_bytes(), rest.as_bytes()), "{text}");
         }
+        assert_eq!(line(b"a;t=x 1 2", true).name, b"a;t=x");
     }
 }

@@ -8,6 +8,8 @@ pub mod packing;
 pub mod pickle;
 pub mod report;
 pub mod statsd;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use text::series_text;

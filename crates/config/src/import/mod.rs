@@ -1,6 +1,8 @@
 //! Imports: the originals' configuration files, read as they are, into the plan that native files give as well.
 
 pub mod carbon;
+#[cfg(test)]
+mod corpus;
 pub mod javascript;
 mod json;
 pub mod perl;

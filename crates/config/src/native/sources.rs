@@ -1,7 +1,7 @@
 //! A checked `[sources.NAME]` to its plan.
 
 use model::AckWhen;
-use wire::graphite::input::{Kept, MessageForm, Personality};
+use wire::graphite::input::{Kept, MessageForm, NameForm, Personality};
 use wire::statsd::{Dialect, GaugeSign, Options};
 
 use super::fields::Fields;
@@ -103,6 +103,9 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
     Fields::set(&mut source.message_bytes_max, fields.whole_usize("message_bytes_max"));
     source.reading.missing_time_is_now = fields.word("missing_timestamp") == Some("now");
     Fields::set(&mut source.reading.name_bytes_max, fields.whole_u32("name_bytes_max"));
+    let names = fields.word("names");
+    source.reading.names =
+        NameForm::ALL.into_iter().find(|known| Some(known.word()) == names).unwrap_or_default();
     if let Some(text) = fields.text("name_characters") {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             let place = fields.place_of("name_characters").unwrap_or(fields.place);
@@ -115,6 +118,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
     let relay = personality == Personality::CRelay;
     let idle_options = [
         ("name_characters", relay, "only `personality = \"c-relay\"` changes names"),
+        ("names", !relay, "`c-relay` has `name_characters`"),
         ("missing_timestamp", !relay, "`c-relay` looks for no time"),
         ("message_bytes_max", source.messages.is_some(), "its connections carry lines"),
         ("line_bytes_max", source.messages.is_none(), "its connections carry messages"),

@@ -55,7 +55,14 @@ pub(super) fn endpoint(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>)
         wrong
             .push(diagnostic.label("a host name or an address").hint("leave it out for the endpoint's host"));
     }
-    Some(Box::new(EndpointTls { ca: pem(&fields, "ca"), identity, server_name }))
+    let any_name = fields.flag("any_name") == Some(true);
+    if any_name && fields.path("ca").is_none() {
+        let place = fields.place_of("any_name").unwrap_or(node.place);
+        let message = "`any_name` takes whoever has a certificate of the system's authorities: anybody";
+        let diagnostic = Diagnostic::error(Code::MissingKey, message).at(place).label("`ca` is missing");
+        wrong.push(diagnostic.hint("write ca = \"…\" with your own authorities, or leave it out"));
+    }
+    Some(Box::new(EndpointTls { ca: pem(&fields, "ca"), identity, server_name, any_name }))
 }
 
 fn no_certificate(place: Place) -> Diagnostic {
@@ -66,5 +73,5 @@ fn no_certificate(place: Place) -> Diagnostic {
 }
 
 fn pem(fields: &Fields, key: &str) -> Option<PemFile> {
-    Some(PemFile { path: fields.path(key)?, place: fields.place_of(key) })
+    Some(PemFile { path: fields.path(key)?, place: fields.place_of(key), file: 0 })
 }

@@ -1,5 +1,6 @@
 //! An output's account: the copies that were routed to it, and how each ended.
 
+use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Figure, Losses, Named, find};
@@ -92,17 +93,42 @@ pub struct OutputSum {
 }
 
 impl OutputSum {
+    /// Everything that `copies` is the sum of, by its word.
+    pub fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("delivered", self.delivered),
+            ("shed", self.shed),
+            ("refused", self.refused),
+            ("filtered", self.filtered),
+            ("expired", self.expired),
+            ("moved", self.moved),
+            ("internal", self.internal),
+            ("waiting", self.waiting),
+        ]
+    }
+
+    /// Copies that ended without having arrived anywhere.
+    pub fn lost(&self) -> u64 {
+        self.shed + self.refused + self.expired + self.internal
+    }
+
     /// True when every copy has exactly one outcome or still waits.
     pub fn holds(&self) -> bool {
-        self.copies
-            == self.delivered
-                + self.shed
-                + self.refused
-                + self.filtered
-                + self.expired
-                + self.moved
-                + self.internal
-                + self.waiting
+        self.copies == self.parts().iter().map(|part| part.1).sum()
+    }
+}
+
+impl AddAssign for OutputSum {
+    fn add_assign(&mut self, more: OutputSum) {
+        self.copies += more.copies;
+        self.delivered += more.delivered;
+        self.shed += more.shed;
+        self.refused += more.refused;
+        self.filtered += more.filtered;
+        self.expired += more.expired;
+        self.moved += more.moved;
+        self.internal += more.internal;
+        self.waiting += more.waiting;
     }
 }
 

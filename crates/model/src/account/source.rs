@@ -78,17 +78,23 @@ pub struct SourceSum {
 }
 
 impl SourceSum {
+    /// Everything that `received` is the sum of, by its word.
+    pub fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("rejected", self.rejected),
+            ("shed", self.shed),
+            ("duplicate", self.duplicate),
+            ("filtered", self.filtered),
+            ("aggregated", self.aggregated),
+            ("routed", self.routed),
+            ("internal", self.internal),
+            ("in_flight", self.in_flight),
+        ]
+    }
+
     /// True when every received record has exactly one outcome.
     pub fn holds(&self) -> bool {
-        self.received
-            == self.rejected
-                + self.shed
-                + self.duplicate
-                + self.filtered
-                + self.aggregated
-                + self.routed
-                + self.internal
-                + self.in_flight
+        self.received == self.parts().iter().map(|part| part.1).sum()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The rings of the Graphite family: a hundred points for each endpoint (spec graphite §3.1, §3.2 and §3.5).
+//! The rings of the Graphite family: a hundred points for each endpoint (spec graphite §3.1, §3.2 and §3.5), or one where
+//! carbon's `fast-hashing` goes by the order of the points alone.
 //!
 //! Not here: what becomes of the keys of an endpoint that is away; these rings are built once, of all endpoints.
 //! Invariant: a ring with an endpoint owns every key, and the owners of one key are distinct.
@@ -22,6 +23,8 @@ pub(super) enum CarbonForm {
     /// The ring of carbon's own daemons.
     Python {
         hash: CarbonHash,
+        /// `fast-hashing`.
+        fast: bool,
         /// Owners of one key are on different hosts.
         diverse: bool,
     },
@@ -42,7 +45,7 @@ impl CarbonRing {
     pub(super) fn new(form: CarbonForm, labels: &[Label<'_>]) -> CarbonRing {
         let mut points: Vec<(i64, u16)> = Vec::with_capacity(labels.len() * POINTS);
         for (endpoint, label) in labels.iter().enumerate() {
-            for number in 0..POINTS {
+            for number in 0..form.points() {
                 let key = entry_key(form, label, number);
                 points.push((position(form, &key), endpoint as u16));
             }
@@ -62,7 +65,8 @@ impl CarbonRing {
                 });
                 first_takes_all(&mut points);
             }
-            CarbonForm::Python { .. } => points = each_its_own(points),
+            CarbonForm::Python { fast: false, .. } => points = each_its_own(points),
+            CarbonForm::Python { fast: true, .. } => points.sort(),
         }
         let host = |label: &Label<'_>| labels.iter().position(|other| other.host == label.host);
         let hosts = labels.iter().map(|label| host(label).expect("its own is among them") as u16).collect();
@@ -76,18 +80,25 @@ impl CarbonRing {
 
     /// The first of the key's owners.
     pub(super) fn owner(&self, key: &[u8]) -> Option<usize> {
-        let position = self.position(key);
-        let at = self.positions.partition_point(|point| *point < position);
-        let owner = self.owners.get(at).or_else(|| self.owners.first())?;
+        let owner = self.owners.get(self.first(key)).or_else(|| self.owners.first())?;
         Some(usize::from(*owner))
+    }
+
+    /// The point that a key begins at; the number of points stands for the first of them.
+    fn first(&self, key: &[u8]) -> usize {
+        let position = self.position(key);
+        match self.form {
+            CarbonForm::Python { fast: true, .. } if self.owners.is_empty() => 0,
+            CarbonForm::Python { fast: true, .. } => position.rem_euclid(self.owners.len() as i64) as usize,
+            _ => self.positions.partition_point(|point| *point < position),
+        }
     }
 
     /// Puts the `count` endpoints that own the key behind what `to` holds: that of the first point at or above the
     /// key's position, and those of the points that follow, around the end. Fewer when there are not as many.
     pub(super) fn owners(&self, key: &[u8], count: usize, to: &mut Vec<u16>) {
         let begin = to.len();
-        let position = self.position(key);
-        let first = self.positions.partition_point(|point| *point < position);
+        let first = self.first(key);
         let one_for_each_host = matches!(self.form, CarbonForm::Python { diverse: true, .. });
         let same = |own: u16, other: u16| {
             own == other
@@ -106,6 +117,16 @@ impl CarbonRing {
 
     pub(super) fn points(&self) -> impl Iterator<Item = (i64, usize)> {
         self.positions.iter().copied().zip(self.owners.iter().map(|owner| usize::from(*owner)))
+    }
+}
+
+impl CarbonForm {
+    /// Points that an endpoint has.
+    fn points(self) -> usize {
+        match self {
+            CarbonForm::Python { fast: true, .. } => 1,
+            _ => POINTS,
+        }
     }
 }
 
@@ -146,17 +167,21 @@ fn position(form: CarbonForm, key: &[u8]) -> i64 {
 
 /// What is hashed for one point of an endpoint.
 fn entry_key(form: CarbonForm, label: &Label<'_>, number: usize) -> Vec<u8> {
+    let tuple = || {
+        let instance = label.instance.map_or(b"None".to_vec(), in_quotes);
+        let parts: [&[u8]; 5] = [b"(", &in_quotes(label.host), b", ", &instance, b")"];
+        parts.concat()
+    };
     let fnv1a = |instance: &[u8]| [number.to_string().as_bytes(), b"-", instance].concat();
     match form {
         CarbonForm::RelayFnv1a => match label.instance {
             Some(instance) => fnv1a(instance),
             None => fnv1a(&[label.host, b":", label.port].concat()),
         },
+        CarbonForm::Python { fast: true, .. } => tuple(),
         CarbonForm::Python { hash: CarbonHash::Fnv1aCh, .. } => fnv1a(label.instance.unwrap_or(b"None")),
         CarbonForm::RelayMd5 | CarbonForm::Python { .. } => {
-            let instance = label.instance.map_or(b"None".to_vec(), in_quotes);
-            let tuple: [&[u8]; 5] = [b"(", &in_quotes(label.host), b", ", &instance, b"):"];
-            [&tuple.concat(), number.to_string().as_bytes()].concat()
+            [&tuple()[..], b":", number.to_string().as_bytes()].concat()
         }
     }
 }

@@ -18,7 +18,7 @@ const J3: [&str; 3] = ["10.2.0.1:2003=10", "10.2.0.2:2003=2", "10.2.0.3:2003=1"]
 
 const FORMS: [Placement; 3] = [Placement::CarbonCh, Placement::Fnv1aCh, Placement::JumpFnv1aCh];
 
-const CARBON: Placement = Placement::CarbonPython { hash: CarbonHash::CarbonCh, diverse: true };
+const CARBON: Placement = Placement::CarbonPython { hash: CarbonHash::CarbonCh, fast: false, diverse: true };
 
 fn cluster(placement: &Placement, labels: &[&str], replication: u8) -> Cluster {
     Cluster::replicated(placement, labels, replication).expect("a valid cluster")
@@ -168,7 +168,7 @@ fn carbons_own_ring_differs_where_points_collide() {
 fn the_rings_of_the_other_clusters_are_carbons_too() {
     for labels in [I3, H3, J3] {
         // On one host there is one diverse replica only.
-        let same_hosts = Placement::CarbonPython { hash: CarbonHash::CarbonCh, diverse: false };
+        let same_hosts = Placement::CarbonPython { hash: CarbonHash::CarbonCh, fast: false, diverse: false };
         let (relay, carbon) = (cluster(&Placement::CarbonCh, &labels, 2), cluster(&same_hosts, &labels, 2));
         assert!(relay.points().eq(carbon.points()));
         for number in 0..500 {
@@ -184,7 +184,7 @@ fn the_rings_of_the_other_clusters_are_carbons_too() {
 fn the_other_hashes_of_carbons_ring() {
     // What pyhash-free Python gives for `0-a` and `0-None`, and for the tuple's text with MurmurHash3.
     let ring = |hash, label: &str| {
-        let cluster = cluster(&Placement::CarbonPython { hash, diverse: true }, &[label], 1);
+        let cluster = cluster(&Placement::CarbonPython { hash, fast: false, diverse: true }, &[label], 1);
         cluster.points().map(|(position, _)| position).collect::<Vec<_>>()
     };
     let folded = |key: &str| {
@@ -299,5 +299,22 @@ proptest! {
             let free = (0..5).any(|own| cluster.is_live(own) && !placed.contains(&(own as u16)));
             prop_assert_eq!(stand_in.is_some(), free);
         }
+    }
+}
+
+#[test]
+fn fast_hashing_goes_round_the_hosts_in_the_order_of_their_hashes() {
+    // What carbon 1.1.10 gives; members from 1.
+    let labels = ["10.0.0.1:2004=a", "10.0.0.1:2104=b", "10.0.0.2:2004=a", "10.0.0.3:2004"];
+    let keys = ["a", "foo.bar", "servers.web01.cpu.total.user", "my.super.metric", "stats_counts.logins"];
+    let table = [
+        (CarbonHash::Mmh3Ch, true, ["23", "31", "42", "14", "14"]),
+        (CarbonHash::CarbonCh, true, ["13", "13", "23", "34", "41"]),
+        (CarbonHash::CarbonCh, false, ["12", "12", "23", "34", "41"]),
+        (CarbonHash::Fnv1aCh, true, ["41", "41", "13", "32", "32"]),
+    ];
+    for (hash, diverse, want) in table {
+        let cluster = cluster(&Placement::CarbonPython { hash, fast: true, diverse }, &labels, 2);
+        assert_eq!(keys.map(|key| digits(&cluster, key)), want, "{hash:?} {diverse}");
     }
 }

@@ -55,6 +55,8 @@ pub enum Placement {
     CarbonPython {
         /// What is hashed, and how.
         hash: CarbonHash,
+        /// One point for each endpoint, and a key's hash modulo their number (`fast-hashing`).
+        fast: bool,
         /// Owners of one key are on different hosts (`DIVERSE_REPLICAS`, on by default).
         diverse: bool,
     },
@@ -333,8 +335,8 @@ impl Rule {
             Placement::JumpFnv1aCh => Ok(Rule::Shards(Shards::by_instance(&parsed(labels)?))),
             Placement::CarbonCh => carbon(CarbonForm::RelayMd5),
             Placement::Fnv1aCh => carbon(CarbonForm::RelayFnv1a),
-            Placement::CarbonPython { hash, diverse } => {
-                carbon(CarbonForm::Python { hash: *hash, diverse: *diverse })
+            Placement::CarbonPython { hash, fast, diverse } => {
+                carbon(CarbonForm::Python { hash: *hash, fast: *fast, diverse: *diverse })
             }
         }
     }

@@ -59,9 +59,11 @@ impl Backtracking {
         Ok(captures.as_ref().map(found))
     }
 
-    pub(super) fn find_all(&self, name: &[u8]) -> Result<Vec<Found>, GaveUp> {
+    /// The first match that begins at a place or behind it.
+    pub(super) fn find_from(&self, name: &[u8], from: usize) -> Result<Option<Found>, GaveUp> {
         within_limits(name)?;
-        self.0.captures_iter(name).map(|one| one.as_ref().map(found).map_err(|_| GaveUp)).collect()
+        let captures = self.0.captures_from_pos(name, from).map_err(|_| GaveUp)?;
+        Ok(captures.as_ref().map(found))
     }
 }
 

@@ -189,25 +189,28 @@ impl Decision {
             routing.copies = outputs.len() as u32;
             return routing;
         }
+        let mut given = Given { once: router.once, outputs: [OutputId(0); COPIES_MAX] };
         let mut at = 0;
         while let Some(step) = content.steps.get(at) {
             at += 1;
             match *step {
-                Step::Copy { output, name } => routing.copy(output, content.text(name), act),
+                Step::Copy { output, name } => routing.copy(&mut given, output, content.text(name), act),
                 Step::FirstUp { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    routing.copy(cluster.outputs[cluster.first_up()], content.text(name), act);
+                    let output = cluster.outputs[cluster.first_up()];
+                    routing.copy(&mut given, output, content.text(name), act);
                 }
                 Step::Turn { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    routing.copy(cluster.outputs[cluster.at_turn(turn)], content.text(name), act);
+                    let output = cluster.outputs[cluster.at_turn(turn)];
+                    routing.copy(&mut given, output, content.text(name), act);
                 }
                 Step::Owners { cluster, name, key, begin, count } => {
                     let cluster = &router.clusters[cluster.index()];
                     let owners = &content.placed[begin as usize..][..usize::from(count)];
                     let key = content.text(key).unwrap_or(line.name);
                     cluster.owners_or_stand_ins(owners, key, |member, _| {
-                        routing.copy(cluster.outputs[member], content.text(name), act);
+                        routing.copy(&mut given, cluster.outputs[member], content.text(name), act);
                     });
                 }
                 Step::Feed { rollup, compute, name } => {
@@ -235,13 +238,31 @@ impl Decision {
     }
 }
 
+/// The outputs that have a copy of a line, where that counts.
+struct Given {
+    once: bool,
+    /// As many as there are copies.
+    outputs: [OutputId; COPIES_MAX],
+}
+
 impl Routing {
     /// Tells of a copy, up to the limit.
-    fn copy<'a>(&mut self, output: OutputId, renamed: Option<&'a [u8]>, act: &mut impl FnMut(Act<'a>)) {
-        if self.copies as usize == COPIES_MAX {
+    fn copy<'a>(
+        &mut self,
+        given: &mut Given,
+        output: OutputId,
+        renamed: Option<&'a [u8]>,
+        act: &mut impl FnMut(Act<'a>),
+    ) {
+        let copies = self.copies as usize;
+        if given.once && given.outputs[..copies].contains(&output) {
+            return;
+        }
+        if copies == COPIES_MAX {
             self.copies_refused += 1;
             return;
         }
+        given.outputs[copies] = output;
         self.copies += 1;
         act(Act::Copy { output, renamed });
     }
@@ -346,9 +367,20 @@ impl Draft {
         self.content.clear();
     }
 
-    /// How the walk ended.
-    pub(super) fn finish(&mut self, end: End) {
+    /// How the walk ended. Where an output gets a line once, copies that it has already go here as far as they can: those
+    /// behind a check depend on the line.
+    pub(super) fn finish(&mut self, end: End, once: bool) {
         self.content.end = end;
+        let steps = &mut self.content.steps;
+        if once && steps.iter().all(|step| matches!(step, Step::Copy { .. })) {
+            let mut given: Vec<OutputId> = Vec::with_capacity(steps.len());
+            steps.retain(|step| {
+                let Step::Copy { output, .. } = step else { return true };
+                let first = !given.contains(output);
+                given.push(*output);
+                first
+            });
+        }
     }
 
     pub(super) fn content(&self) -> &Content {

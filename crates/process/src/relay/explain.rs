@@ -120,6 +120,8 @@ impl Router {
             turn,
             name: line.name.to_vec(),
             copies: 0,
+            given: Vec::new(),
+            replaced: false,
             feeds: 0,
             names_refused: 0,
             gave_up: Vec::new(),
@@ -134,7 +136,9 @@ impl Router {
             }
             None => loop {
                 let next = meetings.last().map_or(0, |(at, _)| at + 1);
-                let Some((at, meeting, end)) = way.next(next) else { break End::Exhausted };
+                let Some((at, meeting, end)) = way.next(next) else {
+                    break if way.replaced { End::Stopped } else { End::Exhausted };
+                };
                 meetings.push((at, meeting));
                 if let Some(end) = end {
                     break end;
@@ -155,9 +159,13 @@ impl Router {
     }
 }
 
-/// The place of a rule's expression.
+/// The place of a rule's expression; of a rule for every name the first that leaves names out, as no other can give up.
 fn place(rule: &Rule) -> MistakeAt {
-    MistakeAt::Statement { statement: rule.statement, expression: Some(rule.expression) }
+    let statement = rule.statement;
+    match rule.is_for_all() {
+        true => MistakeAt::Unless { statement, expression: 0 },
+        false => MistakeAt::Statement { statement, expression: Some(rule.expression) },
+    }
 }
 
 /// A line on its way.
@@ -167,6 +175,10 @@ struct Way<'a> {
     turn: u64,
     name: Vec<u8>,
     copies: usize,
+    /// Outputs that have a copy.
+    given: Vec<OutputId>,
+    /// It counts in a result of its own name, which takes its place.
+    replaced: bool,
     feeds: u32,
     names_refused: u32,
     gave_up: Vec<MistakeAt>,
@@ -178,7 +190,7 @@ impl Way<'_> {
         let router = self.router;
         let mut rules = router.rules.iter().enumerate().skip(from);
         let (at, rule, found) = loop {
-            let (at, rule) = rules.next()?;
+            let (at, rule) = rules.find(|(_, rule)| !self.replaced || rule.feeds())?;
             match rule.find(&self.name) {
                 Ok(Some(found)) => break (at, rule, found),
                 Ok(None) => {}
@@ -201,7 +213,7 @@ impl Way<'_> {
                 }
                 None
             }
-            Action::Feed { rollup, names, stop } => {
+            Action::Feed { rollup, names, stop, replaces } => {
                 let name = |name: &Replacement| {
                     Some(name.replace(&self.name, &found)).filter(|name| can_be_sent(name))
                 };
@@ -209,6 +221,7 @@ impl Way<'_> {
                 let fed = names.iter().flatten().count();
                 self.feeds += fed as u32;
                 self.names_refused += (names.len() - fed) as u32;
+                self.replaced |= *replaces && names.iter().flatten().any(|name| *name == self.name);
                 meeting.did = Did::Fed { rollup: *rollup, names };
                 stop.then_some(End::Stopped)
             }
@@ -256,7 +269,18 @@ impl Way<'_> {
             let heeds = self.router.clusters[cluster.index()].sharing.heeds_route_using();
             key.as_deref().filter(|_| heeds).unwrap_or(&self.name)
         };
-        let sent: Vec<Sent> = clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
+        let mut sent: Vec<Sent> =
+            clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
+        if self.router.once {
+            let given = &mut self.given;
+            for chosen in sent.iter_mut().map(|sent| &mut sent.chosen) {
+                chosen.retain(|chosen| {
+                    let first = !given.contains(&chosen.output);
+                    given.push(chosen.output);
+                    first
+                });
+            }
+        }
         self.copies += sent.iter().map(|sent| sent.chosen.len()).sum::<usize>();
         sent
     }

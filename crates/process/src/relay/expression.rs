@@ -172,19 +172,20 @@ impl Expression {
         }
     }
 
-    /// All matches that do not overlap.
+    /// All matches that do not overlap, as Python's `re.sub` finds them: an empty one may follow another at once, and none
+    /// parts a character.
     pub(super) fn find_all(&self, name: &[u8]) -> Result<Vec<Found>, GaveUp> {
         match &self.matcher {
             Matcher::Text(finder) if matches!(self.class, Class::Contains(_)) => {
                 let length = finder.needle().len();
                 let at = |at| Found { span: (at, at + length), groups: Vec::new() };
-                Ok(finder.find_iter(name).map(at).collect())
+                all(name, |from| Ok(finder.find(&name[from..]).map(|found| at(from + found))))
             }
             Matcher::Text(_) => Ok(self.find(name)?.into_iter().collect()),
-            Matcher::Linear(regex) => Ok(regex.find_all(name)),
+            Matcher::Linear(regex) => all(name, |from| Ok(regex.find_from(name, from))),
             Matcher::Backtracking(regex) => {
                 if self.can_be_in(name) {
-                    regex.find_all(name)
+                    all(name, |from| regex.find_from(name, from))
                 } else {
                     Ok(Vec::new())
                 }
@@ -211,6 +212,25 @@ impl Expression {
             (Class::Contains(_) | Class::Regex, _) => None,
         }
     }
+}
+
+fn all(
+    name: &[u8],
+    mut find_from: impl FnMut(usize) -> Result<Option<Found>, GaveUp>,
+) -> Result<Vec<Found>, GaveUp> {
+    let (mut all, mut from) = (Vec::new(), 0);
+    while from <= name.len()
+        && let Some(found) = find_from(from)?
+    {
+        let (begin, end) = found.span;
+        from = end;
+        if begin == end {
+            let is_inside = |at: &usize| name.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
+            from = (end + 1..).find(|at| !is_inside(at)).unwrap_or(name.len());
+        }
+        all.push(found);
+    }
+    Ok(all)
 }
 
 fn translated(plan: &ExpressionPlan, captures: bool) -> Result<Translated, Refusal> {

@@ -45,6 +45,13 @@ pub enum MistakeAt {
         /// The place of the expression in it that is wrong; none when it is something else.
         expression: Option<usize>,
     },
+    /// An expression of a statement's `unless`.
+    Unless {
+        /// The statement's place.
+        statement: usize,
+        /// The expression's place in it.
+        expression: usize,
+    },
     /// The `validate` of a statement.
     Validate {
         /// The statement's place.
@@ -123,6 +130,12 @@ fn backtracking(statement: usize, plan: &Statement) -> impl Iterator<Item = Rela
         let expression = Some(at);
         (MistakeAt::Statement { statement, expression }, plan)
     });
+    let unless = match plan {
+        Statement::Match(plan) => &plan.unless[..],
+        Statement::Rewrite(_) | Statement::Aggregate(_) => &[],
+    };
+    let unless = unless.iter().enumerate();
+    let unless = unless.map(move |(expression, plan)| (MistakeAt::Unless { statement, expression }, plan));
     let rest = validate.map(|validate| (MistakeAt::Validate { statement }, &validate.expression));
     let slow = |plan: &ExpressionPlan| {
         let notes = plan.outline(false).map(|outline| outline.notes).unwrap_or_default();
@@ -130,12 +143,15 @@ fn backtracking(statement: usize, plan: &Statement) -> impl Iterator<Item = Rela
     };
     rest.into_iter()
         .chain(names)
+        .chain(unless)
         .filter(move |(_, plan)| slow(plan))
         .map(|(at, _)| RelayWarning::Backtracks { at })
 }
 
 fn takes_all(plan: &MatchPlan) -> bool {
-    plan.expressions.is_empty() && (plan.to == To::Blackhole || plan.stop && plan.to != To::Nowhere)
+    plan.expressions.is_empty()
+        && plan.unless.is_empty()
+        && (plan.to == To::Blackhole || plan.stop && plan.to != To::Nowhere)
 }
 
 fn of_match(statement: usize, plan: &MatchPlan) -> Option<RelayWarning> {

@@ -155,7 +155,7 @@ mod tests {
             ..MatchPlan::default()
         };
         let statements = vec![Statement::Match(send)];
-        Router::new(&RelayPlan { clusters, statements, statistics: To::Nowhere }).expect("a good plan")
+        Router::new(&RelayPlan { clusters, statements, ..RelayPlan::default() }).expect("a good plan")
     }
 
     fn sent(router: &Router, name: &str) -> Vec<OutputId> {

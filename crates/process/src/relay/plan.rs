@@ -30,6 +30,9 @@ pub struct RelayPlan {
     pub statements: Vec<Statement>,
     /// Where the relay's own statistics go.
     pub statistics: To,
+    /// An output gets each point once, however many statements send it there: the first copy counts. So do carbon's own
+    /// relays.
+    pub once: bool,
 }
 
 impl RelayPlan {
@@ -147,6 +150,8 @@ pub struct MatchPlan {
     /// Each one is a rule of its own with the same action, so that a name that two of them match is sent twice. Empty:
     /// `*`, every name.
     pub expressions: Vec<ExpressionPlan>,
+    /// Names that one of these is found in do not match.
+    pub unless: Vec<ExpressionPlan>,
     /// What the rest of the line must look like.
     pub validate: Option<ValidatePlan>,
     /// The key by which hashed clusters place it, as a replacement (spec graphite §2.6); none: the name.
@@ -200,4 +205,7 @@ pub struct AggregateStatement {
     pub to: To,
     /// No later statement sees the record that was fed in.
     pub stop: bool,
+    /// A record that counts in a result of its own name is replaced by it: later `aggregate` statements see it, others do
+    /// not. So does carbon's aggregator.
+    pub replaces: bool,
 }

@@ -50,6 +50,8 @@ pub struct Router {
     pub(super) statistics: To,
     rollups: Vec<RollupPlan>,
     searches: Searches,
+    /// An output gets a line once.
+    pub(super) once: bool,
 }
 
 /// One expression with what it brings about.
@@ -61,6 +63,8 @@ pub(super) struct Rule {
     pub(super) expression: usize,
     /// None for `*`.
     matcher: Option<Expression>,
+    /// Names that one of these is found in do not match.
+    unless: Vec<Expression>,
     pub(super) action: Action,
 }
 
@@ -68,7 +72,7 @@ pub(super) struct Rule {
 pub(super) enum Action {
     Send { check: Option<Check>, key: Option<Replacement>, to: To, stop: bool },
     Rewrite { into: Replacement, every_occurrence: bool },
-    Feed { rollup: u16, names: Vec<Replacement>, stop: bool },
+    Feed { rollup: u16, names: Vec<Replacement>, stop: bool, replaces: bool },
 }
 
 /// A `validate`: its expression by number, and whether failures are logged.
@@ -112,14 +116,14 @@ impl Router {
                 Statement::Aggregate(plan) => builder.aggregate(at, plan),
             }
         }
-        let statistics = builder.to(MistakeAt::Statistics, &plan.statistics);
+        let (statistics, once) = (builder.to(MistakeAt::Statistics, &plan.statistics), plan.once);
         if !builder.mistakes.is_empty() {
             return Err(builder.mistakes);
         }
         let Builder { rules, checks, clusters, results, rollups, searches, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
         let sieve = Sieve::new(&texts);
-        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups, searches })
+        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups, searches, once })
     }
 
     /// What is remembered of searches for expressions.
@@ -178,7 +182,7 @@ impl Router {
                 end
             }
         };
-        draft.finish(end);
+        draft.finish(end, self.once);
     }
 
     /// Where lines of this entry go without meeting a statement.
@@ -193,10 +197,13 @@ impl Router {
 
     fn walk(&self, draft: &mut Draft, candidates: &mut Candidates) -> End {
         self.sieve.candidates(draft.name(), candidates);
-        let mut next = 0;
+        let (mut next, mut replaced) = (0, false);
         while let Some(at) = candidates.next(next) {
             next = at + 1;
             let rule = &self.rules[at];
+            if replaced && !rule.feeds() {
+                continue;
+            }
             let found = match rule.find(draft.name()) {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
@@ -213,9 +220,11 @@ impl Router {
                     }
                     self.sieve.candidates(draft.name(), candidates);
                 }
-                Action::Feed { rollup, names, stop } => {
+                Action::Feed { rollup, names, stop, replaces } => {
                     for (compute, name) in names.iter().enumerate() {
-                        draft.feed(*rollup, compute as u16, name.replace(draft.name(), &found));
+                        let name = name.replace(draft.name(), &found);
+                        replaced |= *replaces && name == draft.name();
+                        draft.feed(*rollup, compute as u16, name);
                     }
                     if *stop {
                         return End::Stopped;
@@ -234,7 +243,7 @@ impl Router {
                 }
             }
         }
-        End::Exhausted
+        if replaced { End::Stopped } else { End::Exhausted }
     }
 
     /// One `send to`; gives how the walk ends if it does.
@@ -252,9 +261,29 @@ impl Router {
 }
 
 impl Rule {
+    /// Whether it hands values to a rollup: what is replaced by a result meets such rules alone.
+    pub(super) fn feeds(&self) -> bool {
+        matches!(self.action, Action::Feed { .. })
+    }
+
+    /// Whether it has no expression.
+    pub(super) fn is_for_all(&self) -> bool {
+        self.matcher.is_none()
+    }
+
     /// The match in a name. An aggregation's result has the name that was written, and nothing of the matching name around
     /// it, where the expression is a text; what a regular expression matched is replaced, with groups and without.
     pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
+        let found = self.found(name)?;
+        for expression in self.unless.iter().filter(|_| found.is_some()) {
+            if expression.is_in(name)? {
+                return Ok(None);
+            }
+        }
+        Ok(found)
+    }
+
+    fn found(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
         let whole = || Found { span: (0, name.len()), groups: Vec::new() };
         let Some(matcher) = &self.matcher else { return Ok(Some(whole())) };
         match &self.action {
@@ -327,11 +356,15 @@ impl Builder {
         });
         let to = self.to(MistakeAt::Statement { statement, expression: None }, &plan.to);
         let captures = plan.route_using.is_some();
+        let unless = plan.unless.iter().enumerate().filter_map(|(expression, plan)| {
+            self.compiled(MistakeAt::Unless { statement, expression }, plan, false)
+        });
+        let unless: Vec<Expression> = unless.collect();
         for (expression, matcher) in self.matchers(statement, &plan.expressions, captures) {
             let groups = matcher.as_ref().map_or(0, Expression::groups);
             let key = plan.route_using.as_ref().map(|text| Replacement::parse(text, groups));
             let action = Action::Send { check, key, to: to.clone(), stop: plan.stop };
-            self.rules.push(Rule { statement, expression, matcher, action });
+            self.rules.push(Rule { statement, expression, matcher, unless: unless.clone(), action });
         }
     }
 
@@ -340,7 +373,8 @@ impl Builder {
         let Some(matcher) = self.compiled(at, &plan.expression, true) else { return };
         let into = Replacement::parse(&plan.into, matcher.groups());
         let action = Action::Rewrite { into, every_occurrence: plan.every_occurrence };
-        self.rules.push(Rule { statement, expression: 0, matcher: Some(matcher), action });
+        let unless = Vec::new();
+        self.rules.push(Rule { statement, expression: 0, matcher: Some(matcher), unless, action });
     }
 
     fn aggregate(&mut self, statement: usize, plan: &AggregateStatement) {
@@ -360,8 +394,8 @@ impl Builder {
             let groups = matcher.as_ref().map_or(0, Expression::groups);
             let name = |compute: &crate::rollup::ComputePlan| Replacement::parse(&compute.name, groups);
             let names = plan.rollup.computes.iter().map(name).collect();
-            let action = Action::Feed { rollup, names, stop: plan.stop };
-            self.rules.push(Rule { statement, expression, matcher, action });
+            let action = Action::Feed { rollup, names, stop: plan.stop, replaces: plan.replaces };
+            self.rules.push(Rule { statement, expression, matcher, unless: Vec::new(), action });
         }
     }
 

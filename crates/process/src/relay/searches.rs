@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use regex_automata::meta::{BuildError, Builder, Cache, Config, Regex};
 use regex_automata::util::captures::Captures;
-use regex_automata::util::iter::Searcher;
 use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind, Span};
 
@@ -119,21 +118,15 @@ impl Linear {
     }
 
     pub(super) fn find(&self, name: &[u8]) -> Option<Found> {
-        let mut captures = self.regex.create_captures();
-        self.search(|regex, cache| regex.search_captures_with(cache, &Input::new(name), &mut captures));
-        captures.is_match().then(|| found(&captures))
+        self.find_from(name, 0)
     }
 
-    pub(super) fn find_all(&self, name: &[u8]) -> Vec<Found> {
-        let captures = self.regex.create_captures();
-        self.search(|regex, cache| {
-            let finder = |input: &Input<'_>, captures: &mut Captures| {
-                regex.search_captures_with(cache, input, captures);
-                Ok(())
-            };
-            let all = Searcher::new(Input::new(name)).into_captures_iter(captures, finder);
-            all.infallible().map(|captures| found(&captures)).collect()
-        })
+    /// The first match that begins at a place or behind it; what stands before is looked at by anchors.
+    pub(super) fn find_from(&self, name: &[u8], from: usize) -> Option<Found> {
+        let mut captures = self.regex.create_captures();
+        let input = Input::new(name).range(from..);
+        self.search(|regex, cache| regex.search_captures_with(cache, &input, &mut captures));
+        captures.is_match().then(|| found(&captures))
     }
 }
 
@@ -201,9 +194,9 @@ mod tests {
         assert!(one.is_in(b"abcx") && !one.clone().is_in(b"x"));
         let bytes = searches.figures().bytes;
         assert!(bytes > 0);
-        let spans = |found: &[Found]| found.iter().map(|found| found.groups.clone()).collect::<Vec<_>>();
-        let want = [vec![Some((1, 2)), Some((2, 3))], vec![Some((4, 5)), None]];
-        assert_eq!(spans(&other.find_all(b"abcxb")), want);
+        let groups = |from| other.find_from(b"abcxb", from).map(|found| found.groups);
+        assert_eq!(groups(0), Some(vec![Some((1, 2)), Some((2, 3))]));
+        assert_eq!((groups(3), groups(5)), (Some(vec![Some((4, 5)), None]), None));
         assert_eq!(other.find(b"abcxb").map(|found| found.span), Some((1, 3)));
         assert!(searches.figures().bytes > bytes);
         let mut memory = searches.lock();

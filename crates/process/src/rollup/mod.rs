@@ -9,6 +9,8 @@
 //! result, or in what [`Rollups::finish`] gives back; the same calls give the same results in the same order.
 
 mod plan;
+#[cfg(any(test, feature = "promises"))]
+pub mod promises;
 mod saved;
 #[cfg(test)]
 mod saved_tests;
@@ -121,6 +123,8 @@ pub struct Rolled<'a> {
     pub value: f64,
     /// Unix seconds.
     pub timestamp: u64,
+    /// See [`RollupPlan::exact`].
+    pub exact: bool,
 }
 
 impl Rolled<'_> {
@@ -128,6 +132,7 @@ impl Rolled<'_> {
     pub fn write_rest(&self, out: &mut Vec<u8>) {
         let written = match self.compute {
             Compute::Count => write!(out, " {:.0} {}", self.value, self.timestamp),
+            _ if self.exact => write!(out, " {} {}", self.value, self.timestamp),
             _ => write!(out, " {:.6} {}", self.value, self.timestamp),
         };
         written.expect("a vector takes all");

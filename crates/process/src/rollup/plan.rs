@@ -15,6 +15,8 @@ pub struct RollupPlan {
     pub computes: Vec<ComputePlan>,
     /// What becomes of points of windows that are over.
     pub late: Late,
+    /// Results have as many digits as tell them from every other number, and not six behind the point.
+    pub exact: bool,
 }
 
 impl RollupPlan {
@@ -40,7 +42,8 @@ impl RollupPlan {
 impl RollupPlan {
     /// Appends what tells it from every other plan, in a form that stays the same from one version to the next.
     pub(crate) fn write_key(&self, to: &mut Vec<u8>) {
-        let RollupPlan { every_s, expire_s, stamp, computes, late } = self;
+        // How results are written is no part of it: what was saved is good for either form.
+        let RollupPlan { every_s, expire_s, stamp, computes, late, exact: _ } = self;
         let stamp = match stamp {
             Stamp::Start => 0,
             Stamp::Middle => 1,

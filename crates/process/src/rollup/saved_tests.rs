@@ -3,37 +3,9 @@
 use model::SECOND_NS;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use twox_hash::XxHash3_64;
 
+use super::promises::{self, at, keys, plans, sealed};
 use super::*;
-
-fn at(second: u64) -> Now {
-    Now { mono_ns: 0, wall_ns: second * SECOND_NS }
-}
-
-fn plans() -> Vec<RollupPlan> {
-    let plan = |every_s, expire_s, computes: &[Compute], late| RollupPlan {
-        every_s,
-        expire_s,
-        stamp: Stamp::End,
-        computes: computes
-            .iter()
-            .map(|compute| ComputePlan { compute: *compute, name: "r".into() })
-            .collect(),
-        late,
-    };
-    let all = [Compute::Sum, Compute::Percentile(90), Compute::Stddev, Compute::Count];
-    vec![plan(10, 25, &all, Late::Shed), plan(3, 4, &all[..2], Late::Oldest)]
-}
-
-fn keys(plans: &[RollupPlan]) -> Vec<Vec<u8>> {
-    let key = |plan: &RollupPlan| {
-        let mut key = Vec::new();
-        plan.write_key(&mut key);
-        key
-    };
-    plans.iter().map(key).collect()
-}
 
 fn rollups(plans: Vec<RollupPlan>, seed: u64) -> Rollups {
     Rollups::new(plans, RollupLimits::default(), seed)
@@ -101,9 +73,11 @@ proptest! {
         let bytes = first.save(&keys, 99);
         // Both have told as much, when the sweep under way has come to its end.
         let end = |rollups: &mut Rollups, lines: &mut Vec<String>, now_s: i64| {
-            // The first may end a sweep that began earlier.
+            // The first may end a sweep that began earlier. The second visits all, due or not: a series that was visited takes
+            // nothing more for windows that are over and empty, and a sweep comes when any of the series is due.
             for _sweep in 0..2 {
                 rollups.tick(at(now_s as u64), usize::MAX, |rolled| lines.push(line(rolled)));
+                rollups.due_s = 0;
             }
         };
         let mut second = rollups(plans, 3);
@@ -153,16 +127,34 @@ proptest! {
         let _restored = from.restore(&keys, &sealed(&body));
         run(&mut from, &mut 1_000, &steps, &mut lines);
         from.finish(at(u64::MAX / SECOND_NS), |_| {});
+        for which in 0..3 {
+            promises::check_one(&[&[which], &body[..]].concat());
+        }
     }
-}
 
-/// A body with what stands around it.
-fn sealed(body: &[u8]) -> Vec<u8> {
-    let mut bytes = b"STNROL\r\n\x01\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
-    bytes.extend_from_slice(body);
-    let checksum = XxHash3_64::oneshot_with_seed(7, &bytes);
-    bytes.extend_from_slice(&checksum.to_le_bytes());
-    bytes
+    /// Bytes that look like series: small numbers, few lengths.
+    #[test]
+    fn likely_bytes_make_it_panic_no_more(body in vec(prop_oneof![0_u8..5, 0_u8..5, any::<u8>()], 0..120)) {
+        promises::check_one(&[&[2], &body[..]].concat());
+    }
+
+    #[test]
+    fn windows_of_any_number_and_count_go_on(
+        open in any::<u64>(),
+        number in any::<u64>(),
+        count in any::<u64>(),
+        compute in 0_u8..5,
+    ) {
+        let mut body = vec![0, compute, 1, b'n'];
+        crate::bytes::put_varint(open, &mut body);
+        body.push(1);
+        for varint in [number, count] {
+            crate::bytes::put_varint(varint, &mut body);
+        }
+        body.extend_from_slice(&[0; 17]);
+        promises::check_one(&[&[2, 1], &body[..]].concat());
+        promises::check_one(&[&[2, 2], &body[..], &body[..]].concat());
+    }
 }
 
 /// One value in each of two rollups at second 1000.

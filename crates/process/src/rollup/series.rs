@@ -80,7 +80,8 @@ impl Series {
             }
             told.results += 1;
             let timestamp = plan.timestamp(number);
-            emit(Rolled { rollup: self.rollup, compute, name: &self.name, value, timestamp });
+            let exact = plan.exact;
+            emit(Rolled { rollup: self.rollup, compute, name: &self.name, value, timestamp, exact });
         }
         bytes
     }

@@ -19,6 +19,7 @@ fn plan(every_s: u32, expire_s: u32, computes: &[Compute]) -> RollupPlan {
         stamp: Stamp::Start,
         computes: computes.iter().map(compute).collect(),
         late: Late::Shed,
+        exact: false,
     }
 }
 
@@ -278,4 +279,14 @@ proptest! {
         prop_assert_eq!(&run(&plan, &steps, 2, true), &(results.clone(), outcomes.clone(), left));
         prop_assert_eq!(run(&plan, &steps, 3, false), (results, outcomes, left));
     }
+}
+
+#[test]
+fn exact_results_have_all_of_their_digits() {
+    let exact = RollupPlan { exact: true, ..plan(10, 20, &[Compute::Average]) };
+    let mut rollups = rollups(vec![exact]);
+    for value in [0.000_000_1, 0.000_000_2] {
+        assert_eq!(rollups.feed(feed("a", value, 1000), at(1000)), Fed::Counted);
+    }
+    assert_eq!(ticked(&mut rollups, 1040), ["a 0.00000015 1000"]);
 }

@@ -7,6 +7,10 @@ use super::Compute;
 use super::series::VALUE_BYTES;
 use crate::bytes::{Bytes, put_f64, put_varint};
 
+/// Most values that a window may have been saved with: a million a second for twelve days. So no sum over windows leaves
+/// its range, whatever was read.
+const COUNT_MAX: u64 = 1 << 40;
+
 /// The values of a window, as far as its compute needs them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Window {
@@ -62,8 +66,9 @@ impl Window {
         let (count, first, second) = (from.varint()?, from.f64()?, from.f64()?);
         let kept = from.len_of(VALUE_BYTES)?;
         let values = from.f64s(kept)?;
-        let is_one =
-            count > 0 && (kept == 0 || kept as u64 == count) && values.iter().all(|value| value.is_finite());
+        let is_one = (1..=COUNT_MAX).contains(&count)
+            && (kept == 0 || kept as u64 == count)
+            && values.iter().all(|value| value.is_finite());
         is_one.then_some(Window { count, first, second, values })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use model::{OutputAccount, OutputSum, SourceAccount, SourceSum};
+use model::{Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
 
 /// One number of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,26 +17,17 @@ fn line(word: impl Into<String>, number: u64, outcome: bool) -> Line {
     Line { word: word.into(), number, outcome }
 }
 
+/// The parts of a sum, and the reasons of those that have some.
+fn outcomes(parts: [(&'static str, u64); 8], losses: Losses) -> impl Iterator<Item = Line> {
+    let reasons =
+        losses.into_iter().map(|(family, word, number)| line(format!("{family}.{word}"), number, true));
+    parts.into_iter().map(|(word, number)| line(word, number, true)).chain(reasons)
+}
+
 /// Everything that can be said of a source.
 pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
     let mut lines = vec![line("received", sum.received, false)];
-    let families = [
-        ("rejected", sum.rejected),
-        ("shed", sum.shed),
-        ("duplicate", sum.duplicate),
-        ("filtered", sum.filtered),
-        ("aggregated", sum.aggregated),
-        ("routed", sum.routed),
-        ("internal", sum.internal),
-        ("in_flight", sum.in_flight),
-    ];
-    lines.extend(families.map(|(word, number)| line(word, number, true)));
-    lines.extend(
-        account
-            .losses()
-            .into_iter()
-            .map(|(family, word, number)| line(format!("{family}.{word}"), number, true)),
-    );
+    lines.extend(outcomes(sum.parts(), account.losses()));
     let read = |number: &AtomicU64| number.load(Relaxed);
     let rest = [
         ("packets", &account.packets),
@@ -60,23 +51,7 @@ pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
 /// Everything that can be said of an output.
 pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
     let mut lines = vec![line("copies", sum.copies, false)];
-    let families = [
-        ("delivered", sum.delivered),
-        ("shed", sum.shed),
-        ("refused", sum.refused),
-        ("filtered", sum.filtered),
-        ("expired", sum.expired),
-        ("moved", sum.moved),
-        ("internal", sum.internal),
-        ("waiting", sum.waiting),
-    ];
-    lines.extend(families.map(|(word, number)| line(word, number, true)));
-    lines.extend(
-        account
-            .losses()
-            .into_iter()
-            .map(|(family, word, number)| line(format!("{family}.{word}"), number, true)),
-    );
+    lines.extend(outcomes(sum.parts(), account.losses()));
     let read = |number: &AtomicU64| number.load(Relaxed);
     let rest = [
         ("connects", read(&account.connects)),

@@ -131,6 +131,9 @@ impl Parser {
             }
             "yaml" if more.is_empty() => Form::Yaml,
             "statsd" => statsd(without_comment(more))?,
+            "relay" => {
+                Form::Relay { file: Some(without_comment(more).to_owned()).filter(|file| !file.is_empty()) }
+            }
             _ => Form::Toml,
         };
         if !self.takes_config {
@@ -146,7 +149,10 @@ impl Parser {
             self.push(line, What::Config(Config::default()))?;
             self.takes_config = true;
         }
-        let takes_lines = !matches!(form, Form::File(_) | Form::Statsd { file: Some(_), .. });
+        let takes_lines = !matches!(
+            form,
+            Form::File(_) | Form::Statsd { file: Some(_), .. } | Form::Relay { file: Some(_) }
+        );
         let toml = form == Form::Toml;
         let config = self.last_config();
         match &config.form {
@@ -530,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_come_in_five_forms() {
+    fn configurations_come_in_six_forms() {
         let form = |text: &str| match one(text) {
             What::Config(config) => (config.form, config.groups.concat().len(), config.env),
             what => panic!("{what:?}"),
@@ -542,6 +548,8 @@ mod tests {
         assert_eq!(form("config statsd a.js").0, statsd(Some("a.js"), None));
         assert_eq!(form("config statsd a.js perl").0, statsd(Some("a.js"), Some(Compat::Perl)));
         assert_eq!(form("config statsd node\n  { port: 1 }").0, statsd(None, Some(Compat::Node)));
+        assert_eq!(form("config relay a.conf").0, Some(Form::Relay { file: Some("a.conf".into()) }));
+        assert_eq!(form("config relay\n  match * stop;").0, Some(Form::Relay { file: None }));
         let (form, lines, env) = form("env A b c\nconfig statsd\n  {}");
         assert_eq!((form, lines), (statsd(None, None), 1));
         assert_eq!(env, BTreeMap::from([("A".to_owned(), "b c".to_owned())]));

@@ -3,8 +3,11 @@
 use config::Format;
 use config::diagnostic::{Diagnostic, Place, Severity, Source, render};
 use config::import::javascript::Environment;
+use config::import::relay::flags::{Flags, Machine, settings};
+use config::import::relay::{Reading, read_text};
 use config::import::statsd;
 use config::plan::Plan;
+use config::relay::Relay;
 
 use super::Failure;
 use super::step::{Compat, Config, Form};
@@ -31,7 +34,9 @@ pub(crate) fn plan(
     flow: &str,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<Plan, Mistakes> {
-    if let Some(Form::File(file) | Form::Statsd { file: Some(file), .. }) = &config.form {
+    if let Some(Form::File(file) | Form::Statsd { file: Some(file), .. } | Form::Relay { file: Some(file) }) =
+        &config.form
+    {
         let text = read(file).map_err(|error| {
             let message = format!("cannot read `{file}`: {error}");
             Mistakes { failure: Failure { line, message }, codes: Vec::new() }
@@ -70,7 +75,22 @@ fn checked(config: &Config, source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic
             };
             statsd::statsd(source.text, &environment, compat, false)
         }
+        Some(Form::Relay { .. }) => relay(source),
     }
+}
+
+/// A relay.conf without flags, which includes no other file.
+fn relay(source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
+    let Reading { conf, mistakes, .. } = read_text(source.name, source.text);
+    let mut diagnostics: Vec<Diagnostic> = mistakes.into_iter().map(|mistake| mistake.diagnostic).collect();
+    let Some(conf) = conf else { return (None, diagnostics) };
+    let flags = Flags { config: Some(source.name.to_owned()), ..Flags::default() };
+    let machine = Machine { hostname: HOSTNAME.into(), cores: 1 };
+    let settings = settings(&flags, &machine).0.expect("without other flags none is wrong");
+    let asked = Relay { conf: &conf, settings: &settings, queue_given: false, queue_dir: None, http: None };
+    let (plan, more) = config::relay::relay(&asked);
+    diagnostics.extend(more.into_iter().map(|mistake| mistake.diagnostic));
+    (plan, diagnostics)
 }
 
 /// A configuration that stands in the flow file, as a file of its own.

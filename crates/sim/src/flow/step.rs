@@ -62,6 +62,8 @@ pub(crate) enum Form {
     File(String),
     /// An original's file: beside the flow file, or in it.
     Statsd { file: Option<String>, compat: Option<Compat> },
+    /// A relay.conf: beside the flow file, or in it.
+    Relay { file: Option<String> },
 }
 
 /// Whose file an original's file is; when it is not said, the file tells.

@@ -2,7 +2,7 @@
 
 /// A word that begins a step: (word, what follows it).
 pub(crate) const WORDS: &[(&str, &str)] = &[
-    ("config", "a line of TOML; or `file NAME`, `yaml`, `statsd [NAME] [node|perl]`"),
+    ("config", "a line of TOML; or `file NAME`, `yaml`, `statsd [NAME] [node|perl]`, `relay [NAME]`"),
     ("env", "NAME VALUE"),
     ("seed", "NUMBER"),
     ("send", "SOURCE PACKET"),

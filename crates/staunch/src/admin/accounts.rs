@@ -8,7 +8,7 @@ use deliver::queue::Queue;
 use model::{
     AckWhen, Losses, Now, OutputId, OutputSum, SECOND_NS, SourceAccount, SourceId, SourceSum, Unacked,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
 use crate::daemon::outlet::Outlet;
@@ -31,7 +31,7 @@ pub struct AccountsPage {
 /// Reasons by family (`rejected`, `shed`, …), only those above 0.
 pub type LossTable = BTreeMap<&'static str, BTreeMap<&'static str, u64>>;
 
-/// A source's account: `received` is the sum of the next eight fields.
+/// A source's account.
 #[derive(Debug, Default, Serialize)]
 pub struct SourceRow {
     /// As the user named it.
@@ -41,24 +41,9 @@ pub struct SourceRow {
     pub kind: &'static str,
     /// Where it listens.
     pub listen: Vec<String>,
-    /// Records received, good or bad.
-    pub received: u64,
-    /// Refused at intake.
-    pub rejected: u64,
-    /// Lost at a limit.
-    pub shed: u64,
-    /// Copies merged.
-    pub duplicate: u64,
-    /// Wanted by no route.
-    pub filtered: u64,
-    /// Became part of an aggregate.
-    pub aggregated: u64,
-    /// Sent on as they are.
-    pub routed: u64,
-    /// Lost by a bug of ours.
-    pub internal: u64,
-    /// Between intake and shard.
-    pub in_flight: u64,
+    /// `received` and its parts, each a member of the row.
+    #[serde(flatten, serialize_with = "source_sum")]
+    pub sum: SourceSum,
     /// Whether the sum holds. While records move it may be false for a moment.
     pub holds: bool,
     /// Reasons of `rejected`, `shed` and `internal`.
@@ -123,7 +108,7 @@ pub struct SocketRow {
     pub kernel_dropped: u64,
 }
 
-/// An output's account: `copies` is the sum of the next six fields.
+/// An output's account.
 #[derive(Debug, Default, Serialize)]
 pub struct OutputRow {
     /// As the user named it.
@@ -131,24 +116,9 @@ pub struct OutputRow {
     /// Protocol.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Copies routed to it.
-    pub copies: u64,
-    /// The endpoint has them, as far as its protocol tells.
-    pub delivered: u64,
-    /// Lost at a limit.
-    pub shed: u64,
-    /// Not taken by the endpoint.
-    pub refused: u64,
-    /// Left out by the output's own stage.
-    pub filtered: u64,
-    /// Time ran out.
-    pub expired: u64,
-    /// Another output of the cluster took them over.
-    pub moved: u64,
-    /// Lost by a bug of ours.
-    pub internal: u64,
-    /// In the queue or on the way.
-    pub waiting: u64,
+    /// `copies` and its parts, each a member of the row.
+    #[serde(flatten, serialize_with = "output_sum")]
+    pub sum: OutputSum,
     /// Whether the sum holds. While copies move it may be false for a moment.
     pub holds: bool,
     /// Reasons of `shed`, `refused`, `filtered` and `internal`.
@@ -228,6 +198,14 @@ pub struct DiskRow {
     pub remove_errors: u64,
 }
 
+fn source_sum<S: Serializer>(sum: &SourceSum, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("received", sum.received)].into_iter().chain(sum.parts()))
+}
+
+fn output_sum<S: Serializer>(sum: &OutputSum, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("copies", sum.copies)].into_iter().chain(sum.parts()))
+}
+
 /// The word for an output's type, as configs write it.
 pub fn output_word(kind: &OutputKind) -> &'static str {
     match kind {
@@ -279,16 +257,8 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
 impl OutputRow {
     /// This row with the figures of a retired one of the same name added. State and bounds are its own.
     fn with_before(mut self, before: &OutputRow) -> OutputRow {
-        let sums = [
-            (&mut self.copies, before.copies),
-            (&mut self.delivered, before.delivered),
-            (&mut self.shed, before.shed),
-            (&mut self.refused, before.refused),
-            (&mut self.filtered, before.filtered),
-            (&mut self.expired, before.expired),
-            (&mut self.moved, before.moved),
-            (&mut self.internal, before.internal),
-            (&mut self.waiting, before.waiting),
+        self.sum += before.sum;
+        let beside = [
             (&mut self.bytes_waiting, before.bytes_waiting),
             (&mut self.bytes_routed, before.bytes_routed),
             (&mut self.bytes_delivered, before.bytes_delivered),
@@ -301,8 +271,8 @@ impl OutputRow {
             (&mut self.busy_us, before.busy_us),
             (&mut self.tags_left_out, before.tags_left_out),
         ];
-        for (sum, more) in sums {
-            *sum += more;
+        for (figure, more) in beside {
+            *figure += more;
         }
         for (into, from) in
             [(&mut self.losses, &before.losses), (&mut self.losses_bytes, &before.losses_bytes)]
@@ -317,7 +287,7 @@ impl OutputRow {
             *self.errors_by.entry(word).or_default() += count;
         }
         // Both may hold something now: never less than that.
-        self.waiting_high = self.waiting_high.max(before.waiting_high).max(self.waiting);
+        self.waiting_high = self.waiting_high.max(before.waiting_high).max(self.sum.waiting);
         self.bytes_waiting_high =
             self.bytes_waiting_high.max(before.bytes_waiting_high).max(self.bytes_waiting);
         self.oldest_s = self.oldest_s.max(before.oldest_s);
@@ -367,15 +337,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId, sockets: Vec<Socke
         name: plan.name.clone(),
         kind: source_word(plan),
         listen: wiring.listening.get(id.index()).cloned().unwrap_or_default(),
-        received: sum.received,
-        rejected: sum.rejected,
-        shed: sum.shed,
-        duplicate: sum.duplicate,
-        filtered: sum.filtered,
-        aggregated: sum.aggregated,
-        routed: sum.routed,
-        internal: sum.internal,
-        in_flight: sum.in_flight,
+        sum,
         holds: sum.holds(),
         losses: table(account.losses()),
         kernel_dropped: account.kernel_dropped.load(Relaxed),
@@ -418,15 +380,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     OutputRow {
         name: plan.name.clone(),
         kind: output_word(&plan.kind),
-        copies: sum.copies,
-        delivered: sum.delivered,
-        shed: sum.shed,
-        refused: sum.refused,
-        filtered: sum.filtered,
-        expired: sum.expired,
-        moved: sum.moved,
-        internal: sum.internal,
-        waiting: sum.waiting,
+        sum,
         holds: sum.holds(),
         losses: table(account.losses()),
         losses_bytes: table(account.losses_bytes()),

@@ -8,7 +8,7 @@ mod relay;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{Kind, Now, SECOND_NS};
+use model::{Kind, Now, OutputSum, SECOND_NS};
 use pipeline::ShardFigures;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable};
@@ -66,6 +66,7 @@ pub fn render(shared: &Shared, figures: &[ShardFigures], relays: &[RelayRow], no
     kernel::sockets(&mut out, &page);
     kernel::batches(&mut out, shared);
     kernel::machine(&mut out, &crate::kernel::machine_counters());
+    copies(&mut out, &page);
     outputs(&mut out, &page);
     relay::outputs(&mut out, &page);
     disk::queues(&mut out, &page);
@@ -91,10 +92,10 @@ fn sources(out: &mut String, page: &AccountsPage) {
     for row in &page.sources {
         let source = ("source", row.name.as_str());
         for (outcome, count) in [
-            ("aggregated", row.aggregated),
-            ("routed", row.routed),
-            ("filtered", row.filtered),
-            ("duplicate", row.duplicate),
+            ("aggregated", row.sum.aggregated),
+            ("routed", row.sum.routed),
+            ("filtered", row.sum.filtered),
+            ("duplicate", row.sum.duplicate),
         ] {
             records.row(&[source, ("outcome", outcome), ("reason", "")], count as f64);
         }
@@ -102,7 +103,7 @@ fn sources(out: &mut String, page: &AccountsPage) {
     }
     type Read = fn(&accounts::SourceRow) -> u64;
     let counters: [(&'static str, &str, Read); 10] = [
-        ("staunch_source_received_total", "Records received, good or bad.", |row| row.received),
+        ("staunch_source_received_total", "Records received, good or bad.", |row| row.sum.received),
         ("staunch_source_packets_total", "Datagrams, or reads that gave a whole line.", |row| row.packets),
         ("staunch_source_packets_empty_total", "Datagrams without a byte.", |row| row.packets_empty),
         ("staunch_source_packets_truncated_total", "Datagrams that were cut.", |row| row.packets_truncated),
@@ -130,19 +131,21 @@ fn sources(out: &mut String, page: &AccountsPage) {
     let mut open = family(out, "staunch_source_connections_open", "gauge", "Connections open now.");
     page.sources.iter().for_each(|row| open.row(&[("source", &row.name)], row.connections_open as f64));
     let mut flight = family(out, "staunch_source_in_flight", "gauge", "Records between intake and shard.");
-    page.sources.iter().for_each(|row| flight.row(&[("source", &row.name)], row.in_flight as f64));
+    page.sources.iter().for_each(|row| flight.row(&[("source", &row.name)], row.sum.in_flight as f64));
     let mut holds = family(out, "staunch_source_sum_holds", "gauge", "1 when each record has one outcome.");
     page.sources.iter().for_each(|row| holds.row(&[("source", &row.name)], f64::from(u8::from(row.holds))));
 }
 
-fn outputs(out: &mut String, page: &AccountsPage) {
+/// How copies ended.
+fn copies(out: &mut String, page: &AccountsPage) {
     let mut copies =
         family(out, "staunch_output_copies_total", "counter", "Copies routed to an output, by outcome.");
     for row in &page.outputs {
         let output = ("output", row.name.as_str());
-        copies.row(&[output, ("outcome", "delivered"), ("reason", "")], row.delivered as f64);
-        copies.row(&[output, ("outcome", "expired"), ("reason", "")], row.expired as f64);
-        copies.row(&[output, ("outcome", "moved"), ("reason", "")], row.moved as f64);
+        let OutputSum { delivered, expired, moved, .. } = row.sum;
+        for (outcome, count) in [("delivered", delivered), ("expired", expired), ("moved", moved)] {
+            copies.row(&[output, ("outcome", outcome), ("reason", "")], count as f64);
+        }
         loss_rows(&mut copies, output, &row.losses);
     }
     let mut bytes = family(out, "staunch_output_bytes_lost_total", "counter", "Bytes of lost copies.");
@@ -153,9 +156,14 @@ fn outputs(out: &mut String, page: &AccountsPage) {
             errors.row(&[("output", &row.name), ("error", word)], *count as f64);
         }
     }
+}
+
+fn outputs(out: &mut String, page: &AccountsPage) {
     type Read = fn(&accounts::OutputRow) -> f64;
     let rows: [(&'static str, &str, &str, Read); 18] = [
-        ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| row.copies as f64),
+        ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| {
+            row.sum.copies as f64
+        }),
         ("staunch_output_bytes_routed_total", "counter", "Bytes of the copies routed to it.", |row| {
             row.bytes_routed as f64
         }),
@@ -172,7 +180,9 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_tags_left_out_total", "counter", "Tags left out of lines that were sent.", |row| {
             row.tags_left_out as f64
         }),
-        ("staunch_output_waiting", "gauge", "Copies in the queue or on the way.", |row| row.waiting as f64),
+        ("staunch_output_waiting", "gauge", "Copies in the queue or on the way.", |row| {
+            row.sum.waiting as f64
+        }),
         ("staunch_output_waiting_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
             row.bytes_waiting as f64
         }),

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::Inheritance;
+use crate::talk::ASIDE;
 
 /// The ports of a plan, open and not yet served.
 #[derive(Debug, Default)]
@@ -132,7 +133,7 @@ fn open_one(
     };
     let failure = format!("cannot open {what} on {address}: {error}; move it with `{option}");
     if taken_is_fine {
-        tracing::warn!("{failure}; going on without it");
+        tracing::warn!(target: ASIDE, "{failure}; going on without it");
     } else {
         failures.push(failure + " or in the config");
     }

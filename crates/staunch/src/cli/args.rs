@@ -324,6 +324,9 @@ pub(crate) struct ImportArgs {
     /// With carbon: the section of carbon.conf, such as `aggregator` or `relay:b`.
     #[arg(long, value_name = "NAME", default_value = "relay")]
     pub(crate) section: String,
+    /// With carbon: the instance that it is of, as carbon-relay.py has it: `b` for `[relay:b]`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) instance: Option<String>,
     /// With relay: the flags that carbon-c-relay runs with, behind `--`.
     #[arg(last = true, value_name = "FLAGS", allow_hyphen_values = true)]
     pub(crate) flags: Vec<String>,

@@ -20,7 +20,10 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         ImportKind::Statsd => of_loaded(load::statsd(&args.original)?),
         ImportKind::StatsdProxy => of_loaded(load::statsd_proxy(file)?),
         ImportKind::Relay => relay::import(file, &args.flags)?,
-        ImportKind::Carbon => load::carbon(file, &args.section)?,
+        ImportKind::Carbon => match &args.instance {
+            Some(instance) => load::carbon(file, &format!("{}:{instance}", args.section))?,
+            None => load::carbon(file, &args.section)?,
+        },
     };
     talk::say(&said);
     if let Some(plan) = plan {

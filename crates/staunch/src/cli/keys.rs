@@ -78,8 +78,8 @@ impl<'a> Keys<'a> {
             out.push(b'\n');
         };
         self.owners.of(key).for_each(|(_, output)| row(&[output]));
-        for (_, _, router) in &self.relays {
-            let explained = router.explain(Entry::Records, line(key), 0);
+        for (name, _, router) in &self.relays {
+            let explained = router.explain(Entry::Records, line(key, self.plan.tags_are_named(name)), 0);
             let mut goes = false;
             for met in &explained.meetings {
                 let at = (self.place)(met.statement, met.expression);
@@ -130,7 +130,7 @@ impl<'a> Keys<'a> {
             if !self.relays.is_empty() {
                 let mut relays = Map::new();
                 for (name, plan, router) in &self.relays {
-                    let line = line(key);
+                    let line = line(key, self.plan.tags_are_named(name));
                     let way = Way::new(plan, line, &router.explain(Entry::Records, line, 0), self.place);
                     relays.insert((*name).to_owned(), serde_json::to_value(way)?);
                 }

@@ -52,7 +52,7 @@ impl Loaded {
     /// Adds what only the files that the config names can show.
     fn with_files_read(mut self) -> Loaded {
         let wrong = self.plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
-        self.diagnostics.extend(wrong);
+        self.diagnostics.extend(wrong.into_iter().map(|(_only, wrong)| wrong));
         self
     }
 

@@ -56,6 +56,9 @@ struct RuleRow {
     expression: String,
     /// `all`, `contains`, `begins`, `ends`, `equals`, `regex`.
     how: &'static str,
+    /// Names that one of these is found in are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unless: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     validate: Option<String>,
     /// What is placed in place of the name.
@@ -126,6 +129,7 @@ fn rule_row(relay: &RelayPlan, statement: usize, expression: usize, at: String) 
         kind,
         expression: expression.map_or("*".into(), |expression| expression.text.clone()),
         how: how(expression),
+        unless: Vec::new(),
         validate: None,
         key: None,
         into: None,
@@ -136,6 +140,7 @@ fn rule_row(relay: &RelayPlan, statement: usize, expression: usize, at: String) 
     };
     let to = match statement {
         Statement::Match(rule) => {
+            row.unless = rule.unless.iter().map(|expression| expression.text.clone()).collect();
             row.validate = rule.validate.as_ref().map(|validate| validate.expression.text.clone());
             row.key = rule.route_using.clone();
             row.stops = rule.stop;
@@ -171,6 +176,7 @@ impl RuleRow {
     /// What it does, in parts of which each stays on one line.
     fn does(&self) -> Vec<String> {
         let mut parts = Vec::new();
+        parts.extend(self.unless.iter().map(|expression| format!("unless {expression}")));
         parts.extend(self.validate.iter().map(|expression| format!("validate {expression}")));
         parts.extend(self.into.iter().map(|into| format!("into {into}")));
         for ComputeRow { compute, every_s, name, .. } in &self.computes {

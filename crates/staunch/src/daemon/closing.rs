@@ -12,7 +12,8 @@ const OUTPUTS_MAX: usize = 20;
 
 /// The report, once nothing moves any more.
 pub(super) fn report(page: &AccountsPage) -> Vec<String> {
-    let mut lines: Vec<String> = page.sources.iter().filter(|row| row.received > 0).map(of_source).collect();
+    let mut lines: Vec<String> =
+        page.sources.iter().filter(|row| row.sum.received > 0).map(of_source).collect();
     if lines.is_empty() {
         lines.push("no line was read".to_owned());
     }
@@ -31,14 +32,14 @@ pub(super) fn report(page: &AccountsPage) -> Vec<String> {
 
 fn of_source(row: &SourceRow) -> String {
     let mut parts = vec![
-        (row.routed, "routed".to_owned()),
-        (row.aggregated, "aggregated".to_owned()),
-        (row.filtered, "sent nowhere by the rules".to_owned()),
+        (row.sum.routed, "routed".to_owned()),
+        (row.sum.aggregated, "aggregated".to_owned()),
+        (row.sum.filtered, "sent nowhere by the rules".to_owned()),
     ];
     parts
         .extend(reasons(&row.losses).into_iter().map(|(reason, count)| (count, format!("lost as {reason}"))));
-    parts.push((row.in_flight, "not routed any more".to_owned()));
-    format!("from {}: {} lines: {}", row.name, row.received, listed(&parts))
+    parts.push((row.sum.in_flight, "not routed any more".to_owned()));
+    format!("from {}: {} lines: {}", row.name, row.sum.received, listed(&parts))
 }
 
 /// What became of copies.
@@ -57,15 +58,15 @@ impl Copies {
     fn of<'a>(rows: impl Iterator<Item = &'a OutputRow>) -> Copies {
         let mut all = Copies::default();
         for row in rows {
-            all.copies += row.copies;
-            all.delivered += row.delivered;
-            all.moved += row.moved;
+            all.copies += row.sum.copies;
+            all.delivered += row.sum.delivered;
+            all.moved += row.sum.moved;
             let on_disk = row.disk.is_some();
-            all.on_disk += if on_disk { row.waiting } else { 0 };
+            all.on_disk += if on_disk { row.sum.waiting } else { 0 };
             for (reason, count) in reasons(&row.losses) {
                 *all.lost.entry(reason).or_default() += count;
             }
-            let more = [("expired", row.expired), ("stopped", if on_disk { 0 } else { row.waiting })];
+            let more = [("expired", row.sum.expired), ("stopped", if on_disk { 0 } else { row.sum.waiting })];
             for (reason, count) in more.into_iter().filter(|(_, count)| *count > 0) {
                 *all.lost.entry(reason).or_default() += count;
             }
@@ -108,6 +109,8 @@ fn listed(parts: &[(u64, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use model::{OutputSum, SourceSum};
+
     use super::*;
     use crate::admin::accounts::DiskRow;
 
@@ -117,12 +120,9 @@ mod tests {
 
     #[test]
     fn every_line_and_copy_is_accounted_for() {
-        let output = |name: &str, delivered: u64| OutputRow {
-            name: name.into(),
-            copies: delivered,
-            delivered,
-            ..OutputRow::default()
-        };
+        let sum =
+            |copies, delivered, waiting| OutputSum { copies, delivered, waiting, ..OutputSum::default() };
+        let output = |name: &str, sum| OutputRow { name: name.into(), sum, ..OutputRow::default() };
         let mut page =
             AccountsPage { time_ms: 0, sources: Vec::new(), outputs: Vec::new(), checkpoints: Vec::new() };
         assert_eq!(report(&page), ["no line was read", "to all endpoints: 0 copies: none"]);
@@ -130,32 +130,25 @@ mod tests {
             SourceRow { name: "idle".into(), ..SourceRow::default() },
             SourceRow {
                 name: "lines".into(),
-                received: 20,
-                routed: 12,
-                aggregated: 3,
-                filtered: 2,
-                rejected: 2,
-                in_flight: 1,
+                sum: SourceSum {
+                    received: 20,
+                    routed: 12,
+                    aggregated: 3,
+                    filtered: 2,
+                    rejected: 2,
+                    in_flight: 1,
+                    ..SourceSum::default()
+                },
                 losses: losses("rejected", "no_value", 2),
                 ..SourceRow::default()
             },
         ];
+        let lossy = OutputSum { moved: 1, shed: 2, ..sum(12, 5, 4) };
+        let disk = OutputSum { expired: 1, ..sum(10, 6, 3) };
         page.outputs = vec![
-            output("good", 9),
-            OutputRow {
-                copies: 12,
-                moved: 1,
-                waiting: 4,
-                losses: losses("shed", "stopped", 2),
-                ..output("lossy", 5)
-            },
-            OutputRow {
-                copies: 10,
-                waiting: 3,
-                expired: 1,
-                disk: Some(DiskRow::default()),
-                ..output("disk", 6)
-            },
+            output("good", sum(9, 9, 0)),
+            OutputRow { losses: losses("shed", "stopped", 2), ..output("lossy", lossy) },
+            OutputRow { disk: Some(DiskRow::default()), ..output("disk", disk) },
         ];
         let want = [
             "from lines: 20 lines: 12 routed, 3 aggregated, 2 sent nowhere by the rules, 2 lost as no_value, \
@@ -166,7 +159,7 @@ mod tests {
             "to disk: 10 copies: 6 delivered, 3 left in queues on disk, 1 lost as expired",
         ];
         assert_eq!(report(&page), want);
-        let many = (0..30).map(|at| OutputRow { waiting: 1, copies: 1, ..output(&format!("o{at}"), 0) });
+        let many = (0..30).map(|at| output(&format!("o{at}"), sum(1, 0, 1)));
         page.outputs = many.collect();
         let lines = report(&page);
         assert_eq!(lines.len(), 2 + OUTPUTS_MAX + 1);

@@ -30,6 +30,7 @@ use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
+use crate::talk::ASIDE;
 use crate::tls::{self, Certificates};
 use crate::{admin, outputs, sources};
 
@@ -265,6 +266,7 @@ fn spawn_watches(
 pub(super) fn complain(complaint: &Complaint) {
     let Complaint { source, reason, line } = complaint;
     tracing::warn!(
+        target: ASIDE,
         "source `{source}`: a line was rejected as `{}`: {} It reads: {line}   Further ones are only counted.",
         reason.word(),
         reason.why(),

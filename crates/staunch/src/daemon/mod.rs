@@ -120,6 +120,7 @@ fn make_room_for_files(plan: &Plan) {
     let connections: usize = plan.sources.iter().map(streams).sum();
     match crate::sys::raise_files_max() {
         Ok(max) if max < connections as u64 + FILES_BESIDES => tracing::warn!(
+            target: crate::talk::ASIDE,
             "{connections} connections are allowed (`connections_max`) and only {max} files may be open: lower the one or \
              raise the other (LimitNOFILE, `ulimit -Hn`), or outputs and queues may find none left"
         ),

@@ -129,12 +129,16 @@ fn tell_what_is_left(shared: &Shared) -> AccountsPage {
     }
     for row in &page.outputs {
         let stopped = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
-        let lost = if row.disk.is_some() { stopped } else { stopped + row.waiting };
+        let lost = if row.disk.is_some() { stopped } else { stopped + row.sum.waiting };
         if lost > 0 {
             tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
         }
-        if row.disk.is_some() && row.waiting > 0 {
-            tracing::info!("output `{}`: {} records wait on disk for the next start", row.name, row.waiting);
+        if row.disk.is_some() && row.sum.waiting > 0 {
+            tracing::info!(
+                "output `{}`: {} records wait on disk for the next start",
+                row.name,
+                row.sum.waiting
+            );
         }
     }
     watch::last_words(&page);

@@ -122,18 +122,18 @@ fn beat_every(watchdog: Option<Duration>) -> Duration {
 
 /// One line for people.
 fn status(page: &AccountsPage) -> String {
-    let received: u64 = page.sources.iter().map(|row| row.received).sum();
-    let rejected: u64 = page.sources.iter().map(|row| row.rejected).sum();
-    let lost: u64 = page.sources.iter().map(|row| row.shed + row.internal).sum();
+    let received: u64 = page.sources.iter().map(|row| row.sum.received).sum();
+    let rejected: u64 = page.sources.iter().map(|row| row.sum.rejected).sum();
+    let lost: u64 = page.sources.iter().map(|row| row.sum.shed + row.sum.internal).sum();
     let dropped: u64 = page.sources.iter().map(|row| row.kernel_dropped).sum();
     let copies = |of: fn(&accounts::OutputRow) -> u64| -> u64 { page.outputs.iter().map(of).sum() };
     let down = page.outputs.iter().filter(|row| row.state == "down").count();
     format!(
         "{received} records received, {rejected} rejected, {lost} lost, {dropped} packets dropped by the kernel; \
          {} copies delivered, {} lost, {} waiting; {down} of {} outputs down",
-        copies(|row| row.delivered),
-        copies(|row| row.shed + row.refused + row.expired + row.internal),
-        copies(|row| row.waiting),
+        copies(|row| row.sum.delivered),
+        copies(|row| row.sum.lost()),
+        copies(|row| row.sum.waiting),
         page.outputs.len()
     )
 }
@@ -184,6 +184,8 @@ fn tell(words: &[Word<'_>]) {
 mod tests {
     use std::cell::Cell;
 
+    use model::{OutputSum, SourceSum};
+
     use super::*;
     use crate::admin::accounts::{OutputRow, SourceRow};
 
@@ -211,18 +213,19 @@ mod tests {
 
     #[test]
     fn the_line_of_counts_is_one_line() {
-        let source =
-            SourceRow { received: 10, rejected: 2, shed: 1, kernel_dropped: 4, ..SourceRow::default() };
+        let source = |received, rejected, shed, kernel_dropped| SourceRow {
+            sum: SourceSum { received, rejected, shed, ..SourceSum::default() },
+            kernel_dropped,
+            ..SourceRow::default()
+        };
         let output = |state, delivered, refused| OutputRow {
             state,
-            delivered,
-            refused,
-            waiting: 1,
+            sum: OutputSum { delivered, refused, waiting: 1, ..OutputSum::default() },
             ..OutputRow::default()
         };
         let page = AccountsPage {
             time_ms: 0,
-            sources: vec![source, SourceRow { received: 5, ..SourceRow::default() }],
+            sources: vec![source(10, 2, 1, 4), source(5, 0, 0, 0)],
             outputs: vec![output("up", 7, 0), output("down", 1, 3)],
             checkpoints: Vec::new(),
         };

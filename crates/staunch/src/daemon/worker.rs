@@ -32,6 +32,7 @@ use crate::daemon::handover::Handover;
 use crate::daemon::outlet::{Admission, Outlet};
 use crate::kernel::BATCH_BOUNDS;
 use crate::sys::{self, Gather, PacketReader, Rest, Watch};
+use crate::talk::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::ShardHandle;
 pub use socket::{DatagramSocket, peer, shown};
@@ -336,6 +337,10 @@ impl Worker {
         for line in self.routed.invalid.drain(..) {
             // The original's words, which people look for (spec graphite §2.4).
             tracing::warn!("dropping metric due to validation error: {}", line.escape_ascii());
+        }
+        for line in self.routed.untimed.drain(..) {
+            let line = line.escape_ascii();
+            tracing::warn!(target: ORIGINAL_DEBUG, "aggregator: dropping incorrect metric: {line}");
         }
     }
 

@@ -101,9 +101,9 @@ impl Reporter {
             let totals = [
                 ("packets", row.packets),
                 ("bytes", row.bytes),
-                ("received", row.received),
-                ("rejected", row.rejected),
-                ("shed", row.shed),
+                ("received", row.sum.received),
+                ("rejected", row.sum.rejected),
+                ("shed", row.sum.shed),
                 ("kernel_dropped", row.kernel_dropped),
             ];
             for (word, total) in totals {
@@ -113,16 +113,16 @@ impl Reporter {
         for row in &page.outputs {
             let name = format!("{prefix}output.{}", plain(&row.name));
             let totals = [
-                ("copies", row.copies),
-                ("delivered", row.delivered),
-                ("shed", row.shed),
-                ("refused", row.refused),
-                ("filtered", row.filtered),
+                ("copies", row.sum.copies),
+                ("delivered", row.sum.delivered),
+                ("shed", row.sum.shed),
+                ("refused", row.sum.refused),
+                ("filtered", row.sum.filtered),
             ];
             for (word, total) in totals {
                 self.counter(format!("{name}.{word}"), total, &mut lines);
             }
-            lines.push(format!("{name}.waiting:{}|g", row.waiting));
+            lines.push(format!("{name}.waiting:{}|g", row.sum.waiting));
             lines.push(format!("{name}.waiting_bytes:{}|g", row.bytes_waiting));
             lines.push(format!("{name}.down:{}|g", u8::from(row.state == "down")));
         }
@@ -162,22 +162,27 @@ pub(super) fn packed(lines: &[String]) -> PacketBatch {
 
 #[cfg(test)]
 mod tests {
+    use model::{OutputSum, SourceSum};
+
     use super::*;
     use crate::admin::accounts::{OutputRow, SourceRow};
 
     fn page(received: u64) -> AccountsPage {
-        let source = SourceRow { name: "app".into(), kind: "statsd", received, ..SourceRow::default() };
-        let own = SourceRow { name: "me".into(), kind: "self", received: 99, ..SourceRow::default() };
+        let row = |name: &str, kind, received| SourceRow {
+            name: name.into(),
+            kind,
+            sum: SourceSum { received, ..SourceSum::default() },
+            ..SourceRow::default()
+        };
         let output = OutputRow {
             name: "o/10.0.0.1:8125".into(),
-            copies: received,
-            waiting: 7,
+            sum: OutputSum { copies: received, waiting: 7, ..OutputSum::default() },
             state: "down",
             ..OutputRow::default()
         };
         AccountsPage {
             time_ms: 0,
-            sources: vec![source, own],
+            sources: vec![row("app", "statsd", received), row("me", "self", 99)],
             outputs: vec![output],
             checkpoints: Vec::new(),
         }

@@ -108,8 +108,12 @@ impl Wrapping {
     /// # Errors
     /// In words.
     pub(super) async fn shake_hands(&mut self, stream: &Stream) -> Result<(), String> {
+        self.shake_hands_within(HANDSHAKE_MAX, stream).await
+    }
+
+    async fn shake_hands_within(&mut self, limit: Duration, stream: &Stream) -> Result<(), String> {
         let _one = Handshake::begin().ok_or_else(|| format!("{HANDSHAKES_MAX} are under way"))?;
-        let done = tokio::time::timeout(HANDSHAKE_MAX, async {
+        let done = tokio::time::timeout(limit, async {
             while self.is_handshaking() && self.end.is_none() {
                 stream.readable().await.map_err(|error| error.to_string())?;
                 match read_scratch(stream, |bytes| {
@@ -120,8 +124,14 @@ impl Wrapping {
                     Err(End::Broken(why)) => return Err(why),
                     Err(_end) => return Err("the client went away".to_owned()),
                 }
-                while self.answer(stream).map_err(|error| error.to_string())? {
-                    stream.writable().await.map_err(|error| error.to_string())?;
+                loop {
+                    match self.answer(stream) {
+                        Ok(false) => break,
+                        Ok(true) => stream.writable().await.map_err(|error| error.to_string())?,
+                        // Tickets for a next time. Who has said all and gone wants none, and what he said counts.
+                        Err(_gone) if !self.is_handshaking() => break,
+                        Err(error) => return Err(error.to_string()),
+                    }
                 }
             }
             Ok(())
@@ -264,5 +274,103 @@ impl Write for Socket<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::crypto::ring;
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    /// A server's end of a connection, and a client's with the socket that it has.
+    fn ends() -> (Wrapping, Stream, ClientConnection, UnixStream) {
+        let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+        let key = made.signing_key.serialize_der().try_into().expect("a key");
+        let provider = || Arc::new(ring::default_provider());
+        let server = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .expect("known versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .expect("they belong together");
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).expect("a certificate");
+        let client = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .expect("known versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("a.test").expect("a name");
+        let client = ClientConnection::new(Arc::new(client), name).expect("a good config");
+        let tls = ServerConnection::new(Arc::new(server)).expect("a good config");
+        let wrapping = Wrapping { tls: Some(Box::new(tls)), plain: Vec::new(), unpacker: None, end: None };
+        let (near, far) = UnixStream::pair().expect("two sockets");
+        (wrapping, Stream::Unix(far), client, near)
+    }
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(future)
+    }
+
+    #[test]
+    fn a_handshake_ends_in_time_or_is_ended() {
+        run(async {
+            let (mut wrapping, stream, _client, _silent) = ends();
+            let limit = Duration::from_millis(1);
+            let done = wrapping.shake_hands_within(limit, &stream).await;
+            assert_eq!(done, Err("it took too long".to_owned()));
+            let (mut wrapping, stream, _client, gone) = ends();
+            drop(gone);
+            assert_eq!(wrapping.shake_hands(&stream).await, Err("the client went away".to_owned()));
+        });
+    }
+
+    #[test]
+    fn so_many_handshakes_are_under_way_and_no_more() {
+        run(async {
+            let mut others: Vec<Handshake> = std::iter::from_fn(Handshake::begin).collect();
+            assert_eq!(others.len(), HANDSHAKES_MAX);
+            let (mut wrapping, stream, _client, gone) = ends();
+            drop(gone);
+            let refused = wrapping.shake_hands(&stream).await;
+            assert_eq!(refused, Err(format!("{HANDSHAKES_MAX} are under way")));
+            others.pop();
+            assert_eq!(wrapping.shake_hands(&stream).await, Err("the client went away".to_owned()));
+            assert!(Handshake::begin().is_some(), "one that has failed is none any more");
+        });
+    }
+
+    #[test]
+    fn what_a_client_said_before_it_went_away_counts() {
+        run(async {
+            let (mut wrapping, stream, mut client, mut socket) = ends();
+            client.writer().write_all(b"a 1 2\n").expect("memory");
+            let says = async move {
+                let mut wire = Vec::new();
+                while client.wants_write() {
+                    client.write_tls(&mut wire).expect("memory");
+                    socket.write_all(&wire).await.expect("it listens");
+                    wire.clear();
+                    if client.is_handshaking() {
+                        let mut answer = [0; 4096];
+                        let len = socket.read(&mut answer).await.expect("it answers");
+                        client.read_tls(&mut &answer[..len]).expect("memory");
+                        client.process_new_packets().expect("a good answer");
+                    }
+                }
+                // Nobody reads the tickets that come now.
+            };
+            let (done, ()) = tokio::join!(wrapping.shake_hands(&stream), says);
+            assert_eq!(done, Ok(()));
+            assert_eq!(wrapping.plain, b"a 1 2\n");
+        });
     }
 }

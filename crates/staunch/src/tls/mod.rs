@@ -3,9 +3,13 @@
 //! `staunch check` comes by [`mistakes`], every start and reload by [`Certificates::load`]. A reload reads the files anew,
 //! also when the config is the same: connections that are open stay as they are, new ones get what was read.
 //! Not here: connections (`sources::wrapping`, `outputs::wrapping`), options (`config`).
+//! Whose certificates are taken is in `trust`.
 //! Invariants: an endpoint's certificate is verified, always; nothing older than TLS 1.2 is spoken.
 
 mod files;
+#[cfg(test)]
+mod tests;
+mod trust;
 
 use std::sync::Arc;
 
@@ -13,9 +17,11 @@ use config::diagnostic::{Code, Diagnostic};
 use config::plan::{Endpoint, EndpointTls, ListenTls, OutputKind, PemFile, Plan, TlsVersion};
 use model::{OutputId, SourceId};
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::ServerName;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+
+use self::trust::{OfClients, OfEndpoint, Trust};
 
 /// What is needed for connections to an endpoint.
 #[derive(Clone, Debug)]
@@ -67,9 +73,17 @@ impl std::fmt::Display for Mistake {
 /// What is wrong with a file, or with all of them together, and what to do.
 type Wrong = (Option<PemFile>, String, &'static str);
 
-/// What there is to say about the files that a plan names.
-pub fn mistakes(plan: &Plan) -> Vec<Diagnostic> {
-    Certificates::load(plan, None).err().unwrap_or_default().iter().map(Mistake::diagnostic).collect()
+/// What there is to say about the files that a plan names, with the number of the file of the config that names them. One
+/// that several sources or outputs need is told of once.
+pub fn mistakes(plan: &Plan) -> Vec<(usize, Diagnostic)> {
+    let wrong = Certificates::load(plan, None).err().unwrap_or_default();
+    let is_same = |one: &Mistake, other: &Mistake| {
+        let place = |mistake: &Mistake| mistake.file.as_ref().map(|file| (file.file, file.place));
+        one.file == other.file && place(one) == place(other) && one.what == other.what
+    };
+    let first =
+        wrong.iter().enumerate().filter(|(at, one)| !wrong[..*at].iter().any(|other| is_same(one, other)));
+    first.map(|(_, one)| (one.file.as_ref().map_or(0, |file| file.file), one.diagnostic())).collect()
 }
 
 impl Certificates {
@@ -133,39 +147,36 @@ fn versions(min: TlsVersion, max: TlsVersion) -> Vec<&'static SupportedProtocolV
 }
 
 fn server(tls: &ListenTls) -> Result<ServerConfig, Wrong> {
-    let (chain, key) = identity(&tls.identity)?;
+    let ours = identity(&tls.identity)?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&versions(tls.min, tls.max))
         .map_err(|error| (None, error.to_string(), "write `min` and `max` as \"1.2\" or \"1.3\""))?;
     let builder = match &tls.client_ca {
         None => builder.with_no_client_auth(),
         Some(file) => {
-            let roots = Arc::new(authorities(file)?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
             let bad = |error: rustls::server::VerifierBuilderError| {
                 (Some(file.clone()), error.to_string(), AUTHORITIES)
             };
-            builder.with_client_cert_verifier(verifier.map_err(bad)?)
+            let clients = OfClients::new(authorities(file)?).map_err(bad)?;
+            builder.with_client_cert_verifier(Arc::new(clients))
         }
     };
-    builder.with_single_cert(chain, key).map_err(|error| unfit(&tls.identity, &error))
+    Ok(builder.with_cert_resolver(Arc::new(ours)))
 }
 
 fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
-    let roots = match &tls.ca {
+    let trust = match &tls.ca {
         Some(file) => authorities(file)?,
         None => of_system()?,
     };
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&versions(TlsVersion::V1_2, TlsVersion::V1_3))
         .map_err(|error| (None, error.to_string(), "this is a mistake of ours: report it"))?
-        .with_root_certificates(roots);
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(OfEndpoint { trust, any_name: tls.any_name }));
     let config = match &tls.identity {
         None => builder.with_no_client_auth(),
-        Some(both) => {
-            let (chain, key) = identity(both)?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| unfit(both, &error))?
-        }
+        Some(both) => builder.with_client_cert_resolver(Arc::new(identity(both)?)),
     };
     let name = tls.server_name.as_deref().unwrap_or(&to.host);
     // A name may end with a dot; a certificate's never does.
@@ -176,41 +187,40 @@ fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
     Ok(ForEndpoint { config: Arc::new(config), name })
 }
 
-const AUTHORITIES: &str = "write the path of a file with the authorities' certificates (PEM)";
+const AUTHORITIES: &str =
+    "write the path of a file with the authorities' certificates (PEM), or of a folder of such";
 
-/// Chain and key.
-type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn identity(both: &config::plan::Identity) -> Result<Pair, Wrong> {
-    Ok((files::certificates(&both.cert)?, files::key(&both.key)?))
-}
-
-fn unfit(both: &config::plan::Identity, error: &rustls::Error) -> Wrong {
-    match error {
-        rustls::Error::InconsistentKeys(_) => {
-            let hint = "write the key that the certificate was made with; in the chain its own certificate comes first";
-            (Some(both.key.clone()), "the key is not that of the certificate".into(), hint)
-        }
-        error => (Some(both.cert.clone()), error.to_string(), "have the certificate made anew"),
+/// Chain and key, which belong together. A certificate of version 1 is as good as another: it is the peer who judges it.
+fn identity(both: &config::plan::Identity) -> Result<SingleCertAndKey, Wrong> {
+    let chain = files::certificates(&both.cert)?;
+    let key = provider().key_provider.load_private_key(files::key(&both.key)?).map_err(|error| {
+        let hint = "have a key made that is of RSA (2048 bits or more), ECDSA (P-256, P-384) or Ed25519";
+        (Some(both.key.clone()), format!("its key cannot be used: {error}"), hint)
+    })?;
+    let Some(of_cert) = chain.first().and_then(trust::public_key) else {
+        let what = "its first certificate cannot be read".to_owned();
+        return Err((Some(both.cert.clone()), what, "have the certificate made anew"));
+    };
+    if key.public_key().is_some_and(|of_key| of_key != of_cert) {
+        let hint =
+            "write the key that the certificate was made with; in the chain its own certificate comes first";
+        return Err((Some(both.key.clone()), "the key is not that of the certificate".into(), hint));
     }
+    Ok(SingleCertAndKey::from(CertifiedKey::new(chain, key)))
 }
 
-fn authorities(file: &PemFile) -> Result<RootCertStore, Wrong> {
-    let mut roots = RootCertStore::empty();
-    let (added, refused) = roots.add_parsable_certificates(files::certificates(file)?);
-    if added == 0 {
-        let what = format!("none of its {refused} certificates can be an authority's");
-        return Err((Some(file.clone()), what, AUTHORITIES));
-    }
-    Ok(roots)
+fn authorities(file: &PemFile) -> Result<Trust, Wrong> {
+    Trust::of_file(files::authorities(file)?).ok_or_else(|| {
+        (Some(file.clone()), "none of its certificates can be an authority's".to_owned(), AUTHORITIES)
+    })
 }
 
-fn of_system() -> Result<RootCertStore, Wrong> {
+fn of_system() -> Result<Trust, Wrong> {
     let mut roots = RootCertStore::empty();
     let (added, _refused) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if added == 0 {
         let hint = "name their file: tls = { ca = \"…\" }; or install the system's (ca-certificates)";
         return Err((None, "this system knows no authorities".into(), hint));
     }
-    Ok(roots)
+    Ok(Trust::of_authorities(roots))
 }

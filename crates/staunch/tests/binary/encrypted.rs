@@ -226,6 +226,71 @@ fn a_check_shows_files_that_cannot_be_used_where_they_are_named() {
 }
 
 #[test]
+fn a_relay_shows_files_that_cannot_be_used_where_its_configuration_names_them() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("it can be written");
+    };
+    let both = std::fs::read_to_string(folder.path().join("both.pem")).expect("it is there");
+    let cert = &both[both.find("-----BEGIN CERT").expect("it has one")..];
+    write(
+        "locked.pem",
+        &format!("{cert}-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"),
+    );
+    let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,6F\n\nAAAA\n";
+    write("oldlocked.pem", &format!("{cert}{old}-----END RSA PRIVATE KEY-----\n"));
+    write("half.pem", &both[..both.len() - 40]);
+    write("empty.pem", "");
+    let relay = |listen: &str, server: &str, flags: &[&str]| {
+        write(
+            "more.conf",
+            &format!("\n  listen type linemode transport gzip {listen} 127.0.0.1:1 proto tcp;\n"),
+        );
+        write(
+            "relay.conf",
+            &format!(
+                "include more.conf;\ncluster a forward 127.0.0.1:2 transport plain {server};\nmatch * send to a;\n"
+            ),
+        );
+        let mut staunch = Command::new(env!("CARGO_BIN_EXE_staunch"));
+        let ran = staunch.args(["relay", "-f", "relay.conf"]).args(flags).current_dir(folder.path()).output();
+        let out = ran.expect("it runs");
+        let text = [out.stdout, out.stderr].concat();
+        (out.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let good = "mtls client.pem client.key";
+    assert_eq!(relay("ssl both.pem", good, &["-tt", "-C", "ca.pem"]), (Some(0), String::new()));
+    let (listener, server) = ("more.conf:2:43", "relay.conf:2:");
+    for (listen, to, place, word) in [
+        ("ssl nowhere.pem", good, listener, "No such file"),
+        ("ssl empty.pem", good, listener, "there is no certificate in it"),
+        ("ssl ca.pem", good, listener, "there is no key in it"),
+        ("ssl locked.pem", good, listener, "its key is encrypted with a password"),
+        ("ssl oldlocked.pem", good, listener, "its key is encrypted with a password"),
+        ("ssl half.pem", good, listener, "it is no PEM"),
+        ("mtls nowhere.pem", good, "more.conf:2:44", "No such file"),
+        ("ssl both.pem", "mtls nowhere.pem client.key", server, "No such file"),
+        ("ssl both.pem", "mtls client.pem both.pem", server, "the key is not that of the certificate"),
+        ("ssl both.pem", "mtls client.pem ca.pem", server, "there is no key in it"),
+    ] {
+        // The whole start, and the check before it.
+        for mode in [&["-C", "ca.pem"][..], &["-tt", "-C", "ca.pem"]] {
+            let (code, text) = relay(listen, to, mode);
+            let all = [place, word, "^^^^", "hint: "].iter().all(|wanted| text.contains(wanted));
+            assert!(code == Some(1) && all, "{listen} | {to} {mode:?}: {code:?} {text}");
+        }
+    }
+    let (code, text) = relay("mtls both.pem", good, &["-tt"]);
+    assert!(code == Some(1) && text.contains("more.conf:2:44") && text.contains("-C FILE"), "{text}");
+    let (code, text) = relay("ssl both.pem", good, &["-C", "empty.pem"]);
+    assert!(code == Some(1) && text.contains("empty.pem: there is no certificate in it"), "{text}");
+    // All of them at once, each where it is named.
+    let (_, text) = relay("ssl nowhere.pem", "mtls empty.pem client.key", &["-tt", "-C", "ca.pem"]);
+    assert!(text.contains(listener) && text.contains(server) && text.contains("2 mistakes"), "{text}");
+}
+
+#[test]
 fn pythons_ssl_is_understood_and_understands() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());

@@ -158,11 +158,14 @@ fn self_metrics_keep_their_names() {
     let families = families(&answer.body);
     let names: String = families.iter().map(|(name, kind)| format!("{name} {kind}\n")).collect();
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/metrics.txt");
-    if std::env::var_os("GOLDEN_WRITE").is_some() {
+    if std::env::var_os("UPDATE").is_some() {
         std::fs::write(golden, &names).expect("the golden file can be written");
     }
     let want = std::fs::read_to_string(golden).unwrap_or_default();
-    assert_eq!(names, want, "names of self-metrics are an interface: a change needs a line in CHANGELOG.md");
+    assert_eq!(
+        names, want,
+        "names of self-metrics are an interface: a change needs UPDATE=1 and a line in CHANGELOG.md"
+    );
     assert!(answer.body.contains(
         "staunch_source_records_total{source=\"app\",outcome=\"rejected\",reason=\"no_type\"} 1\n"
     ));

@@ -4,14 +4,15 @@
 //! (`compat/relay_test_mode.py`).
 
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::Builder;
 use crate::support::daemon::STAUNCH;
+use crate::support::{Builder, wait_for};
 
 const CONF: &str = "\
 cluster ring fnv1a_ch replication 2 10.0.0.1:2003=a 10.0.0.2:2003=b 10.0.0.3:2003=c;
@@ -313,16 +314,31 @@ nobody\t-\t-
 }
 
 #[test]
-fn what_a_relay_counts_has_its_place_on_the_api() {
-    let conf = "cluster pair failover 127.0.0.1:1 127.0.0.1:2;\nmatch (x+x+)+\\1z send to pair stop;\n\
-                listen type linemode relay.sock proto unix;\n";
-    let daemon = Builder::relay(conf).start();
+fn a_search_that_gives_up_is_told_and_counted() {
+    let builder = Builder::relay("");
+    let socket = builder.folder().join("in.sock");
+    let conf = format!(
+        "cluster pair failover 127.0.0.1:1 127.0.0.1:2;\nmatch (x+x+)+\\1z send to pair stop;\n\
+         listen type linemode {} proto unix;\n",
+        socket.display()
+    );
+    std::fs::write(builder.folder().join("relay.conf"), conf).expect("the config can be written");
     let slow = format!("{}cz", "x".repeat(60));
+    let args = ["relay", "-t", "-f", "relay.conf"];
+    let Answer { code, stdout, stderr } = run(builder.folder(), "asked", &args, &slow);
+    assert!(code == Some(0) && stdout.ends_with(&format!("\nnothing matched {slow}\n")), "{stdout}");
+    assert!(stderr.contains(&format!(": relay.conf:2: match (x+x+)+\\1z gave up on {slow}, ")), "{stderr}");
+    let daemon = builder.start();
     let page = daemon.json(&format!("/api/v1/relay/explain?name={slow}"));
     assert_eq!((&page["gave_up"][0]["at"], &page["gave_up"][0]["kind"]), (&"rule 1".into(), &"match".into()));
-    let page = daemon.json("/api/v1/relay");
+    let mut client = UnixStream::connect(&socket).expect("it listens");
+    client.write_all(format!("{slow} 1 1700000000\n").as_bytes()).expect("it reads");
+    let page = wait_for("the line", || {
+        let page = daemon.json("/api/v1/relay");
+        (page["relays"][0]["points"] != 0).then_some(page)
+    });
     let relay = &page["relays"][0];
-    assert!(relay["gave_up"].is_u64() && relay["names_refused"].is_u64(), "{page}");
+    assert_eq!((&relay["gave_up"], &relay["names_refused"]), (&1.into(), &0.into()), "{page}");
     let cluster = &relay["clusters"][0];
     assert_eq!((&cluster["name"], &cluster["sharing"]), (&"pair".into(), &"failover".into()));
     assert_eq!(cluster["members"][1]["output"], "pair/127.0.0.1:2", "{page}");

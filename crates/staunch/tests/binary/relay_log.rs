@@ -165,6 +165,34 @@ fn a_start_that_fails_leaves_the_pid_file_of_the_one_that_runs() {
 }
 
 #[test]
+fn among_errors_stands_what_the_original_calls_one() {
+    let graphite = FakeGraphite::new();
+    let to = graphite.to().rsplit(':').next().expect("a port").to_owned();
+    let log_of = |flags: &[&str]| {
+        let port = free_port();
+        let conf = format!(
+            "listen type linemode 127.0.0.1:{port} proto tcp;\ncluster a forward 127.0.0.1:{to};\n\
+             aggregate ^a every 1 seconds expire after 2 seconds compute sum write to s;\nmatch * send to a;\n"
+        );
+        let mut daemon = Builder::relay(&conf).args(&["-l", "relay.log"]).args(flags).spawn();
+        let log = daemon.folder.path().join("relay.log");
+        wait_line(&log, "startup sequence complete");
+        let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        std::io::Write::write_all(&mut client, b"nothing\na.b 1\n").expect("it reads");
+        wait_for("the line", || graphite.bytes().ends_with(b"a.b 1\n").then_some(()));
+        wait_line(&log, "Further ones are only counted.");
+        daemon.signal("TERM");
+        assert_eq!(daemon.wait_exit().code(), Some(0));
+        fs::read_to_string(&log).expect("it is there")
+    };
+    let text = log_of(&["-d"]);
+    assert!(text.contains("(MSG) source `lines`: a line was rejected"), "{text}");
+    assert!(text.contains("(ERR) aggregator: dropping incorrect metric: a.b 1\n"), "{text}");
+    let text = log_of(&[]);
+    assert!(!text.contains("incorrect metric"), "only with -d: {text}");
+}
+
+#[test]
 fn a_second_signal_ends_at_once() {
     let mut daemon = Builder::relay(&conf(free_port())).start();
     let mut client = std::net::TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");

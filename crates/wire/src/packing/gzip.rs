@@ -59,6 +59,12 @@ impl Default for Inflater {
 }
 
 impl Inflater {
+    /// What it holds, for the promises.
+    #[cfg(any(test, feature = "reference"))]
+    pub(super) fn bytes(&self) -> usize {
+        self.held.len()
+    }
+
     /// Goes on with `input`, filling `out` up to `max`.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
         if self.part == Part::Body {

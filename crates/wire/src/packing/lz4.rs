@@ -61,6 +61,12 @@ struct Frame {
 }
 
 impl Frames {
+    /// What it holds, for the promises.
+    #[cfg(any(test, feature = "reference"))]
+    pub(super) fn bytes(&self) -> usize {
+        self.held.len() + self.window.len() + self.ready.bytes.len()
+    }
+
     /// Goes on with `input`, filling `out` up to `max`.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
         if !self.ready.is_empty() {

@@ -9,6 +9,8 @@
 mod gzip;
 mod lz4;
 mod pack;
+#[cfg(any(test, feature = "reference"))]
+pub mod promises;
 mod snappy;
 #[cfg(test)]
 mod tests;

@@ -7,51 +7,13 @@ use flate2::{Compression, GzBuilder};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use proptest::prelude::*;
 
+use super::promises::{PACKED, check_one, packed, unpacked};
 use super::*;
-
-const PACKED: [Packing; 3] = [Packing::Gzip, Packing::Lz4, Packing::Snappy];
-
-/// Everything that comes of `packed` in reads of `step` bytes, and how it ended.
-fn unpacked(packing: Packing, packed: &[u8], step: usize) -> (Vec<u8>, Result<(), Broken>) {
-    let mut unpacker = Unpacker::new(packing).expect("it is packed");
-    let mut out = Vec::new();
-    for read in packed.chunks(step) {
-        unpacker.push(read);
-        while unpacker.has_more() {
-            let before = out.len();
-            let result = unpacker.unpack(&mut out);
-            assert!(out.len() - before <= UNPACKED_BYTES_MAX);
-            if result.is_err() {
-                return (out, result);
-            }
-        }
-    }
-    (out, unpacker.end())
-}
 
 fn lines(number: usize) -> Vec<u8> {
     (0..number)
         .flat_map(|n| format!("servers.web{}.cpu.{} {} 17{n:08}\n", n % 7, n % 97, n * 31).into_bytes())
         .collect()
-}
-
-/// Packed with a flush behind each of `cuts` bytes, and at the end.
-fn packed(packing: Packing, plain: &[u8], mut cuts: impl Iterator<Item = usize>) -> Vec<u8> {
-    let mut packer = Packer::new(packing).expect("it is packed");
-    let (mut out, mut rest) = (Vec::new(), plain);
-    while !rest.is_empty() {
-        let mut piece = &rest[..cuts.next().unwrap_or(usize::MAX).min(rest.len())];
-        rest = &rest[piece.len()..];
-        while !piece.is_empty() {
-            piece = &piece[packer.push(piece, &mut out)..];
-            if packer.room() == 0 {
-                packer.flush(&mut out);
-            }
-        }
-        packer.flush(&mut out);
-    }
-    packer.finish(&mut out);
-    out
 }
 
 #[test]
@@ -119,6 +81,7 @@ proptest! {
         let (got, _) = unpacked(packing, &wire, step);
         // However they are cut, they say the same.
         prop_assert_eq!(got, unpacked(packing, &wire, 1).0);
+        check_one(&noise);
     }
 
     #[test]

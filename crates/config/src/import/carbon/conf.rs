@@ -1,10 +1,12 @@
 //! carbon.conf: the section of a relay or an aggregator as settings (spec graphite §4.2).
 //!
-//! Not here: rule files (`relay`, `rewrite`, `aggregation`), what becomes of the settings (`plan`).
+//! Not here: which keys there are (`keys`), rule files (`relay`, `rewrite`, `aggregation`, `lists`), what becomes of the
+//! settings (`plan`).
 
 use process::placement::CarbonHash;
 
 use super::ini::{self, Entry};
+use super::keys;
 use super::relay::{CarbonDestination, destination};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 
@@ -19,14 +21,51 @@ pub(super) enum Method {
     Hashing,
     /// `aggregated-consistent-hashing`: by the names of aggregates.
     AggregatedHashing,
+    /// `fast-hashing`: by the order of the destinations' hashes.
+    FastHashing,
+    /// `fast-aggregated-hashing`: likewise by the names of aggregates.
+    FastAggregatedHashing,
 }
 
-const METHODS: [(&str, Method); 4] = [
+impl Method {
+    /// By the names that aggregation rules make of a name.
+    pub(super) fn is_aggregated(self) -> bool {
+        matches!(self, Method::AggregatedHashing | Method::FastAggregatedHashing)
+    }
+
+    /// Without a ring of many points.
+    pub(super) fn is_fast(self) -> bool {
+        matches!(self, Method::FastHashing | Method::FastAggregatedHashing)
+    }
+
+    fn hashes(self) -> bool {
+        !matches!(self, Method::Constant | Method::Rules)
+    }
+}
+
+const METHODS: [(&str, Method); 6] = [
     ("constant", Method::Constant),
     ("rules", Method::Rules),
     ("consistent-hashing", Method::Hashing),
     ("aggregated-consistent-hashing", Method::AggregatedHashing),
+    ("fast-hashing", Method::FastHashing),
+    ("fast-aggregated-hashing", Method::FastAggregatedHashing),
 ];
+
+/// What destinations take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// `line`
+    Lines,
+    /// `pickle`, the default.
+    Pickle,
+}
+
+/// `REWRITE_RULES` of an aggregator that is not told any.
+pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
+
+/// The instance of a daemon that is not told its own.
+const INSTANCE: &str = "a";
 
 /// What the section says, with the original's defaults in place of what it does not.
 #[derive(Debug)]
@@ -42,9 +81,9 @@ pub(super) struct Conf {
     pub(super) idle_timeout_s: Option<u64>,
     pub(super) method: Method,
     pub(super) destinations: Vec<CarbonDestination>,
-    /// Destinations take lines, and not pickle.
-    pub(super) sends_lines: bool,
-    pub(super) destinations_place: Option<Place>,
+    pub(super) protocol: Protocol,
+    /// `DESTINATION_TRANSPORT = ssl`, and `DESTINATION_SSL_CA` if there is one.
+    pub(super) tls: Option<Option<String>>,
     pub(super) replication: u8,
     pub(super) diverse: bool,
     pub(super) hash: CarbonHash,
@@ -55,103 +94,19 @@ pub(super) struct Conf {
     pub(super) rewrite_rules: String,
     pub(super) aggregation_rules: String,
     pub(super) forward_all: bool,
+    /// blacklist.conf and whitelist.conf count.
+    pub(super) lists: bool,
+    /// Tags are put in order before a name is placed.
+    pub(super) tags_in_order: bool,
 }
 
-/// Keys that are carried over.
-const KEYS: [&str; 27] = [
-    "LINE_RECEIVER_INTERFACE",
-    "LINE_RECEIVER_PORT",
-    "ENABLE_UDP_LISTENER",
-    "UDP_RECEIVER_INTERFACE",
-    "UDP_RECEIVER_PORT",
-    "PICKLE_RECEIVER_INTERFACE",
-    "PICKLE_RECEIVER_PORT",
-    "PICKLE_RECEIVER_MAX_LENGTH",
-    "PROTOBUF_RECEIVER_INTERFACE",
-    "PROTOBUF_RECEIVER_PORT",
-    "MAX_RECEIVER_CONNECTIONS",
-    "METRIC_CLIENT_IDLE_TIMEOUT",
-    "RELAY_METHOD",
-    "DESTINATIONS",
-    "DESTINATION_PROTOCOL",
-    "REPLICATION_FACTOR",
-    "DIVERSE_REPLICAS",
-    "ROUTER_HASH_TYPE",
-    "DYNAMIC_ROUTER",
-    "MAX_QUEUE_SIZE",
-    "USE_FLOW_CONTROL",
-    "RELAY_RULES",
-    "REWRITE_RULES",
-    "AGGREGATION_RULES",
-    "FORWARD_ALL",
-    "CONF_DIR",
-    "USE_INSECURE_UNPICKLER",
-];
-
-/// Keys of other daemons, of logs and of how the process runs: nothing is lost without them.
-const OTHERS: [&str; 38] = [
-    "USER",
-    "LOG_DIR",
-    "STORAGE_DIR",
-    "LOCAL_DATA_DIR",
-    "PID_DIR",
-    "WHITELISTS_DIR",
-    "ENABLE_LOGROTATION",
-    "LOG_UPDATES",
-    "LOG_CREATES",
-    "LOG_CACHE_HITS",
-    "LOG_CACHE_QUEUE_SORTS",
-    "LOG_LISTENER_CONN_SUCCESS",
-    "LOG_LISTENER_CONN_LOST",
-    "LOG_AGGREGATOR_MISSES",
-    "TCP_KEEPALIVE",
-    "TCP_KEEPIDLE",
-    "TCP_KEEPINTVL",
-    "TCP_KEEPCNT",
-    "MAX_DATAPOINTS_PER_MESSAGE",
-    "TIME_TO_DEFER_SENDING",
-    "QUEUE_LOW_WATERMARK_PCT",
-    "MAX_QUEUE_SIZE_HARD_PCT",
-    "USE_RATIO_RESET",
-    "MIN_RESET_STAT_FLOW",
-    "MIN_RESET_RATIO",
-    "MIN_RESET_INTERVAL",
-    "DYNAMIC_ROUTER_MAX_RETRIES",
-    "CACHE_METRIC_NAMES_MAX",
-    "CACHE_METRIC_NAMES_TTL",
-    "MAX_CACHE_SIZE",
-    "CACHE_QUERY_INTERFACE",
-    "CACHE_QUERY_PORT",
-    "ENABLE_MANHOLE",
-    "MANHOLE_INTERFACE",
-    "MANHOLE_PORT",
-    "MANHOLE_USER",
-    "MANHOLE_PUBLIC_KEY",
-    "ENABLE_AMQP",
-];
-
-/// Keys that do something in the original and nothing here, with what does it.
-const NOT_HERE: [(&str, &str); 12] = [
-    ("USE_WHITELIST", "write rules with `to = \"blackhole\"` for what is not wanted"),
-    ("CARBON_METRIC_PREFIX", "the relay's figures are at /metrics"),
-    ("CARBON_METRIC_INTERVAL", "the relay's figures are at /metrics"),
-    ("MAX_AGGREGATION_INTERVALS", "a window is told once: `expire` says for how long it takes points"),
-    ("WRITE_BACK_FREQUENCY", "a window is told once: `expire` says for how long it takes points"),
-    ("DESTINATION_TRANSPORT", "write `tls` in the output"),
-    ("DESTINATION_SSL_CA", "write `tls` in the output"),
-    ("DESTINATION_POOL_REPLICAS", "write a cluster with `share = \"lb\"`"),
-    ("TAG_RELAY_NORMALIZED", "names are placed as they are received"),
-    ("ENABLE_TAGS", "tagged names are relayed as they are"),
-    ("GRAPHITE_URL", "tagged names are relayed as they are"),
-    ("AMQP_HOST", "points do not come from a broker"),
-];
-
-/// Reads the section `wanted`, such as `relay` or `relay:b`: what stands in the second overrides the first.
+/// Reads the section `wanted`, such as `relay` or `relay:b`: what stands in the second overrides the first. A daemon that is
+/// told no instance is `a`.
 pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Option<Conf> {
     let sections = ini::sections(text, wrong);
-    let program = wanted.split_once(':').map_or(wanted, |(program, _)| program);
+    let (program, instance) = wanted.split_once(':').unwrap_or((wanted, INSTANCE));
     let find = |name: &str| sections.iter().find(|section| section.name == name);
-    let (own, base) = (find(wanted).filter(|_| wanted != program), find(program));
+    let (own, base) = (find(&format!("{program}:{instance}")), find(program));
     let Some(first) = own.or(base) else {
         let names: Vec<&str> = sections.iter().map(|section| section.name).collect();
         let diagnostic = Diagnostic::error(Code::MissingKey, format!("there is no section [{wanted}]"));
@@ -163,15 +118,22 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
         wrong.push(diagnostic.hint(all));
         return None;
     };
+    if own.is_none() && program != wanted {
+        let message = format!("there is no section [{wanted}]: [{program}] alone counts");
+        let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(first.place);
+        wrong.push(warning.hint("carbon says nothing of it; see that the instance is called so"));
+    }
     let layers: Vec<&ini::Section> = own.into_iter().chain(base).collect();
     for section in &layers {
-        keys(section, wrong);
+        keys::tell(section, wrong);
     }
     let mut reader = Reader { layers: &layers, wrong };
     let is_aggregator = program == "aggregator";
     let (method, method_place) = reader.method(is_aggregator);
-    let destinations = reader.destinations();
+    let destinations = reader.destinations(method);
     let destinations_place = reader.get("DESTINATIONS").map(|entry| entry.place);
+    reader.listens_everywhere(first.place);
+    reader.unpickler();
     if destinations.is_empty() && method != Method::Rules {
         let diagnostic = Diagnostic::error(Code::MissingKey, "DESTINATIONS is empty: nothing could be sent");
         reader.wrong.push(diagnostic.at(destinations_place.or(method_place).unwrap_or(first.place)));
@@ -185,44 +147,27 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
             None
         },
         pickle: reader.address("PICKLE_RECEIVER", Some(2004)),
-        pickle_bytes_max: reader.number("PICKLE_RECEIVER_MAX_LENGTH", 64, 1 << 30),
+        pickle_bytes_max: reader.number("PICKLE_RECEIVER_MAX_LENGTH", 64, 64 << 20),
         protobuf: reader.address("PROTOBUF_RECEIVER", None),
         connections_max: reader.number("MAX_RECEIVER_CONNECTIONS", 1, 1_000_000),
         idle_timeout_s: reader.number("METRIC_CLIENT_IDLE_TIMEOUT", 1, 86_400 * 365),
         method,
-        sends_lines: reader.text("DESTINATION_PROTOCOL", "pickle") == "line",
+        protocol: reader.protocol(),
+        tls: reader.tls(),
         destinations,
-        destinations_place,
         replication: reader.number("REPLICATION_FACTOR", 1, 255).unwrap_or(1) as u8,
         diverse: reader.flag("DIVERSE_REPLICAS", true),
-        hash: reader.hash(),
+        hash: reader.hash(method),
         dynamic: reader.flag("DYNAMIC_ROUTER", false),
         queue_records_max: reader.number("MAX_QUEUE_SIZE", 1, 1 << 30),
         flow_control: reader.flag("USE_FLOW_CONTROL", true),
         relay_rules: reader.text("RELAY_RULES", "relay-rules.conf"),
-        rewrite_rules: reader.text("REWRITE_RULES", "rewrite-rules.conf"),
+        rewrite_rules: reader.text("REWRITE_RULES", REWRITE_RULES),
         aggregation_rules: reader.text("AGGREGATION_RULES", "aggregation-rules.conf"),
         forward_all: reader.flag("FORWARD_ALL", true),
+        lists: reader.flag("USE_WHITELIST", false),
+        tags_in_order: reader.flag("TAG_RELAY_NORMALIZED", false),
     })
-}
-
-/// Tells of keys that are not carried over, or not known.
-fn keys(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
-    for (key, place) in section.keys() {
-        let same = |known: &&str| known.eq_ignore_ascii_case(key);
-        if KEYS.iter().any(&same) || OTHERS.iter().any(&same) {
-            continue;
-        }
-        if let Some((known, instead)) = NOT_HERE.iter().find(|(known, _)| same(known)) {
-            let warning = Diagnostic::warning(Code::NotCarriedOver, format!("{known} is not carried over"));
-            wrong.push(warning.at(place).label("left out").hint((*instead).to_owned()));
-            continue;
-        }
-        let message = format!("carbon knows no key `{key}` in a relay or an aggregator");
-        let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(place).label("not heeded");
-        let near = nearest(key, KEYS.into_iter()).map(|near| format!("did you mean {near}?"));
-        wrong.push(Diagnostic { hint: near, ..warning });
-    }
 }
 
 struct Reader<'a, 'b> {
@@ -280,12 +225,87 @@ impl<'a> Reader<'a, '_> {
         (port != 0).then_some((interface, port))
     }
 
+    /// Says so of receivers that listen on every interface because nothing else is written.
+    fn listens_everywhere(&mut self, place: Place) {
+        let mut receivers = vec!["LINE_RECEIVER", "PICKLE_RECEIVER"];
+        let mut more = |needs: bool, receiver| receivers.extend(needs.then_some(receiver));
+        more(self.flag("ENABLE_UDP_LISTENER", false), "UDP_RECEIVER");
+        more(self.get("PROTOBUF_RECEIVER_PORT").is_some(), "PROTOBUF_RECEIVER");
+        let silent = |receiver: &&str| {
+            let off = self.get(&format!("{receiver}_PORT")).is_some_and(|entry| entry.value == "0");
+            !off && self.get(&format!("{receiver}_INTERFACE")).is_none()
+        };
+        let keys: Vec<String> =
+            receivers.into_iter().filter(silent).map(|key| format!("{key}_INTERFACE")).collect();
+        if !keys.is_empty() {
+            let message = format!("without {} it listens on every interface, 0.0.0.0", keys.join(" and "));
+            let warning = Diagnostic::warning(Code::ListensEverywhere, message).at(place);
+            let hint = "write 127.0.0.1 in `listen` of the native file where only this machine sends";
+            self.wrong.push(warning.label("as carbon does").hint(hint));
+        }
+    }
+
+    fn unpickler(&mut self) {
+        const KEY: &str = "USE_INSECURE_UNPICKLER";
+        if let Some(entry) = self.get(KEY)
+            && self.flag(KEY, false)
+        {
+            let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never run code here");
+            let hint =
+                "numbers, texts, lists, tuples and dicts are read, and carbon's clients send nothing else";
+            self.wrong.push(warning.at(entry.place).label("left out").hint(hint));
+        }
+    }
+
+    fn protocol(&mut self) -> Protocol {
+        const WORDS: [&str; 2] = ["pickle", "line"];
+        let Some(entry) = self.get("DESTINATION_PROTOCOL") else { return Protocol::Pickle };
+        let (message, hint) = match &*entry.value {
+            "pickle" => return Protocol::Pickle,
+            "line" => return Protocol::Lines,
+            protocol @ ("protobuf" | "udp" | "amqp") => (
+                format!("points are not sent as {protocol}"),
+                "write `pickle` or `line`, and in DESTINATIONS the ports where the destinations take that"
+                    .to_owned(),
+            ),
+            other => (
+                format!("DESTINATION_PROTOCOL `{other}` is not known"),
+                match nearest(other, WORDS.into_iter()) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => "protocols are pickle and line".to_owned(),
+                },
+            ),
+        };
+        self.wrong.push(Diagnostic::error(Code::ImportBadValue, message).at(entry.place).hint(hint));
+        Protocol::Pickle
+    }
+
+    fn tls(&mut self) -> Option<Option<String>> {
+        let entry = self.get("DESTINATION_TRANSPORT")?;
+        match &*entry.value {
+            "none" | "None" | "" => None,
+            "ssl" => Some(self.get("DESTINATION_SSL_CA").map(|entry| entry.value.clone())),
+            other => {
+                let message = format!("DESTINATION_TRANSPORT `{other}` is not known");
+                let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
+                self.wrong.push(diagnostic.hint("transports are none and ssl"));
+                None
+            }
+        }
+    }
+
     /// The method, and where it stands.
     fn method(&mut self, is_aggregator: bool) -> (Method, Option<Place>) {
-        let Some(entry) = self.get("RELAY_METHOD") else {
-            // An aggregator that says nothing has always shared its results out by their names.
-            return (if is_aggregator { Method::Hashing } else { Method::Rules }, None);
-        };
+        if is_aggregator {
+            if let Some(entry) = self.get("RELAY_METHOD").filter(|entry| entry.value != "consistent-hashing")
+            {
+                let message = "an aggregator shares out by consistent-hashing, whatever RELAY_METHOD says";
+                let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
+                self.wrong.push(warning.label("not heeded by carbon").hint("remove the line"));
+            }
+            return (Method::Hashing, None);
+        }
+        let Some(entry) = self.get("RELAY_METHOD") else { return (Method::Rules, None) };
         if let Some((_, method)) = METHODS.iter().find(|(word, _)| *word == entry.value) {
             return (*method, Some(entry.place));
         }
@@ -302,10 +322,12 @@ impl<'a> Reader<'a, '_> {
         (Method::Constant, Some(entry.place))
     }
 
-    fn hash(&mut self) -> CarbonHash {
-        let Some(entry) = self.get("ROUTER_HASH_TYPE") else { return CarbonHash::CarbonCh };
+    fn hash(&mut self, method: Method) -> CarbonHash {
+        let default = if method.is_fast() { CarbonHash::Mmh3Ch } else { CarbonHash::CarbonCh };
+        let Some(entry) = self.get("ROUTER_HASH_TYPE") else { return default };
         match entry.value.as_str() {
-            "carbon_ch" | "None" | "" => CarbonHash::CarbonCh,
+            "" => default,
+            "carbon_ch" | "None" => CarbonHash::CarbonCh,
             "fnv1a_ch" => CarbonHash::Fnv1aCh,
             "mmh3_ch" => CarbonHash::Mmh3Ch,
             other => {
@@ -317,15 +339,30 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn destinations(&mut self) -> Vec<CarbonDestination> {
+    fn destinations(&mut self, method: Method) -> Vec<CarbonDestination> {
         let Some(entry) = self.get("DESTINATIONS") else { return Vec::new() };
-        let mut all = Vec::new();
+        let mut all: Vec<CarbonDestination> = Vec::new();
         for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
             match destination(text) {
-                Some(destination) => all.push(destination),
+                // Carbon says nothing of one that stands twice.
+                Some(destination) if all.contains(&destination) => {}
+                Some(destination) => {
+                    let same = |known: &CarbonDestination| {
+                        (&known.host, &known.instance) == (&destination.host, &destination.instance)
+                    };
+                    if method.hashes() && all.iter().any(same) {
+                        let message = format!("`{text}` lies where another destination of its host does");
+                        let diagnostic =
+                            Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
+                        let hint = "give each an instance: HOST:PORT:INSTANCE; carbon does not start";
+                        self.wrong.push(diagnostic.label("one host without instances").hint(hint));
+                    }
+                    all.push(destination);
+                }
                 None => {
                     let message = format!("`{text}` is no destination");
-                    let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
+                    let diagnostic =
+                        Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
                     self.wrong.push(diagnostic.hint("write HOST:PORT or HOST:PORT:INSTANCE"));
                 }
             }

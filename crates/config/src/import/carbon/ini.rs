@@ -24,6 +24,17 @@ pub(super) struct Entry<'a> {
     written: &'a str,
 }
 
+impl Entry<'_> {
+    /// The place of a piece of the value, or of its first line where it has several.
+    pub(super) fn place_of(&self, piece: &str) -> Place {
+        let at = (piece.as_ptr() as usize).wrapping_sub(self.value.as_ptr() as usize);
+        if self.place.end - self.place.start != self.value.len() || at > self.value.len() {
+            return self.place;
+        }
+        Place::new(self.place.start + at, self.place.start + at + piece.len())
+    }
+}
+
 impl<'a> Section<'a> {
     pub(super) fn get(&self, key: &str) -> Option<&Entry<'a>> {
         self.entries.iter().find(|entry| entry.key == key)

@@ -3,7 +3,7 @@
 use model::OutputId;
 use process::relay::{ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, Sharing, Statement, To};
 
-use super::{RULES_MAX, ini};
+use super::{RULES_MAX, expression, ini};
 use crate::diagnostic::{Code, Diagnostic, Place, has_errors};
 
 /// What a relay-rules.conf says.
@@ -20,7 +20,7 @@ pub struct CarbonRelayRules {
 pub struct CarbonRelayRule {
     /// Its name.
     pub name: String,
-    /// Looked for in the name, whatever the case.
+    /// Looked for in the name, whatever the case; in the relay's form.
     pub pattern: String,
     /// At least one, unless none of them is known.
     pub destinations: Vec<CarbonDestination>,
@@ -50,31 +50,37 @@ pub fn relay_rules(
     for section in ini::sections(text, &mut wrong).into_iter().take(RULES_MAX) {
         section.warn_unknown(&["pattern", "destinations", "servers", "default", "continue"], &mut wrong);
         let destinations = destinations(&section, known, &mut wrong);
-        if section.flag("default", &mut wrong) {
+        let says_default = section.get("default").is_some();
+        let is_default = says_default && section.flag("default", &mut wrong);
+        if !is_default && section.get("pattern").is_none() {
+            let message = format!("section `{}` is no rule, and left out", section.name);
+            let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(section.place);
+            let hint = "add `pattern = EXPRESSION`, or `default = true`";
+            wrong.push(warning.label("not heeded by carbon").hint(hint));
+            continue;
+        }
+        if says_default && (is_default || section.get("pattern").is_some()) {
             if default.is_some() {
                 let diagnostic =
                     Diagnostic::error(Code::Repeated, "two sections are the default").at(section.place);
                 wrong.push(diagnostic.label("the second one").hint("only one section has `default = true`"));
             }
             if let Some(entry) = section.get("pattern") {
-                let diagnostic =
-                    Diagnostic::error(Code::ImportBadValue, "the default section has no pattern");
-                wrong.push(diagnostic.at(entry.place).label("it takes what the others left"));
+                let diagnostic = Diagnostic::error(
+                    Code::ImportBadValue,
+                    "a section has `pattern` or `default`, and not both",
+                );
+                wrong.push(diagnostic.at(entry.place).label("the default takes what the others left"));
             }
             default = Some(section.place);
             rules.default = destinations;
             continue;
         }
-        let Some(pattern) = section.get("pattern") else {
-            let message = format!("section `{}` has no `pattern`", section.name);
-            let diagnostic = Diagnostic::error(Code::MissingKey, message).at(section.place);
-            wrong.push(diagnostic.hint("add `pattern = EXPRESSION`, or `default = true`"));
-            continue;
-        };
-        super::expression(&pattern.value, pattern.place.start, &mut wrong);
+        let Some(pattern) = section.get("pattern") else { continue };
+        let read = expression::read(&pattern.value, pattern.place.start, true, &mut wrong);
         rules.rules.push(CarbonRelayRule {
             name: section.name.to_owned(),
-            pattern: pattern.value.clone(),
+            pattern: read.map_or_else(String::new, |read| read.text),
             destinations,
             continues: section.flag("continue", &mut wrong),
         });
@@ -104,12 +110,12 @@ fn destinations(
     for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         let Some(destination) = destination(text) else {
             let diagnostic = Diagnostic::error(Code::ImportBadValue, format!("`{text}` is no destination"));
-            wrong.push(diagnostic.at(entry.place).hint("write HOST:PORT or HOST:PORT:INSTANCE"));
+            wrong.push(diagnostic.at(entry.place_of(text)).hint("write HOST:PORT or HOST:PORT:INSTANCE"));
             continue;
         };
         if known.is_some_and(|known| !known.contains(&destination)) {
             let message = format!("`{text}` is none of carbon.conf's DESTINATIONS, and left out");
-            let diagnostic = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
+            let diagnostic = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place_of(text));
             wrong.push(diagnostic.hint("add it to DESTINATIONS, or remove it here"));
             continue;
         }

@@ -2,7 +2,8 @@
 
 use process::relay::{ExpressionPlan, RewritePlan, Statement};
 
-use super::{RULES_MAX, lines};
+use super::expression::Read;
+use super::{RULES_MAX, expression, lines};
 use crate::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
 
 /// What a rewrite-rules.conf says.
@@ -17,7 +18,7 @@ pub struct RewriteRules {
 /// `EXPRESSION = REPLACEMENT`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarbonRewrite {
-    /// Every occurrence in the name is replaced.
+    /// Every occurrence in the name is replaced; in the relay's form.
     pub pattern: String,
     /// The replacement in the relay's form: `\1`, or `\g{1}` before a digit.
     pub into: String,
@@ -51,11 +52,11 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
             continue;
         };
         let into_start = place.end - replacement.trim_start().len();
-        let groups = super::expression(pattern.trim(), start, &mut wrong);
-        let into = self::replacement(replacement.trim(), into_start, groups, &mut wrong);
-        match (&mut section, groups, into) {
-            (Some(section), Some(_), Some(into)) => {
-                section.push(CarbonRewrite { pattern: pattern.trim().to_owned(), into });
+        let read = expression::read(pattern.trim(), start, false, &mut wrong);
+        let into = self::replacement(replacement.trim(), into_start, read.as_ref(), &mut wrong);
+        match (&mut section, read, into) {
+            (Some(section), Some(read), Some(into)) => {
+                section.push(CarbonRewrite { pattern: read.text, into });
             }
             (None, ..) => {
                 let diagnostic =
@@ -71,12 +72,7 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
 }
 
 /// Python's template in the relay's form.
-fn replacement(
-    text: &str,
-    start: usize,
-    groups: Option<usize>,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<String> {
+fn replacement(text: &str, start: usize, read: Option<&Read>, wrong: &mut Vec<Diagnostic>) -> Option<String> {
     let mut out = String::new();
     let mut at = 0;
     while let Some(found) = text[at..].find('\\') {
@@ -87,7 +83,8 @@ fn replacement(
         let (number, bytes) = if digits > 0 {
             (rest[..digits].parse().ok(), digits)
         } else if let Some((name, _)) = rest.strip_prefix("g<").and_then(|rest| rest.split_once('>')) {
-            (name.parse().ok(), name.len() + 3)
+            let named = || read?.names.iter().find(|(known, _)| known == name).map(|(_, number)| *number);
+            (name.parse().ok().or_else(named), name.len() + 3)
         } else {
             (None, rest.chars().next().map_or(0, char::len_utf8))
         };
@@ -95,7 +92,7 @@ fn replacement(
         let refused = match number {
             None => Some("this escape cannot be carried over"),
             Some(0) => Some("group 0, the whole match, cannot be carried over"),
-            Some(number) if groups.is_some_and(|groups| number > groups) => {
+            Some(number) if read.is_some_and(|read| number > read.groups) => {
                 Some("the expression has no such group")
             }
             Some(number) => {

@@ -1,6 +1,6 @@
 //! storage-schemas.conf and storage-aggregation.conf: how series are stored, by expressions on their names.
 
-use super::{RULES_MAX, ini};
+use super::{RULES_MAX, expression, ini};
 use crate::diagnostic::{Code, Diagnostic, has_errors, nearest};
 
 /// One section of storage-schemas.conf.
@@ -108,8 +108,7 @@ fn pattern(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) -> Option<St
         missing(section, "pattern", "an expression that is looked for in names", wrong);
         return None;
     };
-    super::expression(&entry.value, entry.place.start, wrong)?;
-    Some(entry.value.clone())
+    Some(expression::read(&entry.value, entry.place.start, false, wrong)?.text)
 }
 
 /// `10s:6h`, `60:1440`: seconds and points, or durations.

@@ -12,7 +12,7 @@ use process::relay::statistics_prefix;
 use super::pattern::Pattern;
 use crate::diagnostic::Place;
 
-pub use crate::transport::Packing;
+pub use crate::transport::{Packing, PemFile};
 
 /// Where something was written. Equal to every other span: documents are compared by what they say.
 #[derive(Clone, Copy, Debug)]
@@ -216,10 +216,10 @@ pub enum ServerTls {
     Tls,
     /// `mtls CERT KEY`
     Mutual {
-        /// Path of our certificate.
-        cert: String,
-        /// Path of its key.
-        key: String,
+        /// Our certificate.
+        cert: PemFile,
+        /// Its key.
+        key: PemFile,
     },
 }
 
@@ -432,8 +432,8 @@ pub struct Listener {
 pub struct ListenTls {
     /// Clients must show a certificate.
     pub mutual: bool,
-    /// Path of the file with chain and key.
-    pub pem: String,
+    /// The file with chain and key.
+    pub pem: PemFile,
     /// Oldest version.
     pub min: Option<TlsVersion>,
     /// Newest version.

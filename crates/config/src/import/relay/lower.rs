@@ -49,7 +49,7 @@ pub fn lower(conf: &RelayConf) -> Lowered {
     let mut outputs: Vec<RelayOutput> = (0..conf.servers.len()).map(RelayOutput::Server).collect();
     let clusters = conf.clusters.iter().map(|cluster| self::cluster(conf, cluster, &mut outputs)).collect();
     let statements = conf.rules.iter().map(statement).collect();
-    let plan = RelayPlan { clusters, statements, statistics: to(conf.statistics.send.as_ref()) };
+    let plan = RelayPlan { clusters, statements, statistics: to(conf.statistics.send.as_ref()), once: false };
     Lowered { plan, outputs }
 }
 
@@ -80,7 +80,8 @@ pub(super) fn check(conf: &RelayConf, mistakes: &mut Mistakes) {
 fn span_of(conf: &RelayConf, at: MistakeAt) -> Span {
     let nowhere = Span { file: 0, place: Place::new(0, 0) };
     match at {
-        MistakeAt::Plan | MistakeAt::Statistics => nowhere,
+        // This language has no `unless`.
+        MistakeAt::Plan | MistakeAt::Statistics | MistakeAt::Unless { .. } => nowhere,
         MistakeAt::Cluster(id) => conf.clusters.get(id.index()).map_or(nowhere, |cluster| cluster.span),
         MistakeAt::Statement { statement, expression } => {
             let Some(rule) = conf.rules.get(statement) else { return nowhere };
@@ -159,6 +160,7 @@ fn statement(rule: &Rule) -> Statement {
     match rule {
         Rule::Match(rule) => Statement::Match(MatchPlan {
             expressions: expressions(&rule.patterns),
+            unless: Vec::new(),
             validate: rule
                 .validate
                 .as_ref()
@@ -184,9 +186,11 @@ fn statement(rule: &Rule) -> Statement {
                 },
                 computes: rule.computes.iter().map(compute).collect(),
                 late: Late::Shed,
+                exact: false,
             },
             to: to(rule.send.as_ref()),
             stop: rule.stop,
+            replaces: false,
         }),
     }
 }

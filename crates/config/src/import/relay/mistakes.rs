@@ -22,6 +22,13 @@ pub struct Mistake {
     pub upstream: Option<Upstream>,
 }
 
+impl Mistake {
+    /// In a file, or in none that could be shown; the original says nothing of it.
+    pub fn ours(file: usize, diagnostic: Diagnostic) -> Mistake {
+        Mistake { file, diagnostic, upstream: None }
+    }
+}
+
 /// The original's words for a mistake, and where it points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {

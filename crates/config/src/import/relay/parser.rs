@@ -6,7 +6,7 @@
 //! Not here: whether what is written makes sense (`check`).
 //! Invariant: any tokens give statements and mistakes in time proportional to their number.
 
-use super::document::{BucketTime, ComputeType, Hash, Lines, Packing, Proto, ServerTls, Span, Way};
+use super::document::{BucketTime, ComputeType, Hash, Lines, Packing, PemFile, Proto, ServerTls, Span, Way};
 use super::lexer::{Kind, Token};
 use super::mistakes::Mistakes;
 use super::syntax::*;
@@ -120,6 +120,12 @@ impl Parser<'_, '_> {
         };
         self.at += 1;
         Ok(Word { text, span: self.span(place) })
+    }
+
+    /// The path of a file of certificates or a key.
+    fn pem(&mut self, what: &str, keywords: &[&str]) -> Parsed<PemFile> {
+        let Word { text, span } = self.word(what, keywords)?;
+        Ok(PemFile { path: text.into(), place: Some(span.place), file: span.file })
     }
 
     /// True when a word or string comes that is none of the keywords.
@@ -352,8 +358,8 @@ impl Parser<'_, '_> {
         let tls = match packing {
             Some(_) if self.take("ssl") => ServerTls::Tls,
             Some(_) if self.take("mtls") => {
-                let cert = self.word("the path of a certificate", &RESERVED)?.text;
-                ServerTls::Mutual { cert, key: self.word("the path of its key", &RESERVED)?.text }
+                let cert = self.pem("the path of a certificate", &RESERVED)?;
+                ServerTls::Mutual { cert, key: self.pem("the path of its key", &RESERVED)? }
             }
             _ => ServerTls::None,
         };

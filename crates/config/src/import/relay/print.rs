@@ -245,7 +245,12 @@ impl Printer<'_> {
         let mut text = String::new();
         text.push_str(&self.packing(listener.packing, listener.tls.is_some()));
         let Some(tls) = &listener.tls else { return text };
-        let _ = write!(text, " {} {}", if tls.mutual { "mtls" } else { "ssl" }, self.name(&tls.pem));
+        let _ = write!(
+            text,
+            " {} {}",
+            if tls.mutual { "mtls" } else { "ssl" },
+            self.name(&tls.pem.path.to_string_lossy())
+        );
         for (keyword, version) in [("protomin", tls.min), ("protomax", tls.max)] {
             if let Some(version) = version {
                 let _ = write!(text, " {keyword} {}", version.word());
@@ -336,7 +341,8 @@ impl Printer<'_> {
             ServerTls::None => {}
             ServerTls::Tls => text.push_str(" ssl"),
             ServerTls::Mutual { cert, key } => {
-                let _ = write!(text, " mtls {} {}", self.name(cert), self.name(key));
+                let path = |file: &PemFile| self.name(&file.path.to_string_lossy());
+                let _ = write!(text, " mtls {} {}", path(cert), path(key));
             }
         }
         text

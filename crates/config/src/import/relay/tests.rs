@@ -2,14 +2,15 @@
 //!
 //! `tests/corpus/relay/good/NAME.conf` gives `NAME.want`: the canonical form and the warnings as a person sees them;
 //! `bad/NAME.conf` gives `NAME.want`: the mistakes, and what the original would print first. After a wanted change
-//! `STAUNCH_BLESS=1 cargo test -p config relay` writes the `.want` files anew: read the diff.
+//! `UPDATE=1 cargo test -p config relay` writes the `.want` files anew: read the diff.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::diagnostic::Severity;
+use crate::import::corpus;
 
 fn printed(conf: &RelayConf) -> String {
     print(conf, &Surroundings { port: 2003, prefix: None, form: Form::Readable })
@@ -23,15 +24,6 @@ fn read_printed(conf: &RelayConf, text: &str) -> Result<RelayConf, String> {
         again.listen.clear();
     }
     Ok(again)
-}
-
-fn corpus(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/relay").join(folder);
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|end| end == "conf"));
-    files.sort();
-    files
 }
 
 /// Reads a file of the corpus; what it includes is relative to its own folder.
@@ -49,25 +41,16 @@ fn read_corpus(path: &Path) -> Reading {
     super::read(&path.file_name().unwrap().to_string_lossy(), &Files { read: &read, matching: &matching })
 }
 
-fn blessed(path: &Path, got: &str) {
-    let want_path = path.with_extension("want");
-    if std::env::var_os("STAUNCH_BLESS").is_some() {
-        std::fs::write(&want_path, got).unwrap();
-    }
-    let want = std::fs::read_to_string(&want_path).unwrap_or_default();
-    assert!(got == want, "{} gives\n{got}\nand should give\n{want}", path.display());
-}
-
 #[test]
 fn good_files_give_what_they_should_and_print_as_themselves() {
-    let files = corpus("good");
+    let files = corpus::files("corpus/relay/good", "conf");
     assert!(files.len() >= 10, "{files:?}");
     for path in files {
         let reading = read_corpus(&path);
         let shown = render_mistakes(&reading.files, &reading.mistakes, false);
         let conf = reading.conf.unwrap_or_else(|| panic!("{}: {shown}", path.display()));
         let original = Surroundings { port: 2003, prefix: Some("carbon.relays.web1"), form: Form::Original };
-        blessed(&path, &format!("{}\n{shown}", print(&conf, &original)));
+        corpus::assert_wanted(&path, &format!("{}\n{shown}", print(&conf, &original)));
         let text = printed(&conf);
         assert_eq!(read_printed(&conf, &text), Ok(conf), "{}: {text}", path.display());
     }
@@ -75,13 +58,16 @@ fn good_files_give_what_they_should_and_print_as_themselves() {
 
 #[test]
 fn bad_files_are_told_all_their_mistakes() {
-    let files = corpus("bad");
+    let files = corpus::files("corpus/relay/bad", "conf");
     assert!(files.len() >= 10, "{files:?}");
     for path in files {
         let reading = read_corpus(&path);
         assert!(reading.conf.is_none(), "{}", path.display());
         let shown = render_mistakes(&reading.files, &reading.mistakes, false);
-        blessed(&path, &format!("{shown}\n{}", upstream_lines(&reading.files, &reading.mistakes)));
+        corpus::assert_wanted(
+            &path,
+            &format!("{shown}\n{}", upstream_lines(&reading.files, &reading.mistakes)),
+        );
     }
 }
 

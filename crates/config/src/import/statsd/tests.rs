@@ -1,15 +1,15 @@
 //! Files as users have them, with the plan and the diagnostics that each gives; single options by table; any text.
 //!
 //! `tests/import/statsd/NAME.js` gives `NAME.want`: the plan in short and the diagnostics as a person sees them.
-//! After a wanted change `STAUNCH_BLESS=1 cargo test -p config corpus` writes the `.want` files anew: read the diff.
+//! After a wanted change `UPDATE=1 cargo test -p config statsd` writes the `.want` files anew: read the diff.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::diagnostic::render;
+use crate::import::corpus;
 use crate::plan::ManagementReplies;
 
 fn vars(name: &str) -> Option<String> {
@@ -29,10 +29,6 @@ fn vars(name: &str) -> Option<String> {
 fn import(text: &str, compat: Option<Compat>) -> (Option<Plan>, Vec<Diagnostic>) {
     let environment = Environment { vars: &vars, hostname: "web1.example".into() };
     statsd(text, &environment, compat.unwrap_or_else(|| detect(text)), false)
-}
-
-fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/import/statsd")
 }
 
 /// The plan in short: what a file can change, one thing a line.
@@ -76,14 +72,10 @@ fn describe(plan: &Plan) -> String {
 
 #[test]
 fn corpus_gives_what_it_should() {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(corpus()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|end| end == "js"));
-    files.sort();
-    assert!(files.len() >= 15, "the corpus is at {}", corpus().display());
+    let files = corpus::files("import/statsd", "js");
+    assert!(files.len() >= 15, "{files:?}");
     for path in files {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (name, text) = corpus::read(&path);
         let (plan, diagnostics) = import(&text, None);
         if let Some(plan) = &plan {
             let printed = crate::print(plan);
@@ -93,12 +85,7 @@ fn corpus_gives_what_it_should() {
         let mut got = format!("{:?}\n", detect(&text));
         got += &plan.as_ref().map_or("no plan\n".into(), describe);
         got += &render(Source { name: &name, text: &text }, &diagnostics, false);
-        let want_path = path.with_extension("want");
-        if std::env::var_os("STAUNCH_BLESS").is_some() {
-            std::fs::write(&want_path, &got).unwrap();
-        }
-        let want = std::fs::read_to_string(&want_path).unwrap_or_default();
-        assert!(got == want, "{name} gives\n{got}\nand should give\n{want}");
+        corpus::assert_wanted(&path, &got);
     }
 }
 

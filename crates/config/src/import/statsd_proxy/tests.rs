@@ -1,16 +1,15 @@
 //! Files as users have them, with what each gives; single options by table; any text.
 //!
 //! `tests/import/statsd_proxy/NAME.js` gives `NAME.want`: the configuration and the diagnostics as a person sees them.
-//! After a wanted change `STAUNCH_BLESS=1 cargo test -p config statsd_proxy` writes the `.want` files anew: read the
+//! After a wanted change `UPDATE=1 cargo test -p config statsd_proxy` writes the `.want` files anew: read the
 //! diff.
-
-use std::path::{Path, PathBuf};
 
 use process::placement::{Cluster, Placement};
 use proptest::prelude::*;
 
 use super::*;
 use crate::diagnostic::{Severity, Source, render};
+use crate::import::corpus;
 
 fn vars(name: &str) -> Option<String> {
     let value = match name {
@@ -48,24 +47,14 @@ fn describe(config: &ProxyConfig) -> String {
 
 #[test]
 fn corpus_gives_what_it_should() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/import/statsd_proxy");
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|end| end == "js"));
-    files.sort();
-    assert!(files.len() >= 6, "the corpus is at {}", folder.display());
+    let files = corpus::files("import/statsd_proxy", "js");
+    assert!(files.len() >= 6, "{files:?}");
     for path in files {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (name, text) = corpus::read(&path);
         let (config, diagnostics) = import(&text);
         let mut got = config.as_ref().map_or("no configuration\n".into(), describe);
         got += &render(Source { name: &name, text: &text }, &diagnostics, false);
-        let want_path = path.with_extension("want");
-        if std::env::var_os("STAUNCH_BLESS").is_some() {
-            std::fs::write(&want_path, &got).unwrap();
-        }
-        let want = std::fs::read_to_string(&want_path).unwrap_or_default();
-        assert!(got == want, "{name} gives\n{got}\nand should give\n{want}");
+        corpus::assert_wanted(&path, &got);
     }
 }
 

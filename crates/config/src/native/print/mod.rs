@@ -250,6 +250,7 @@ fn print_points(out: &mut Out, source: &GraphiteSource) {
         out.key("missing_timestamp", text("now"));
     }
     out.key_unless("name_bytes_max", bytes(reading.name_bytes_max.into()), bytes(0));
+    out.key_unless("names", text(reading.names.word()), text("bare"));
     if reading.kept != default.reading.kept {
         let kept: String = reading.kept.bytes().map(char::from).collect();
         out.key("name_characters", text(&kept));

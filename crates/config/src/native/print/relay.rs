@@ -28,6 +28,7 @@ pub(super) fn print_relay(
     out.key("type", text("relay"));
     let from = transform.from.iter().filter_map(|id| plan.sources.get(id.index()));
     out.key("from", texts(from.map(|source| &*source.name)));
+    out.flag_unless("once", relay.plan.once, default.plan.once);
     out.key_unless("names_max", relay.names_max.to_string(), default.names_max.to_string());
     let series_max = |relay: &RelayTransform| relay.rollups.series_max.to_string();
     out.key_unless("rollup_series_max", series_max(relay), series_max(&default));
@@ -118,13 +119,15 @@ fn print_to(out: &mut Out, relay: &RelayPlan, to: &To) {
     }
 }
 
-fn print_expressions(out: &mut Out, expressions: &[ExpressionPlan]) {
-    if expressions.is_empty() {
-        return;
+fn print_expressions(out: &mut Out, expressions: &[ExpressionPlan], unless: &[ExpressionPlan]) {
+    for (key, plans) in [("match", expressions), ("unless", unless)] {
+        if !plans.is_empty() {
+            let texts: Vec<String> = plans.iter().map(|expression| written(&expression.text)).collect();
+            long_list(out, key, &texts);
+        }
     }
-    let texts: Vec<String> = expressions.iter().map(|expression| written(&expression.text)).collect();
-    long_list(out, "match", &texts);
-    out.flag_unless("ignore_case", expressions.iter().any(|expression| expression.ignore_case), false);
+    let mut all = expressions.iter().chain(unless);
+    out.flag_unless("ignore_case", all.any(|expression| expression.ignore_case), false);
 }
 
 fn print_route(out: &mut Out, relay: &RelayPlan, rule: &MatchPlan) {
@@ -132,7 +135,7 @@ fn print_route(out: &mut Out, relay: &RelayPlan, rule: &MatchPlan) {
         // Said although it is the default: a rule without it looks as if something were missing.
         out.key("match", text("*"));
     }
-    print_expressions(out, &rule.expressions);
+    print_expressions(out, &rule.expressions, &rule.unless);
     if let Some(validate) = &rule.validate {
         out.key("validate", written(&validate.expression.text));
         out.key_unless("on_invalid", text(if validate.log { "log" } else { "drop" }), text("log"));
@@ -145,7 +148,7 @@ fn print_route(out: &mut Out, relay: &RelayPlan, rule: &MatchPlan) {
 }
 
 fn print_rewrite(out: &mut Out, rule: &RewritePlan) {
-    print_expressions(out, std::slice::from_ref(&rule.expression));
+    print_expressions(out, std::slice::from_ref(&rule.expression), &[]);
     out.key("into", written(&rule.into));
     out.flag_unless("all", rule.every_occurrence, false);
 }
@@ -153,7 +156,7 @@ fn print_rewrite(out: &mut Out, rule: &RewritePlan) {
 fn print_rollup(out: &mut Out, relay: &RelayPlan, rule: &AggregateStatement) {
     let seconds = |seconds: u32| text(&duration(u64::from(seconds) * 1000));
     let rollup = &rule.rollup;
-    print_expressions(out, &rule.expressions);
+    print_expressions(out, &rule.expressions, &[]);
     out.key("every", seconds(rollup.every_s));
     out.key("expire", seconds(rollup.expire_s));
     let pair = |(compute, name): (Compute, &str)| format!("{} = {}", compute_word(compute), written(name));
@@ -180,8 +183,10 @@ fn print_rollup(out: &mut Out, relay: &RelayPlan, rule: &AggregateStatement) {
         Late::Oldest => "oldest",
     };
     out.key_unless("late", text(late), text("shed"));
+    out.flag_unless("exact", rollup.exact, false);
     print_to(out, relay, &rule.to);
     out.flag_unless("stop", rule.stop, false);
+    out.flag_unless("replaces", rule.replaces, false);
 }
 
 /// An expression or a replacement: within `'…'`, where no `\` is doubled, if it can stand there.

@@ -25,7 +25,7 @@ const NAME_BYTES_MAX: usize = 1024;
 type Share = (&'static str, fn() -> Sharing);
 
 /// The words of `share`.
-const SHARINGS: [Share; 10] = [
+const SHARINGS: [Share; 13] = [
     ("forward", || Sharing::Copies),
     ("any_of", || Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true }),
     ("failover", || Sharing::Failover),
@@ -33,23 +33,28 @@ const SHARINGS: [Share; 10] = [
     ("carbon_ch", || placed(Placement::CarbonCh)),
     ("fnv1a_ch", || placed(Placement::Fnv1aCh)),
     ("jump_fnv1a_ch", || placed(Placement::JumpFnv1aCh)),
-    ("python_carbon_ch", || placed(python(CarbonHash::CarbonCh))),
-    ("python_fnv1a_ch", || placed(python(CarbonHash::Fnv1aCh))),
-    ("python_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch))),
+    ("python_carbon_ch", || placed(python(CarbonHash::CarbonCh, false))),
+    ("python_fnv1a_ch", || placed(python(CarbonHash::Fnv1aCh, false))),
+    ("python_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch, false))),
+    ("python_fast_carbon_ch", || placed(python(CarbonHash::CarbonCh, true))),
+    ("python_fast_fnv1a_ch", || placed(python(CarbonHash::Fnv1aCh, true))),
+    ("python_fast_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch, true))),
 ];
 
 fn placed(placement: Placement) -> Sharing {
     Sharing::Placed { placement, replication: 1, stand_in: false }
 }
 
-fn python(hash: CarbonHash) -> Placement {
-    Placement::CarbonPython { hash, diverse: true }
+fn python(hash: CarbonHash, fast: bool) -> Placement {
+    Placement::CarbonPython { hash, fast, diverse: true }
 }
 
 /// The word of `share` for a plan; none for rings of StatsD's proxies, which no relay has.
 pub(in crate::native) fn sharing_word(sharing: &Sharing) -> Option<&'static str> {
     let form = |sharing: &Sharing| match sharing {
-        Sharing::Placed { placement: Placement::CarbonPython { hash, .. }, .. } => placed(python(*hash)),
+        Sharing::Placed { placement: Placement::CarbonPython { hash, fast, .. }, .. } => {
+            placed(python(*hash, *fast))
+        }
         Sharing::Placed { placement: Placement::AnyOf, .. } => {
             Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true }
         }

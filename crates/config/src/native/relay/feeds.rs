@@ -5,7 +5,7 @@
 use super::File;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::options::Section;
-use crate::plan::{Feed, GraphiteForm, OutputKind, Plan};
+use crate::plan::{Feed, OutputKind, Plan};
 
 /// Finds feeds of relays that cannot be.
 pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diagnostic>) {
@@ -38,12 +38,6 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
                     format!("{} sends points as datagrams, and cannot take aggregates", named.whose),
                     format!("`{}` aggregates", transform.name),
                     "write `tcp://` in `to`, or take from a source of points or a relay",
-                )),
-                (OutputKind::Graphite { form: GraphiteForm::Pickle, .. }, true) => Some((
-                    Code::WrongRecords,
-                    format!("{} cannot take points", named.whose),
-                    "points go on as lines".to_owned(),
-                    "leave `form` out: carbon's port for lines is 2003",
                 )),
                 (
                     OutputKind::Graphite { .. }

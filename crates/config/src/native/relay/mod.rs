@@ -86,7 +86,7 @@ fn one(
     let (statements, rule_places) = rules::read(&named.whose, fields, &mut names, wrong);
     let statistics = statistics(&named.whose, fields, &mut names, wrong);
     names.unused(&cluster_places, wrong);
-    relay.plan = RelayPlan { clusters, statements, statistics };
+    relay.plan = RelayPlan { clusters, statements, statistics, once: fields.flag("once").unwrap_or(false) };
     let is_whole = !has_errors(&wrong[before..]);
     verdict::of(&relay.plan, &verdict::Places { named, cluster_places, rule_places }, is_whole, wrong);
     relay

@@ -24,13 +24,16 @@ pub(super) struct RulePlaces {
     pub(super) rule: Place,
     /// Of each expression, with its text.
     pub(super) expressions: Vec<Place>,
+    /// Likewise those of `unless`.
+    pub(super) unless: Vec<Place>,
     pub(super) validate: Option<Place>,
 }
 
 /// Options that each kind of rule has beside `match` and `ignore_case`.
-const ROUTE: (&str, &[&str]) = ("a route", &["to", "stop", "validate", "on_invalid", "key"]);
+const ROUTE: (&str, &[&str]) = ("a route", &["to", "stop", "unless", "validate", "on_invalid", "key"]);
 const REWRITE: (&str, &[&str]) = ("a rewrite", &["into", "all"]);
-const ROLLUP: (&str, &[&str]) = ("a rollup", &["to", "stop", "compute", "every", "expire", "stamp", "late"]);
+const ROLLUP: (&str, &[&str]) =
+    ("a rollup", &["to", "stop", "compute", "every", "expire", "stamp", "late", "exact", "replaces"]);
 
 /// Statements in the order of the file, and where they stand.
 pub(super) fn read(
@@ -83,16 +86,20 @@ impl Rule<'_> {
         };
         self.other_kinds(kind, wrong);
         let (expressions, places) = self.expressions(kind, wrong);
-        let mut at = RulePlaces { rule: fields.place, expressions: places, validate: None };
+        let mut at =
+            RulePlaces { rule: fields.place, expressions: places, unless: Vec::new(), validate: None };
         let statement = if kind == REWRITE {
             Statement::Rewrite(self.rewrite(expressions, wrong))
         } else if kind == ROLLUP {
             let (rollup, to) = (self.rollup(wrong), names.to(self.whose, fields, wrong));
-            let stop = fields.flag("stop").unwrap_or(false);
-            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop })
+            let flag = |key| fields.flag(key).unwrap_or(false);
+            let (stop, replaces) = (flag("stop"), flag("replaces"));
+            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop, replaces })
         } else {
             at.validate = fields.place_of("validate");
-            Statement::Match(self.route(expressions, names, wrong))
+            let (unless, places) = self.unless(wrong);
+            at.unless = places;
+            Statement::Match(MatchPlan { unless, ..self.route(expressions, names, wrong) })
         };
         (statement, at)
     }
@@ -157,6 +164,24 @@ impl Rule<'_> {
         (texts.iter().map(|(text, _)| expression(text)).collect(), places)
     }
 
+    /// The expressions of `unless`.
+    fn unless(&self, wrong: &mut Vec<Diagnostic>) -> (Vec<ExpressionPlan>, Vec<Place>) {
+        let Some(Checked::Texts(texts)) = self.fields.other("unless") else { return Default::default() };
+        if texts.is_empty() {
+            let place = self.fields.place_of("unless").unwrap_or(self.fields.place);
+            wrong.push(value::empty("unless", place).hint("leave it out to leave no name out"));
+        }
+        if let Some((_, place)) = texts.iter().find(|(text, _)| text.is_empty()) {
+            let message = format!("{} has an expression without a text", self.whose);
+            let diagnostic = Diagnostic::error(Code::BadPattern, message).at(*place).label("this is empty");
+            wrong.push(diagnostic.hint("it would leave every name out"));
+        }
+        let ignore_case = self.fields.flag("ignore_case").unwrap_or(false);
+        let expression = |text: &String| ExpressionPlan { text: text.clone(), ignore_case };
+        let plans = texts.iter().map(|(text, _)| expression(text)).collect();
+        (plans, texts.iter().map(|(_, place)| *place).collect())
+    }
+
     fn route(
         &self,
         expressions: Vec<ExpressionPlan>,
@@ -174,6 +199,7 @@ impl Rule<'_> {
         }
         MatchPlan {
             expressions,
+            unless: Vec::new(),
             validate,
             route_using: fields.text("key"),
             to: names.to(self.whose, fields, wrong),
@@ -221,6 +247,7 @@ impl Rule<'_> {
                 Some("oldest") => Late::Oldest,
                 _ => Late::Shed,
             },
+            exact: self.fields.flag("exact").unwrap_or(false),
         }
     }
 

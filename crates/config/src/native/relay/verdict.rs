@@ -42,6 +42,10 @@ fn text_of(plan: &RelayPlan, at: MistakeAt) -> Option<&str> {
                 Statement::Aggregate(rule) => rule.expressions.get(expression)?,
             }
         }
+        MistakeAt::Unless { statement, expression } => match plan.statements.get(statement)? {
+            Statement::Match(rule) => rule.unless.get(expression)?,
+            Statement::Rewrite(_) | Statement::Aggregate(_) => return None,
+        },
         MistakeAt::Validate { statement } => match plan.statements.get(statement)? {
             Statement::Match(rule) => &rule.validate.as_ref()?.expression,
             Statement::Rewrite(_) | Statement::Aggregate(_) => return None,
@@ -87,7 +91,9 @@ impl Places<'_> {
                 let message = format!("a cluster of {} cannot be", self.named.whose);
                 (Code::NoCluster, message, places.map_or(self.named.place, |places| places.to))
             }
-            MistakeAt::Statement { statement, .. } | MistakeAt::Validate { statement } => {
+            MistakeAt::Statement { statement, .. }
+            | MistakeAt::Unless { statement, .. }
+            | MistakeAt::Validate { statement } => {
                 let message = format!("{} cannot be", whose(statement));
                 (Code::BadRule, message, rule(statement).map_or(self.named.place, |rule| rule.rule))
             }
@@ -104,6 +110,9 @@ impl Places<'_> {
         match at {
             MistakeAt::Statement { statement, expression: Some(at) } => {
                 rule(statement).and_then(|rule| rule.expressions.get(at)).map(|place| (statement, *place))
+            }
+            MistakeAt::Unless { statement, expression } => {
+                rule(statement).and_then(|rule| rule.unless.get(expression)).map(|place| (statement, *place))
             }
             MistakeAt::Validate { statement } => {
                 rule(statement).and_then(|rule| rule.validate).map(|place| (statement, place))

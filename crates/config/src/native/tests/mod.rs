@@ -112,7 +112,8 @@ fn file_with_tls(section: Section, key: &str, line: &str) -> String {
         return file_with_points("", &format!("{listen}\n[sources.in.tls]\n{cert}{line}"));
     }
     let output = file_with(Section::OutputGraphite, "", "");
-    format!("{output}\n[outputs.o.tls]\n{cert}{line}")
+    let ca = if key == "any_name" { "ca = \"c.pem\"\n" } else { "" };
+    format!("{output}\n[outputs.o.tls]\n{ca}{cert}{line}")
 }
 
 fn management_of_a_cluster(line: &str) -> String {
@@ -545,6 +546,7 @@ fn sources_of_points_are_printed_as_they_are_read() {
         "",
         "tail_counts = true\nmissing_timestamp = \"now\"\nname_bytes_max = \"255B\"\n",
         "personality = \"c-relay\"\nname_characters = \"-;/\"\nline_bytes_max = \"32KiB\"\n",
+        "names = \"as_sent\"\npersonality = \"carbon\"\n",
         "personality = \"go-carbon\"\nlisten = [\"udp://127.0.0.1:2003\", \"unix:///run/g\"]\n",
         "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\nmessage_bytes_max = \"1MiB\"\n",
         "form = \"protobuf\"\npersonality = \"carbon\"\nlisten = [\"tcp://127.0.0.1:2005\"]\n",
@@ -617,5 +619,6 @@ fn points_go_to_outputs_of_graphite_and_nowhere_else() {
     assert_eq!(of("unix:///s", &format!("{out}tls = {{ key = \"k\" }}")), ["C006"]);
     assert_eq!(of("unix:///s", &format!("{out}tls = {{ server_name = \"\" }}")), ["C004"]);
     assert_eq!(of("tcp://127.0.0.1:1", "name_characters = \"-\""), ["C022"]);
+    assert_eq!(of("tcp://127.0.0.1:1", "personality = \"c-relay\"\nnames = \"tagged\""), ["C022"]);
     assert_eq!(of("tcp://127.0.0.1:1", "personality = \"c-relay\"\nname_characters = \"a b\""), ["C004"]);
 }

@@ -51,7 +51,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 let statements = statements.collect();
                 let statistics = to(statistics);
                 let relay = RelayTransform {
-                    plan: RelayPlan { clusters, statements, statistics },
+                    plan: RelayPlan { clusters, statements, statistics, once: names_max % 2 == 0 },
                     names_max,
                     rollups,
                 };
@@ -145,9 +145,9 @@ fn cluster() -> impl Strategy<Value = Draft> {
         Placement::CarbonCh,
         Placement::Fnv1aCh,
         Placement::JumpFnv1aCh,
-        Placement::CarbonPython { hash: CarbonHash::CarbonCh, diverse: true },
-        Placement::CarbonPython { hash: CarbonHash::Fnv1aCh, diverse: false },
-        Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, diverse: true },
+        Placement::CarbonPython { hash: CarbonHash::CarbonCh, fast: false, diverse: true },
+        Placement::CarbonPython { hash: CarbonHash::Fnv1aCh, fast: false, diverse: false },
+        Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: true, diverse: true },
     ];
     let rings = (select(placements), 1u8..3, any::<bool>())
         .prop_map(|(placement, replication, stand_in)| Sharing::Placed { placement, replication, stand_in });
@@ -213,11 +213,16 @@ fn expressions(least: usize) -> impl Strategy<Value = Vec<ExpressionPlan>> {
 
 fn statement() -> impl Strategy<Value = Statement> {
     let validate = option::of((text(), any::<bool>()));
-    let route = (expressions(0), validate, option::of(replacement()), to(), any::<bool>()).prop_map(
-        |(expressions, validate, route_using, to, stop)| {
+    let unless = (expressions(0), 0..3usize);
+    let route = (expressions(0), validate, option::of(replacement()), to(), any::<bool>(), unless).prop_map(
+        |(expressions, validate, route_using, to, stop, (mut unless, count))| {
+            unless.truncate(count);
+            // One `ignore_case` is for both.
+            let ignore_case = expressions.first().or(unless.first()).is_some_and(|first| first.ignore_case);
+            unless.iter_mut().for_each(|each| each.ignore_case = ignore_case);
             let validate =
                 validate.map(|(text, log)| ValidatePlan { expression: ExpressionPlan::from(&*text), log });
-            Statement::Match(MatchPlan { expressions, validate, route_using, to, stop })
+            Statement::Match(MatchPlan { expressions, unless, validate, route_using, to, stop })
         },
     );
     let rewrite = (text(), any::<bool>(), replacement(), any::<bool>()).prop_map(
@@ -227,8 +232,9 @@ fn statement() -> impl Strategy<Value = Statement> {
         },
     );
     let rollup =
-        (expressions(1), rollup(), to(), any::<bool>()).prop_map(|(expressions, rollup, to, stop)| {
-            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop })
+        (expressions(1), rollup(), to(), any::<[bool; 2]>()).prop_map(|(expressions, rollup, to, flags)| {
+            let [stop, replaces] = flags;
+            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop, replaces })
         });
     prop_oneof![route, rewrite, rollup]
 }
@@ -257,6 +263,7 @@ fn rollup() -> impl Strategy<Value = RollupPlan> {
             stamp,
             computes,
             late,
+            exact: every_s % 2 == 0,
         },
     )
 }

@@ -55,7 +55,7 @@ pub(super) fn file_with(section: Section, key: &str, line: &str) -> String {
                 "compute" => "match = \"x\"\nevery = \"60s\"\nexpire = \"4294967295s\"\n",
                 "every" => "match = \"x\"\nexpire = \"4294967295s\"\ncompute = { sum = \"s\" }\n",
                 "expire" => "match = \"x\"\nevery = \"1s\"\ncompute = { sum = \"s\" }\n",
-                "stamp" | "late" => {
+                "stamp" | "late" | "exact" | "replaces" => {
                     "match = \"x\"\nevery = \"60s\"\nexpire = \"70s\"\ncompute = { sum = \"s\" }\n"
                 }
                 "into" => "match = \"x\"\n",
@@ -93,7 +93,7 @@ fn clusters_and_rules_are_those_of_the_file() {
     assert_eq!(labels(0), ["::1:3=i", "h2:2", "::1:3", "/f:0"]);
     assert_eq!(labels(1), ["h1:1", "h2:2", "::1:3"]);
     let placed = |placement, replication, stand_in| Sharing::Placed { placement, replication, stand_in };
-    let python = Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, diverse: false };
+    let python = Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: false };
     let sharing: Vec<&Sharing> = relay.plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
     let want =
         [placed(Placement::CarbonCh, 2, true), placed(python, 1, false), placed(Placement::AnyOf, 1, true)];
@@ -204,10 +204,6 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
         ("[outputs.c]\ntype = \"console\"\nfrom = [\"r\"]\n", "C028 \"r\" `r` gives Graphite points"),
         ("[outputs.c]\ntype = \"udp\"\nfrom = [\"r\"]\nto = [\"udp://h:1\"]\n", "C028 \"r\" `r` gives"),
         ("[outputs.c]\ntype = \"event_file\"\nfrom = [\"r\"]\n", "C011 \"r\" `r` is a transform"),
-        (
-            "[outputs.c]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n",
-            "C028 \"r\" points go on as lines",
-        ),
         (
             "[outputs.c]\ntype = \"graphite_file\"\nfrom = [\"lines\", \"r\"]\n",
             "C028 \"r\" a relay's output takes from it alone",

@@ -17,6 +17,9 @@ pub(crate) const SHARES: &[&str] = &[
     "python_carbon_ch",
     "python_fnv1a_ch",
     "python_mmh3_ch",
+    "python_fast_carbon_ch",
+    "python_fast_fnv1a_ch",
+    "python_fast_mmh3_ch",
 ];
 
 /// Longest time of a window: what 32 bits of seconds hold.
@@ -74,6 +77,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[TransformRelay],
+        "once",
+        Type::Flag,
+        Toml("false"),
+        "true",
+        "Give each output a point once, however many rules send it there.",
+        "The first copy counts. carbon's relays do so; carbon-c-relay sends every copy.",
+    ),
+    row(
+        &[TransformRelay],
         "names_max",
         Type::Whole { min: 2, max: NAMES_MOST },
         Toml("4194304"),
@@ -107,7 +119,7 @@ pub(super) const ROWS: &[Row] = &[
         Required,
         "\"carbon_ch\"",
         "Which members get a point.",
-        "`forward`: each. `any_of`: one by the name; another one while it is down. `failover`: the first that is up. `lb`: one after the other. `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`: those that own the key, as carbon-c-relay places it. `python_carbon_ch`, `python_fnv1a_ch`, `python_mmh3_ch`: as carbon-relay.py does with `ROUTER_HASH_TYPE`.",
+        "`forward`: each. `any_of`: one by the name; another one while it is down. `failover`: the first that is up. `lb`: one after the other. `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`: those that own the key, as carbon-c-relay places it. `python_carbon_ch`, `python_fnv1a_ch`, `python_mmh3_ch`: as carbon-relay.py does with `ROUTER_HASH_TYPE`; with `fast_` in it, with `RELAY_METHOD = fast-hashing`.",
     ),
     row(
         &[RelayCluster],
@@ -157,11 +169,20 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[RelayRule],
+        "unless",
+        Type::TextOrTexts,
+        Absent("no name is left out"),
+        "['^sys\\.keep\\.']",
+        "Regular expressions for names that a route leaves out although they match.",
+        "A name that one of them is found in does not meet the rule.",
+    ),
+    row(
+        &[RelayRule],
         "ignore_case",
         Type::Flag,
         Toml("false"),
         "true",
-        "Let letters in `match` stand for both cases.",
+        "Let letters in `match` and `unless` stand for both cases.",
         "",
     ),
     row(
@@ -271,6 +292,24 @@ pub(super) const ROWS: &[Row] = &[
         "\"oldest\"",
         "What becomes of points whose window is over: shed, or counted in the oldest one that is open.",
         "",
+    ),
+    row(
+        &[RelayRule],
+        "exact",
+        Type::Flag,
+        Toml("false"),
+        "true",
+        "Write results of a rollup with all of their digits, and not with six behind the point.",
+        "carbon's aggregator does so.",
+    ),
+    row(
+        &[RelayRule],
+        "replaces",
+        Type::Flag,
+        Toml("false"),
+        "true",
+        "Let the result of a rollup replace points that bear its name: they meet no further rule but rollups.",
+        "For rollups that make fewer points of a series and keep its name.",
     ),
     // Statistics
     row(

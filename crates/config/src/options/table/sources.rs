@@ -138,6 +138,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         POINTS,
+        "names",
+        Type::Word(&["bare", "tagged", "as_sent"]),
+        Toml("\"bare\""),
+        "\"tagged\"",
+        "What of a name goes on, and whether rules and rings of a relay see its tags.",
+        "`bare`: dots and tags are put in order, and relays go by the name without its tags. `tagged`: the same, and tags are part of the name. `as_sent`: the name goes on byte for byte, tags are part of it and in the order in which they came, as carbon-relay.py has it. No effect with `c-relay`.",
+    ),
+    row(
+        POINTS,
         "name_characters",
         Type::Text,
         Toml("\"-_:#\""),

@@ -68,7 +68,7 @@ pub(super) const OF_SOURCES: &[Row] = &[
         Absent("clients show no certificate"),
         "\"/etc/staunch/ca.pem\"",
         "File with the authorities that a client's certificate must be of (PEM).",
-        "A client without one is refused.",
+        "A client without one is refused. Or a folder, as `openssl rehash` makes them; and a client's own certificate may be among them.",
     ),
     row(
         &[SourceTls],
@@ -117,7 +117,7 @@ pub(super) const OF_OUTPUTS: &[Row] = &[
         Absent("the system's authorities"),
         "\"/etc/staunch/ca.pem\"",
         "File with the authorities that the endpoint's certificate must be of (PEM).",
-        "",
+        "Or a folder, as `openssl rehash` makes them. The endpoint's own certificate may be among them: then its name and dates are not looked at.",
     ),
     row(
         &[OutputTls],
@@ -145,5 +145,14 @@ pub(super) const OF_OUTPUTS: &[Row] = &[
         "\"carbon.example.org\"",
         "The name that the endpoint's certificate must bear.",
         "It is also told to the endpoint (SNI), unless it is an address.",
+    ),
+    row(
+        &[OutputTls],
+        "any_name",
+        Type::Flag,
+        Toml("false"),
+        "true",
+        "Takes a certificate of the authorities in `ca` whatever name it bears.",
+        "As carbon-c-relay does: whoever has any certificate of theirs can then be this endpoint. A certificate that stands in `ca` itself is taken without it.",
     ),
 ];

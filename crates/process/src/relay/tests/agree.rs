@@ -40,7 +40,7 @@ fn sharing() -> impl Strategy<Value = Sharing> {
         Just(Placement::CarbonCh),
         Just(Placement::Fnv1aCh),
         Just(Placement::JumpFnv1aCh),
-        Just(Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, diverse: true }),
+        Just(Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: true }),
     ];
     prop_oneof![
         Just(Sharing::Copies),
@@ -76,11 +76,13 @@ fn statement() -> impl Strategy<Value = Statement> {
         proptest::option::of(replacement()),
         destination(),
         proptest::bool::weighted(0.3),
+        proptest::collection::vec(expression(), 0..2),
     )
-        .prop_map(|(expressions, check, route_using, to, stop)| {
+        .prop_map(|(expressions, check, route_using, to, stop, unless)| {
             let validate = check.and_then(|log| valid("^[0-9.]+ ", log));
             let texts: Vec<&str> = expressions.iter().map(String::as_str).collect();
-            Statement::Match(MatchPlan { validate, route_using, ..matching(&texts, to, stop) })
+            let unless = unless.iter().map(|text| text.as_str().into()).collect();
+            Statement::Match(MatchPlan { validate, route_using, unless, ..matching(&texts, to, stop) })
         });
     let rewrite =
         (expression(), replacement(), any::<bool>()).prop_map(|(expression, into, every_occurrence)| {
@@ -91,11 +93,15 @@ fn statement() -> impl Strategy<Value = Statement> {
         proptest::collection::vec(replacement(), 1..3),
         destination(),
         proptest::bool::weighted(0.3),
+        any::<bool>(),
     )
-        .prop_map(|(expressions, results, to, stop)| {
+        .prop_map(|(expressions, results, to, stop, replaces)| {
             let expressions: Vec<&str> = expressions.iter().map(String::as_str).collect();
             let results: Vec<&str> = results.iter().map(String::as_str).collect();
-            aggregate(&expressions, &results, to, stop)
+            match aggregate(&expressions, &results, to, stop) {
+                Statement::Aggregate(plan) => Statement::Aggregate(AggregateStatement { replaces, ..plan }),
+                other => other,
+            }
         });
     prop_oneof![5 => match_, 2 => rewrite, 1 => aggregate]
 }
@@ -150,9 +156,9 @@ proptest! {
         statistics in destination(),
         names in proptest::collection::vec(("[abc.]{1,6}", any::<bool>(), 0u8..4), 1..30),
         downs in proptest::collection::vec((0..OUTPUTS, any::<bool>()), 30),
-        (seed, same_hash) in (any::<u64>(), any::<bool>()),
+        (seed, same_hash, once) in (any::<u64>(), any::<bool>(), any::<bool>()),
     ) {
-        let plan = RelayPlan { clusters, statements, statistics };
+        let plan = RelayPlan { clusters, statements, statistics, once };
         let router = Router::new(&plan).expect("a valid plan");
         let rollups = router.rollups().len() as u16;
         let mut cached =

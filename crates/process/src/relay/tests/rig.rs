@@ -53,17 +53,24 @@ pub(super) fn rollup(computes: &[(Compute, &str)]) -> RollupPlan {
         stamp: Stamp::End,
         computes: computes.iter().map(plan).collect(),
         late: Late::Shed,
+        exact: false,
     }
 }
 
 pub(super) fn aggregate(expressions: &[&str], results: &[&str], to: To, stop: bool) -> Statement {
     let results: Vec<(Compute, &str)> = results.iter().map(|name| (Compute::Sum, *name)).collect();
     let expressions = expressions.iter().map(|text| (*text).into()).collect();
-    Statement::Aggregate(AggregateStatement { expressions, rollup: rollup(&results), to, stop })
+    Statement::Aggregate(AggregateStatement {
+        expressions,
+        rollup: rollup(&results),
+        to,
+        stop,
+        replaces: false,
+    })
 }
 
 pub(super) fn plan(clusters: Vec<RelayCluster>, statements: Vec<Statement>) -> RelayPlan {
-    RelayPlan { clusters, statements, statistics: To::Nowhere }
+    RelayPlan { clusters, statements, ..RelayPlan::default() }
 }
 
 pub(super) fn router(clusters: Vec<RelayCluster>, statements: Vec<Statement>) -> Router {

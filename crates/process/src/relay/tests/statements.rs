@@ -78,6 +78,56 @@ fn every_occurrence_is_replaced_when_told_so() {
         &router(two(), statements),
         &[("ab.ab", "0 x.x; Exhausted"), ("1.2.3.a", "0 1_2_3_a; Exhausted"), ("y", "0; Exhausted")],
     );
+    // As Python has it: an empty match behind another, and none within a character.
+    for (expression, want) in
+        [("l*", "0 --é-d-; Exhausted"), ("(?!x)l*", "0 --é-d-; Exhausted"), ("$", "0 léd-; Exhausted")]
+    {
+        let statements = vec![every(expression, "-"), Statement::Match(matching(&[], to(&[0]), false))];
+        fates(&router(two(), statements), &[("léd", want)]);
+    }
+}
+
+#[test]
+fn a_route_leaves_out_what_it_is_told_to() {
+    let unless = vec!["c".into(), r"\.$".into()];
+    let route = MatchPlan { unless, ..matching(&["^a"], to(&[0]), true) };
+    let statements = vec![Statement::Match(route), Statement::Match(matching(&[], to(&[1]), false))];
+    let names =
+        [("ab", "0; Stopped"), ("abc", "1; Exhausted"), ("a.", "1; Exhausted"), ("b", "1; Exhausted")];
+    fates(&router(two(), statements), &names);
+}
+
+#[test]
+fn an_output_gets_a_name_once_where_that_is_wanted() {
+    let both = || vec![cluster("a", copies(), &[0, 1]), cluster("b", copies(), &[1, 2])];
+    let sends = |check| MatchPlan { validate: check, ..matching(&[], to(&[0]), false) };
+    let statements = |check| {
+        let all = [sends(None), matching(&["b"], to(&[1]), false), sends(check)];
+        all.map(Statement::Match).to_vec()
+    };
+    let once = |check| RelayPlan { once: true, ..plan(both(), statements(check)) };
+    let names = [("a", "0, 1; Exhausted"), ("b", "0, 1, 2; Exhausted")];
+    fates(&Router::new(&once(None)).expect("a plan"), &names);
+    fates(&Router::new(&once(valid("", false))).expect("a plan"), &names);
+    fates(&router(both(), statements(None)), &[("b", "0, 1, 1, 2, 0, 1; Exhausted")]);
+}
+
+#[test]
+fn a_result_takes_the_place_of_points_of_its_name() {
+    let rollup = |expression: &str, result: &str| match aggregate(&[expression], &[result], to(&[1]), false) {
+        Statement::Aggregate(plan) => Statement::Aggregate(AggregateStatement { replaces: true, ..plan }),
+        other => other,
+    };
+    let statements = vec![
+        rollup(r"^(a)\.(.*)$", r"\1.sum"),
+        rewrite("sum", "x"),
+        rollup("^a", "all"),
+        Statement::Match(matching(&[], to(&[0]), false)),
+    ];
+    fates(
+        &router(two(), statements),
+        &[("a.b", "+0.0 a.sum, +1.0 all, 0; Exhausted"), ("a.sum", "+0.0 a.sum, +1.0 all; Stopped")],
+    );
 }
 
 #[test]

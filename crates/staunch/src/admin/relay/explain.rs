@@ -33,9 +33,9 @@ pub async fn explain(shared: &Shared, query: ExplainQuery) -> Result<Way, (Statu
         return Err((StatusCode::BAD_REQUEST, why));
     }
     let relay = known(shared, relay)?;
-    let asked = relay.clone();
+    let (asked, tagged) = (relay.clone(), shared.wiring.load().plan.tags_are_named(&relay));
     let answer = shared.shard.call(move |worker| {
-        let line = line(name.as_bytes());
+        let line = line(name.as_bytes(), tagged);
         let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
         let plan = worker.shard.relay_plan(&asked)?;
         let explanation = worker.shard.explain(&asked, Entry::Records, line.name, line.rest)?;

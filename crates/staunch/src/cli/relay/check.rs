@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use config::diagnostic::{Diagnostic, Source, has_errors, render, to_json};
+use config::diagnostic::{Diagnostic, Source, to_json};
 use config::import::relay::flags::{Flags, settings};
-use config::import::relay::{FileText, RelayConf};
+use config::import::relay::{FileText, Mistake, RelayConf};
 use config::plan::Plan;
 use config::relay::{Relay, relay};
 use serde_json::Value;
@@ -18,19 +18,16 @@ use crate::cli::check::Checked;
 /// Reads it without any flags.
 pub(crate) fn checked(file: &Path) -> Checked {
     let name = file.display().to_string();
-    let reading = files::reading(&name);
-    let mut said = rendered(&reading, colour());
+    let mut reading = files::reading(&name);
+    let (plan, more) = reading.conf.as_ref().map(|conf| plan(conf, &name)).unwrap_or_default();
+    reading.mistakes.extend(more);
+    let said = rendered(&reading, colour());
     let mut diagnostics: Vec<Value> = Vec::new();
     for (at, FileText { name, text }) in reading.files.iter().enumerate() {
         let of_file = reading.mistakes.iter().filter(|mistake| mistake.file == at);
         let of_file: Vec<Diagnostic> = of_file.map(|mistake| mistake.diagnostic.clone()).collect();
-        diagnostics.extend(json_of(name, text, &of_file));
-    }
-    let (plan, more) = reading.conf.as_ref().map(|conf| plan(conf, &name)).unwrap_or_default();
-    if !more.is_empty() {
-        let source = Source { name: &name, text: "" };
-        said.push_str(&render(source, &more, colour()));
-        diagnostics.extend(json_of(&name, "", &more));
+        let list = to_json(Source { name, text }, &of_file);
+        diagnostics.extend(list.as_array().cloned().unwrap_or_default());
     }
     let (conf, files) = (reading.conf, reading.files);
     let place = move |statement, expression| {
@@ -40,16 +37,17 @@ pub(crate) fn checked(file: &Path) -> Checked {
     Checked { name, plan, said, diagnostics: diagnostics.into(), place: Box::new(place) }
 }
 
-fn json_of(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Vec<Value> {
-    let list = to_json(Source { name, text }, diagnostics);
-    list.as_array().cloned().unwrap_or_default()
-}
-
-fn plan(conf: &RelayConf, file: &str) -> (Option<Plan>, Vec<Diagnostic>) {
+fn plan(conf: &RelayConf, file: &str) -> (Option<Plan>, Vec<Mistake>) {
     let flags = Flags { config: Some(file.to_owned()), ..Flags::default() };
     let settings = settings(&flags, &machine()).0.expect("without other flags none is wrong");
-    let asked = Relay { conf, settings: &settings, queue_given: false, queue_dir: None, http: None };
-    let (plan, mut wrong) = relay(&asked);
-    wrong.extend(plan.as_ref().map(crate::tls::mistakes).unwrap_or_default());
-    (plan.filter(|_| !has_errors(&wrong)), wrong)
+    plan_of(&Relay { conf, settings: &settings, queue_given: false, queue_dir: None, http: None })
+}
+
+/// The plan, when it can be carried out as far as the files show that it names, with what there is to say.
+pub(super) fn plan_of(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
+    let (plan, mut wrong) = relay(asked);
+    let unread = plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
+    let plan = plan.filter(|_| unread.is_empty());
+    wrong.extend(unread.into_iter().map(|(file, wrong)| Mistake::ours(file, wrong)));
+    (plan, wrong)
 }

@@ -8,13 +8,13 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use config::diagnostic::{Source, render};
 use config::import::relay::addresses::{names, with_addresses};
 use config::import::relay::flags::Settings;
-use config::import::relay::{Form, Surroundings, changes, print, upstream_lines};
+use config::import::relay::{Form, Mistake, Surroundings, changes, print, render_mistakes, upstream_lines};
 use config::plan::Plan;
-use config::relay::{Relay, relay};
+use config::relay::Relay;
 
+use super::check::plan_of;
 use super::preamble::{configuration_text, settings_text, starting};
 use super::{RelayArgs, addresses, colour, files, log, rendered, version};
 use crate::cli::MISTAKES;
@@ -210,17 +210,15 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
     let queue_given = args.flags().queue.is_some();
     let queue_dir = args.queue_dir.as_deref();
     let known = addresses::of(&names(conf));
-    let (conf, mut wrong) = with_addresses(conf, &|name| addresses::among(&known, name));
+    let (conf, of_names) = with_addresses(conf, &|name| addresses::among(&known, name));
     let prefix = conf.statistics.prefix_for(&settings.hostname);
     let surroundings = Surroundings { port: settings.port, prefix: Some(&prefix), form: Form::Original };
     let (canonical, printed) = (print(&conf, &surroundings), configuration_text(&conf, settings));
-    let (plan, more) = relay(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
+    let mut wrong: Vec<Mistake> = of_names.into_iter().map(|wrong| Mistake::ours(0, wrong)).collect();
+    let (plan, more) = plan_of(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
     wrong.extend(more);
-    let unread = plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
-    let plan = plan.filter(|_| unread.is_empty());
-    wrong.extend(unread);
     if !wrong.is_empty() {
-        said.push_str(&render(Source { name: &settings.config, text: "" }, &wrong, colour));
+        said.push_str(&render_mistakes(&reading.files, &wrong, colour));
     }
     if plan.is_none() {
         // Nothing of what the original says of a file that it can read.

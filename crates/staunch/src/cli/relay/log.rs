@@ -19,7 +19,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock::Clock;
-use crate::talk::{ORIGINAL, OURS};
+use crate::talk::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
 
 /// The one log of the process.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -39,7 +39,8 @@ struct Log {
 pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
     let file = settings.log.as_deref().map(open).transpose()?;
     let level = level.to_owned();
-    let filter = move |debug: bool| filter(if debug { "debug" } else { &level });
+    let talkative = settings.debug;
+    let filter = move |debug: bool| filter(if debug { "debug" } else { &level }, talkative);
     let subscriber = tracing_subscriber::fmt()
         .with_writer(Lines)
         .with_ansi(false)
@@ -65,13 +66,11 @@ fn open(path: &Path) -> anyhow::Result<File> {
     opened.with_context(|| format!("failed to open log file '{}'", path.display()))
 }
 
-/// What was asked for, without what the original has its own words for.
-fn filter(level: &str) -> EnvFilter {
+/// What was asked for, without what the original has its own words for, and says only when it is `talkative` (`-d`).
+fn filter(level: &str, talkative: bool) -> EnvFilter {
     let filter = EnvFilter::try_from_env("STAUNCH_LOG").unwrap_or_else(|_unset| EnvFilter::new(level));
-    match format!("{OURS}=off").parse() {
-        Ok(directive) => filter.add_directive(directive),
-        Err(_) => filter,
-    }
+    let left_out = [OURS, ORIGINAL_DEBUG].into_iter().filter(|target| *target == OURS || !talkative);
+    left_out.filter_map(|target| format!("{target}=off").parse().ok()).fold(filter, EnvFilter::add_directive)
 }
 
 /// Opens the file anew: somebody may have moved it away. What cannot be opened is told in the one that is there.
@@ -134,7 +133,7 @@ where
 }
 
 fn is_error(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() <= Level::WARN
+    *metadata.level() <= Level::WARN && metadata.target() != ASIDE
 }
 
 /// Each line with the time in front, as in the log when it is no file.

@@ -10,8 +10,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use config::import::relay::addresses::{names_of_use_all, with_all_used};
 use config::import::relay::flags::{Flags, Settings};
-use config::import::relay::{FileText, Reading, RelayConf, upstream_lines, upstream_warnings};
+use config::import::relay::{FileText, Reading, RelayConf, has_errors, upstream_lines, upstream_warnings};
+use config::relay::Relay;
 
+use super::check::plan_of;
 use super::explain::place;
 use super::log::stamped;
 use super::meetings::Meetings;
@@ -26,9 +28,14 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// `-tt`: whether the configuration is right.
 pub(super) fn parse(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let reading = files::reading(&settings.config);
+    let mut reading = files::reading(&settings.config);
+    if let Some(conf) = &reading.conf {
+        // Also what would keep it from starting: the original does not look at that before it starts.
+        let asked = Relay { conf, settings, queue_given: false, queue_dir: None, http: None };
+        reading.mistakes.extend(plan_of(&asked).1);
+    }
     talk::say(&rendered(&reading, colour()));
-    if reading.conf.is_some() {
+    if !has_errors(&reading.mistakes) {
         return Ok(ExitCode::SUCCESS);
     }
     talk::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));

@@ -149,7 +149,11 @@ impl Parts<'_> {
         let results: u64 = self.relays.iter().map(|relay| relay.figures.results).sum();
         let row = self.page.sources.get(self.own.index());
         let (told, queued, dropped) = row.map_or((0, 0, 0), |row| {
-            (row.received - row.rejected.min(row.received), row.in_flight, row.rejected + row.shed)
+            (
+                row.sum.received - row.sum.rejected.min(row.sum.received),
+                row.sum.in_flight,
+                row.sum.rejected + row.sum.shed,
+            )
         });
         Destination {
             place: "internal".into(),
@@ -199,16 +203,17 @@ fn place(kind: &OutputKind, name: &str) -> String {
 fn destination(place: String, row: &OutputRow) -> Destination {
     Destination {
         place,
-        sent: row.delivered,
-        queued: row.waiting,
+        sent: row.sum.delivered,
+        queued: row.sum.waiting,
         stalls: row.stalls,
-        dropped: row.shed + row.refused + row.expired + row.internal,
-        dropped_by: dropped_by(&row.losses, row.expired),
+        dropped: row.sum.lost(),
+        dropped_by: dropped_by(&row.losses, row.sum.expired),
         busy_ns: row.busy_us * 1_000,
         sent_bytes: row.bytes_delivered,
         queued_bytes: row.bytes_waiting,
         oldest_ms: (row.oldest_s * 1e3) as u64,
-        full_percent: percent(row.waiting, row.records_max).max(percent(row.bytes_waiting, row.bytes_max)),
+        full_percent: percent(row.sum.waiting, row.records_max)
+            .max(percent(row.bytes_waiting, row.bytes_max)),
     }
 }
 

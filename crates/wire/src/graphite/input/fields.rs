@@ -35,7 +35,7 @@ pub(super) fn read(options: &Options, line: &[u8], now_s: u64, out: &mut Vec<u8>
         None if options.missing_time_is_now => Time::Now,
         None => return Err(Reject::NoTimestamp),
     };
-    let parts = name::write(options.personality, fields.name, out)?;
+    let parts = name::write(options, fields.name, out)?;
     out.push(b' ');
     out.extend_from_slice(fields.value);
     out.push(b' ');

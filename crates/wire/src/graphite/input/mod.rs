@@ -22,7 +22,7 @@ mod relay;
 mod tests;
 
 pub use message::MessageForm;
-pub use options::{Kept, Options, Personality};
+pub use options::{Kept, NameForm, Options, Personality};
 
 use std::hash::Hasher;
 

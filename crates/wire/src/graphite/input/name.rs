@@ -1,4 +1,5 @@
-//! Names and tags in the form in which they go on (spec graphite §1.1.1, §1.1.4).
+//! Names and tags in the form in which they go on (spec graphite §1.1.1, §1.1.4): as they were sent where that is wanted,
+//! else in order.
 //!
 //! Dots at the ends of a name go and runs of dots become one, since carbon's files cannot tell such names apart. Tags,
 //! whether as `name;tag=value` or as `name{tag="value"}`, become `;tag=value` in byte order; of a tag that stands twice
@@ -11,7 +12,7 @@ use memchr::{memchr, memchr2};
 use model::Reject;
 use smallvec::SmallVec;
 
-use super::{Parts, Personality};
+use super::{NameForm, Options, Parts, Personality};
 
 /// A tag and its value. Values of the OpenMetrics form may have lost their backslashes.
 type Tag<'a> = (&'a [u8], Cow<'a, [u8]>);
@@ -20,9 +21,16 @@ type Tag<'a> = (&'a [u8], Cow<'a, [u8]>);
 type Tags<'a> = SmallVec<[Tag<'a>; 16]>;
 
 /// Appends the normal form of `text`.
-pub(super) fn write(personality: Personality, text: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
-    if has_bad_bytes(personality, text) {
+pub(super) fn write(options: &Options, text: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
+    if has_bad_bytes(options.personality, text) {
         return Err(Reject::BadName);
+    }
+    if options.names == NameForm::AsSent {
+        if text.iter().all(|byte| *byte == b'.') {
+            return Err(Reject::NoName);
+        }
+        out.extend_from_slice(text);
+        return Ok(Parts { name_len: text.len(), tags_len: 0 });
     }
     let begin = out.len();
     let name_len = if is_open_metrics(text) {
@@ -47,7 +55,9 @@ pub(super) fn write(personality: Personality, text: &[u8], out: &mut Vec<u8>) ->
     if is_open_metrics(&out[begin..]) {
         return Err(Reject::BadTag);
     }
-    Ok(Parts { name_len, tags_len: out.len() - begin - name_len })
+    let whole_len = out.len() - begin;
+    let name_len = if options.names == NameForm::Tagged { whole_len } else { name_len };
+    Ok(Parts { name_len, tags_len: whole_len - name_len })
 }
 
 fn is_open_metrics(text: &[u8]) -> bool {

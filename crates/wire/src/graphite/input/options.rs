@@ -29,6 +29,32 @@ impl Personality {
     }
 }
 
+/// What of a name holds, and whether its tags are part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NameForm {
+    /// Dots and tags in order; tags stand beside the name, which relays go by.
+    #[default]
+    Bare,
+    /// Dots and tags in order; tags are part of the name.
+    Tagged,
+    /// As it was sent, tags and dots as they are: what carbon's relay hashes and sends on.
+    AsSent,
+}
+
+impl NameForm {
+    /// Every form.
+    pub const ALL: [NameForm; 3] = [NameForm::Bare, NameForm::Tagged, NameForm::AsSent];
+
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            NameForm::Bare => "bare",
+            NameForm::Tagged => "tagged",
+            NameForm::AsSent => "as_sent",
+        }
+    }
+}
+
 /// Switches of one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -38,6 +64,8 @@ pub struct Options {
     pub missing_time_is_now: bool,
     /// Longest name without its tags, as it goes on, in bytes; 0 for none.
     pub name_bytes_max: u32,
+    /// What of a name holds. `c-relay` has rules of its own.
+    pub names: NameForm,
     /// `c-relay` only: bytes that names keep besides letters, digits and the dot.
     pub kept: Kept,
 }
@@ -45,7 +73,23 @@ pub struct Options {
 impl Options {
     /// What a personality means when nothing else is said.
     pub fn of(personality: Personality) -> Options {
-        Options { personality, missing_time_is_now: false, name_bytes_max: 0, kept: Kept::default() }
+        Options {
+            personality,
+            missing_time_is_now: false,
+            name_bytes_max: 0,
+            names: NameForm::default(),
+            kept: Kept::default(),
+        }
+    }
+}
+
+impl Options {
+    /// Whether the tags of a line are part of its name.
+    pub fn names_have_tags(&self) -> bool {
+        match self.personality {
+            Personality::CRelay => self.kept.has(b';'),
+            Personality::Strict | Personality::Carbon | Personality::GoCarbon => self.names != NameForm::Bare,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use model::{Reject, Span};
 
-use super::{Kept, MessageForm, Options, Parsed, Personality, Reader, hash_name};
+use super::{Kept, MessageForm, NameForm, Options, Parsed, Personality, Reader, hash_name};
 
 /// A packet as the spec says it is to be read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub fn settings() -> Vec<Options> {
     settings.extend([
         Options { missing_time_is_now: true, name_bytes_max: 12, ..Options::of(Personality::Strict) },
         Options { missing_time_is_now: true, ..Options::of(Personality::Carbon) },
+        Options { names: NameForm::AsSent, ..Options::of(Personality::Carbon) },
+        Options { names: NameForm::Tagged, name_bytes_max: 12, ..Options::of(Personality::GoCarbon) },
         Options { name_bytes_max: 12, ..relay },
         Options { kept: Kept::new(b";/"), ..relay },
     ]);
@@ -216,7 +218,13 @@ fn parsed(options: &Options, line: &[u8], now_s: u64) -> Result<Line, Reject> {
             if is_now { now_s.to_string() } else { (*text).to_owned() }
         }
     };
-    let (name, tags) = named(personality, fields[0])?;
+    let (name, tags) = match (options.names, named(personality, fields[0])) {
+        (NameForm::Bare, named) => named?,
+        (NameForm::Tagged, named) => named.map(|(name, tags)| (name + &tags, String::new()))?,
+        (NameForm::AsSent, Err(Reject::BadName)) => return Err(Reject::BadName),
+        (NameForm::AsSent, _) if fields[0].chars().all(|c| c == '.') => return Err(Reject::NoName),
+        (NameForm::AsSent, _) => (fields[0].to_owned(), String::new()),
+    };
     let bytes = |text: &str| -> Vec<u8> {
         if go { text.chars().map(|c| c as u8).collect() } else { text.as_bytes().to_vec() }
     };

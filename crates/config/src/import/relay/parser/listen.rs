@@ -30,7 +30,7 @@ impl Parser<'_, '_> {
     fn listen_tls(&mut self) -> Parsed<ListenTls> {
         let mutual = self.is("mtls");
         self.at += 1;
-        let pem = self.word("the path of a file with chain and key", &["proto"])?.text;
+        let pem = self.pem("the path of a file with chain and key", &["proto"])?;
         let mut tls = ListenTls { mutual, pem, min: None, max: None, ciphers: None, suites: None };
         let versions = TlsVersion::ALL.map(|version| (version.word(), version));
         loop {

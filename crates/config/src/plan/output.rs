@@ -1,0 +1,325 @@
+//! Outputs of a checked plan: what goes where, in which form, through which queue; and clusters of them.
+
+use std::path::PathBuf;
+
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use model::OutputId;
+use process::placement::{HealthPlan, KeyForm, Placement};
+use process::stage::StagePlan;
+use wire::graphite::Namespace;
+use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
+
+use super::{EndpointTls, Feed, Packing};
+
+/// An output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputPlan {
+    /// As the user named it; with several endpoints `name/host:port`.
+    pub name: String,
+    /// Where the records go and in which form.
+    pub kind: OutputKind,
+    /// What feeds it; at least one.
+    pub from: Vec<Feed>,
+    /// Bounds of its queue.
+    pub queue: QueueLimits,
+    /// Where its queue is kept.
+    pub queue_kind: QueueKind,
+    /// Whether `/ready` says no while its endpoint is down.
+    pub required: bool,
+    /// How its endpoint is asked whether it is well; none: only by sending to it.
+    pub check: Option<CheckPlan>,
+}
+
+/// Endpoints among which lines are shared: each goes to the one that owns its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterPlan {
+    /// As the user named it.
+    pub name: String,
+    /// How keys are placed.
+    pub placement: Placement,
+    /// What of a line is its key.
+    pub key: KeyForm,
+    /// Its outputs, in the order that the placement goes by. They are fed through the cluster only.
+    pub members: Vec<OutputId>,
+    /// What the placement knows each member as: `host:port` as the user wrote it.
+    pub labels: Vec<String>,
+}
+
+/// An active check of an endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckPlan {
+    /// What is asked.
+    pub kind: CheckKind,
+    /// Where.
+    pub at: Endpoint,
+    /// Time between two checks, and how long an answer may take, in milliseconds.
+    pub every_ms: u64,
+    /// How many answers decide.
+    pub health: HealthPlan,
+}
+
+/// What a check asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// `health` on a StatsD management port; the answer holds `up` (spec statsd §13).
+    Management,
+    /// That a TCP connection can be made.
+    Connect,
+    /// GET this path; the status is 200 to 299.
+    Http(String),
+}
+
+/// A host and a port, resolved when needed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// Form and place of an output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutputKind {
+    /// Graphite over TCP.
+    Graphite {
+        /// One endpoint.
+        to: Endpoint,
+        /// Lines or pickle frames.
+        form: GraphiteForm,
+        /// What series are called.
+        namespace: Namespace,
+        /// Retries and time-outs.
+        sender: SenderPlan,
+        /// Connections that share its queue, each with series of its own; at least 1.
+        connections: u8,
+        /// How their bytes are packed.
+        packing: Packing,
+        /// How they are encrypted, if they are.
+        tls: Option<Box<EndpointTls>>,
+    },
+    /// Graphite lines over UDP, each a datagram of its own.
+    GraphiteDatagrams {
+        /// One endpoint.
+        to: Endpoint,
+        /// Each line is a syslog message.
+        syslog: bool,
+        /// Retries and time-outs.
+        sender: SenderPlan,
+    },
+    /// Graphite lines in a file.
+    GraphiteFile {
+        /// The file that is written now; rotated ones get `.1`, `.2`, ….
+        path: PathBuf,
+        /// A file that is larger is rotated; 0: none ever is, and others may move it away.
+        file_bytes_max: u64,
+        /// Rotated files that are kept.
+        files_max: u32,
+        /// The client's address stands before each line.
+        peer: bool,
+        /// What series are called.
+        namespace: Namespace,
+    },
+    /// One document per flush on stdout or stderr.
+    Console {
+        /// Its form.
+        form: ConsoleForm,
+        /// Indented (`prettyprint`).
+        pretty: bool,
+    },
+    /// Net::Statsd::Server's file backend (spec statsd §9.3), appended to.
+    PerlFile {
+        /// The file.
+        path: PathBuf,
+        /// Keys that start with this and a dot are left out.
+        stats_prefix: String,
+    },
+    /// Packets of a source, or what becomes of their lines, to an endpoint that takes StatsD.
+    Packets(PacketsPlan),
+    /// Events as JSON lines appended to a file of bounded size.
+    EventFile {
+        /// The file that is written now; rotated ones get `.1`, `.2`, ….
+        path: PathBuf,
+        /// A file that is larger is rotated.
+        file_bytes_max: u64,
+        /// Rotated files that are kept.
+        files_max: u32,
+    },
+}
+
+/// An output of packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PacketsPlan {
+    /// One endpoint.
+    pub to: Destination,
+    /// How packets follow each other on a stream; nothing to datagrams.
+    pub framing: Framing,
+    /// Which addresses of its name get them.
+    pub addresses: Addresses,
+    /// Retries and time-outs.
+    pub sender: SenderPlan,
+    /// What becomes of their lines. None: packets go as they came.
+    pub lines: Option<Box<LinesPlan>>,
+}
+
+/// An output that looks into packets: takes lines apart, may leave some out or change them, and packs them anew. It
+/// takes aggregates too, as samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinesPlan {
+    /// Which lines it wants.
+    pub stage: StagePlan,
+    /// What is changed in them.
+    pub rewrite: RewritePlan,
+    /// Longest packet that several lines may make, in bytes; 0: each line is a packet.
+    pub packet_bytes_max: usize,
+    /// Longest time that a line waits for others, in milliseconds.
+    pub flush_delay_ms: u64,
+    /// How aggregates become samples.
+    pub aggregates: AggregateForm,
+}
+
+impl LinesPlan {
+    /// Default of `packet_bytes_max` for UDP: what fits into a frame of 1,500 bytes with its headers, and some to spare.
+    pub const UDP_PACKET_BYTES_MAX: usize = 1432;
+
+    /// The same for unix sockets and streams.
+    pub const OTHER_PACKET_BYTES_MAX: usize = 8192;
+
+    /// Default of `flush_delay`.
+    pub const FLUSH_DELAY_MS: u64 = 100;
+
+    /// Default of `series_idle`.
+    pub const SERIES_IDLE_NS: u64 = 3_600 * 1_000_000_000;
+
+    /// All lines of an output to `to`, unchanged: packed anew, or each its own packet.
+    pub fn new(to: &Destination, each_its_own: bool) -> LinesPlan {
+        let packet_bytes_max = LinesPlan::packet_bytes_default(to);
+        LinesPlan {
+            stage: StagePlan { series_idle_ns: LinesPlan::SERIES_IDLE_NS, ..StagePlan::default() },
+            rewrite: RewritePlan::default(),
+            packet_bytes_max: if each_its_own { 0 } else { packet_bytes_max },
+            flush_delay_ms: LinesPlan::FLUSH_DELAY_MS,
+            aggregates: AggregateForm {
+                names: RewritePlan::default(),
+                negative_gauges: NegativeGauges::ZeroFirst,
+                timer_type: TimerType::Timer,
+                packed: false,
+                zero_counters: false,
+                times: false,
+                line_bytes_max: packet_bytes_max,
+            },
+        }
+    }
+
+    /// Longest packet of several lines when nothing else is asked for.
+    pub fn packet_bytes_default(to: &Destination) -> usize {
+        match to {
+            Destination::Udp(_) => LinesPlan::UDP_PACKET_BYTES_MAX,
+            _ => LinesPlan::OTHER_PACKET_BYTES_MAX,
+        }
+    }
+}
+
+impl PacketsPlan {
+    /// How UDP endpoints are treated: there is no connection that takes time to make, and what waits for one that is
+    /// away soon becomes stale.
+    pub const UDP_SENDER: SenderPlan = SenderPlan {
+        retry_min_ms: 100,
+        retry_max_ms: 2_000,
+        connect_timeout_ms: 5_000,
+        write_timeout_ms: 10_000,
+    };
+}
+
+/// Where packets can go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// Datagrams to a host.
+    Udp(Endpoint),
+    /// A stream to a host.
+    Tcp(Endpoint),
+    /// Datagrams to a unix socket; `@name` for an abstract one.
+    UnixDatagram(PathBuf),
+    /// A stream to a unix socket; `@name` for an abstract one.
+    UnixStream(PathBuf),
+}
+
+impl Destination {
+    /// True for a host and a port, not a path.
+    pub fn is_host(&self) -> bool {
+        matches!(self, Destination::Udp(_) | Destination::Tcp(_))
+    }
+
+    /// True when each packet is sent as a datagram.
+    pub fn is_datagram(&self) -> bool {
+        matches!(self, Destination::Udp(_) | Destination::UnixDatagram(_))
+    }
+}
+
+/// `udp://host:port`, `unixgram:///path`, … as configs write it.
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::address::destination_text(self))
+    }
+}
+
+/// How packets follow each other on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// LF behind each packet that has none at its end.
+    Lines,
+    /// Its length before each packet, 4 bytes little-endian (DogStatsD).
+    Frames,
+}
+
+/// Which addresses of an endpoint's name get packets; all together are one endpoint (spec statsd §14 R7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addresses {
+    /// The first that works.
+    #[default]
+    First,
+    /// All in turn: datagrams some here, some there; of connections each goes to the next.
+    RoundRobin,
+}
+
+impl OutputKind {
+    /// Whether it is a file that only others move away.
+    pub fn moved_by_others(&self) -> bool {
+        match self {
+            OutputKind::GraphiteFile { file_bytes_max, .. }
+            | OutputKind::EventFile { file_bytes_max, .. } => *file_bytes_max == 0,
+            OutputKind::PerlFile { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it writes who sent a point.
+    pub fn names_peers(&self) -> bool {
+        match self {
+            OutputKind::Graphite { form, .. } => *form == GraphiteForm::Syslog,
+            OutputKind::GraphiteDatagrams { syslog, .. } => *syslog,
+            OutputKind::GraphiteFile { peer, .. } => *peer,
+            _ => false,
+        }
+    }
+}
+
+/// Wire form of Graphite points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraphiteForm {
+    /// `name value time` lines.
+    Lines,
+    /// Pickle frames.
+    Pickle,
+    /// The same lines, each a syslog message.
+    Syslog,
+}
+
+/// Form of the console's document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleForm {
+    /// `Flushing stats at  <date>` and node's members as JSON, on stdout.
+    Node,
+    /// `Flushing stats at <localtime>` and one line of JSON, on stderr.
+    Perl,
+}

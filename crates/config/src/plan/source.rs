@@ -1,0 +1,188 @@
+//! Sources of a checked plan: what comes in, where, and how it is read.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use model::AckWhen;
+use wire::graphite::input;
+use wire::statsd::{Dialect, Options};
+
+use super::{ListenTls, Packing};
+
+/// One place that a source listens at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// `udp://host:port`.
+    Udp(SocketAddr),
+    /// `tcp://host:port`, lines.
+    Tcp(SocketAddr),
+    /// `unix:///path`: stream of lines. `mode` is the socket file's permissions.
+    UnixStream {
+        /// Path; `@name` for an abstract one.
+        path: PathBuf,
+        /// Permissions of the socket file.
+        mode: Option<u32>,
+    },
+    /// `unixgram:///path`: datagrams.
+    UnixDatagram {
+        /// Path; `@name` for an abstract one.
+        path: PathBuf,
+        /// Permissions of the socket file.
+        mode: Option<u32>,
+    },
+    /// `unix-frames:///path`: stream of packets, each behind its length as 4 bytes little-endian (DogStatsD).
+    UnixFrames {
+        /// Path; `@name` for an abstract one.
+        path: PathBuf,
+        /// Permissions of the socket file.
+        mode: Option<u32>,
+    },
+}
+
+/// A source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourcePlan {
+    /// As the user named it.
+    pub name: String,
+    /// Its protocol.
+    pub kind: SourceKind,
+    /// Where it listens; at least one, and none for [`SourceKind::Own`] and [`SourceKind::RelayOwn`].
+    pub listen: Vec<Listen>,
+    /// Receive buffer of each datagram socket, in bytes.
+    pub receive_buffer_bytes: u64,
+    /// Most connections at once.
+    pub connections_max: usize,
+    /// A connection that sent nothing for so long is closed; 0 for never.
+    pub idle_timeout_ms: u64,
+    /// Longest line of a stream, in bytes.
+    pub line_bytes_max: usize,
+    /// Whether the last line of a stream counts although its LF never came (node drops it).
+    pub tail_counts: bool,
+    /// When clients on connections are told that a line need not be kept; never where it is none.
+    pub ack_when: Option<AckWhen>,
+    /// How its streams are packed; only [`SourceKind::Graphite`] has others than plain ones.
+    pub packing: Packing,
+    /// How they are encrypted, if they are; only of [`SourceKind::Graphite`].
+    pub tls: Option<Box<ListenTls>>,
+}
+
+/// Protocol of a source.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceKind {
+    /// StatsD, in one of its dialects.
+    Statsd(Options),
+    /// Graphite points, which go on as they are.
+    Graphite(GraphiteSource),
+    /// The daemon's own figures as StatsD lines. It listens nowhere, and is not traffic.
+    Own(OwnPlan),
+    /// The relays' own figures as points, under carbon-c-relay's names. It listens nowhere.
+    RelayOwn(RelayOwnPlan),
+}
+
+/// How Graphite points come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphiteSource {
+    /// How lines are read, and the elements of messages.
+    pub reading: input::Options,
+    /// Frames of messages in the place of lines.
+    pub messages: Option<input::MessageForm>,
+    /// Longest message, in bytes.
+    pub message_bytes_max: usize,
+}
+
+impl GraphiteSource {
+    /// Default of `message_bytes_max`.
+    pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+    /// Lines, read as a personality reads them.
+    pub fn of(personality: input::Personality) -> GraphiteSource {
+        GraphiteSource {
+            reading: input::Options::of(personality),
+            messages: None,
+            message_bytes_max: GraphiteSource::MESSAGE_BYTES_MAX,
+        }
+    }
+}
+
+impl SourceKind {
+    /// How its StatsD lines are read. Own lines mean the same in every dialect, and points are no StatsD.
+    pub fn reading(&self) -> Options {
+        match self {
+            SourceKind::Statsd(options) => *options,
+            SourceKind::Own(_) | SourceKind::Graphite(_) | SourceKind::RelayOwn(_) => {
+                Options::of(Dialect::Union)
+            }
+        }
+    }
+
+    /// How its points are read; none when it gives none. A relay's own are cleaned as the original cleans them.
+    pub fn points(&self) -> Option<GraphiteSource> {
+        match self {
+            SourceKind::Graphite(source) => Some(*source),
+            SourceKind::RelayOwn(_) => Some(GraphiteSource::of(input::Personality::CRelay)),
+            SourceKind::Statsd(_) | SourceKind::Own(_) => None,
+        }
+    }
+
+    /// True for points, which nothing aggregates.
+    pub fn is_graphite(&self) -> bool {
+        self.points().is_some()
+    }
+
+    /// True for the daemon's own figures, which are no traffic.
+    pub fn is_own(&self) -> bool {
+        matches!(self, SourceKind::Own(_) | SourceKind::RelayOwn(_))
+    }
+}
+
+/// Self-metrics as a source (spec statsd §14 R11).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnPlan {
+    /// Time between two reports, in milliseconds.
+    pub every_ms: u64,
+    /// What names begin with, before a dot; may be empty.
+    pub prefix: String,
+}
+
+/// Statistics of relays under carbon-c-relay's names (spec graphite §2.10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayOwnPlan {
+    /// Time between two reports, in milliseconds.
+    pub every_ms: u64,
+    /// Counters are differences to the report before (`reset counters after interval`), and not totals.
+    pub reset: bool,
+    /// What names begin with, before a dot.
+    pub prefix: String,
+    /// What becomes of a report.
+    pub report: RelayReport,
+}
+
+/// What becomes of a report on relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RelayReport {
+    /// Points, which go where the relays' statements say.
+    #[default]
+    Points,
+    /// Lines of the log (`-d`).
+    Log,
+    /// One line for people on stdout (`-S`).
+    Line,
+    /// Nothing but a word in the log on losses and queues that are filling up, which the others have too (`-s`).
+    Losses,
+}
+
+impl RelayReport {
+    /// Each of them.
+    pub const ALL: [RelayReport; 4] =
+        [RelayReport::Points, RelayReport::Log, RelayReport::Line, RelayReport::Losses];
+
+    /// The word in native files.
+    pub fn word(self) -> &'static str {
+        match self {
+            RelayReport::Points => "points",
+            RelayReport::Log => "log",
+            RelayReport::Line => "line",
+            RelayReport::Losses => "losses",
+        }
+    }
+}

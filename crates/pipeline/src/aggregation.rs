@@ -1,0 +1,148 @@
+//! One aggregation in a shard: its aggregator, the outputs that it feeds, its self counters and how its flushes went.
+//!
+//! Path of a packet: `Shard::push` -> `process::aggregate` -> at the window's end **[`Aggregation::tick`]** ->
+//! `encode`. Not here: which batches it gets (`shard`), checkpoints (`checkpoints`, `state`).
+
+use config::plan::{AggregateTransform, SelfCounters};
+use model::{FlushInfo, Flushed, Kind, Now, Tally, TransformId};
+use process::aggregate::{Aggregator, FlushEnd, Tick};
+
+use crate::encode::{OutputEncoder, Routed};
+
+/// One aggregation and what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Aggregation {
+    pub(crate) id: TransformId,
+    pub(crate) name: String,
+    pub(crate) aggregator: Aggregator,
+    /// Places of its outputs in `Shard::outputs`.
+    pub(crate) outputs: Vec<usize>,
+    pub(crate) names: SelfNames,
+    /// Label of the flush before, for `timestamp_lag`.
+    pub(crate) flushed_at_s: Option<u64>,
+    pub(crate) last_flush: Option<FlushEnd>,
+    /// Flushes that have ended.
+    pub(crate) flushes: u64,
+    /// Number of the last save of the open window, or of an earlier one; none without checkpoints.
+    pub(crate) saved: Option<u64>,
+    /// What it was when the last flush ended.
+    pub(crate) told: Option<u64>,
+    pub(crate) key_flush: bool,
+}
+
+/// Names of the self counters, made once.
+#[derive(Debug)]
+pub(crate) struct SelfNames {
+    packets_received: Option<String>,
+    metrics_received: Option<String>,
+    bad_lines_seen: Option<String>,
+    timestamp_lag: Option<String>,
+}
+
+impl SelfNames {
+    fn of(plan: &AggregateTransform) -> SelfNames {
+        let name = |exists: bool, what: &str| {
+            (exists && !plan.stats_prefix.is_empty()).then(|| format!("{}.{what}", plan.stats_prefix))
+        };
+        let any = plan.self_counters != SelfCounters::None;
+        let node = plan.self_counters == SelfCounters::Node;
+        SelfNames {
+            packets_received: name(any, "packets_received"),
+            metrics_received: name(node, "metrics_received"),
+            bad_lines_seen: name(any, "bad_lines_seen"),
+            timestamp_lag: name(node, "timestamp_lag"),
+        }
+    }
+}
+
+impl Aggregation {
+    /// One that starts at `now`; nothing is fed by it yet.
+    pub(crate) fn new(id: TransformId, name: &str, plan: &AggregateTransform, now: Now) -> Aggregation {
+        let mut aggregator = Aggregator::new(plan.plan.clone(), now);
+        let names = SelfNames::of(plan);
+        // The self counters are there from the first flush on, at 0.
+        add_tally(&mut aggregator, &names, Tally::default(), &mut |_, _| {});
+        Aggregation {
+            id,
+            name: name.to_owned(),
+            aggregator,
+            outputs: Vec::new(),
+            names,
+            flushed_at_s: None,
+            last_flush: None,
+            flushes: 0,
+            saved: None,
+            told: None,
+            key_flush: plan.plan.key_flush.is_some(),
+        }
+    }
+
+    /// Closes the window if it is over, and sweeps at most `budget` series.
+    pub(crate) fn tick(&mut self, outputs: &mut [OutputEncoder], now: Now, budget: usize, out: &mut Routed) {
+        let fed = &self.outputs;
+        let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
+            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+        };
+        let tick = self.aggregator.tick(now, budget, &mut emit);
+        match tick {
+            Tick::Started(info) => {
+                // `timestamp_lag`: how far this flush is off the one before and a window (spec statsd §15).
+                let before = self.flushed_at_s.replace(info.time_s);
+                if let (Some(name), Some(before)) = (&self.names.timestamp_lag, before) {
+                    let lag = info.time_s as f64 - before as f64 - info.window_s;
+                    self.aggregator.add_own_closing(name, lag, &mut emit);
+                }
+            }
+            Tick::Ended(end) => self.end_flush(end, outputs, now, out),
+            Tick::Idle | Tick::Sweeping => {}
+        }
+    }
+
+    /// Closes the window and sweeps all of it.
+    pub(crate) fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        let fed = &self.outputs;
+        let end = self.aggregator.flush_all(now, |info, flushed| {
+            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+        });
+        self.end_flush(end, outputs, now, out);
+    }
+
+    /// Takes a new plan, and keeps its state. With `forget_spellings` sources spell names otherwise than before.
+    pub(crate) fn reconfigure(&mut self, plan: &AggregateTransform, forget_spellings: bool, now: Now) {
+        self.aggregator.reconfigure(plan.plan.clone(), now);
+        if forget_spellings {
+            self.aggregator.forget_spellings();
+        }
+        self.names = SelfNames::of(plan);
+        self.key_flush = plan.plan.key_flush.is_some();
+    }
+
+    fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        self.last_flush = Some(end);
+        // Nothing is saved during a sweep.
+        self.told = self.saved;
+        self.flushes += 1;
+        for at in &self.outputs {
+            outputs[*at].end_flush(&end, now, out);
+        }
+    }
+}
+
+/// Adds what a batch was like to the self counters.
+pub(crate) fn add_tally(
+    aggregator: &mut Aggregator,
+    names: &SelfNames,
+    tally: Tally,
+    emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
+) {
+    let counters = [
+        (&names.bad_lines_seen, tally.bad),
+        (&names.packets_received, tally.packets),
+        (&names.metrics_received, tally.lines),
+    ];
+    for (name, count) in counters {
+        if let Some(name) = name {
+            aggregator.add_own(Kind::Counter, name, count as f64, &mut *emit);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A plan to the parts of a shard: at the start, and at a reload, which keeps whatever has kept its name.
+
+use std::sync::Arc;
+
+use config::plan::{AggregateTransform, OutputKind, Plan, SourceKind};
+use model::{AckWhen, Now, OutputId, SourceId};
+use process::relay::Entry;
+use wire::statsd::{Options, Parser};
+
+use super::{Shard, SourceState};
+use crate::aggregation::Aggregation;
+use crate::clusters::ClusterState;
+use crate::encode::{OutputEncoder, Routed};
+use crate::points::PointReading;
+use crate::relay::Relay;
+use crate::{Accounts, IntakeMaker, routes};
+
+impl Shard {
+    /// A shard for `plan` that starts at `now`. `seed` seeds the hash of outside keys.
+    pub fn new(plan: &Plan, accounts: &Accounts, seed: u64, now: Now) -> Shard {
+        let mut shard = Shard {
+            aggregations: Vec::new(),
+            relays: Vec::new(),
+            sources: Vec::new(),
+            outputs: Vec::new(),
+            clusters: Vec::new(),
+            down: Vec::new(),
+            seed,
+        };
+        shard.wire(plan, accounts, now, &mut Routed::default());
+        shard
+    }
+
+    /// Takes a new plan: aggregations that keep their name keep their state, the others have their last flush, and
+    /// open blocks are closed.
+    pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
+        let Shard { aggregations, relays, outputs, .. } = self;
+        let is_kept = |name: &str| plan.transforms.iter().any(|kept| kept.name == name);
+        for state in aggregations.iter_mut().filter(|state| !is_kept(&state.name)) {
+            state.flush_all(outputs, now, out);
+        }
+        for relay in relays.iter_mut().filter(|relay| !is_kept(&relay.name)) {
+            relay.finish(outputs, now, out);
+        }
+        self.wire(plan, accounts, now, out);
+        self.close_lines(now, out);
+    }
+
+    fn wire(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
+        let seed = self.seed;
+        let read_before: Vec<Options> = self.sources.iter().map(|source| *source.parser.options()).collect();
+        self.sources =
+            (0..plan.sources.len()).map(|at| SourceState::new(plan, SourceId(at as u16), seed)).collect();
+        let mut encoders = std::mem::take(&mut self.outputs).into_iter();
+        self.outputs = (0..plan.outputs.len())
+            .map(|at| {
+                let id = OutputId(at as u16);
+                match encoders.next() {
+                    // A flush may be under way: its document or frame goes on.
+                    Some(kept) if kept.fits(plan, id) => kept,
+                    Some(mut replaced) => {
+                        replaced.finish(now, out);
+                        OutputEncoder::new(plan, id, accounts, seed, now)
+                    }
+                    None => OutputEncoder::new(plan, id, accounts, seed, now),
+                }
+            })
+            .collect();
+        let mut before = std::mem::take(&mut self.clusters);
+        self.clusters = (plan.clusters.iter())
+            .map(|cluster| {
+                let known = before.iter().position(|known| known.name() == cluster.name);
+                ClusterState::replanned(known.map(|known| before.swap_remove(known)), cluster)
+            })
+            .collect();
+        let mut before = std::mem::take(&mut self.relays);
+        for (_, transform, relay) in plan.relays() {
+            let known = before.iter().position(|known| known.name == transform.name);
+            self.relays.push(match known.map(|known| before.swap_remove(known)) {
+                Some(mut known) => {
+                    known.replan(relay, &self.down, seed, &mut self.outputs, now, out);
+                    known
+                }
+                None => Relay::new(&transform.name, relay, &self.down, seed),
+            });
+        }
+        let mut before = std::mem::take(&mut self.aggregations);
+        for (id, transform, aggregate) in plan.aggregates() {
+            let outputs = routes::of_transform(plan, id);
+            let aggregate = &aggregate_for(plan, aggregate, &outputs);
+            let known = before.iter().position(|known| known.name == transform.name);
+            let mut state = match known {
+                Some(known) => before.swap_remove(known),
+                None => Aggregation::new(id, &transform.name, aggregate, now),
+            };
+            if known.is_some() {
+                let options = |id: &SourceId| *self.sources[id.index()].parser.options();
+                let other = |id: &SourceId| read_before.get(id.index()) != Some(&options(id));
+                state.reconfigure(aggregate, transform.from.iter().any(other), now);
+            }
+            state.id = id;
+            state.outputs = outputs.iter().map(|id| id.index()).collect();
+            self.aggregations.push(state);
+        }
+    }
+
+    /// What makes the intakes of the source `id`.
+    pub fn intakes(&self, plan: &Plan, id: SourceId, accounts: &Accounts) -> IntakeMaker {
+        let source = &self.sources[id.index()];
+        IntakeMaker {
+            source: id,
+            plan: Arc::new(plan.sources[id.index()].clone()),
+            account: Arc::clone(accounts.source(id)),
+            parser: Arc::clone(&source.parser),
+            parses: source.routes.parses(),
+            raw: source.routes.takes_packets(),
+            wants_peers: !source.routes.peers.is_empty(),
+            points: source.points.clone(),
+        }
+    }
+}
+
+impl SourceState {
+    fn new(plan: &Plan, id: SourceId, seed: u64) -> SourceState {
+        let kind = &plan.sources[id.index()].kind;
+        let routes = routes::of_source(plan, id);
+        let points = kind.points().map(|source| PointReading::new(&source, !routes.raw.is_empty(), seed));
+        let entry = match kind {
+            SourceKind::RelayOwn(_) => Entry::Statistics,
+            SourceKind::Graphite(_) | SourceKind::Statsd(_) | SourceKind::Own(_) => Entry::Records,
+        };
+        let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
+        let parser = Arc::new(Parser::new(kind.reading(), seed));
+        SourceState { routes, parser, points, tells_of_delivery, entry }
+    }
+}
+
+/// The plan of an aggregation that feeds `outputs`: those that send samples on need the members of sets.
+fn aggregate_for(plan: &Plan, of: &AggregateTransform, outputs: &[OutputId]) -> AggregateTransform {
+    let mut aggregate = of.clone();
+    let samples = |id: &OutputId| matches!(plan.outputs[id.index()].kind, OutputKind::Packets(_));
+    aggregate.plan.set_members |= outputs.iter().any(samples);
+    aggregate
+}

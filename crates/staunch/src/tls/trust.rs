@@ -1,0 +1,265 @@
+//! Whose certificates are taken: those that authorities have signed, and those that are listed themselves.
+//!
+//! A relay is often set up with one certificate that signed itself and stands in the `ca` of its peers; the one that
+//! carbon-c-relay's instructions make is of version 1 and bears no name. That the peer has the key of a listed certificate is
+//! all that a chain could show: its names and dates are not looked at (as RFC 7671 §5.1 has it for such certificates).
+//! Not here: files (`files`), options (`config`).
+//! Invariant: whoever is taken has proved that he has a key which is listed, or which an authority has signed for.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+    verify_tls13_signature_with_raw_key,
+};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved, RootCertStore,
+    SignatureScheme,
+};
+
+/// Authorities, and the certificates that are known themselves.
+#[derive(Debug)]
+pub(super) struct Trust {
+    roots: Arc<RootCertStore>,
+    listed: Vec<Listed>,
+}
+
+/// A certificate that may be a peer's own, and its key.
+#[derive(Debug)]
+struct Listed {
+    cert: CertificateDer<'static>,
+    key: SubjectPublicKeyInfoDer<'static>,
+}
+
+/// The public key of a certificate of any version; none when it is no certificate.
+pub(super) fn public_key(cert: &CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'static>> {
+    let mut one = RootCertStore::empty();
+    one.add(cert.clone()).ok()?;
+    Some(key_of(&one))
+}
+
+/// The key of the authority that was added last. It is kept without the header around it.
+fn key_of(roots: &RootCertStore) -> SubjectPublicKeyInfoDer<'static> {
+    let inner = roots.roots.last().map(|anchor| anchor.subject_public_key_info.as_ref()).unwrap_or_default();
+    let mut key = vec![SEQUENCE];
+    match inner.len() {
+        len @ 0..=0x7f => key.push(len as u8),
+        len => {
+            let len = (len as u32).to_be_bytes();
+            let used = &len[len.iter().take_while(|byte| **byte == 0).count()..];
+            key.push(0x80 | used.len() as u8);
+            key.extend_from_slice(used);
+        }
+    }
+    key.extend_from_slice(inner);
+    SubjectPublicKeyInfoDer::from(key)
+}
+
+impl Trust {
+    /// Those of the system: none of its certificates is a peer's own.
+    pub(super) fn of_authorities(roots: RootCertStore) -> Trust {
+        Trust { roots: Arc::new(roots), listed: Vec::new() }
+    }
+
+    /// Those of a file; none when not one of them can be used.
+    pub(super) fn of_file(certificates: Vec<CertificateDer<'static>>) -> Option<Trust> {
+        let mut roots = RootCertStore::empty();
+        let mut listed = Vec::new();
+        for cert in certificates {
+            if roots.add(cert.clone()).is_ok() {
+                listed.push(Listed { cert, key: key_of(&roots) });
+            }
+        }
+        (!listed.is_empty()).then(|| Trust { roots: Arc::new(roots), listed })
+    }
+
+    /// The key of a certificate that is listed itself.
+    fn known(&self, cert: &CertificateDer<'_>) -> Option<&SubjectPublicKeyInfoDer<'static>> {
+        self.listed.iter().find(|listed| listed.cert == *cert).map(|listed| &listed.key)
+    }
+
+    fn signed_1_2(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match self.known(cert) {
+            Some(key) => signed_with(key, message, signed),
+            None => verify_tls12_signature(message, cert, signed, &algorithms()),
+        }
+    }
+
+    fn signed_1_3(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match self.known(cert) {
+            Some(key) => verify_tls13_signature_with_raw_key(message, key, signed, &algorithms()),
+            None => verify_tls13_signature(message, cert, signed, &algorithms()),
+        }
+    }
+}
+
+fn algorithms() -> WebPkiSupportedAlgorithms {
+    ring::default_provider().signature_verification_algorithms
+}
+
+/// What `verify_tls12_signature` does, for a key alone.
+fn signed_with(
+    key: &SubjectPublicKeyInfoDer<'_>,
+    message: &[u8],
+    signed: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, Error> {
+    let (algorithm, bits) = parts(key).ok_or(CertificateError::BadEncoding)?;
+    let algorithms = algorithms();
+    let named = algorithms.mapping.iter().find(|(scheme, _)| *scheme == signed.scheme);
+    let (_, named) = named.ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
+    let fits = named.iter().filter(|known| known.public_key_alg_id().as_ref() == algorithm);
+    for known in fits {
+        if known.verify_signature(bits, message, signed.signature()).is_ok() {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+    }
+    Err(CertificateError::BadSignature.into())
+}
+
+const SEQUENCE: u8 = 0x30;
+const BIT_STRING: u8 = 0x03;
+
+/// A public key's algorithm, and its bits.
+fn parts<'a>(key: &'a SubjectPublicKeyInfoDer<'_>) -> Option<(&'a [u8], &'a [u8])> {
+    let (inner, []) = element(SEQUENCE, key.as_ref())? else { return None };
+    let (algorithm, rest) = element(SEQUENCE, inner)?;
+    // Before the bits stands how many of the last byte's are not used.
+    let ([0, bits @ ..], []) = element(BIT_STRING, rest)? else { return None };
+    Some((algorithm, bits))
+}
+
+/// The contents of a DER element, and what stands behind it.
+fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&[found, len], rest) = der.split_first_chunk::<2>()?;
+    let (len, rest) = match len {
+        0..=0x7f => (usize::from(len), rest),
+        0x81..=0x84 => {
+            let (len, rest) = rest.split_at_checked(usize::from(len & 0x7f))?;
+            (len.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), rest)
+        }
+        _ => return None,
+    };
+    (found == tag).then(|| rest.split_at_checked(len)).flatten()
+}
+
+/// Verifies an endpoint.
+#[derive(Debug)]
+pub(super) struct OfEndpoint {
+    pub trust: Trust,
+    /// Whoever the authorities have signed for is taken, whatever name the certificate bears.
+    pub any_name: bool,
+}
+
+impl ServerCertVerifier for OfEndpoint {
+    fn verify_server_cert(
+        &self,
+        cert: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.trust.known(cert).is_none() {
+            let cert = ParsedCertificate::try_from(cert)?;
+            let all = algorithms().all;
+            verify_server_cert_signed_by_trust_anchor(&cert, &self.trust.roots, chain, now, all)?;
+            if !self.any_name {
+                verify_server_name(&cert, name)?;
+            }
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.trust.signed_1_2(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.trust.signed_1_3(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        algorithms().supported_schemes()
+    }
+}
+
+/// Verifies clients, each of which has to show a certificate.
+#[derive(Debug)]
+pub(super) struct OfClients {
+    trust: Trust,
+    chains: Arc<dyn ClientCertVerifier>,
+}
+
+impl OfClients {
+    pub(super) fn new(trust: Trust) -> Result<OfClients, VerifierBuilderError> {
+        let provider = Arc::new(ring::default_provider());
+        let chains =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(&trust.roots), provider).build()?;
+        Ok(OfClients { trust, chains })
+    }
+}
+
+impl ClientCertVerifier for OfClients {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.chains.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        cert: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        match self.trust.known(cert) {
+            Some(_key) => Ok(ClientCertVerified::assertion()),
+            None => self.chains.verify_client_cert(cert, chain, now),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.trust.signed_1_2(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.trust.signed_1_3(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        algorithms().supported_schemes()
+    }
+}
