@@ -85,6 +85,7 @@ compat: tools
 	compat/relay_test_mode.py --files 1000
 	compat/relay_endpoints.py --self-test
 	compat/relay_endpoints.py
+	compat/relay_statistics.py --self-test
 	compat/relay_statistics.py
 	compat/relay_transports.py --self-test
 	compat/relay_transports.py --lines 20000

@@ -38,7 +38,7 @@ KNOWN = {
     "results -d": "with -d the original ends a name's way at the first aggregation; ours goes on",
     "results in names": "where a result keeps what stands before the match, the original puts its hidden rule's prefix in the "
                         "middle of the name, prints what is left of it, and lets it out",
-    "useall": "the original prints the addresses that it found; ours asks no name server",
+    "useall": "the original crashes where a name has no address; ours keeps the name",
     "ssl": "3.7.3 prints two blanks where a `plain` is left out",
     "omitted groups": "where more than ten aggregations are left out, the original leaves out whatever stands in a group",
     "-T": "below 250 ms 3.9 takes 600 ms",
@@ -66,6 +66,9 @@ def config(chance, debug):
     if chance.random() < 0.3:
         clusters.append("cluster six forward [::1]:4 [fe80::1] 10.9.9.9:5 proto udp 10.9.9.8 type syslog;")
         names.append("six")
+    if chance.random() < 0.2:
+        clusters.append(f"cluster all {pick(['forward', 'any_of', 'failover'])} useall localhost:7 10.9.9.7:7;")
+        names.append("all")
     for _ in range(pick([0, 0, 1, 3, 12])):
         text, result = relay.replaced(chance)
         texts = [text] + ([relay.plain(chance)] if chance.random() < 0.3 and "\\" not in result else [])

@@ -10,7 +10,7 @@
 use std::ops::AddAssign;
 
 use config::plan::RelayTransform;
-use model::{Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
+use model::{Figure, Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
 use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, RelayPlan, Router};
 use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, Told, matched};
 
@@ -92,6 +92,43 @@ impl FedFigures {
     /// Each with its count.
     pub fn iter(&self) -> impl Iterator<Item = (Fed, u64)> + '_ {
         Fed::ALL.iter().map(|fed| (*fed, self.0[*fed as usize]))
+    }
+}
+
+impl RelayFigures {
+    /// Each with its name, and its reason where there are several, for another process.
+    fn named(&mut self) -> Vec<(&'static str, &'static str, &mut u64)> {
+        let RelayFigures {
+            points,
+            blackholed,
+            unmatched,
+            invalid,
+            nowhere,
+            copies_refused,
+            names_refused,
+            gave_up,
+            rolled_up,
+            fed: FedFigures(fed),
+            results,
+            results_not_finite,
+            values_left,
+        } = self;
+        let mut named = vec![
+            ("points", "", points),
+            ("blackholed", "", blackholed),
+            ("unmatched", "", unmatched),
+            ("invalid", "", invalid),
+            ("nowhere", "", nowhere),
+            ("copies_refused", "", copies_refused),
+            ("names_refused", "", names_refused),
+            ("gave_up", "", gave_up),
+            ("rolled_up", "", rolled_up),
+            ("results", "", results),
+            ("results_not_finite", "", results_not_finite),
+            ("values_left", "", values_left),
+        ];
+        named.extend(Fed::ALL.iter().zip(fed).map(|(fed, count)| ("fed", fed.word(), count)));
+        named
     }
 }
 
@@ -215,7 +252,9 @@ impl Relay {
         self.count_told(told);
         self.route_results(outputs, now, out);
         if self.made_of.plan != plan.plan || self.made_of.names_max != plan.names_max {
+            let figures = self.router.figures();
             self.router = next.router;
+            self.router.go_on_with(figures);
         }
         self.made_of = plan.clone();
     }
@@ -231,6 +270,25 @@ impl Relay {
         let restored = self.rollups.restore(&self.made_of.plan.rollup_keys(), bytes)?;
         self.figures.values_left += restored.values_left;
         Ok(restored)
+    }
+
+    /// What it has counted, for [`Relay::go_on_with`] in another process.
+    pub(crate) fn counted(&self) -> Vec<Figure> {
+        let (mut figures, mut cache) = (self.figures.clone(), self.router.figures());
+        let all = figures.named().into_iter().chain(named_of(&mut cache));
+        all.filter(|(_, _, count)| **count > 0)
+            .map(|(family, reason, count)| Figure::new(family, reason, *count, 0))
+            .collect()
+    }
+
+    /// Counts on from what another process has counted.
+    pub(crate) fn go_on_with(&mut self, counted: &[Figure]) {
+        let mut cache = CacheFigures::default();
+        for (family, reason, count) in self.figures.named().into_iter().chain(named_of(&mut cache)) {
+            let same = |figure: &&Figure| figure.family == family && figure.reason == reason;
+            *count += counted.iter().find(same).map_or(0, |figure| figure.count);
+        }
+        self.router.go_on_with(cache);
     }
 
     fn count_told(&mut self, told: Told) {
@@ -398,6 +456,12 @@ impl Relay {
         results.points.clear();
         self.results = results;
     }
+}
+
+/// As [`RelayFigures::named`].
+fn named_of(cache: &mut CacheFigures) -> [(&'static str, &'static str, &mut u64); 3] {
+    let CacheFigures { hits, misses, turned } = cache;
+    [("names", "found", hits), ("names", "decided", misses), ("names", "forgotten", turned)]
 }
 
 fn beginning(line: &[u8]) -> Vec<u8> {

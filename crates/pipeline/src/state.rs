@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use model::{Kind, Now, RawKey};
+use model::{Figure, Kind, Now, RawKey};
 use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
 use process::rollup;
 use wire::statsd::Parser;
@@ -74,6 +74,17 @@ impl Shard {
     ) -> Option<Result<rollup::Restored, rollup::NotRestored>> {
         let relay = self.relays.iter_mut().find(|relay| relay.name == name)?;
         Some(relay.import(bytes))
+    }
+
+    /// What each relay has counted, by its name.
+    pub fn counted_by_relays(&self) -> Vec<(String, Vec<Figure>)> {
+        self.relays.iter().map(|relay| (relay.name.clone(), relay.counted())).collect()
+    }
+
+    /// Counts on from what the relay `name` of another process has counted, if there is one of that name.
+    pub fn go_on_with_relay(&mut self, name: &str, counted: &[Figure]) {
+        let relay = self.relays.iter_mut().find(|relay| relay.name == name);
+        relay.into_iter().for_each(|relay| relay.go_on_with(counted));
     }
 
     /// Takes over what was saved of the aggregation `name`, before the first batch. `told` is what is

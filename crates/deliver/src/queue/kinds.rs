@@ -184,7 +184,11 @@ impl<D: Disk> OutputQueue<D> {
 
     /// True when there is room for whatever may become of `bytes` and `records`.
     pub fn has_ample_room(&self, bytes: u64, records: u64) -> bool {
-        self.has_room(bytes.saturating_mul(AMPLE_BATCHES), records.saturating_mul(AMPLE_BATCHES))
+        let (bytes, records) = (bytes.saturating_mul(AMPLE_BATCHES), records.saturating_mul(AMPLE_BATCHES));
+        // Where nothing waits one block may be larger than the bound; the next one of the same batch would push it out.
+        let most = self.limits().records_max;
+        let waiting = either!(self, queue => queue.account().copies_waiting());
+        (most == 0 || waiting.saturating_add(records) <= most) && self.has_room(bytes, records)
     }
 
     /// Takes a block of a batch that was taken because there was room for it ([`Room::Tight`]), although more became of it

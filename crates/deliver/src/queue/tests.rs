@@ -199,6 +199,30 @@ fn dropped_entries_and_queues_leave_no_copy_without_outcome() {
 }
 
 #[test]
+fn room_is_ample_within_the_bound_only_although_an_empty_queue_takes_any_block() {
+    use crate::disk_queue::faulty_disk::FaultyDisk;
+    use crate::queue::{OutputQueue, Room};
+
+    let limits = QueueLimits {
+        bytes_max: 1 << 30,
+        records_max: 1280,
+        when_full: WhenFull::BlockWhileUp,
+        age_max_ms: 0,
+    };
+    let mut queue: OutputQueue<FaultyDisk> =
+        OutputQueue::Memory(MemoryQueue::new(limits, Arc::new(OutputAccount::default())));
+    for (records, want) in [(10, Room::Ample), (11, Room::Tight), (5_000, Room::Tight)] {
+        assert_eq!(queue.room(100, records, || false, at_ms(0)), want, "{records} records");
+        assert_eq!(queue.has_ample_room(100, records), want == Room::Ample, "{records} records");
+    }
+    // A batch of two blocks, of which the second would push the first one out.
+    assert_eq!(queue.append_admitted(block_of(5_000, 2_000, at_ms(0)), at_ms(0)), Appended::Kept);
+    assert_eq!(queue.append_admitted(block_of(5_000, 1, at_ms(0)), at_ms(0)), Appended::Kept);
+    assert_eq!((queue.copies(), queue.room(100, 1, || false, at_ms(0))), (2_001, Room::None));
+    queue.in_memory().expect("it is").shed_all(Shed::Stopped);
+}
+
+#[test]
 fn a_block_of_nothing_is_not_kept() {
     let mut queue = queue_of(0, WhenFull::Block, 0);
     assert_eq!(queue.append(Block::lines(Vec::new(), 0, 0), at_ms(0)), Appended::Kept);

@@ -3,17 +3,17 @@
 //! Path of a name: `Router::decide` -> **`Expression::find`** -> `Replacement::expand`.
 //! Most expressions are plain text with an anchor or two, which needs no automaton; `class` says which, by the rules of
 //! the original, whose test mode prints it. The rest is turned into an engine's form by `syntax`: the linear engine's
-//! (`regex`), or that of `backtracking` for the few that need it.
+//! (`searches`), or that of `backtracking` for the few that need it.
 //! Not here: what a match brings about. Of several matches at one place the first alternative is taken (Perl), not the
 //! longest (POSIX): docs of the relay list where that shows.
 //! Invariants: the time for a name is linear in its length, or the search gives up at a limit; memory is bounded by the
 //! `_max` constants, whatever names come.
 
 use memchr::memmem::Finder;
-use regex::bytes::{Regex, RegexBuilder};
 
 use super::ExpressionPlan;
 use super::backtracking::Backtracking;
+use super::searches::{Linear, Searches};
 use super::sieve::{self, Texts};
 use super::syntax::{self, Note, Refusal, Translated};
 
@@ -75,7 +75,7 @@ pub struct Expression {
 #[derive(Clone, Debug)]
 enum Matcher {
     Text(Box<Finder<'static>>),
-    Linear(Regex),
+    Linear(Linear),
     Backtracking(Backtracking),
 }
 
@@ -101,12 +101,21 @@ impl Expression {
     /// # Errors
     /// Why the expression cannot be used.
     pub fn new(plan: &ExpressionPlan, captures: bool) -> Result<Expression, Refusal> {
+        Expression::sharing(plan, captures, &Searches::default())
+    }
+
+    /// The same, with a memory for searches that it shares with others.
+    pub(super) fn sharing(
+        plan: &ExpressionPlan,
+        captures: bool,
+        searches: &Searches,
+    ) -> Result<Expression, Refusal> {
         let class = class_of(plan);
         let text = match &class {
             Class::Contains(text) | Class::Begins(text) | Class::Ends(text) | Class::Equals(text) => text,
             Class::Regex => {
                 let translated = translated(plan, captures)?;
-                let (matcher, texts) = compiled(plan, &translated)?;
+                let (matcher, texts) = compiled(plan, &translated, searches)?;
                 return Ok(Expression { class, groups: translated.groups, matcher, texts });
             }
         };
@@ -137,7 +146,7 @@ impl Expression {
     pub fn is_in(&self, name: &[u8]) -> Result<bool, GaveUp> {
         match &self.matcher {
             Matcher::Text(_) => Ok(self.text_span(name).is_some()),
-            Matcher::Linear(regex) => Ok(regex.is_match(name)),
+            Matcher::Linear(regex) => Ok(regex.is_in(name)),
             Matcher::Backtracking(regex) => {
                 if self.can_be_in(name) {
                     regex.is_in(name)
@@ -152,7 +161,7 @@ impl Expression {
     pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
         match &self.matcher {
             Matcher::Text(_) => Ok(self.text_span(name).map(|span| Found { span, groups: Vec::new() })),
-            Matcher::Linear(regex) => Ok(regex.captures(name).map(|captures| found(&captures))),
+            Matcher::Linear(regex) => Ok(regex.find(name)),
             Matcher::Backtracking(regex) => {
                 if self.can_be_in(name) {
                     regex.find(name)
@@ -173,9 +182,7 @@ impl Expression {
                 all(name, |from| Ok(finder.find(&name[from..]).map(|found| at(from + found))))
             }
             Matcher::Text(_) => Ok(self.find(name)?.into_iter().collect()),
-            Matcher::Linear(regex) => {
-                all(name, |from| Ok(regex.captures_at(name, from).map(|captures| found(&captures))))
-            }
+            Matcher::Linear(regex) => all(name, |from| Ok(regex.find_from(name, from))),
             Matcher::Backtracking(regex) => {
                 if self.can_be_in(name) {
                     all(name, |from| regex.find_from(name, from))
@@ -226,17 +233,15 @@ fn all(
     Ok(all)
 }
 
-fn found(captures: &regex::bytes::Captures<'_>) -> Found {
-    let mut spans = captures.iter().map(|group| group.map(|group| (group.start(), group.end())));
-    let span = spans.next().flatten().expect("a match has a whole");
-    Found { span, groups: spans.collect() }
-}
-
 fn translated(plan: &ExpressionPlan, captures: bool) -> Result<Translated, Refusal> {
     syntax::translate(&plan.text, plan.ignore_case, captures)
 }
 
-fn compiled(plan: &ExpressionPlan, translated: &Translated) -> Result<(Matcher, Option<Texts>), Refusal> {
+fn compiled(
+    plan: &ExpressionPlan,
+    translated: &Translated,
+    searches: &Searches,
+) -> Result<(Matcher, Option<Texts>), Refusal> {
     let whole = || 0..plan.text.len();
     let too_large = || {
         let message =
@@ -254,12 +259,7 @@ fn compiled(plan: &ExpressionPlan, translated: &Translated) -> Result<(Matcher, 
             ),
         })?),
         None => {
-            let built = RegexBuilder::new(&translated.linear)
-                .unicode(false)
-                .dot_matches_new_line(true)
-                .size_limit(COMPILED_BYTES_MAX)
-                .dfa_size_limit(REMEMBERED_BYTES_MAX)
-                .build();
+            let built = Linear::new(&translated.linear, COMPILED_BYTES_MAX, REMEMBERED_BYTES_MAX, searches);
             Matcher::Linear(built.map_err(|_| too_large())?)
         }
     };
@@ -363,6 +363,9 @@ mod tests {
             ("^(a)(b)?(.*)$", "a.c", Some(&["a.c", "a", "-", ".c"])),
             ("(o)*", "foo", Some(&["", "-"])),
             ("a|ab", "xab", Some(&["a"])),
+            // As carbon-c-relay 3.7.3 of Debian says with `-t`, which is built with the C library: `(a+)+`.
+            ("^a++ab$", "aaab", Some(&["aaab"])),
+            ("^b+*c$", "c", Some(&["c"])),
             ("[a-c]+\\.\\d{2}", "x.abc.42", Some(&["abc.42"])),
             ("[^.]+$", "x.\u{e9}", Some(&["\u{e9}"])),
         ];

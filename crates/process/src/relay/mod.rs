@@ -17,6 +17,7 @@ mod names;
 mod plan;
 mod replacement;
 mod router;
+mod searches;
 mod sieve;
 mod syntax;
 #[cfg(test)]
@@ -35,4 +36,5 @@ pub use plan::{
 };
 pub use replacement::{LostReference, lost_references, statistics_prefix};
 pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};
+pub use searches::{SEARCHES_BYTES_MAX, SearchFigures};
 pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

@@ -13,6 +13,7 @@ use super::decision::{Decision, Draft, End};
 use super::expression::{Class, Expression, Found, GaveUp};
 use super::mistake::{MistakeAt, RelayMistake};
 use super::replacement::Replacement;
+use super::searches::{SearchFigures, Searches};
 use super::sieve::{Candidates, Sieve};
 use super::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan, RewritePlan, Sharing,
@@ -48,6 +49,7 @@ pub struct Router {
     pub(super) results: Vec<To>,
     pub(super) statistics: To,
     rollups: Vec<RollupPlan>,
+    searches: Searches,
     /// An output gets a line once.
     pub(super) once: bool,
 }
@@ -118,10 +120,15 @@ impl Router {
         if !builder.mistakes.is_empty() {
             return Err(builder.mistakes);
         }
-        let Builder { rules, checks, clusters, results, rollups, .. } = builder;
+        let Builder { rules, checks, clusters, results, rollups, searches, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
         let sieve = Sieve::new(&texts);
-        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups, once })
+        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups, searches, once })
+    }
+
+    /// What is remembered of searches for expressions.
+    pub fn searches(&self) -> SearchFigures {
+        self.searches.figures()
     }
 
     /// What the `aggregate` statements compute, in their order: the number in [`Entry::Result`] and
@@ -317,6 +324,7 @@ struct Builder {
     results: Vec<To>,
     rollups: Vec<RollupPlan>,
     mistakes: Vec<RelayMistake>,
+    searches: Searches,
 }
 
 impl Builder {
@@ -410,7 +418,7 @@ impl Builder {
 
     fn compiled(&mut self, at: MistakeAt, plan: &ExpressionPlan, captures: bool) -> Option<Expression> {
         let refused = |refusal| self.mistakes.push(RelayMistake::refused(at, refusal));
-        Expression::new(plan, captures).map_err(refused).ok()
+        Expression::sharing(plan, captures, &self.searches).map_err(refused).ok()
     }
 
     fn to(&mut self, at: MistakeAt, to: &To) -> To {

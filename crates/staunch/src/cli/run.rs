@@ -109,7 +109,7 @@ fn start(
 }
 
 /// What a refused reload says: the mistakes, without the remark on a start.
-fn of_reload(rendered: &str) -> String {
+pub(super) fn of_reload(rendered: &str) -> String {
     rendered.trim_end().trim_end_matches("; nothing was started").to_owned()
 }
 

@@ -155,6 +155,7 @@ fn assemble(
         handover,
         checkpoints,
         reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
+        reports: handed.reports(),
     });
     Ok(Assembled { shared, makers, worker, key_flush_reports })
 }

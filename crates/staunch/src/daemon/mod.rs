@@ -9,12 +9,14 @@ pub mod acks;
 pub mod banner;
 pub mod change;
 pub mod checkpoint;
+mod closing;
 pub mod data_dir;
 pub mod handover;
 mod launch;
 pub mod listeners;
 pub mod original;
 pub mod outlet;
+pub mod pid_file;
 pub mod queues;
 pub mod reload;
 pub mod shared;
@@ -128,7 +130,7 @@ fn make_room_for_files(plan: &Plan) {
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
-    let Start { plan, reread, file, http_optional, take_over: _, original } = start;
+    let Start { plan, reread, file, http_optional, take_over: _, mut original } = start;
     // Before anything that takes time: a signal that comes early is not lost.
     let mut signals = Signals::take()?;
     if original.is_some() {
@@ -141,7 +143,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     if original.as_ref().is_none_or(|original| original.banner) {
         banner::print(&running.shared, file.as_deref());
     }
-    original.iter().for_each(|original| original.tell_start(&running.shared));
+    original.iter_mut().for_each(|original| original.tell_start(&running.shared));
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
     if let Some(control) = &mut running.control {
         control.serve(asks.clone()).context("cannot serve the control socket")?;
@@ -162,15 +164,20 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 }
                 Request::Reload => {
                     original.iter().for_each(Original::tell_reload);
-                    reload::reload(&mut running, reread.as_ref()).await;
+                    let done = reload::reload(&mut running, reread.as_ref()).await;
+                    original.iter().for_each(|original| original.tell_reloaded(done));
                 }
                 Request::Debug => original.iter().for_each(Original::tell_debug),
             },
-            _ = changed.recv() => reload::reload(&mut running, reread.as_ref()).await,
+            _ = changed.recv() => {
+                let done = reload::reload(&mut running, reread.as_ref()).await;
+                original.iter().for_each(|original| original.tell_reloaded(done));
+            }
             Some(question) = asked.recv() => {
                 if take_over::hand_over(&mut running, question).await {
                     // Who has asked meanwhile asks again, and finds the other process.
                     drop(asked);
+                    original.into_iter().for_each(Original::tell_succeeded);
                     return stop::leave(running).await;
                 }
             }
@@ -178,10 +185,10 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
         }
     };
-    let Some(original) = original else { return stop::stop(running).await };
+    let Some(original) = original else { return stop::stop(running, None).await };
     // Cancel-safe in so far as nobody comes back to what is left: the process ends.
     tokio::select! {
-        stopped = stop::stop(running) => {
+        stopped = stop::stop(running, Some(&original)) => {
             original.tell_end();
             stopped
         }

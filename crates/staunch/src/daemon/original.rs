@@ -1,8 +1,12 @@
 //! The manners of carbon-c-relay towards whoever started it: its words in the log, and its signals (spec graphite §2.12,
 //! §2.13). Scripts look for these lines.
 //!
-//! Not here: how lines of the log look, the pid file, going into the background (`cli::relay`).
+//! Not here: how lines of the log look, how a configuration has changed, going into the background (`cli::relay`).
 
+use config::plan::{Plan, RelayTransform, SourceKind};
+use process::relay::Statement;
+
+use crate::daemon::pid_file::PidFile;
 use crate::daemon::shared::Shared;
 use crate::talk::ORIGINAL;
 
@@ -12,23 +16,33 @@ pub struct Original {
     pub name: String,
     /// Whether the banner is printed too: nobody sees it where the log is a file.
     pub banner: bool,
+    /// The file with the process id, once everything is open and runs.
+    pub pid_file: Option<PidFile>,
     /// Called once everything is open and runs.
     pub started: Box<dyn Fn()>,
     /// Opens the log anew, which somebody may have moved away (SIGHUP).
     pub reopen_log: fn(),
+    /// Called when what was read anew is in force.
+    pub reloaded: Box<dyn Fn()>,
     /// Says more, or no more (SIGUSR1).
     pub toggle_debug: fn(),
 }
 
 impl Original {
     /// It is up.
-    pub(super) fn tell_start(&self, shared: &Shared) {
+    pub(super) fn tell_start(&mut self, shared: &Shared) {
+        if let Some(Err(error)) = self.pid_file.as_mut().map(PidFile::write) {
+            tracing::error!("{error:#}");
+        }
         let wiring = shared.wiring.load();
         for place in wiring.listening.iter().flatten().flat_map(|place| listening_on(place)) {
             tracing::info!(target: ORIGINAL, "listening on {place}");
         }
         if let Some(http) = shared.http {
             tracing::info!("listening on http {} port {}", http.ip(), http.port());
+        }
+        for part in parts(&wiring.plan).start {
+            tracing::info!(target: ORIGINAL, "starting {part}");
         }
         tracing::info!(target: ORIGINAL, "startup sequence complete");
         (self.started)();
@@ -38,6 +52,19 @@ impl Original {
     pub(super) fn tell_reload(&self) {
         tracing::info!(target: ORIGINAL, "caught SIGHUP");
         (self.reopen_log)();
+    }
+
+    /// A reload has ended.
+    pub(super) fn tell_reloaded(&self, done: bool) {
+        if done {
+            (self.reloaded)();
+            tracing::info!(target: ORIGINAL, "SIGHUP handler complete");
+        }
+    }
+
+    /// Another process goes on, and has written its own id.
+    pub(super) fn tell_succeeded(self) {
+        self.pid_file.into_iter().for_each(PidFile::leave);
     }
 
     /// SIGUSR1 was taken.
@@ -52,10 +79,63 @@ impl Original {
         tracing::info!(target: ORIGINAL, "shutting down...");
     }
 
+    /// Nothing is listened at any more.
+    pub(super) fn tell_closed(&self, shared: &Shared) {
+        let wiring = shared.wiring.load();
+        for place in wiring.listening.iter().flatten().filter_map(|place| closed(place)) {
+            tracing::info!(target: ORIGINAL, "{place}");
+        }
+    }
+
+    /// Nothing is routed any more.
+    pub(super) fn tell_worker_stopped(&self, shared: &Shared) {
+        for part in parts(&shared.wiring.load().plan).stop {
+            tracing::info!(target: ORIGINAL, "stopped {part}");
+        }
+    }
+
+    /// Nothing is sent any more.
+    pub(super) fn tell_servers_stopped(&self) {
+        tracing::info!(target: ORIGINAL, "stopped servers");
+    }
+
     /// Everything has ended.
     pub(super) fn tell_end(&self) {
         tracing::info!(target: ORIGINAL, "stopped {}", self.name);
     }
+}
+
+/// What the original starts and stops threads for. Here one thread does it all.
+struct Parts {
+    start: Vec<&'static str>,
+    stop: Vec<&'static str>,
+}
+
+fn parts(plan: &Plan) -> Parts {
+    let aggregates = |(_, _, relay): (_, _, &RelayTransform)| {
+        relay.plan.statements.iter().any(|statement| matches!(statement, Statement::Aggregate(_)))
+    };
+    let aggregates = plan.relays().any(aggregates);
+    let only = |word: &'static str, wanted: bool| Some(word).filter(|_| wanted);
+    let reports = plan.sources.iter().any(|source| matches!(source.kind, SourceKind::RelayOwn(_)));
+    let start = [
+        Some("1 workers"),
+        only("aggregator", aggregates),
+        only("statistics collector", reports),
+        Some("servers"),
+    ];
+    let stop = [only("collector", reports), only("aggregator", aggregates), Some("worker 1")];
+    Parts { start: start.into_iter().flatten().collect(), stop: stop.into_iter().flatten().collect() }
+}
+
+/// What the original says of a place when it has closed it.
+fn closed(place: &str) -> Option<String> {
+    let (way, address) = place.split_once("://")?;
+    Some(match address.parse::<std::net::SocketAddr>() {
+        Ok(at) if at.ip().is_unspecified() => format!("closed listener for {way} :{}", at.port()),
+        Ok(_) => format!("closed listener for {way} {address}"),
+        Err(_) => format!("removed listener for {address}"),
+    })
 }
 
 /// A place as the original tells it. It has a socket for each family where one of ours takes both.
@@ -90,5 +170,8 @@ fn places_are_told_in_the_words_of_the_original() {
     for (place, want) in table {
         assert_eq!(listening_on(place), *want, "{place}");
     }
+    assert_eq!(closed("udp://127.0.0.1:2").as_deref(), Some("closed listener for udp 127.0.0.1:2"));
+    assert_eq!(closed("tcp://[::]:2").as_deref(), Some("closed listener for tcp :2"));
+    assert_eq!(closed("unix:///tmp/s").as_deref(), Some("removed listener for /tmp/s"));
     assert_eq!((endpoint("tcp://h:1"), endpoint("/var/x")), ("h:1", "/var/x"));
 }

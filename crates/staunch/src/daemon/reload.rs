@@ -17,18 +17,19 @@ use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
+use crate::talk::OURS;
 use crate::tls::{self, Certificates};
 
 /// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
 /// gone for good would keep its memory, and an alert, for as long as the daemon runs.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
-/// Reloads, and says how it went. A failed reload changes nothing.
-pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
+/// Reloads, and says how it went: true when a new plan is in force. A failed reload changes nothing.
+pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) -> bool {
     reopen_files(&running.shared);
     let Some(reread) = reread else {
         tracing::info!("SIGHUP: there is no config file to read anew");
-        return;
+        return false;
     };
     supervisor::reloading();
     let reread = Arc::clone(reread);
@@ -38,9 +39,10 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
         Err(_panicked) => Err("reading the configuration failed".to_owned()),
     };
     let reloads = &running.shared.reloads;
+    let done = result.is_ok();
     match result {
         Ok(()) => {
-            tracing::info!("reloaded: the new configuration is in force");
+            tracing::info!(target: OURS, "reloaded: the new configuration is in force");
             reloads.done.fetch_add(1, Relaxed);
         }
         Err(mistakes) => {
@@ -49,6 +51,7 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) {
         }
     }
     supervisor::ready(&running.shared, None);
+    done
 }
 
 /// Files that we never rotate somebody else does, and tells by SIGHUP: whatever the config file says now, and also when it

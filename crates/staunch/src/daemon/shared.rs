@@ -20,6 +20,7 @@ use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
+use crate::sources::relay_own::Reports;
 use crate::tls::Certificates;
 
 /// Most bytes of one source between its connections and the shard.
@@ -87,6 +88,8 @@ pub struct Shared {
     pub checkpoints: Arc<Board>,
     /// Reloads that took effect, and that were refused.
     pub reloads: Reloads,
+    /// What was told of relays' statistics.
+    pub reports: Reports,
 }
 
 /// How reloads ended.

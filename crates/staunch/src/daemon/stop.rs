@@ -5,11 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::SECOND_NS;
+use tokio::task::JoinSet;
 
-use super::{Running, supervisor, watch};
-use crate::admin;
+use super::{Running, closing, supervisor, watch};
+use crate::admin::{self, accounts::AccountsPage};
 use crate::clock::Clock;
 use crate::daemon::checkpoint::LastCheckpoints;
+use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Worker;
 
@@ -29,8 +31,9 @@ const ANSWERS_MAX: Duration = Duration::from_secs(1);
 /// Pause between two looks whether what waits for room was taken.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
 
-/// Stops: sources, last flush, outputs, and a word on what could not be delivered.
-pub(super) async fn stop(running: Running) -> anyhow::Result<ExitCode> {
+/// Stops: sources, last flush, outputs, and a word on what could not be delivered. An `original` that it stands in for
+/// has its own words for each step.
+pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyhow::Result<ExitCode> {
     let Running {
         shared,
         mut listeners,
@@ -56,6 +59,7 @@ pub(super) async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     let sources_until_ns = Clock::mono_ns() + sources_max_ns;
     listeners.stop(sources_max).await;
     wait_until_taken(&shared, sources_until_ns).await;
+    original.iter().for_each(|original| original.tell_closed(&shared));
     // The worker answers after it has handed its last blocks to the outlets.
     let mut last_checkpoints = None;
     match shared.shard.call(Worker::stop).await {
@@ -68,6 +72,7 @@ pub(super) async fn stop(running: Running) -> anyhow::Result<ExitCode> {
         }
         Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
     }
+    original.iter().for_each(|original| original.tell_worker_stopped(&shared));
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
     listeners.stop(sources_max / 5).await;
     let now = Clock::now();
@@ -76,14 +81,7 @@ pub(super) async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     }
     let left =
         Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns)) + Duration::from_millis(250);
-    let drained = tokio::time::timeout(left, async {
-        while outputs.join_next().await.is_some() {}
-        while syncs.join_next().await.is_some() {}
-    });
-    let drained = drained.await;
-    if drained.is_err() {
-        tracing::warn!("an output did not end in time");
-    }
+    drain(&mut outputs, &mut syncs, left).await;
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
     if let Some(written) = last_checkpoints
@@ -96,14 +94,29 @@ pub(super) async fn stop(running: Running) -> anyhow::Result<ExitCode> {
     if worker.join().is_err() {
         tracing::error!("the shard's thread panicked");
     }
-    tell_what_is_left(&shared);
+    original.iter().for_each(|original| original.tell_servers_stopped());
+    let page = tell_what_is_left(&shared);
+    if original.is_some() {
+        closing::report(&page).iter().for_each(|line| tracing::info!("{line}"));
+    }
     drop(data_dir);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
+/// Lets outputs end, and then what syncs their queues.
+async fn drain(outputs: &mut JoinSet<()>, syncs: &mut JoinSet<()>, at_most: Duration) {
+    let drained = tokio::time::timeout(at_most, async {
+        while outputs.join_next().await.is_some() {}
+        while syncs.join_next().await.is_some() {}
+    });
+    if drained.await.is_err() {
+        tracing::warn!("an output did not end in time");
+    }
+}
+
 /// A word on what came too late, what could not be delivered, and what waits for the next start.
-fn tell_what_is_left(shared: &Shared) {
+fn tell_what_is_left(shared: &Shared) -> AccountsPage {
     let page = admin::accounts::page(shared, Clock::now());
     for row in &page.sources {
         let lost = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
@@ -129,6 +142,7 @@ fn tell_what_is_left(shared: &Shared) {
         }
     }
     watch::last_words(&page);
+    page
 }
 
 /// Lets the shard take what waits in the exchange for room in a queue, as long as there is time for it: behind the last
@@ -152,13 +166,7 @@ pub(super) async fn leave(running: Running) -> anyhow::Result<ExitCode> {
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let timeout =
         Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
-    let drained = tokio::time::timeout(timeout, async {
-        while outputs.join_next().await.is_some() {}
-        while syncs.join_next().await.is_some() {}
-    });
-    if drained.await.is_err() {
-        tracing::warn!("an output did not end in time");
-    }
+    drain(&mut outputs, &mut syncs, timeout).await;
     let answered = async { while ports.tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(ANSWERS_MAX, answered).await.is_err() {
         tracing::debug!("requests were still open");

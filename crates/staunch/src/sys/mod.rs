@@ -35,7 +35,7 @@ mod wait;
 mod tests;
 
 #[cfg(target_os = "linux")]
-pub use background::into_background;
+pub use background::{Background, into_background};
 #[cfg(unix)]
 pub use filesystem::{drop_from_cache, room_at};
 pub use gather::{Gather, Rest};

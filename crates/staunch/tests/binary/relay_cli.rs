@@ -241,6 +241,36 @@ fn a_running_relay_explains_names_too() {
 }
 
 #[test]
+fn test_mode_looks_up_what_use_all_stands_for_and_tells_local_time() {
+    let folder = folder();
+    let text = "cluster a forward useall localhost:2003;\ncluster b any_of useall nowhere.invalid:7;\nmatch x send to a;\n";
+    std::fs::write(folder.path().join("all.conf"), text).expect("it can be written");
+    let answer = run(folder.path(), "relay", &["-t", "-f", "all.conf"], "x\n");
+    assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+    assert!(answer.stdout.contains("cluster a\n    forward\n        127.0.0.1:2003\n"), "{}", answer.stdout);
+    assert!(
+        answer.stdout.contains("cluster b\n    any_of useall\n        nowhere.invalid:7\n"),
+        "{}",
+        answer.stdout
+    );
+    let warning = "] warning: `useall` of cluster `b`: `nowhere.invalid` has no addresses: ";
+    assert!(answer.stderr.contains(warning), "{}", answer.stderr);
+    // Two places a day apart never have the same date.
+    let date = |zone: &str| {
+        let program = folder.path().join("relay");
+        let mut command = Command::new(program);
+        command
+            .args(["-t", "-f", "relay.conf"])
+            .env("TZ", zone)
+            .current_dir(folder.path())
+            .stdin(Stdio::null());
+        let stdout = command.output().expect("it runs").stdout;
+        String::from_utf8_lossy(&stdout[1..11]).into_owned()
+    };
+    assert_ne!(date("WEST12"), date("EAST-12"));
+}
+
+#[test]
 fn check_shows_the_rules_and_tells_as_explain_does_where_keys_go() {
     let folder = folder();
     let answer = run(folder.path(), "staunch", &["check", "relay.conf"], "");

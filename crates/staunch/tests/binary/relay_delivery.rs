@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
-use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, Manner, wait_for};
 
 /// A relay with one cluster of these endpoints, that listens at a socket in its folder.
 fn relay(cluster: &str, endpoints: &[&FakeGraphite], more: &[&str]) -> Daemon {
@@ -98,6 +99,57 @@ fn what_waits_for_one_that_went_down_moves_on_and_new_lines_return_with_it() {
         assert_eq!(number(&daemon, &second, "moved"), of_second, "{cluster}");
         assert_nothing_is_lost(&daemon, &[&first, &second, &third]);
     }
+}
+
+/// Lines of a kilobyte each, numbered: more than kernels and queues on the way hold of them.
+const LONG_LINES: usize = 20_000;
+
+fn long_lines() -> Vec<u8> {
+    let name = "x".repeat(1_000);
+    (0..LONG_LINES).flat_map(|number| format!("{name} {number} 1700000000\n").into_bytes()).collect()
+}
+
+#[test]
+fn clients_wait_for_an_endpoint_that_does_not_read_and_every_line_arrives_in_order() {
+    let slow = FakeGraphite::new();
+    slow.behave(Manner::Hang);
+    let daemon = relay("forward", &[&slow], &["-q", "1000", "-b", "1000", "-U", "65536"]);
+    let mut client = connect(&daemon);
+    let sender = std::thread::spawn(move || client.write_all(&long_lines()).expect("it reads in the end"));
+    wait_for("clients to be stalled", || (number(&daemon, &slow, "stalls") > 0).then_some(()));
+    // Nothing moves any more: what was taken stays what it is, with the client in the middle of a write.
+    let taken = || Daemon::number(&daemon.source("lines"), "lines");
+    wait_for("a rest", || {
+        let before = taken();
+        std::thread::sleep(Duration::from_millis(50));
+        (taken() == before).then_some(())
+    });
+    assert!(taken() < LONG_LINES as u64 && !sender.is_finished(), "{} lines taken", taken());
+    slow.behave(Manner::Accept);
+    sender.join().expect("the sender does not panic");
+    daemon.wait_output(&format!("c/{}", slow.at()), "delivered", LONG_LINES as u64);
+    wait_for("every line to arrive", || (slow.points().len() == LONG_LINES).then_some(()));
+    let wrong = slow.points().into_iter().zip(0..).find(|(point, number)| point.value != f64::from(*number));
+    assert!(wrong.is_none(), "out of order: {wrong:?}");
+    assert_nothing_is_lost(&daemon, &[&slow]);
+}
+
+#[test]
+fn an_endpoint_that_is_down_stalls_nobody() {
+    let (live, mut dead) = (FakeGraphite::new(), FakeGraphite::new());
+    dead.refuse();
+    let daemon = relay("forward", &[&dead, &live], &["-q", "1000", "-b", "1000"]);
+    let mut client = connect(&daemon);
+    client.write_all(lines(1).as_bytes()).expect("it reads");
+    wait_state(&daemon, &dead, "down");
+    for value in 2..52 {
+        client.write_all(lines(value).as_bytes()).expect("it reads");
+    }
+    daemon.wait_output(&format!("c/{}", live.at()), "delivered", 51 * 200);
+    let row = account(&daemon, &dead);
+    let (lost, waiting) = (Daemon::number(&row, "losses/shed/queue_full"), Daemon::number(&row, "waiting"));
+    assert!(lost > 0 && lost + waiting == 51 * 200 && Daemon::number(&row, "stalls") == 0, "{row}");
+    assert_nothing_is_lost(&daemon, &[&live]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Builder, FakeGraphite, wait_for};
+use crate::support::{Builder, FakeGraphite, wait_for, wait_until_equal};
 
 /// A relay to an endpoint that is not there.
 fn conf(port: u16) -> String {
@@ -30,7 +30,9 @@ fn wait_line(log: &Path, end: &str) -> String {
 
 #[test]
 fn the_log_has_the_originals_form_and_words() {
-    let port = free_port();
+    let mut graphite = FakeGraphite::new();
+    let port = graphite.at().port();
+    graphite.refuse();
     let builder = Builder::relay(&conf(port)).args(&["-l", "relay.log", "-P", "relay.pid"]);
     let mut daemon = builder.spawn();
     let at = |name: &str| daemon.folder.path().join(name);
@@ -52,6 +54,12 @@ fn the_log_has_the_originals_form_and_words() {
     wait_line(&moved, "(MSG) caught SIGHUP");
     daemon.signal("USR1");
     wait_line(&log, "(MSG) caught SIGUSR1");
+    graphite.come_back();
+    let listens = text.split(" port ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+    let listens = std::net::SocketAddr::from(([127, 0, 0, 1], listens.expect("it tells its port")));
+    let mut client = std::net::TcpStream::connect(listens).expect("it listens");
+    std::io::Write::write_all(&mut client, b"a 1 2\nbad\n").expect("it reads");
+    wait_for("the line to arrive", || (graphite.bytes() == b"a 1 2\n").then_some(()));
     daemon.signal("TERM");
     assert_eq!(daemon.wait_exit().code(), Some(0));
     wait_line(&log, "(MSG) caught SIGTERM");
@@ -60,8 +68,100 @@ fn the_log_has_the_originals_form_and_words() {
         text.lines().last().is_some_and(|line| line.contains("(MSG) stopped carbon-c-relay v")),
         "{text}"
     );
+    for end in [
+        "(MSG) stopped worker 1".to_owned(),
+        format!("(MSG) closed listener for tcp {listens}"),
+        "(MSG) stopped servers".to_owned(),
+        "(MSG) from lines: 2 lines: 1 routed, 1 lost as no_value".to_owned(),
+        "(MSG) to all endpoints: 1 copies: 1 delivered".to_owned(),
+    ] {
+        assert!(text.lines().any(|line| line.ends_with(&end)), "{end}: {text}");
+    }
     assert!(!pid.exists(), "it goes with the daemon");
     assert_eq!(daemon.stderr(), "", "all of it is in the file");
+}
+
+/// Lines without their times.
+fn untimed(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_at_checked(22) {
+        Some((stamp, rest)) if stamp.starts_with("[2") && stamp.ends_with("] ") => rest,
+        _ => line,
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_refused_configuration_is_told_in_the_originals_words_and_in_ours() {
+    let wrong = "cluster a forward 127.0.0.1:1;\nmatch x send to b;\nmatch y send to c;\n";
+    let original = "relay.conf:2:16: unknown cluster\nmatch x send to b;\n                ^\n\
+                    failed to read configuration 'relay.conf'\n";
+    for more in [&[][..], &["-l", "relay.log"]] {
+        let mut daemon = Builder::relay(wrong).args(more).spawn();
+        assert_eq!(daemon.wait_exit().code(), Some(1));
+        let said = untimed(&daemon.stderr());
+        assert!(said.ends_with(original), "{said}");
+        assert!(
+            said.contains("relay.conf:3:") && said.contains("2 mistakes"),
+            "ours has all of them: {said}"
+        );
+        let log = fs::read_to_string(daemon.folder.path().join("relay.log")).unwrap_or_default();
+        let errors: String = untimed(&log)
+            .lines()
+            .filter_map(|line| line.strip_prefix("(ERR) "))
+            .fold(String::new(), |all, line| all + line + "\n");
+        assert_eq!(errors, if more.is_empty() { "" } else { original }, "{log}");
+    }
+}
+
+#[test]
+fn a_reload_tells_what_has_changed_or_why_it_is_refused() {
+    let text = conf(free_port());
+    let mut daemon = Builder::relay(&text).start();
+    let old_port =
+        text.split("forward 127.0.0.1:").nth(1).and_then(|rest| rest.split(';').next()).expect("a port");
+    let changed = text.replace("match *", "match ^b\n    send to blackhole;\nmatch *");
+    let said = |from: &str| {
+        wait_for(from, || {
+            let (_, rest) =
+                daemon.stdout().split_once(from).map(|(head, rest)| (head.len(), rest.to_owned()))?;
+            rest.contains("SIGHUP handler complete").then(|| untimed(&rest))
+        })
+    };
+    daemon.reload(&changed, "done");
+    let diff = "reloading config from 'relay.conf'\n--- in force\n+++ read anew\n\
+                @@ -13,6 +13,10 @@\n         127.0.0.1:PORT\n     ;\n \n\
+                +match ^b\n+    send to blackhole\n+    stop\n+    ;\n match *\n     send to a\n     ;\n";
+    let text_of = said("caught SIGHUP\n");
+    assert!(text_of.starts_with(&diff.replace("PORT", old_port)), "{text_of}");
+    daemon.reload(&format!("{changed}match x send to nowhere;\n"), "refused");
+    wait_for("the original's words", || {
+        let said = untimed(&daemon.stderr());
+        let line = changed.lines().count() + 1;
+        let want = format!(
+            "relay.conf:{line}:16: unknown cluster\nmatch x send to nowhere;\n                ^^^^^^^\n\
+             failed to read configuration 'relay.conf', aborting reload\nreload refused, nothing changed:\n"
+        );
+        said.contains(&want).then_some(())
+    });
+    assert!(daemon.stderr().contains("hint: "), "{}", daemon.stderr());
+    // What was refused never was in force: nothing has changed since.
+    daemon.reload(&changed, "done");
+    wait_for("no changes", || daemon.stdout().contains("no config changes found").then_some(()));
+    assert_eq!(daemon.stdout().matches("+match ^b").count(), 1);
+    daemon.stop();
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_pid_file_of_the_one_that_runs() {
+    let mut daemon = Builder::relay(&conf(free_port())).args(&["-P", "relay.pid"]).start();
+    let pid = daemon.folder.path().join("relay.pid");
+    let own = format!("{}\n", daemon.pid());
+    wait_until_equal("the pid file", &own, || fs::read_to_string(&pid).unwrap_or_default());
+    let mut second = daemon.beside();
+    assert_eq!(second.wait_exit().code(), Some(2), "its port is taken: {}", second.stderr());
+    assert_eq!(fs::read_to_string(&pid).ok(), Some(own));
+    daemon.stop();
+    assert!(!pid.exists());
 }
 
 #[test]
@@ -118,7 +218,14 @@ fn in_the_background_it_is_up_when_its_starter_ends() {
     let pid = starter.folder.path().join("relay.pid");
     let text = fs::read_to_string(&log).expect("it is there");
     assert!(text.contains("startup sequence complete"), "{text}");
+    let first = fs::read_to_string(&pid).expect("it is there").trim().to_owned();
+    // Another one takes over, in the background as well.
+    let mut starter = starter.successor();
+    assert_eq!(starter.wait_exit().code(), Some(0), "{}", starter.stderr());
     let process = fs::read_to_string(&pid).expect("it is there").trim().to_owned();
+    assert_ne!(process, first);
+    wait_line(&log, "(MSG) ended: another process goes on");
+    assert_eq!(fs::read_to_string(&pid).ok(), Some(format!("{process}\n")), "the first one leaves it");
     let ended = std::process::Command::new("kill").args(["-TERM", &process]).status();
     assert!(ended.expect("there is a kill").success());
     wait_for("the pid file to go", || (!pid.exists()).then_some(()));

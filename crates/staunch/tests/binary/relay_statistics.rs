@@ -1,7 +1,11 @@
 //! What a relay says of itself: under carbon-c-relay's names, where its statement sends it, and on over a reload.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::relay_log::free_port;
 use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
@@ -51,7 +55,13 @@ fn statistics_go_where_their_statement_says_and_on_over_a_reload() {
     let row = &page["relays"][0];
     assert_eq!((Daemon::number(row, "blackholed"), Daemon::number(row, "unmatched")), (1, 0), "{page}");
     let reports = told(&statistics, "metricsReceived").len();
+    let known = |daemon: &Daemon| {
+        let row = relay_row(daemon);
+        Daemon::number(&row, "names_found") + Daemon::number(&row, "names_decided")
+    };
+    let before = known(&daemon);
     daemon.reload(&text.replace("match * ", "rewrite ^b into c;\nmatch * "), "done");
+    assert!(before > 0 && known(&daemon) >= before, "what is remembered is forgotten, not what was counted");
     send(&daemon, "b.x 1 2\n");
     wait_for("a report after the reload", || {
         (told(&statistics, "metricsReceived").len() > reports + 1).then_some(())?;
@@ -62,6 +72,123 @@ fn statistics_go_where_their_statement_says_and_on_over_a_reload() {
     assert!(String::from_utf8_lossy(&data.bytes()).ends_with("c.x 1 2\n"));
     daemon.assert_sums_hold();
     daemon.stop();
+}
+
+/// The one row of `/api/v1/relay`.
+fn relay_row(daemon: &Daemon) -> serde_json::Value {
+    daemon.json("/api/v1/relay")["relays"][0].clone()
+}
+
+/// Waits until nothing of another process is left but its successor.
+fn replace(old: &mut Daemon) -> Daemon {
+    let mut new = old.successor();
+    new.wait_ready();
+    assert!(old.wait_exit().success(), "{}", old.stderr());
+    new
+}
+
+#[test]
+fn what_is_counted_goes_on_over_a_hot_restart_and_is_told_once() {
+    for reset in [false, true] {
+        let (data, statistics) = (FakeGraphite::new(), FakeGraphite::new());
+        let mut text = conf(&data, &statistics);
+        if reset {
+            text = text
+                .replace("submit every 1 seconds", "submit every 1 seconds reset counters after interval");
+        }
+        let mut daemon = Builder::relay(&text).args(&["-H", "web1.example"]).start();
+        let mut points = 0;
+        for restart in 0..3 {
+            send(&daemon, "a.b 1 2\na.c 1 2\ngone.x 1 2\nbad\n");
+            points += 3;
+            wait_for("the lines to be counted", || {
+                (Daemon::number(&relay_row(&daemon), "blackholed") == restart + 1).then_some(())
+            });
+            // What has not been told yet is told by the next one.
+            daemon = replace(&mut daemon);
+            let row = relay_row(&daemon);
+            let counted = |figure: &str| Daemon::number(&row, figure);
+            assert_eq!(counted("blackholed"), restart + 1, "{row}");
+            assert!(
+                counted("points") >= points && counted("names_found") + counted("names_decided") >= points,
+                "{row}"
+            );
+        }
+        let sum_or_last = |name: &str| -> u64 {
+            let told = told(&statistics, name);
+            if reset { told.iter().sum() } else { told.last().copied().unwrap_or(0) }
+        };
+        wait_for("everything to be told", || (sum_or_last("metricsDiscarded") == 3).then_some(()));
+        let reports = told(&statistics, "metricsBlackholed").len();
+        wait_for("one more report", || {
+            (told(&statistics, "metricsBlackholed").len() > reports).then_some(())
+        });
+        for (name, want) in [("metricsBlackholed", 3), ("metricsDiscarded", 3)] {
+            assert_eq!(sum_or_last(name), want, "reset: {reset}, {name}: {:?}", told(&statistics, name));
+        }
+        if !reset {
+            for name in [
+                "metricsReceived",
+                "metricsSent",
+                "connections",
+                "dispatch_wallTime_us",
+                "dispatch_sleepTime_us",
+            ] {
+                let told = told(&statistics, name);
+                assert!(told.is_sorted(), "{name}: {told:?}");
+            }
+        }
+        daemon.assert_sums_hold();
+        daemon.stop();
+    }
+}
+
+#[test]
+fn windows_of_rollups_go_on_over_hot_restarts_and_are_told_once() {
+    let data = FakeGraphite::new();
+    let text = format!(
+        "listen type linemode 127.0.0.1:{} proto tcp;\ncluster data forward {};\n\
+         aggregate ^r\\.([a-z]+)$ every 1 seconds expire after 2 seconds \
+         compute count write to n.\\1 compute sum write to s.\\1 send to data stop;\n",
+        free_port(),
+        data.at()
+    );
+    let mut daemon = Builder::relay(&text).args(&["-s"]).start();
+    let mut client = TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
+    let ended = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&ended);
+    let sender = std::thread::spawn(move || {
+        let mut sent = 0;
+        while !until.load(SeqCst) {
+            let now_s = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+            client.write_all(format!("r.a 2 {now_s}\nr.b 3 {now_s}\n").as_bytes()).expect("somebody reads");
+            sent += 2;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        sent
+    });
+    let fed = |daemon: &Daemon, how: &str| Daemon::number(&relay_row(daemon), how);
+    for _ in 0..3 {
+        let before = fed(&daemon, "rolled_up");
+        wait_for("more lines", || (fed(&daemon, "rolled_up") > before + 100).then_some(()));
+        daemon = replace(&mut daemon);
+        assert!(fed(&daemon, "rollup_series") > 0, "windows are open all the time");
+    }
+    ended.store(true, SeqCst);
+    let sent: u64 = sender.join().expect("the sender does not panic");
+    wait_for("all windows to be told", || (fed(&daemon, "rollup_series") == 0).then_some(()));
+    assert_eq!(fed(&daemon, "rolled_up"), sent, "each of them was read");
+    // A machine that stands still may make a point late; it is counted so.
+    let counted = (fed(&daemon, "fed/counted") + fed(&daemon, "fed/counted_late")) / 2;
+    daemon.assert_sums_hold();
+    daemon.stop();
+    let points = data.points();
+    let windows: BTreeSet<(String, u64)> =
+        points.iter().map(|point| (point.name.clone(), point.time_s)).collect();
+    assert_eq!(windows.len(), points.len(), "a window is told once: {points:?}");
+    let (a, b) = (data.total("n.a"), data.total("n.b"));
+    assert_eq!(a + b, counted as f64, "{points:?}");
+    assert_eq!((data.total("s.a"), data.total("s.b")), (2.0 * a, 3.0 * b));
 }
 
 #[test]

@@ -25,17 +25,36 @@ pub fn names(conf: &RelayConf) -> Vec<&str> {
     names
 }
 
+/// The names of servers in clusters with `useall`, each once: all that test mode asks for.
+pub fn names_of_use_all(conf: &RelayConf) -> Vec<&str> {
+    let members = conf.clusters.iter().filter_map(|cluster| match &cluster.kind {
+        ClusterKind::Plain { use_all: true, members, .. } => Some(members),
+        ClusterKind::Plain { .. } | ClusterKind::Hash { .. } | ClusterKind::File { .. } => None,
+    });
+    let hosts: Vec<&str> = members.flatten().map(|at| &*conf.servers[*at].host).collect();
+    names(conf).into_iter().filter(|name| hosts.contains(name)).collect()
+}
+
 /// The document with each address of a `useall` as a member, and warnings: of names without addresses, which stay one
 /// member each, and of servers that are one under two names.
 pub fn with_addresses(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diagnostic>) {
+    let (conf, mut wrong) = with_all_used(conf, known);
+    wrong.extend(shared(&conf.servers, known));
+    (conf, wrong)
+}
+
+/// The same for `useall` alone. Where all names have addresses, the cluster is one of those, and `useall` no more.
+pub fn with_all_used(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diagnostic>) {
     let mut wrong = Vec::new();
     let mut conf = conf.clone();
     let RelayConf { clusters, servers, .. } = &mut conf;
     for Cluster { name, kind, .. } in clusters {
-        let ClusterKind::Plain { use_all: true, members, .. } = kind else { continue };
+        let ClusterKind::Plain { use_all: use_all @ true, members, .. } = kind else { continue };
         let mut all = Vec::with_capacity(members.len());
+        *use_all = false;
         for at in &*members {
             let of_one = addresses_of(*at, servers, known).unwrap_or_else(|why| {
+                *use_all = true;
                 let host = &servers[*at].host;
                 let message = format!("`useall` of cluster `{name}`: `{host}` has no addresses: {why}");
                 let hint = "it is one member until the next reload that finds them";
@@ -47,7 +66,6 @@ pub fn with_addresses(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Dia
         *members = all;
     }
     forget_unused(&mut conf);
-    wrong.extend(shared(&conf.servers, known));
     (conf, wrong)
 }
 
@@ -201,5 +219,18 @@ mod tests {
     fn names_are_told_once() {
         let conf = read_text("t", "cluster a forward two:1 10.0.0.1 [::1]:2 two:2 one;").conf;
         assert_eq!(names(&conf.expect("it is right")), ["two", "one"]);
+        let text = "cluster a forward one:1; cluster b any_of useall two:1 9.9.9.9 x; cluster c forward useall two:2;";
+        let conf = read_text("t", text).conf;
+        assert_eq!(names_of_use_all(&conf.expect("it is right")), ["two", "x"]);
+    }
+
+    #[test]
+    fn use_all_is_no_more_where_all_of_them_are_known() {
+        let text = "cluster a any_of useall two:1 9.9.9.9:1; cluster b any_of useall none:1;";
+        let (conf, wrong) = with_all_used(&read_text("t", text).conf.expect("it is right"), &known);
+        let printed = print(&conf, &Surroundings { port: 2003, prefix: None, form: Form::Original });
+        let a = "cluster a\n    any_of\n        10.0.0.1:1\n        [fe80::1]:1\n        9.9.9.9:1\n    ;\n";
+        let b = "cluster b\n    any_of useall\n        none:1\n    ;\n";
+        assert!(printed.contains(a) && printed.contains(b) && wrong.len() == 1, "{printed} {wrong:?}");
     }
 }

@@ -14,6 +14,7 @@
 //! constants.
 
 pub mod addresses;
+mod changes;
 mod check;
 mod document;
 pub mod flags;
@@ -27,6 +28,7 @@ mod pattern;
 mod print;
 mod syntax;
 
+pub use changes::changes;
 pub use document::*;
 pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, TEXT_BYTES_MAX};
 pub use lower::{Lowered, RelayOutput, lower};

@@ -183,12 +183,44 @@ fn class(reader: &mut Reader<'_>, set: &mut Set, start: usize) -> Result<Item, R
     let Some((_, is_in)) = CLASSES.iter().find(|(word, _)| *word == name) else {
         let refusal =
             Refusal::new(place, &format!("there is no class `{name}`"), "Invalid character class name");
-        let all: Vec<&str> = CLASSES.iter().map(|(word, _)| *word).collect();
-        return Err(refusal.hint(format!("classes are {}", all.join(", "))));
+        return Err(refusal.hint(match nearest(name) {
+            Some(class) => format!("did you mean `[:{class}:]`?"),
+            None => {
+                let all: Vec<&str> = CLASSES.iter().map(|(word, _)| *word).collect();
+                format!("classes are {}", all.join(", "))
+            }
+        }));
     };
     set.add_all(|byte| is_in(byte) != negated);
     reader.at = place.end;
     Ok(Item::Class)
+}
+
+/// Most letters that are wrong in a name that was meant for another.
+const TYPOS_MAX: usize = 2;
+
+/// The class whose name is most like this one; none when no one's is.
+fn nearest(name: &str) -> Option<&'static str> {
+    let typos = CLASSES.iter().map(|(word, _)| (typos(name.as_bytes(), word.as_bytes()), *word));
+    let (typos, word) = typos.min_by_key(|(typos, _)| *typos)?;
+    (typos <= TYPOS_MAX && name.len() > TYPOS_MAX).then_some(word)
+}
+
+/// Letters that are too many, missing or others between two words; neighbours that changed places count as two.
+fn typos(one: &[u8], other: &[u8]) -> usize {
+    if one.len() > 2 * other.len() {
+        return one.len();
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, byte) in one.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, wanted) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(byte != wanted);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 /// `[.x.]` and `[=x=]`: one byte, in the C locale.

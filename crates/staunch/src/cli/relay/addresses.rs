@@ -19,7 +19,7 @@ const WAIT_MAX_NS: u64 = 2 * SECOND_NS;
 /// Names that are asked for at the same time.
 const AT_ONCE: usize = 16;
 
-type Answer = Result<Vec<IpAddr>, String>;
+pub(super) type Answer = Result<Vec<IpAddr>, String>;
 
 /// What is known of each name.
 pub(super) fn of(names: &[&str]) -> HashMap<String, Answer> {
@@ -33,6 +33,11 @@ pub(super) fn of(names: &[&str]) -> HashMap<String, Answer> {
         }
         Ok(addresses)
     })
+}
+
+/// The answer about a name that was asked for.
+pub(super) fn among(known: &HashMap<String, Answer>, name: &str) -> Answer {
+    known.get(name).cloned().unwrap_or_else(|| Err("nobody asked for it".to_owned()))
 }
 
 fn of_by(names: &[&str], wait_max_ns: u64, ask: fn(&str) -> Answer) -> HashMap<String, Answer> {

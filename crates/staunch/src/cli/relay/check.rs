@@ -12,7 +12,7 @@ use config::relay::{Relay, relay};
 use serde_json::Value;
 
 use super::explain::place;
-use super::{files, machine, rendered};
+use super::{colour, files, machine, rendered};
 use crate::cli::check::Checked;
 
 /// Reads it without any flags.
@@ -21,7 +21,7 @@ pub(crate) fn checked(file: &Path) -> Checked {
     let mut reading = files::reading(&name);
     let (plan, more) = reading.conf.as_ref().map(|conf| plan(conf, &name)).unwrap_or_default();
     reading.mistakes.extend(more);
-    let said = rendered(&reading);
+    let said = rendered(&reading, colour());
     let mut diagnostics: Vec<Value> = Vec::new();
     for (at, FileText { name, text }) in reading.files.iter().enumerate() {
         let of_file = reading.mistakes.iter().filter(|mistake| mistake.file == at);

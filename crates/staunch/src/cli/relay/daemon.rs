@@ -1,81 +1,207 @@
 //! The relay as a daemon: from settings and a configuration to a plan that runs, and again at each SIGHUP.
+//!
+//! Mistakes and changes of the configuration are told as the original tells them, and for people beside it.
+//! Not here: the log's form (`log`), what a reload changes (`daemon::reload`).
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use config::import::relay::addresses::{names, with_addresses};
 use config::import::relay::flags::Settings;
-use config::import::relay::{Mistake, render_mistakes};
+use config::import::relay::{Form, Mistake, Surroundings, changes, print, render_mistakes, upstream_lines};
 use config::plan::Plan;
 use config::relay::Relay;
 
 use super::check::plan_of;
-use super::pid_file::PidFile;
-use super::{RelayArgs, addresses, files, log, rendered, stderr_is_terminal, version};
+use super::preamble::{configuration_text, settings_text, starting};
+use super::{RelayArgs, addresses, colour, files, log, rendered, version};
+use crate::cli::MISTAKES;
 use crate::cli::args::Port;
-use crate::cli::{MISTAKES, wants_colour};
+use crate::cli::run::of_reload;
 use crate::daemon::original::Original;
+use crate::daemon::pid_file::PidFile;
 use crate::daemon::{self, Reread, Start};
+#[cfg(target_os = "linux")]
+use crate::sys::Background;
 use crate::talk::ORIGINAL;
+
+/// Most lines that tell how a configuration has changed.
+const CHANGES_MAX: usize = 1_000;
 
 /// Runs until SIGTERM or SIGINT.
 pub(super) fn run(args: &RelayArgs, settings: Settings, log_level: &str) -> anyhow::Result<ExitCode> {
+    log::start(&settings, log_level)?;
+    // Before anything else has a thread, as looking up names does.
+    let background = if settings.daemonise { Some(into_background()?) } else { None };
+    serve(args, settings, background)
+}
+
+fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -> anyhow::Result<ExitCode> {
     let http_optional = args.http.is_none();
     let (file, take_over) = (PathBuf::from(&settings.config), args.restart.take_over);
     let (args, start) = (args.clone(), settings.clone());
+    tracing::info!(target: ORIGINAL, "{}", starting());
+    log::text(&settings_text(&args.flags(), &settings));
     let load = move || load(&args, &settings);
-    let (plan, said) = load();
-    crate::talk::say(&said);
-    let Some(plan) = plan else { return Ok(ExitCode::from(MISTAKES)) };
-    let reread: Reread = Arc::new(move || {
-        let (plan, said) = load();
-        let plan = plan.ok_or_else(|| said.trim_end().to_owned())?;
-        crate::talk::say(&said);
-        Ok(plan)
-    });
-    // Before anything else has a thread.
-    let background = if start.daemonise { Some(into_background()?) } else { None };
-    log::start(&start, log_level)?;
-    let _pid_file = start.pid_file.as_deref().map(PidFile::write).transpose()?;
-    tracing::info!(target: ORIGINAL, "starting {}, pid={}", version::name(), std::process::id());
+    let loaded = load();
+    crate::talk::say(&loaded.said);
+    let Some(plan) = loaded.plan else {
+        refused(&loaded.original);
+        background.iter().for_each(|background| background.end_starter(MISTAKES));
+        return Ok(ExitCode::from(MISTAKES));
+    };
+    let pid_file = start.pid_file.as_deref().map(PidFile::reserve).transpose()?;
+    log::text(&loaded.printed);
+    let in_force = Arc::new(InForce::new(loaded.canonical));
     let original = Original {
         name: version::name(),
         banner: start.log.is_none(),
+        pid_file,
         started: Box::new(move || {
-            // Whoever waited for it may be gone.
-            let _gone = background.as_ref().map(|mut told| told.write_all(b"+"));
+            if let Some(Err(error)) = background.as_ref().map(Background::up) {
+                tracing::warn!("the terminal is not let go of: {error}");
+            }
         }),
         reopen_log: log::reopen,
+        reloaded: Box::new({
+            let in_force = Arc::clone(&in_force);
+            move || in_force.take_read()
+        }),
         toggle_debug: log::toggle_debug,
     };
+    let reread: Reread = Arc::new(move || reread(&start.config, &load, &in_force));
+    let has_log = log::has_file();
     let (reread, file, original) = (Some(reread), Some(file), Some(original));
     let done = daemon::run(Start { plan, reread, file, http_optional, take_over, original });
     if let Err(error) = &done
-        && start.log.is_some()
+        && has_log
     {
         tracing::error!("{error:#}");
     }
     done
 }
 
+/// The original's words about a configuration that is refused, in the log. Whoever has just typed the command sees them
+/// too, below ours.
+fn refused(lines: &str) {
+    if log::has_file() {
+        crate::talk::say(&log::stamped(lines));
+    }
+    lines.lines().for_each(|line| tracing::error!(target: ORIGINAL, "{line}"));
+}
+
+/// Reads the configuration anew and says how it differs from the one in force.
+fn reread(name: &str, load: &dyn Fn() -> Loaded, in_force: &InForce) -> Result<Plan, String> {
+    tracing::info!(target: ORIGINAL, "reloading config from '{name}'");
+    let loaded = load();
+    let said = loaded.said.trim_end();
+    let Some(plan) = loaded.plan else {
+        for line in loaded.original.lines() {
+            let end =
+                if line.starts_with("failed to read configuration ") { ", aborting reload" } else { "" };
+            tracing::error!(target: ORIGINAL, "{line}{end}");
+        }
+        return Err(of_reload(said));
+    };
+    if !said.is_empty() {
+        tracing::warn!("{said}");
+    }
+    in_force.tell_changes(loaded.canonical);
+    Ok(plan)
+}
+
+/// The canonical form of the configuration in force, and of one that was read and may come into force.
+#[derive(Debug)]
+struct InForce(Mutex<(String, Option<String>)>);
+
+impl InForce {
+    fn new(canonical: String) -> InForce {
+        InForce(Mutex::new((canonical, None)))
+    }
+
+    fn tell_changes(&self, canonical: String) {
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = changes(&texts.0, &canonical);
+        if changes.is_empty() {
+            tracing::info!(target: ORIGINAL, "no config changes found");
+        } else {
+            log::text(&shown(&changes));
+        }
+        texts.1 = Some(canonical);
+    }
+
+    /// What was read is in force.
+    fn take_read(&self) {
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = texts.1.take() {
+            texts.0 = read;
+        }
+    }
+}
+
+/// As `diff -u` has it. Of very many lines the first ones, and how many more there are.
+fn shown(changes: &str) -> String {
+    let mut text = "--- in force\n+++ read anew\n".to_owned();
+    let mut lines = changes.lines();
+    lines.by_ref().take(CHANGES_MAX).for_each(|line| text.extend([line, "\n"]));
+    match lines.count() {
+        0 => text,
+        more => format!("{text}... and {more} lines more\n"),
+    }
+}
+
 #[cfg(target_os = "linux")]
-fn into_background() -> anyhow::Result<std::os::unix::net::UnixStream> {
+fn into_background() -> anyhow::Result<Background> {
     crate::sys::into_background().context("cannot go into the background (`-D`)")
 }
 
 #[cfg(not(target_os = "linux"))]
-fn into_background() -> anyhow::Result<std::fs::File> {
+fn into_background() -> anyhow::Result<Background> {
     anyhow::bail!("`-D` works on Linux only: let a supervisor run it in the background")
 }
 
-/// The plan, when there is one, and what there is to say about it.
-pub(super) fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, String) {
+/// There is none.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+enum Background {}
+
+#[cfg(not(target_os = "linux"))]
+impl Background {
+    fn up(&self) -> std::io::Result<()> {
+        match *self {}
+    }
+
+    fn end_starter(&self, _code: u8) {
+        match *self {}
+    }
+}
+
+/// A configuration, read.
+pub(super) struct Loaded {
+    /// What it comes to; none when there is a mistake.
+    pub(super) plan: Option<Plan>,
+    /// What there is to say about it, for people.
+    pub(super) said: String,
+    /// The same in the original's words, when there is no plan.
+    original: String,
+    /// Its canonical form, when it can be read.
+    canonical: String,
+    /// The same as it is told at the start.
+    printed: String,
+}
+
+/// Reads the configuration, and asks for the addresses of its servers.
+pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
     let reading = files::reading(&settings.config);
-    let mut said = rendered(&reading);
-    let Some(conf) = &reading.conf else { return (None, said) };
+    let colour = settings.log.is_none() && colour();
+    let mut said = rendered(&reading, colour);
+    let mut original = upstream_lines(&reading.files, &reading.mistakes);
+    let Some(conf) = &reading.conf else {
+        let (canonical, printed) = Default::default();
+        return Loaded { plan: None, said, original, canonical, printed };
+    };
     let http = match args.http {
         None => Some(std::net::SocketAddr::from(([127, 0, 0, 1], 8680))),
         Some(Port::Off) => None,
@@ -84,14 +210,19 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> (Option<Plan>, Stri
     let queue_given = args.flags().queue.is_some();
     let queue_dir = args.queue_dir.as_deref();
     let known = addresses::of(&names(conf));
-    let of_name =
-        |name: &str| known.get(name).cloned().unwrap_or_else(|| Err("nobody asked for it".to_owned()));
-    let (conf, of_names) = with_addresses(conf, &of_name);
+    let (conf, of_names) = with_addresses(conf, &|name| addresses::among(&known, name));
+    let prefix = conf.statistics.prefix_for(&settings.hostname);
+    let surroundings = Surroundings { port: settings.port, prefix: Some(&prefix), form: Form::Original };
+    let (canonical, printed) = (print(&conf, &surroundings), configuration_text(&conf, settings));
     let mut wrong: Vec<Mistake> = of_names.into_iter().map(|wrong| Mistake::ours(0, wrong)).collect();
     let (plan, more) = plan_of(&Relay { conf: &conf, settings, queue_given, queue_dir, http });
     wrong.extend(more);
     if !wrong.is_empty() {
-        said.push_str(&render_mistakes(&reading.files, &wrong, wants_colour(stderr_is_terminal())));
+        said.push_str(&render_mistakes(&reading.files, &wrong, colour));
     }
-    (plan, said)
+    if plan.is_none() {
+        // Nothing of what the original says of a file that it can read.
+        original = format!("failed to read configuration '{}'\n", settings.config);
+    }
+    Loaded { plan, said, original, canonical, printed }
 }

@@ -8,7 +8,7 @@ use config::import::relay::{FileText, RelayConf, Rule, lower};
 use process::relay::{Entry, Router};
 
 use super::meetings::Parts;
-use super::{RelayArgs, files, rendered};
+use super::{RelayArgs, colour, files, rendered};
 use crate::cli::{MISTAKES, wants_colour};
 use crate::explained::Way;
 use crate::talk;
@@ -16,7 +16,7 @@ use crate::talk;
 /// Tells of each name that was asked for.
 pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let reading = files::reading(&settings.config);
-    talk::say(&rendered(&reading));
+    talk::say(&rendered(&reading, colour()));
     let Some(conf) = &reading.conf else { return Ok(ExitCode::from(MISTAKES)) };
     let plan = lower(conf).plan;
     let router = Router::new(&plan).expect("the check of the configuration made this router before");

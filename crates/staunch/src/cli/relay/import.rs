@@ -34,8 +34,8 @@ pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<(Option<Pl
     let mut said = told(&mistakes);
     said.push_str(&left_out(&flags));
     let Some(settings) = settings else { return Ok((None, said)) };
-    let (plan, more) = daemon::load(&args.relay, &settings);
-    Ok((plan, said + &more))
+    let loaded = daemon::load(&args.relay, &settings);
+    Ok((loaded.plan, said + &loaded.said))
 }
 
 /// Flags that a native file has no options for.

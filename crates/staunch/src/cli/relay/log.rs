@@ -19,7 +19,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock::Clock;
-use crate::talk::{ASIDE, ORIGINAL_DEBUG, OURS};
+use crate::talk::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
 
 /// The one log of the process.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -76,10 +76,24 @@ fn filter(level: &str, talkative: bool) -> EnvFilter {
 /// Opens the file anew: somebody may have moved it away. What cannot be opened is told in the one that is there.
 pub(super) fn reopen() {
     let Some((log, path)) = LOG.get().and_then(|log| Some((log, log.path.as_deref()?))) else { return };
+    tracing::info!(target: ORIGINAL, "closing logfile");
     match open(path) {
         Ok(file) => *log.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file),
-        Err(error) => tracing::error!("{error:#}"),
+        Err(error) => return tracing::error!("{error:#}"),
     }
+    tracing::info!(target: ORIGINAL, "reopening logfile");
+}
+
+/// Whether the log is a file, in which nobody sees what stderr says.
+pub(super) fn has_file() -> bool {
+    LOG.get().is_some_and(|log| log.path.is_some())
+}
+
+/// Text of several lines that belong together, as it is: without times in front.
+pub(super) fn text(text: &str) {
+    let mut line = Line { error: false };
+    // Nobody reads the log: nothing to be done about it.
+    let _closed = line.write_all(text.as_bytes());
 }
 
 /// Says more, or no more.
@@ -120,6 +134,12 @@ where
 
 fn is_error(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= Level::WARN && metadata.target() != ASIDE
+}
+
+/// Each line with the time in front, as in the log when it is no file.
+pub(super) fn stamped(lines: &str) -> String {
+    let time = stamp(Clock::now().wall_seconds());
+    lines.lines().map(|line| format!("[{time}] {line}\n")).collect()
 }
 
 /// Local time.
@@ -168,9 +188,26 @@ impl Write for Line {
 }
 
 #[test]
-fn a_stamp_is_a_date_and_a_time() {
-    let offset_s = crate::sys::utc_offset_s(1_710_344_550);
-    let at = |local_s: i64| u64::try_from(local_s - offset_s).expect("after 1970");
-    assert_eq!(stamp(at(1_710_344_550)), "2024-03-13 15:42:30");
-    assert_eq!(stamp(at(1_709_164_800)), "2024-02-29 00:00:00");
+fn a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock() {
+    const ZONE: &str = "EST5EDT,M3.2.0,M11.1.0";
+    if std::env::var("TZ").as_deref() != Ok(ZONE) {
+        // A zone is a matter of the process: the test runs itself in one that has it.
+        let own = std::env::current_exe().expect("it runs");
+        let name = "cli::relay::log::a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock";
+        let run = std::process::Command::new(own).args(["--exact", name]).env("TZ", ZONE).output();
+        let run = run.expect("it runs again");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    for (time_s, want) in [
+        (1_709_164_800, "2024-02-28 19:00:00"),
+        (1_710_053_999, "2024-03-10 01:59:59"),
+        (1_710_054_000, "2024-03-10 03:00:00"),
+        (1_730_613_599, "2024-11-03 01:59:59"),
+        (1_730_613_600, "2024-11-03 01:00:00"),
+    ] {
+        assert_eq!(stamp(time_s), want, "{time_s}");
+    }
+    assert!(stamped("a\nb\n").lines().all(|line| line.starts_with("[20") && line.len() == 23));
 }

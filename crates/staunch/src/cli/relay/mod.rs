@@ -14,7 +14,7 @@ mod files;
 mod import;
 mod log;
 mod meetings;
-mod pid_file;
+mod preamble;
 mod test;
 mod version;
 
@@ -99,15 +99,20 @@ fn unread_authorities(settings: &Settings) -> Option<String> {
     Some(format!("failed to open TLS/SSL CA file '{}': {why}\n", path.display()))
 }
 
-/// Whether mistakes are shown in colour, and at length where only a person can be looking.
+/// Whether only a person can be looking: mistakes are then shown at length.
 fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
+/// Whether what stderr gets is in colour.
+fn colour() -> bool {
+    wants_colour(stderr_is_terminal())
+}
+
 /// Mistakes and warnings for a person; nothing when there are none.
-fn rendered(reading: &Reading) -> String {
+fn rendered(reading: &Reading, colour: bool) -> String {
     if reading.mistakes.is_empty() {
         return String::new();
     }
-    render_mistakes(&reading.files, &reading.mistakes, wants_colour(stderr_is_terminal()))
+    render_mistakes(&reading.files, &reading.mistakes, colour)
 }

@@ -4,24 +4,22 @@
 //! Without names on stdin it is a check that prints what it understood. Mistakes are told in the original's words, line by
 //! line with the time in front; a person at a terminal, and whoever says `-tt`, gets all of them in ours as well.
 
-use std::fmt::Write as _;
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use config::import::relay::flags::{Flags, Settings, Submission};
-use config::import::relay::{
-    FileText, Form, Reading, RelayConf, Surroundings, TestView, has_errors, print_test, upstream_lines,
-    upstream_warnings,
-};
+use config::import::relay::addresses::{names_of_use_all, with_all_used};
+use config::import::relay::flags::{Flags, Settings};
+use config::import::relay::{FileText, Reading, RelayConf, has_errors, upstream_lines, upstream_warnings};
 use config::relay::Relay;
 
 use super::check::plan_of;
 use super::explain::place;
+use super::log::stamped;
 use super::meetings::Meetings;
-use super::{files, rendered, stderr_is_terminal, version};
+use super::preamble::{configuration_text, settings_text, starting};
+use super::{addresses, colour, files, rendered, stderr_is_terminal};
 use crate::cli::MISTAKES;
-use crate::clock::Clock;
 use crate::explained::GaveUpAt;
 use crate::talk;
 
@@ -36,7 +34,7 @@ pub(super) fn parse(settings: &Settings) -> anyhow::Result<ExitCode> {
         let asked = Relay { conf, settings, queue_given: false, queue_dir: None, http: None };
         reading.mistakes.extend(plan_of(&asked).1);
     }
-    talk::say(&rendered(&reading));
+    talk::say(&rendered(&reading, colour()));
     if !has_errors(&reading.mistakes) {
         return Ok(ExitCode::SUCCESS);
     }
@@ -49,17 +47,13 @@ pub(super) fn names(flags: &Flags, settings: &Settings) -> anyhow::Result<ExitCo
     let reading = files::reading(&settings.config);
     // First what is said, then what is printed: readers who take both find mistakes above the configuration.
     say_mistakes(&reading);
-    let mut out = head(flags, settings);
+    let mut out = stamped(&starting()) + &settings_text(flags, settings);
     let Some(conf) = reading.conf else {
         talk::data(out.as_bytes())?;
         return Ok(ExitCode::from(MISTAKES));
     };
-    let prefix = conf.statistics.prefix_for(&settings.hostname);
-    let surroundings = Surroundings { port: settings.port, prefix: Some(&prefix), form: Form::Original };
-    let view = TestView { debug: settings.debug, group_from: settings.optimise };
-    out.push_str("parsed configuration follows:\n");
-    out.push_str(&print_test(&conf, &surroundings, view));
-    out.push('\n');
+    let conf = with_use_all(&conf);
+    out.push_str(&configuration_text(&conf, settings));
     if talk::data(out.as_bytes())? {
         meet_all(&conf, &reading.files, settings)?;
     }
@@ -68,57 +62,20 @@ pub(super) fn names(flags: &Flags, settings: &Settings) -> anyhow::Result<ExitCo
 
 fn say_mistakes(reading: &Reading) {
     if stderr_is_terminal() {
-        talk::say(&rendered(reading));
+        talk::say(&rendered(reading, colour()));
     }
     talk::say(&stamped(&upstream_warnings(&reading.mistakes)));
     talk::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));
 }
 
-/// The first line of the log, and the settings.
-fn head(flags: &Flags, settings: &Settings) -> String {
-    let mut out = stamped(&format!("starting {}, pid={}\n", version::name(), std::process::id()));
-    out.push_str("configuration:\n");
-    let mut row = |name: &str, value: &dyn std::fmt::Display| {
-        let _ = writeln!(out, "    {name} = {value}");
-    };
-    row("relay hostname", &settings.hostname);
-    row("workers", &settings.workers);
-    row("send batch size", &settings.batch);
-    row("server queue size", &settings.queue);
-    row("server max stalls", &settings.stalls);
-    row("listen backlog", &settings.backlog);
-    if let Some(bytes) = settings.buffer_bytes {
-        row("socket bufsize", &bytes);
-    }
-    if let Some(path) = &settings.ca {
-        row("tls/ssl CA", &path.display());
-    }
-    row("server connection IO timeout", &format_args!("{}ms", settings.timeout_ms));
-    let idle = if settings.idle_timeout_ms == 0 { "never" } else { "10m" };
-    row("idle connections disconnect timeout", &idle);
-    if let Some(allowed) = &flags.allowed {
-        row("extra allowed characters", allowed);
-    }
-    if settings.line_bytes_max != Settings::LINE_BYTES_MAX {
-        row("max input length", &settings.line_bytes_max);
-    }
-    if flags.name_bytes_max.is_some() {
-        row("max metric length", &settings.name_bytes_max);
-    }
-    if settings.debug {
-        row("debug", &true);
-    } else if settings.submission != Submission::No {
-        row("submission", &true);
-    }
-    row("configuration", &settings.config);
-    out.push('\n');
-    out
-}
-
-/// Each line with the time in front, as in a log.
-fn stamped(lines: &str) -> String {
-    let time = wire::report::numeric_date(Clock::now().wall_seconds());
-    lines.lines().map(|line| format!("[{time}] {line}\n")).collect()
+/// With the addresses of `useall` as members: which of them a name meets depends on how many there are. Nothing else is
+/// looked up.
+fn with_use_all(conf: &RelayConf) -> RelayConf {
+    let known = addresses::of(&names_of_use_all(conf));
+    let (conf, wrong) = with_all_used(conf, &|name| addresses::among(&known, name));
+    let said: String = wrong.iter().map(|wrong| format!("warning: {}\n", wrong.message)).collect();
+    talk::say(&stamped(&said));
+    conf
 }
 
 fn meet_all(conf: &RelayConf, files: &[FileText], settings: &Settings) -> anyhow::Result<()> {

@@ -24,6 +24,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::{checkpoint, queues, syncs};
 use crate::kernel::Drops;
 use crate::sources::parked::Parked;
+use crate::sources::relay_own::Reports;
 use crate::sources::stream::StreamSource;
 use crate::sys::OwnedFd;
 
@@ -129,6 +130,8 @@ impl Handed {
                     let known = accounts.sources().find(|(_, known, _)| known == name);
                     known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
                 }
+                // Of the shard, and of whoever reports.
+                Owner::Relay | Owner::Reports => {}
                 Owner::Output => {
                     let known = accounts.outputs().find(|(_, known, _)| known == name);
                     known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
@@ -137,11 +140,21 @@ impl Handed {
         }
     }
 
-    /// Goes on with the aggregations.
+    /// What sources of relays' statistics have told, by their names.
+    pub fn reports(&self) -> Reports {
+        let told = self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Reports);
+        let told = told.map(|(_, name, figures)| (name.clone(), figures.clone()));
+        Reports::of(told, self.accounts.is_empty())
+    }
+
+    /// Goes on with the aggregations and relays.
     ///
     /// # Errors
     /// When one of them cannot be read: the other process still has it.
     pub fn take_up_states(&self, shard: &mut Shard, handover: &Handover, now: Now) -> anyhow::Result<()> {
+        for (_, name, counted) in self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Relay) {
+            shard.go_on_with_relay(name, counted);
+        }
         for (name, bytes) in &self.states {
             if let Some(restored) = shard.import_rollups(name, bytes) {
                 let restored = restored.map_err(|why| {

@@ -9,7 +9,7 @@ use model::{AckWhen, Figure};
 use pipeline::Told;
 
 /// What we speak. A peer that speaks something else is refused.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Kind and length.
 pub const HEADER_BYTES: usize = 5;
@@ -83,6 +83,10 @@ pub enum Owner {
     Source,
     /// An output's.
     Output,
+    /// A relay's.
+    Relay,
+    /// What a source of relays' statistics has told.
+    Reports,
 }
 
 /// One message.
@@ -395,6 +399,8 @@ impl Body<'_> {
         let owner = match self.array()? {
             [0] => Owner::Source,
             [1] => Owner::Output,
+            [2] => Owner::Relay,
+            [3] => Owner::Reports,
             _ => return None,
         };
         let figure = |body: &mut Self| {
@@ -492,6 +498,8 @@ mod tests {
             Message::Ready { sockets: vec![0, u32::MAX], outputs: Vec::new(), transforms: vec![text("a b")] },
             Message::Account { owner: Owner::Source, name: text("app"), figures: vec![figure; 2] },
             Message::Account { owner: Owner::Output, name: text(""), figures: Vec::new() },
+            Message::Account { owner: Owner::Relay, name: text("relay"), figures: Vec::new() },
+            Message::Account { owner: Owner::Reports, name: text("own"), figures: Vec::new() },
             Message::Drops { socket: 1, seen: 2, dropped: 3 },
             Message::State { transform: text("stats"), len: 5 },
             Message::Left { output: 3, len: 1 << 40 },

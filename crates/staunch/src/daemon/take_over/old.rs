@@ -20,9 +20,8 @@ use super::message::{Connection, Message, OutputName, Owner, Place, Role};
 use super::name_of;
 use crate::admin::PortKind;
 use crate::clock::Clock;
-use crate::daemon::worker::{PassedOn, shown};
+use crate::daemon::worker::{HandedOver, PassedOn, shown};
 use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
-use crate::kernel::Drops;
 use crate::outputs::is_retired;
 use crate::sources::parked::Parked;
 use crate::sys::pass::{self, DESCRIPTORS_MAX};
@@ -364,7 +363,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     // Whoever can be told something is told it here, and is counted from there on by the new process.
     shared.acks.resolve(&wiring.outlets);
     let connections = at_rest(running, passed);
-    let messages = messages(running, passed, &handed.drops, &connections);
+    let messages = messages(running, passed, &handed, &connections);
     note("everything is gathered", paused_ns);
     (Ok(Told { messages, states: handed.states, left, connections }), Some(paused_ns))
 }
@@ -403,12 +402,7 @@ fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
 }
 
 /// Accounts and drops.
-fn messages(
-    running: &Running,
-    passed: &Passed,
-    drops: &[(SourceId, Listen, Drops)],
-    connections: &[AtRest],
-) -> Vec<Message> {
+fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections: &[AtRest]) -> Vec<Message> {
     let wiring = running.shared.wiring.load();
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
@@ -425,9 +419,13 @@ fn messages(
     let sources = sources.map(|(_, name, of)| account(Owner::Source, name, figures(name, of)));
     let outputs = wiring.accounts.outputs_once();
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
-    let mut messages: Vec<Message> = sources.chain(outputs).collect();
+    let relays = handed.relays.iter();
+    let relays = relays.map(|(name, counted)| account(Owner::Relay, name, counted.clone()));
+    let told = running.shared.reports.all().into_iter();
+    let told = told.map(|(name, told)| account(Owner::Reports, &name, told));
+    let mut messages: Vec<Message> = sources.chain(outputs).chain(relays).chain(told).collect();
     for (number, _, id, listen) in &passed.listens {
-        let found = drops.iter().find(|(source, place, _)| source == id && place == listen);
+        let found = handed.drops.iter().find(|(source, place, _)| source == id && place == listen);
         if let Some((_, _, drops)) = found {
             let message = Message::Drops { socket: *number, seen: drops.seen, dropped: drops.counted };
             messages.push(message);

@@ -2,7 +2,7 @@
 //! when that process does not (`daemon::take_over` has the steps).
 
 use config::plan::Listen;
-use model::SourceId;
+use model::{Figure, SourceId};
 use pipeline::SavedState;
 
 use super::{DatagramSocket, LAST_READ_MAX_NS, Worker};
@@ -26,6 +26,8 @@ pub struct PassedOn {
 pub struct HandedOver {
     /// The state of each aggregation.
     pub states: Vec<SavedState>,
+    /// What each relay has counted, by its name.
+    pub relays: Vec<(String, Vec<Figure>)>,
     /// What was counted of the kernel's drops, by socket.
     pub drops: Vec<(SourceId, Listen, Drops)>,
 }
@@ -76,6 +78,8 @@ impl Worker {
         self.freeze();
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
-        HandedOver { drops: drops.collect(), states }
+        let mut relays = self.shard.counted_by_relays();
+        relays.retain(|(name, _)| passed.transforms.contains(name));
+        HandedOver { drops: drops.collect(), relays, states }
     }
 }

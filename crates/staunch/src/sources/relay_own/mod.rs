@@ -9,6 +9,7 @@
 mod figures;
 mod line;
 mod names;
+mod reports;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -18,12 +19,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::{Feed, Plan, RelayOwnPlan, RelayReport, SourceKind};
-use model::{PacketBatch, SourceId};
+use model::{Figure, PacketBatch, SourceId};
 use tokio::sync::watch;
 
 use self::figures::RelayTotals;
 use self::line::Screen;
 use self::names::Told;
+pub use self::reports::Reports;
+use self::reports::Times;
 use self::warnings::Warnings;
 use super::own::{packed, send};
 use crate::clock::Clock;
@@ -37,15 +40,29 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     let mut reporters: BTreeMap<u16, Reporter> = BTreeMap::new();
     loop {
-        let plan = Arc::clone(&shared.wiring.load().plan);
-        for (id, own) in own_sources(&plan) {
+        let (plan, generation) = {
+            let wiring = shared.wiring.load();
+            (Arc::clone(&wiring.plan), wiring.generation)
+        };
+        for (id, name, own) in own_sources(&plan) {
             let now_ns = Clock::mono_ns();
             let every_ns = own.every_ms * 1_000_000;
             let reporter = match reporters.entry(id.0) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => {
-                    let Some(totals) = figures::totals(&shared, &plan, id, 0).await else { continue };
-                    new.insert(Reporter::new(own, &totals, now_ns + every_ns))
+                    let inherited = shared.reports.of_source(name);
+                    let reporter = match Reporter::inherited(&inherited) {
+                        Some(reporter) => reporter,
+                        None => {
+                            let Some(totals) = figures::totals(&shared, &plan, id, 0).await else { continue };
+                            let first = shared.reports.begin_anew() && generation == 0;
+                            let reporter = Reporter::new(own, &totals, now_ns + every_ns, first);
+                            // A process that takes over before the first report tells what happened since now.
+                            shared.reports.tell(name, reporter.figures(&totals));
+                            reporter
+                        }
+                    };
+                    new.insert(reporter)
                 }
             };
             // A reload may ask for more of them.
@@ -55,14 +72,18 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
                 continue;
             }
             reporter.due_ns = (reporter.due_ns + every_ns).max(now_ns);
-            let Some(totals) = figures::totals(&shared, &plan, id, reporter.busy_ns).await else { continue };
+            let Some(mut totals) = figures::totals(&shared, &plan, id, reporter.busy_ns).await else {
+                continue;
+            };
+            reporter.before.add_to(&mut totals);
             let points = reporter.report(own, &totals);
             reporter.busy_ns += Clock::mono_ns() - now_ns;
+            shared.reports.tell(name, reporter.figures(&totals));
             if let Some(points) = points {
                 send(id, points, &shared).await;
             }
         }
-        reporters.retain(|id, _| own_sources(&plan).any(|(known, _)| known.0 == *id));
+        reporters.retain(|id, _| own_sources(&plan).any(|(known, ..)| known.0 == *id));
         let next_ns = reporters.values().map(|reporter| reporter.due_ns).min();
         let pause = next_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(Clock::mono_ns())));
         let pause = pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY));
@@ -75,13 +96,15 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
 }
 
 /// Those that feed something: a reload may have retired one.
-fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &RelayOwnPlan)> {
+fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &str, &RelayOwnPlan)> {
     let feeds = |id| {
         plan.transforms.iter().any(|transform| transform.from.contains(&id))
             || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
     };
     plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
-        SourceKind::RelayOwn(own) => Some((SourceId(at as u16), own)).filter(|(id, _)| feeds(*id)),
+        SourceKind::RelayOwn(own) => {
+            Some((SourceId(at as u16), &*source.name, own)).filter(|(id, ..)| feeds(*id))
+        }
         SourceKind::Statsd(_) | SourceKind::Graphite(_) | SourceKind::Own(_) => None,
     })
 }
@@ -96,14 +119,41 @@ struct Reporter {
     warnings: Warnings,
     /// Time that making its reports has taken.
     busy_ns: u64,
+    /// Times of the processes that this one has taken over from.
+    before: Times,
 }
 
 impl Reporter {
-    /// What there is at first was told by the process that this one has taken over from.
-    fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64) -> Reporter {
+    /// What there is already is no news, unless nobody can have told it: then it has come since the start.
+    fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64, first: bool) -> Reporter {
         let (mut told, mut screen, mut warnings) = (Told::default(), Screen::default(), Warnings::default());
-        let _told = (told.lines(own, totals), screen.lines(totals), warnings.of(totals));
-        Reporter { due_ns, told, screen, warnings, busy_ns: 0 }
+        let _shown = screen.lines(totals);
+        if !first {
+            let _told = (told.lines(own, totals), warnings.of(totals));
+        }
+        Reporter { due_ns, told, screen, warnings, busy_ns: 0, before: Times::default() }
+    }
+
+    /// Goes on where the process was that this one has taken over from; none when nothing was told there.
+    fn inherited(figures: &[Figure]) -> Option<Reporter> {
+        let due_ns = reports::one(figures, "due_ns", "")?;
+        Some(Reporter {
+            due_ns,
+            told: Told::of(figures),
+            screen: Screen::default(),
+            warnings: Warnings::of_figures(figures),
+            busy_ns: 0,
+            before: Times::of(figures),
+        })
+    }
+
+    /// What a process that takes over needs to go on with.
+    fn figures(&self, totals: &RelayTotals) -> Vec<Figure> {
+        let mut figures = vec![Figure::new("due_ns", "", self.due_ns, 0)];
+        figures.extend(self.told.figures());
+        figures.extend(self.warnings.figures());
+        figures.extend(Times::in_all(totals).figures());
+        figures
     }
 
     /// Makes a report, and says what is not told as points.
@@ -126,4 +176,21 @@ impl Reporter {
         }
         Some(packed(&lines))
     }
+}
+
+#[test]
+fn what_came_before_the_first_look_is_told_by_whoever_is_the_first_to_tell() {
+    let own = RelayOwnPlan { every_ms: 1, reset: true, prefix: "p".into(), report: RelayReport::Log };
+    let totals = RelayTotals { received: 5, ..RelayTotals::default() };
+    for (first, want) in [(true, "p.metricsReceived 5 0"), (false, "p.metricsReceived 0 0")] {
+        let mut reporter = Reporter::new(&own, &totals, 0, first);
+        let lines = reporter.told.lines(&own, &totals);
+        assert!(lines.iter().any(|line| line == want), "{first}: {lines:?}");
+    }
+    // And by a process that takes over, from the last report on.
+    let mut reporter = Reporter::new(&own, &totals, 7, true);
+    let _told = reporter.told.lines(&own, &totals);
+    let mut next = Reporter::inherited(&reporter.figures(&totals)).expect("something was told");
+    let lines = next.told.lines(&own, &RelayTotals { received: 9, ..RelayTotals::default() });
+    assert!(next.due_ns == 7 && lines.iter().any(|line| line == "p.metricsReceived 4 0"), "{lines:?}");
 }

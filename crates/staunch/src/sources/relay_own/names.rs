@@ -5,8 +5,12 @@
 use std::collections::HashMap;
 
 use config::plan::RelayOwnPlan;
+use model::Figure;
 
 use super::figures::{Destination, RelayTotals};
+
+/// Family of what has been told, for another process.
+const TOLD: &str = "told";
 
 /// What has been told: counters that begin anew are told as differences to it.
 #[derive(Debug, Default)]
@@ -23,6 +27,17 @@ enum Grows {
 use Grows::{Always, Counter};
 
 impl Told {
+    /// What another process has told.
+    pub(super) fn of(figures: &[Figure]) -> Told {
+        let told = figures.iter().filter(|figure| figure.family == TOLD);
+        Told(told.map(|figure| (figure.reason.clone(), figure.count)).collect())
+    }
+
+    /// For a process that takes over.
+    pub(super) fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
+        self.0.iter().map(|(name, value)| Figure::new(TOLD, name, *value, 0))
+    }
+
     /// A report: `name value time` of each figure.
     pub(super) fn lines(&mut self, own: &RelayOwnPlan, totals: &RelayTotals) -> Vec<String> {
         let prefix = if own.prefix.is_empty() { String::new() } else { format!("{}.", own.prefix) };

@@ -1,6 +1,12 @@
 //! What somebody should look at, in the words that the original has for it.
 
+use model::Figure;
+
 use super::figures::RelayTotals;
+use super::reports::one;
+
+/// Family of the losses that have been told of, for another process.
+const WARNED: &str = "warned";
 
 /// A queue that is so full is told of, in percent.
 const FULL_PERCENT: u64 = 75;
@@ -13,6 +19,19 @@ pub(super) struct Warnings {
 }
 
 impl Warnings {
+    /// What another process has told of.
+    pub(super) fn of_figures(figures: &[Figure]) -> Warnings {
+        let warned = |reason| one(figures, WARNED, reason).unwrap_or(0);
+        Warnings { dropped: warned("dropped"), rollups_dropped: warned("rollups_dropped") }
+    }
+
+    /// For a process that takes over.
+    pub(super) fn figures(&self) -> [Figure; 2] {
+        let Warnings { dropped, rollups_dropped } = *self;
+        [("dropped", dropped), ("rollups_dropped", rollups_dropped)]
+            .map(|(reason, count)| Figure::new(WARNED, reason, count, 0))
+    }
+
     /// What is new since the last call, and which queues are filling up.
     pub(super) fn of(&mut self, totals: &RelayTotals) -> Vec<String> {
         let mut warnings = Vec::new();

@@ -391,12 +391,21 @@ impl Daemon {
         self.successor_without("")
     }
 
-    /// The same, without a variable of its environment.
+    /// Starts another one with the same command line beside it, which takes nothing over. Does not wait.
+    pub(crate) fn beside(&self) -> Daemon {
+        self.another(self.args.clone(), "")
+    }
+
+    /// The same as [`Self::successor`], without a variable of its environment.
     pub(crate) fn successor_without(&self, variable: &str) -> Daemon {
         let mut args = self.args.clone();
         if !args.iter().any(|arg| arg == "--take-over") {
             args.push("--take-over".to_owned());
         }
+        self.another(args, variable)
+    }
+
+    fn another(&self, args: Vec<String>, variable: &str) -> Daemon {
         let kept = self.environment.iter().filter(|(name, _)| name != variable);
         let environment: Vec<_> = kept.cloned().collect();
         let Process { child, stdout, stderr, readers } =

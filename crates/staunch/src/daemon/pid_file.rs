@@ -1,0 +1,90 @@
+//! The file with the process id (`-P`): there as long as the daemon runs, and never that of another one that does.
+//!
+//! A start that fails, because another process has the ports, leaves its file alone; so does a process that another one
+//! has taken over from.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// Goes when this is dropped, if it was written.
+#[derive(Debug)]
+pub struct PidFile {
+    path: PathBuf,
+    /// What is in it, once it is written.
+    text: Option<String>,
+    /// It was not there before.
+    made: bool,
+}
+
+impl PidFile {
+    /// Sees that it can be written, and leaves in it what there is.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn reserve(path: &Path) -> anyhow::Result<PidFile> {
+        let made = !path.exists();
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        opened.with_context(|| format!("failed to open pidfile '{}'", path.display()))?;
+        Ok(PidFile { path: path.to_owned(), text: None, made })
+    }
+
+    /// Writes it. What was there before is replaced, as with the original.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&mut self) -> anyhow::Result<()> {
+        let text = format!("{}\n", std::process::id());
+        let written = fs::write(&self.path, &text);
+        written.with_context(|| format!("failed to open pidfile '{}'", self.path.display()))?;
+        self.text = Some(text);
+        Ok(())
+    }
+
+    /// Leaves it to the process that goes on.
+    pub fn leave(mut self) {
+        (self.text, self.made) = (None, false);
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        let ours = match &self.text {
+            Some(text) => fs::read_to_string(&self.path).is_ok_and(|found| found == *text),
+            None => self.made && fs::metadata(&self.path).is_ok_and(|about| about.len() == 0),
+        };
+        if ours {
+            let _gone = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[test]
+fn it_goes_with_its_owner_and_never_that_of_another_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pid");
+    let text = || fs::read_to_string(&path).ok();
+    let reserved = || PidFile::reserve(&path).expect("the folder takes it");
+    let written = || {
+        let mut file = reserved();
+        file.write().expect("the folder takes it");
+        file
+    };
+    let own = format!("{}\n", std::process::id());
+    drop(reserved());
+    assert_eq!(text(), None, "a start that fails leaves nothing");
+    let file = written();
+    assert_eq!(text(), Some(own.clone()));
+    drop(reserved());
+    assert_eq!(text(), Some(own.clone()), "nor takes anything away");
+    drop(file);
+    assert_eq!(text(), None);
+    let file = written();
+    fs::write(&path, "1\n").expect("it can be written");
+    drop(file);
+    assert_eq!(text().as_deref(), Some("1\n"));
+    written().leave();
+    assert_eq!(text(), Some(own), "whoever goes on may have the same number in another container");
+    assert!(PidFile::reserve(&folder.path().join("none/pid")).is_err());
+}
