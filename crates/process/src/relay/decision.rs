@@ -168,6 +168,7 @@ impl Decision {
     }
 
     /// Tells each thing that becomes of a line of this name. `turn` counts lines: `lb` goes by it.
+    #[inline]
     pub fn run<'a>(
         &'a self,
         router: &Router,
@@ -175,20 +176,23 @@ impl Decision {
         turn: u64,
         act: &mut impl FnMut(Act<'a>),
     ) -> Routing {
+        let Some(outputs) = self.plain() else { return self.run_steps(router, line, turn, act) };
+        outputs.iter().for_each(|output| act(Act::Copy { output: *output, renamed: None }));
+        Routing { copies: outputs.len() as u32, ..Routing::new(self.content.end) }
+    }
+
+    /// Most lines have no steps: these stay out of their way.
+    #[cold]
+    #[inline(never)]
+    fn run_steps<'a>(
+        &'a self,
+        router: &Router,
+        line: Line<'a>,
+        turn: u64,
+        act: &mut impl FnMut(Act<'a>),
+    ) -> Routing {
         let content = &self.content;
-        let mut routing = Routing {
-            copies: 0,
-            copies_refused: 0,
-            names_refused: 0,
-            feeds: 0,
-            gave_up: 0,
-            end: content.end,
-        };
-        if let Some(outputs) = self.plain() {
-            outputs.iter().for_each(|output| act(Act::Copy { output: *output, renamed: None }));
-            routing.copies = outputs.len() as u32;
-            return routing;
-        }
+        let mut routing = Routing::new(content.end);
         let mut given = Given { once: router.once, outputs: [OutputId(0); COPIES_MAX] };
         let mut at = 0;
         while let Some(step) = content.steps.get(at) {
@@ -246,6 +250,10 @@ struct Given {
 }
 
 impl Routing {
+    fn new(end: End) -> Routing {
+        Routing { copies: 0, copies_refused: 0, names_refused: 0, feeds: 0, gave_up: 0, end }
+    }
+
     /// Tells of a copy, up to the limit.
     fn copy<'a>(
         &mut self,
