@@ -48,7 +48,7 @@ struct Shown {
     lines: u32,
 }
 
-/// What a relay has done since it was made.
+/// What a relay has done since the start, reloads and hot restarts included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayFigures {
     /// Points that met its statements, results and statistics among them.

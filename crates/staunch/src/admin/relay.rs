@@ -22,7 +22,8 @@ pub struct RelayPage {
     pub relays: Vec<RelayRow>,
 }
 
-/// One relay, since the start, reloads and hot restarts included. Every point is counted in `points`; the figures behind it overlap.
+/// One relay, since the start, reloads and hot restarts included. Every point is counted in `points`; the figures behind it
+/// overlap.
 #[derive(Debug, Default, Serialize)]
 pub struct RelayRow {
     /// Its transform.

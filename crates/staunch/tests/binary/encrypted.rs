@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
+use crate::support::sections::{output, source};
 use crate::support::{Builder, FakeGraphite, wait_for};
 
 /// Authorities and certificates as files: `ca.pem`; `both.pem` with chain and key; `client.pem` and `client.key`.
@@ -31,17 +32,6 @@ fn certificates(folder: &Path) {
     let (cert, key) = signed(&["client.test"]);
     write("client.pem", &cert);
     write("client.key", &key);
-}
-
-fn source(name: &str, more: &str) -> String {
-    format!("[sources.{name}]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{more}\n")
-}
-
-fn output(name: &str, from: &str, to: &str, more: &str) -> String {
-    format!(
-        "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"{from}\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\n\
-         retry_max = \"100ms\"\n{more}\n"
-    )
 }
 
 /// Sends lines to a plain source.

@@ -7,23 +7,13 @@ use std::process::{Command, Stdio};
 
 use wire::packing::{Packer, Packing};
 
+use crate::support::sections::{output, source};
 use crate::support::{Builder, FakeGraphite, wait_for};
 
 const PACKED: [Packing; 3] = [Packing::Gzip, Packing::Lz4, Packing::Snappy];
 
 fn lines(number: usize) -> String {
     (0..number).map(|n| format!("servers.web{}.requests {n} 1700000000\n", n % 97)).collect()
-}
-
-fn source(name: &str, more: &str) -> String {
-    format!("[sources.{name}]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{more}\n")
-}
-
-fn output(name: &str, from: &str, to: &str, more: &str) -> String {
-    format!(
-        "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"{from}\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\n\
-         retry_max = \"100ms\"\n{more}\n"
-    )
 }
 
 fn transport(packing: Packing) -> String {

@@ -7,7 +7,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use crate::finding::{Bench, End, Finding, median};
+use crate::finding::{Bench, End, Finding, median, pair_ratio};
 use crate::relay::{Relay, send};
 use crate::support::Daemon;
 
@@ -78,19 +78,12 @@ pub(crate) fn run(bench: &Bench) -> End {
     let since = Instant::now();
     let mut ratios = Vec::new();
     while since.elapsed() < away_for || ratios.len() < pairs_min {
-        // Who goes first alternates.
-        let (with, without) = if ratios.len() % 2 == 0 {
-            let with = up.turn(bench, records);
-            (with, down.turn(bench, records))
-        } else {
-            let without = down.turn(bench, records);
-            (up.turn(bench, records), without)
-        };
-        let (Some(with), Some(without)) = (with, without) else {
+        let sides = (&mut up, &mut down);
+        let Some(ratio) = pair_ratio(ratios.len(), sides, |side| side.turn(bench, records)) else {
             finding.promise(false, || "a healthy endpoint waited in vain for its records".into());
             break;
         };
-        ratios.push(without.as_secs_f64() / with.as_secs_f64());
+        ratios.push(ratio);
         bench.say(|| format!("away for {} s, {} pairs of turns", since.elapsed().as_secs(), ratios.len()));
     }
     let away = since.elapsed();

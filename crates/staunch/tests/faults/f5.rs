@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
-use crate::finding::{Bench, End, Finding, median};
+use crate::finding::{Bench, End, Finding, median, pair_ratio};
 use crate::load::Client;
 use crate::oracle::Form;
 use crate::support::{Builder, Daemon};
@@ -88,19 +88,12 @@ pub(crate) fn run(bench: &Bench) -> End {
             down.endpoints[HEALTHY].be_silent(true);
             silent = true;
         }
-        // Who goes first alternates: neither side always has the colder caches.
-        let (with, without) = if ratios.len() % 2 == 0 {
-            let with = up.turn(bench, records);
-            (with, down.turn(bench, records))
-        } else {
-            let without = down.turn(bench, records);
-            (up.turn(bench, records), without)
-        };
-        let (Some(with), Some(without)) = (with, without) else {
+        let sides = (&mut up, &mut down);
+        let Some(ratio) = pair_ratio(ratios.len(), sides, |side| side.turn(bench, records)) else {
             finding.promise(false, || "a healthy endpoint waited a minute for its records".into());
             break;
         };
-        ratios.push(without.as_secs_f64() / with.as_secs_f64());
+        ratios.push(ratio);
         bench.say(|| format!("away for {} s, {} pairs of turns", since.elapsed().as_secs(), ratios.len()));
     }
     let away = since.elapsed();

@@ -138,6 +138,23 @@ pub(crate) fn median(values: Vec<f64>) -> f64 {
     percentile(values, 50.0)
 }
 
+/// Time of a turn of `down` over that of one of `up`, which are made in pairs. None when a turn did not end.
+pub(crate) fn pair_ratio<S>(
+    number: usize,
+    (up, down): (&mut S, &mut S),
+    mut turn: impl FnMut(&mut S) -> Option<Duration>,
+) -> Option<f64> {
+    // Who goes first alternates: neither side always has the colder caches.
+    let (with, without) = if number.is_multiple_of(2) {
+        let with = turn(up);
+        (with, turn(down))
+    } else {
+        let without = turn(down);
+        (turn(up), without)
+    };
+    Some(without?.as_secs_f64() / with?.as_secs_f64())
+}
+
 /// The value that `percent` of them do not exceed, or 0 of none.
 pub(crate) fn percentile(mut values: Vec<f64>, percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -4,6 +4,7 @@ pub(crate) mod daemon;
 pub(crate) mod graphite;
 pub(crate) mod http;
 pub(crate) mod pty;
+pub(crate) mod sections;
 pub(crate) mod traffic;
 
 use std::fmt::Debug;
