@@ -12,11 +12,10 @@ const PROTOCOL_MAX: u8 = 5;
 ///
 /// # Errors
 /// See [`Bad`]. Nothing of the message is of use then.
-pub fn read(message: &[u8]) -> Result<Pickle<'_>, Bad> {
-    let pickle =
-        Pickle { message, made: Vec::new(), items: Vec::new(), lists: Vec::new(), root: Value::None };
+pub fn read(message: &[u8]) -> Result<Pickle, Bad> {
+    let pickle = Pickle { made: Vec::new(), items: Vec::new(), lists: Vec::new(), root: Value::None };
     let mut machine =
-        Machine { pickle, at: 0, stack: Vec::new(), marks: Vec::new(), memo: Vec::new(), made: 0 };
+        Machine { message, pickle, at: 0, stack: Vec::new(), marks: Vec::new(), memo: Vec::new(), made: 0 };
     loop {
         let [opcode] = machine.take_array()?;
         if opcode == b'.' {
@@ -28,7 +27,8 @@ pub fn read(message: &[u8]) -> Result<Pickle<'_>, Bad> {
 }
 
 struct Machine<'a> {
-    pickle: Pickle<'a>,
+    message: &'a [u8],
+    pickle: Pickle,
     /// Place in the message.
     at: usize,
     stack: Vec<Value>,
@@ -69,7 +69,7 @@ impl<'a> Machine<'a> {
     /// A frame is a hint to read ahead; it only must not reach past the end.
     fn frame(&mut self) -> Result<(), Bad> {
         let len = u64::from_le_bytes(self.take_array()?);
-        let rest = (self.pickle.message.len() - self.at) as u64;
+        let rest = (self.message.len() - self.at) as u64;
         if len > rest { Err(Bad::Truncated) } else { Ok(()) }
     }
 
@@ -135,7 +135,7 @@ impl<'a> Machine<'a> {
     /// The `repr` of a string.
     fn quoted(&mut self) -> Result<Text, Bad> {
         let line = self.line_span()?;
-        let inner = match line.of(self.pickle.message) {
+        let inner = match line.of(self.message) {
             [first @ (b'\'' | b'"'), inner @ .., last] if first == last => inner,
             _ => return Err(Bad::Text),
         };
@@ -171,7 +171,7 @@ impl<'a> Machine<'a> {
     /// Latin-1, with `\uXXXX` and `\UXXXXXXXX` for the rest.
     fn raw_unicode(&mut self) -> Result<Text, Bad> {
         let line = self.line_span()?;
-        let text = line.of(self.pickle.message);
+        let text = line.of(self.message);
         if text.is_ascii() && memchr(b'\\', text).is_none() {
             return Ok(Text::Sent(line));
         }
@@ -200,7 +200,8 @@ impl<'a> Machine<'a> {
             b']' | b'}' => self.push_list(opcode == b'}', Vec::new()),
             b'l' | b'd' => {
                 let at = self.unmark()?;
-                let values = self.stack.split_off(at);
+                // No more memory than the values take: `split_off` may hand over all that the stack ever had.
+                let values = self.stack.drain(at..).collect();
                 self.push_list(opcode == b'd', values)
             }
             b'a' => {
@@ -261,7 +262,8 @@ impl<'a> Machine<'a> {
     fn put(&mut self, opcode: u8) -> Result<(), Bad> {
         let value = self.top()?;
         let at = if opcode == 0x94 { self.memo.len() } else { self.memo_place(opcode)? };
-        if at >= VALUES_MAX {
+        // A message of ten bytes may not ask for room for a million places.
+        if at >= VALUES_MAX || at >= self.at {
             return Err(Bad::Memo);
         }
         if self.memo.len() <= at {
@@ -331,7 +333,7 @@ impl<'a> Machine<'a> {
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], Bad> {
-        let rest = &self.pickle.message[self.at..];
+        let rest = &self.message[self.at..];
         let (taken, _) = rest.split_at_checked(len).ok_or(Bad::Truncated)?;
         self.at += len;
         Ok(taken)
@@ -344,12 +346,12 @@ impl<'a> Machine<'a> {
 
     /// What stands before the next LF, which is taken too.
     fn line(&mut self) -> Result<&'a [u8], Bad> {
-        Ok(self.line_span()?.of(self.pickle.message))
+        Ok(self.line_span()?.of(self.message))
     }
 
     fn line_span(&mut self) -> Result<Span, Bad> {
         let at = self.at;
-        let len = memchr(b'\n', &self.pickle.message[at..]).ok_or(Bad::Truncated)?;
+        let len = memchr(b'\n', &self.message[at..]).ok_or(Bad::Truncated)?;
         self.at += len + 1;
         Ok(Span::new(at, len))
     }

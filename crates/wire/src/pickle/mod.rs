@@ -5,7 +5,8 @@
 //! protocols 0 to 5; a class, a function or a persistent id makes the whole message bad.
 //! Not here: frames (`frame`), what a list of points looks like (`graphite::input`), writing (`graphite::pickle`).
 //! Invariants: no byte string makes it panic or recurse; what it holds is bounded by [`VALUES_MAX`] values of 16 bytes on
-//! the stack, in containers and in the memo each, and by the message's own length in texts.
+//! the stack, in containers and in the memo each, and by the message's own length in texts. Each byte of a message costs a
+//! bounded number of steps and of bytes: no opcode looks at what another one has read.
 
 mod machine;
 #[cfg(test)]
@@ -30,7 +31,8 @@ pub enum Bad {
     Opcode(u8),
     /// An opcode finds too little on the stack, or something that it cannot work on.
     Stack,
-    /// A place of the memo that nothing was put into, or that is past the bound.
+    /// A place of the memo that nothing was put into, or that is past the bounds: [`VALUES_MAX`], and the bytes read before
+    /// it. Whoever writes pickles numbers their places as they come.
     Memo,
     /// More than [`VALUES_MAX`] values, or more than [`DEPTH_MAX`] open containers.
     TooMuch,
@@ -65,10 +67,9 @@ enum Value {
     Dict(u32),
 }
 
-/// A message that was read.
+/// A message that was read, without its bytes: whoever asks for the values lends them.
 #[derive(Debug)]
-pub struct Pickle<'a> {
-    message: &'a [u8],
+pub struct Pickle {
     made: Vec<u8>,
     items: Vec<Value>,
     lists: Vec<Vec<Value>>,
@@ -97,7 +98,8 @@ pub enum ValueRef<'a> {
 /// The values of a list or tuple, or the keys and values of a dict by turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Items<'a> {
-    pickle: &'a Pickle<'a>,
+    pickle: &'a Pickle,
+    message: &'a [u8],
     values: &'a [Value],
 }
 
@@ -114,31 +116,36 @@ impl<'a> Items<'a> {
 
     /// The values, in order.
     pub fn iter(&self) -> impl Iterator<Item = ValueRef<'a>> + use<'a> {
-        let pickle = self.pickle;
-        self.values.iter().map(move |value| pickle.of(*value))
+        let (pickle, message) = (self.pickle, self.message);
+        self.values.iter().map(move |value| pickle.of(message, *value))
+    }
+
+    /// The value at `at`, counted from 0.
+    pub fn nth(&self, at: usize) -> Option<ValueRef<'a>> {
+        self.values.get(at).map(|value| self.pickle.of(self.message, *value))
     }
 
     /// The two values, when there are two.
     pub fn pair(&self) -> Option<(ValueRef<'a>, ValueRef<'a>)> {
         let [first, second] = self.values else { return None };
-        Some((self.pickle.of(*first), self.pickle.of(*second)))
+        Some((self.pickle.of(self.message, *first), self.pickle.of(self.message, *second)))
     }
 }
 
-impl Pickle<'_> {
-    /// The value that the message is.
-    pub fn root(&self) -> ValueRef<'_> {
-        self.of(self.root)
+impl Pickle {
+    /// The value that the message is. `message` is the one that was read.
+    pub fn root<'a>(&'a self, message: &'a [u8]) -> ValueRef<'a> {
+        self.of(message, self.root)
     }
 
-    fn of(&self, value: Value) -> ValueRef<'_> {
-        let items = |values| Items { pickle: self, values };
+    fn of<'a>(&'a self, message: &'a [u8], value: Value) -> ValueRef<'a> {
+        let items = |values| Items { pickle: self, message, values };
         match value {
             Value::None => ValueRef::None,
             Value::Whole(number) => ValueRef::Whole(number),
             Value::Huge => ValueRef::Huge,
             Value::Float(number) => ValueRef::Float(number),
-            Value::Text(Text::Sent(span)) => ValueRef::Text(span.of(self.message)),
+            Value::Text(Text::Sent(span)) => ValueRef::Text(span.of(message)),
             Value::Text(Text::Made(span)) => ValueRef::Text(span.of(&self.made)),
             Value::Tuple(span) => {
                 ValueRef::Items(items(&self.items[span.at as usize..][..span.len as usize]))

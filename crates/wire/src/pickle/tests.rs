@@ -22,7 +22,7 @@ fn text(value: ValueRef<'_>, depth: usize) -> String {
 }
 
 fn shown(message: &[u8]) -> Result<String, Bad> {
-    read(message).map(|pickle| text(pickle.root(), 6))
+    read(message).map(|pickle| text(pickle.root(message), 6))
 }
 
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
@@ -106,8 +106,8 @@ fn each_opcode_does_what_it_does_in_python() {
         (b"K\x01(K\x021.", "1"),
         (b"K\x01(0.", "1"),
         (b"K\x072\x86.", "[7, 7]"),
-        (b"K\x07p9\n0g9\n.", "7"),
-        (b"K\x07r\x01\x01\0\x000j\x01\x01\0\0.", "7"),
+        (b"K\x07p4\n0g4\n.", "7"),
+        (b"K\x07r\x06\0\0\x000j\x06\0\0\0.", "7"),
         (b"]q\0h\0a.", "[[[[[[…]]]]]]"),
         (b"K\x01.rest", "1"),
     ];
@@ -172,9 +172,17 @@ fn bounds_hold_at_the_bound_and_past_it() {
     let values = |count| [vec![b'N'; count], b".".to_vec()].concat();
     assert!(read(&values(VALUES_MAX)).is_ok());
     assert_eq!(read(&values(VALUES_MAX + 1)).map(|_| ()), Err(Bad::TooMuch));
-    let place = |at: usize| [b"Nr".to_vec(), (at as u32).to_le_bytes().to_vec(), b".".to_vec()].concat();
-    assert!(read(&place(VALUES_MAX - 1)).is_ok());
-    assert_eq!(read(&place(VALUES_MAX)).map(|_| ()), Err(Bad::Memo));
+    // A frame's hint is nine bytes that make no value.
+    let place = |before: usize, at: usize| {
+        let hints = b"\x95\0\0\0\0\0\0\0\0".repeat(before);
+        [hints, b"Nr".to_vec(), (at as u32).to_le_bytes().to_vec(), b".".to_vec()].concat()
+    };
+    assert!(read(&place(VALUES_MAX / 9, VALUES_MAX - 1)).is_ok());
+    assert_eq!(read(&place(VALUES_MAX / 9 + 1, VALUES_MAX)).map(|_| ()), Err(Bad::Memo));
+    // Its place in the memo is no further than what was read up to it.
+    for (at, good) in [(14, true), (15, false), (VALUES_MAX - 1, false)] {
+        assert_eq!(read(&place(1, at)).is_ok(), good, "place {at} behind 15 bytes");
+    }
 }
 
 proptest! {
@@ -191,7 +199,7 @@ proptest! {
         }
         for message in [message, noise] {
             if let Ok(pickle) = read(&message) {
-                text(pickle.root(), 4);
+                text(pickle.root(&message), 4);
             }
         }
     }

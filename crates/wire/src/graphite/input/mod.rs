@@ -21,7 +21,7 @@ mod relay;
 #[cfg(test)]
 mod tests;
 
-pub use message::MessageForm;
+pub use message::{MessageForm, Opened, PIECE_BYTES_MAX};
 pub use options::{Kept, NameForm, Options, Personality};
 
 use std::hash::Hasher;
@@ -43,6 +43,8 @@ pub struct Parsed {
     pub rejects: [u64; Reject::COUNT],
     /// The first bad line, as a piece of what it was read from, and its reason: for the one clear log message.
     pub first_reject: Option<(Reject, Span)>,
+    /// Elements of a message on their way to be read as lines; empty between two calls.
+    elements: Vec<u8>,
 }
 
 impl Parsed {

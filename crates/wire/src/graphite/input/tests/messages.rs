@@ -3,8 +3,8 @@
 use model::{Reject, Span};
 use proptest::prelude::*;
 
-use super::super::message::{Elements, LINES_BYTES_MAX, pickled};
-use super::super::{MessageForm, Options, Parsed, Personality, Reader, reference};
+use super::super::message::{TEXTS_BYTES_MAX, TEXTS_RATIO_MAX};
+use super::super::{MessageForm, Opened, Options, PIECE_BYTES_MAX, Parsed, Personality, Reader, reference};
 
 fn parse(personality: Personality, form: MessageForm, message: &[u8]) -> Parsed {
     let mut parsed = Parsed::default();
@@ -94,27 +94,103 @@ fn a_message_that_is_no_list_is_bad_as_a_whole() {
     assert_eq!(parse(Personality::Strict, MessageForm::Pickle, b"].").lines, 0);
 }
 
+/// A pickle of one name, and so many elements of eight bytes each that refer to it by `GET`.
+fn repeated(name: &[u8], elements: usize) -> Vec<u8> {
+    let mut message = b"\x80\x02]B".to_vec();
+    message.extend_from_slice(&(name.len() as u32).to_le_bytes());
+    message.extend_from_slice(name);
+    message.extend_from_slice(b"q\x010(");
+    message.extend_from_slice(&b"h\x01K\x07K\x08\x86\x86".repeat(elements));
+    message.extend_from_slice(b"e.");
+    message
+}
+
+/// The same as protobuf: points of three bytes.
+fn repeated_payload(name: &[u8], points: usize) -> Vec<u8> {
+    let length =
+        |len: usize| (0..5).map(move |at| (len >> (7 * at)) as u8 & 0x7F | if at < 4 { 0x80 } else { 0 });
+    let mut metric = b"\x0a".to_vec();
+    metric.extend(length(name.len()));
+    metric.extend_from_slice(name);
+    metric.extend_from_slice(&b"\x12\x00".repeat(points));
+    let mut message = b"\x0a".to_vec();
+    message.extend(length(metric.len()));
+    message.extend_from_slice(&metric);
+    message
+}
+
 #[test]
-fn a_name_that_stands_once_and_counts_often_does_not_grow_without_bound() {
-    // The same name by `GET`, in elements of eight bytes each.
-    let message = |name_len: usize, elements: usize| {
-        let mut message = b"\x80\x02]B".to_vec();
-        message.extend_from_slice(&(name_len as u32).to_le_bytes());
-        message.resize(message.len() + name_len, b'n');
-        message.extend_from_slice(b"q\x010(");
-        message.extend_from_slice(&b"h\x01K\x07K\x08\x86\x86".repeat(elements));
-        message.extend_from_slice(b"e.");
-        message
-    };
-    let line = 50_000 + " 8 7\n".len();
-    let most = LINES_BYTES_MAX / line;
-    for (count, good) in [(most, true), (most + 1, false)] {
-        let mut elements = Elements::default();
-        assert_eq!(pickled(&message(50_000, count), &mut elements).is_ok(), good);
-        assert!(elements.lines.len() <= LINES_BYTES_MAX + line);
+fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
+    // Whether the name is one or not: nobody looks at it before it is known how often it would be looked at.
+    for byte in [b'n', b' '] {
+        for (form, make) in [
+            (MessageForm::Pickle, repeated as fn(&[u8], usize) -> Vec<u8>),
+            (MessageForm::Protobuf, repeated_payload),
+        ] {
+            let name = vec![byte; 40_000];
+            let good = |count: usize| {
+                let message = make(&name, count);
+                let within = count * name.len() <= TEXTS_RATIO_MAX * message.len();
+                assert_eq!(Opened::new(form, &message).is_ok(), within, "{form:?} {count} times");
+                within
+            };
+            let most = (1..).find(|count| !good(*count)).expect("there is an end") - 1;
+            assert!(most >= TEXTS_RATIO_MAX, "{most}");
+            let parsed = parse(Personality::Strict, form, &make(&name, most + 1));
+            assert_eq!((parsed.points.len(), parsed.rejects[Reject::BadMessage.index()]), (0, 1));
+            let parsed = parse(Personality::Strict, form, &make(&name, most));
+            assert_eq!(parsed.lines, most as u64, "each is a point or a reject of its own");
+        }
     }
-    let parsed = parse(Personality::Strict, MessageForm::Pickle, &message(50_000, most + 1));
-    assert_eq!((parsed.points.len(), parsed.rejects[Reject::BadMessage.index()]), (0, 1));
+    // Values and times may be texts as well.
+    let text = |times: usize| {
+        let value = "1".repeat(40_000);
+        format!("(lp0\n(S'a'\n(S'{value}'\nI1\nttp1\na{}.", "g1\na".repeat(times)).into_bytes()
+    };
+    for (times, good) in [(100, true), (140, false)] {
+        assert_eq!(Opened::new(MessageForm::Pickle, &text(times)).is_ok(), good, "{times} times");
+    }
+}
+
+#[test]
+fn texts_of_one_message_are_bounded_whatever_its_length() {
+    let name = vec![b'n'; 100_000];
+    let most = TEXTS_BYTES_MAX / name.len();
+    for (count, good) in [(most, true), (most + 1, false)] {
+        let mut message = repeated(&name, count);
+        message.resize(TEXTS_BYTES_MAX / TEXTS_RATIO_MAX + 1, 0);
+        assert_eq!(Opened::new(MessageForm::Pickle, &message).is_ok(), good, "{count} times");
+    }
+}
+
+#[test]
+fn a_message_gives_the_same_in_pieces_that_are_bounded() {
+    let name = vec![b'n'; 4_000];
+    for (form, message) in [
+        (MessageForm::Pickle, repeated(&name, 120)),
+        (MessageForm::Protobuf, repeated_payload(&name, 120)),
+        (MessageForm::Protobuf, repeated_payload(&name, 0)),
+    ] {
+        let whole = parse(Personality::Strict, form, &message);
+        let reader = Reader::new(Options::of(Personality::Strict), 1);
+        let span = Span::new(0, message.len());
+        let (mut bytes, mut points, mut pieces) = (Vec::new(), 0, 0);
+        let mut parsed = Parsed::default();
+        let mut opened = reader.open(form, &message, span, &mut parsed).expect("it is good");
+        loop {
+            parsed.clear();
+            let more = reader.piece(&mut opened, &message, span, 9, &mut parsed);
+            assert!(parsed.bytes.len() <= PIECE_BYTES_MAX + name.len() + 50, "{}", parsed.bytes.len());
+            bytes.extend_from_slice(&parsed.bytes);
+            points += parsed.points.len();
+            pieces += 1;
+            if !more {
+                break;
+            }
+        }
+        assert_eq!((&bytes, points), (&whole.bytes, whole.points.len()));
+        assert_eq!(pieces, if points == 0 { 1 } else { 8 });
+    }
 }
 
 #[test]
