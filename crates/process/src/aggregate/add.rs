@@ -3,7 +3,7 @@
 //! Two passes over a few samples at a time: first all probes of the index, which depend on nothing but the
 //! hash and so overlap their cache misses, then the samples in order.
 
-use model::{Canonical, FlushInfo, Flushed, Kind, Now, RawKey, Sample, SampleView, SeriesRef, Value};
+use model::{Canonical, FlushInfo, Flushed, Kind, Now, RawKey, Sample, SampleView, SeriesRef, Span, Value};
 
 use super::counters::Counter;
 use super::desk::Desk;
@@ -32,6 +32,17 @@ pub(super) struct Hint<'a> {
     pub(super) hash: u64,
     pub(super) raw: RawKey<'a>,
     place: Option<Place>,
+    /// Where the key lies in the batch.
+    at: (Span, Span),
+}
+
+/// What came of the sample before, where it has a key of its own in the batch. The values of one line share one: their name
+/// is looked at once, or a line of many values would cost their number times its name.
+#[derive(Debug)]
+pub(super) struct Found {
+    at: (Span, Span),
+    kind: Kind,
+    id: Option<u32>,
 }
 
 impl Aggregator {
@@ -51,6 +62,7 @@ impl Aggregator {
         let mut hooks = Hooks { canonical, emit };
         self.beat = table::beat(now);
         self.changed |= !view.samples.is_empty();
+        self.found = None;
         let many = self.held() > MANY;
         for samples in view.samples.chunks(GROUP) {
             let mut places = [None; GROUP];
@@ -62,7 +74,8 @@ impl Aggregator {
             }
             for (place, sample) in places.iter().zip(samples) {
                 let raw = RawKey { name: sample.name.of(view.bytes), tags: sample.tags.of(view.bytes) };
-                let hint = Hint { hash: sample.hash, raw, place: *place };
+                let at = (sample.name, sample.tags);
+                let hint = Hint { hash: sample.hash, raw, place: *place, at };
                 if sample.extra != 0 && self.route(&view, sample, hint, &mut hooks, &mut added) {
                     continue;
                 }
@@ -151,8 +164,17 @@ impl Aggregator {
         C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
         E: FnMut(&FlushInfo, Flushed<'_>),
     {
-        let known = hint.place.and_then(|place| self.keys.confirm::<S>(&self.tables, place, hint.raw));
-        let Some(id) = known.or_else(|| self.locate::<S>(hint, &mut hooks.canonical, added)) else {
+        let found = match &self.found {
+            Some(found) if found.at == hint.at && found.kind == S::KIND => found.id,
+            _ => {
+                let known =
+                    hint.place.and_then(|place| self.keys.confirm::<S>(&self.tables, place, hint.raw));
+                let id = known.or_else(|| self.locate::<S>(hint, &mut hooks.canonical, added));
+                self.found = Some(Found { at: hint.at, kind: S::KIND, id });
+                id
+            }
+        };
+        let Some(id) = found else {
             added.shed_series_max += 1;
             return;
         };

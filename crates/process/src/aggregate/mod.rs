@@ -98,6 +98,8 @@ pub struct Aggregator {
     totals: Totals,
     /// Room for canonical keys.
     canonical: Vec<u8>,
+    /// Within a batch: the series of the sample before.
+    found: Option<add::Found>,
 }
 
 /// Counts since the start.
@@ -128,6 +130,7 @@ impl Aggregator {
             busy: BusyNames::new(plan.key_flush, start),
             totals: Totals::default(),
             canonical: Vec::new(),
+            found: None,
             plan,
         }
     }

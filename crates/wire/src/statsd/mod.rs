@@ -33,7 +33,7 @@ use model::{Canonical, Event, Extra, Kind, RawKey, Reject, Sample, Span};
 
 use key::KeyHasher;
 use plain::{Marks, PlainLimits};
-use sink::Sink;
+use sink::{Hashed, Sink};
 
 /// What packets held. Reuse it: [`Parsed::clear`] keeps the memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -175,7 +175,7 @@ impl Parser {
             return;
         }
         into.lines += 1;
-        read(&mut Sink { parser: self, arena, line, now_s, into });
+        read(&mut Sink { parser: self, arena, line, now_s, into, hashed: Hashed::default() });
     }
 
     /// Writes the canonical name and then the canonical tags of `key` into `out`, which is cleared first.

@@ -17,6 +17,16 @@ pub(super) struct Sink<'a, 'p> {
     /// Unix seconds of arrival.
     pub(super) now_s: u64,
     pub(super) into: &'p mut Parsed,
+    /// The hashes of the line's key, by kind: a line has many values and one name.
+    pub(super) hashed: Hashed,
+}
+
+/// A key that was hashed, and what came out for each kind that it had.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Hashed {
+    name: Span,
+    tags: Span,
+    of_kind: [Option<u64>; Kind::ALL.len()],
 }
 
 /// How much a [`Parsed`] held, to go back to when the rest of a line turns out bad.
@@ -74,8 +84,12 @@ impl<'a> Sink<'a, '_> {
     /// Adds one sample. `extra` is what [`Sink::extra`] gave, or 0.
     pub(super) fn sample(&mut self, key: RawKey<'a>, reading: Reading, weight: f64, extra: u16) {
         let Reading { kind, value, gauge_op } = reading;
-        let hash = self.parser.hasher.hash(kind, key.name, key.tags);
         let (name, tags) = (self.span(key.name), self.span(key.tags));
+        if (self.hashed.name, self.hashed.tags) != (name, tags) {
+            self.hashed = Hashed { name, tags, ..Hashed::default() };
+        }
+        let known = &mut self.hashed.of_kind[kind as usize];
+        let hash = *known.get_or_insert_with(|| self.parser.hasher.hash(kind, key.name, key.tags));
         self.into.samples.push(Sample { hash, value, weight, name, tags, kind, gauge_op, extra });
     }
 

@@ -29,6 +29,15 @@ fn new_series_past_the_limit_are_shed_and_known_ones_are_not() {
 }
 
 #[test]
+fn the_name_of_a_line_is_looked_at_once_however_many_values_it_has() {
+    let mut rig = Rig::new(AggregatePlan { series_max: 1, ..plan() });
+    let added = rig.add_packed(0, b"a/b:1|c\nc/d:1|c\nc/d:2|g\na/b:4|c", 1000);
+    assert_eq!(added, Added { aggregated: 2000, shed_series_max: 2000, ..Added::default() });
+    assert_eq!(rig.asked, 3, "also where there is no series for it");
+    assert_eq!(rig.flushed(2000), "c a-b 5000.0 2500.0");
+}
+
+#[test]
 fn spellings_past_the_limit_are_asked_anew_and_still_right() {
     let mut rig = Rig::new(AggregatePlan { series_max: 3, ..plan() });
     rig.add(0, "a-a-a:1|c\na/a/a:1|c\na-a/a:1|c\na/a-a:1|c");

@@ -71,6 +71,11 @@ impl Rig {
     }
 
     pub(super) fn add_bytes(&mut self, ms: u64, lines: &[u8]) -> Added {
+        self.add_packed(ms, lines, 1)
+    }
+
+    /// The same, with so many values of each line, all alike.
+    pub(super) fn add_packed(&mut self, ms: u64, lines: &[u8], values: usize) -> Added {
         let mut extras = Vec::new();
         let samples: Vec<Sample> = lines
             .split(|byte| *byte == b'\n')
@@ -79,6 +84,7 @@ impl Rig {
                 let start = line.as_ptr() as usize - lines.as_ptr() as usize;
                 parse(line, start, self.hash, &mut extras)
             })
+            .flat_map(|sample| std::iter::repeat_n(sample, values))
             .collect();
         let view = SampleView { source: SourceId(0), bytes: lines, samples: &samples, extras: &extras };
         let Rig { aggregator, hash, emitted, asked } = self;
