@@ -23,12 +23,12 @@ type Lines = (Vec<u8>, Vec<u8>, u64);
 
 fn lines<'a>(end: LineEnd, max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Lines {
     let mut framer = LineFramer::ended_by(end, max);
-    let mut lines = Vec::new();
+    let (mut lines, mut room) = (Vec::new(), Vec::new());
     for read in reads {
-        lines.extend_from_slice(framer.push(read));
+        lines.extend_from_slice(framer.push(read, &mut room));
         assert!(framer.held() <= max);
     }
-    let tail = framer.finish().to_vec();
+    let tail = framer.finish();
     (lines, tail, framer.take_too_long())
 }
 

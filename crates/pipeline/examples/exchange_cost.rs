@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use model::{Now, SourceId, Span};
-use pipeline::{Accounts, Exchange, Routed, Shard};
+use pipeline::{Accounts, Exchange, Routed, Scratch, Shard};
 
 const NAMES: usize = 1000;
 const BATCH_PACKETS: usize = 64;
@@ -38,11 +38,12 @@ fn run(pack: usize, samples: usize, through_exchange: bool) -> f64 {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, 7, now);
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut scratch = Scratch::default();
     let exchange = Exchange::new(16 << 20, 1);
     let (mut routed, mut taken) = (Routed::default(), Vec::new());
     let start = Instant::now();
     for (bytes, packets) in batches.iter().cycle().take(samples / (BATCH_PACKETS * pack)) {
-        let batch = intake.datagrams(bytes, packets, now);
+        let batch = intake.datagrams(bytes, packets, now, &mut scratch);
         if through_exchange {
             assert!(exchange.try_send(batch.into_owned()).is_ok(), "it is emptied at once");
             exchange.take_all(&mut taken);

@@ -13,7 +13,7 @@ use deliver::datagram::{DatagramAction, DatagramSender};
 use deliver::plan::SenderPlan;
 use deliver::queue::{Appended, MemoryQueue, Queue};
 use model::{Now, OutputId, SourceId, Span};
-use pipeline::{Accounts, Routed, Shard};
+use pipeline::{Accounts, Routed, Scratch, Shard};
 
 const NAMES: usize = 1000;
 
@@ -39,12 +39,13 @@ fn main() -> ExitCode {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, 7, now);
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut scratch = Scratch::default();
     let mut endpoints: Vec<Endpoint> =
         (0..plan.outputs.len()).map(|at| Endpoint::new(&plan, at, &accounts)).collect();
     let mut routed = Routed::default();
     for (bytes, packets) in batches.iter().cycle().take(packets.div_ceil(BATCH_PACKETS)) {
         now = now.plus_ns(BATCH_NS);
-        shard.push(intake.datagrams(bytes, packets, now), now, &mut routed);
+        shard.push(intake.datagrams(bytes, packets, now, &mut scratch), now, &mut routed);
         shard.close_blocks(now, &mut routed);
         shard.close_due(now, &mut routed);
         for (output, block) in routed.blocks.drain(..) {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use config::diagnostic::Source;
 use model::{Now, SourceId};
-use pipeline::{Accounts, Routed, Shard};
+use pipeline::{Accounts, Routed, Scratch, Shard};
 
 const NAMES: usize = 10_000;
 
@@ -39,13 +39,14 @@ fn main() -> ExitCode {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, 7, now);
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut scratch = Scratch::default();
     let mut routed = Routed::default();
     let stream: String = (0..NAMES).map(line).collect();
     let account = accounts.source(SourceId(0));
     while account.sum(0).routed < lines {
         for read in stream.as_bytes().chunks(READ_BYTES) {
             // As a connection's task hands it on to the shard's thread.
-            let batch = intake.stream(read, now).into_owned();
+            let batch = intake.stream(read, now, &mut scratch).into_owned();
             shard.push_owned(batch, now, &mut routed);
             shard.close_blocks(now, &mut routed);
             routed.blocks.clear();

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use model::{Now, SourceId, Span};
-use pipeline::{Accounts, Routed, Shard};
+use pipeline::{Accounts, Routed, Scratch, Shard};
 
 const NAMES: usize = 1000;
 
@@ -32,9 +32,10 @@ fn main() -> ExitCode {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, 7, now);
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut scratch = Scratch::default();
     let mut routed = Routed::default();
     for (bytes, packets) in batches.iter().cycle().take(samples.div_ceil(BATCH_PACKETS * pack)) {
-        shard.push(intake.datagrams(bytes, packets, now), now, &mut routed);
+        shard.push(intake.datagrams(bytes, packets, now, &mut scratch), now, &mut routed);
     }
     assert!(accounts.source(SourceId(0)).sum(0).holds(), "every sample has its outcome");
     ExitCode::SUCCESS

@@ -39,8 +39,8 @@ struct Lane {
 }
 
 impl Exchange {
-    /// An empty exchange for so many sources, with `bytes_max` for each. A batch that comes alone is taken even if it is
-    /// larger.
+    /// An empty exchange for so many sources, with `bytes_max` for each: a batch is taken as long as those before it are under
+    /// that, so that what is inside may be over it by one batch.
     pub fn new(bytes_max: usize, sources: usize) -> Exchange {
         let in_flight = (0..sources).map(|_| AtomicU64::new(0)).collect();
         Exchange { lanes: Mutex::default(), bytes_max, in_flight }
@@ -62,7 +62,7 @@ impl Exchange {
             lanes.of.resize_with(source + 1, Lane::default);
         }
         let held = lanes.of[source].bytes;
-        if lanes.closed || (held > 0 && held + bytes > self.bytes_max) {
+        if lanes.closed || held >= self.bytes_max {
             return Err(batch);
         }
         self.in_flight[source].fetch_add(batch.receipt.records(), Relaxed);
@@ -72,6 +72,13 @@ impl Exchange {
         lanes.of[source].bytes += bytes;
         lanes.of[source].batches.push_back((number, batch));
         Ok(())
+    }
+
+    /// True when a batch of `source` would be taken now, or none ever will. A reader that asks before it reads holds nothing
+    /// while it waits.
+    pub fn has_room(&self, source: SourceId) -> bool {
+        let lanes = self.lanes();
+        lanes.closed || lanes.of.get(source.index()).is_none_or(|lane| lane.bytes < self.bytes_max)
     }
 
     /// Counts `records` of `source` as in flight for as long as their batch waits outside for room.
@@ -178,7 +185,9 @@ mod tests {
         let account = Arc::new(SourceAccount::default());
         let exchange = Exchange::new(100, 2);
         assert!(exchange.try_send(batch(&account, 60)).is_ok());
+        assert!(exchange.has_room(SourceId(0)));
         assert!(exchange.try_send(batch(&account, 40)).is_ok(), "exactly at the bound");
+        assert!(!exchange.has_room(SourceId(0)) && exchange.has_room(SourceId(1)));
         let back = exchange.try_send(batch(&account, 1)).expect_err("one byte past the bound");
         let outside = exchange.outside(SourceId(0), back.receipt.records());
         assert!(account.sum(exchange.in_flight(SourceId(0))).holds(), "what waits outside is in flight too");
@@ -191,11 +200,16 @@ mod tests {
         assert_eq!(taken.iter().map(|batch| batch.bytes.len()).collect::<Vec<_>>(), [60, 40]);
         assert_eq!(exchange.in_flight(SourceId(0)), 0);
         taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
-        assert!(exchange.try_send(batch(&account, 101)).is_ok(), "alone, a batch of any size is taken");
+        assert!(exchange.try_send(batch(&account, 99)).is_ok());
+        assert!(
+            exchange.try_send(batch(&account, 101)).is_ok(),
+            "one that begins under the bound is taken whole"
+        );
+        assert!(!exchange.has_room(SourceId(0)));
         exchange.take_all(&mut taken);
         taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
         exchange.close();
-        assert!(exchange.is_closed() && exchange.is_empty());
+        assert!(exchange.is_closed() && exchange.is_empty() && exchange.has_room(SourceId(0)));
         let back = exchange.try_send(batch(&account, 1)).expect_err("nobody will come for it");
         back.receipt.settle(Outcome::Shed(model::Shed::Stopped));
         assert!(account.sum(0).holds());

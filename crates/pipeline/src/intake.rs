@@ -3,7 +3,8 @@
 //! Path of a packet: a reader of `staunch` calls [`Intake::datagrams`] or [`Intake::stream`] with what the socket
 //! gave; `wire` frames and parses it; refused lines are settled here, the others leave in a [`Batch`].
 //! Not here: sockets, and the decision when a peer must wait (`Exchange`).
-//! Invariant: a line is counted as received exactly once, and is either rejected here or in the batch's receipt.
+//! Invariants: a line is counted as received exactly once, and is either rejected here or in the batch's receipt; between two
+//! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]).
 
 use std::sync::Arc;
 
@@ -16,15 +17,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::{Parsed, Parser};
 
-use crate::points::{PointIntake, PointReading, settle_rejects};
+use crate::points::{Messages, PointReading, settle_rejects};
 use crate::replies::{Replies, Told};
-use crate::{Answer, Batch, packets};
+use crate::{Answer, Batch, Scratch, packets};
 
 /// Longest piece of a bad line that a complaint quotes, in bytes.
 const QUOTED_BYTES_MAX: usize = 200;
-
-/// Memory that an intake keeps for the next read: a message of megabytes must not stay with its connection for good.
-pub(crate) const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 /// Reader of one socket or connection.
 pub struct Intake {
@@ -42,14 +40,10 @@ pub struct Intake {
     raw: bool,
     tail_counts: bool,
     framing: Framing,
-    parsed: Parsed,
     /// The source gives points; the parser has nothing to do then.
-    points: Option<PointIntake>,
-    /// Frames of one read, and their places.
-    arena: Vec<u8>,
-    packets: Vec<Span>,
-    /// Lines of a stream, without their ends.
-    lines: Vec<Span>,
+    points: Option<PointReading>,
+    /// Messages that unfold to more than one batch takes.
+    messages: Messages,
     complaints: Vec<Complaint>,
     /// A frame could not be followed.
     broken: bool,
@@ -121,11 +115,8 @@ impl IntakeMaker {
             raw: *raw,
             tail_counts: plan.tail_counts,
             framing,
-            parsed: Parsed::default(),
-            points: points.as_ref().map(PointReading::intake),
-            arena: Vec::new(),
-            packets: Vec::new(),
-            lines: Vec::new(),
+            points: points.clone(),
+            messages: Messages::default(),
             complaints: Vec::new(),
             broken: false,
             replies: None,
@@ -164,9 +155,19 @@ impl Intake {
         (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
         self.wants_peers = *wants_peers;
         // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
-        let before = self.points.as_ref().is_some_and(PointIntake::takes_messages);
-        self.points = points.as_ref().map(PointReading::intake);
-        self.broken |= before != self.points.as_ref().is_some_and(PointIntake::takes_messages);
+        let before = self.points.as_ref().is_some_and(PointReading::takes_messages);
+        self.points.clone_from(points);
+        self.broken |= before != self.points.as_ref().is_some_and(PointReading::takes_messages);
+    }
+
+    /// Whose records it reads.
+    pub fn source(&self) -> SourceId {
+        self.source
+    }
+
+    /// True when its connection carries messages, which may unfold to more than one batch.
+    pub fn takes_messages(&self) -> bool {
+        self.points.as_ref().is_some_and(PointReading::takes_messages)
     }
 
     /// True when the datagrams of one call must be of one sender, told by [`Self::set_peer`].
@@ -180,31 +181,46 @@ impl Intake {
     }
 
     /// Takes datagrams that lie in `bytes` at `packets`.
-    pub fn datagrams<'a>(&'a mut self, bytes: &'a [u8], packets: &'a [Span], now: Now) -> Batch<'a> {
-        let Intake { source, name, account, peer, parser, parses, parsed, points, complaints, .. } = self;
+    pub fn datagrams<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        packets: &'a [Span],
+        now: Now,
+        scratch: &'a mut Scratch,
+    ) -> Batch<'a> {
+        scratch.clear();
+        let Intake { source, name, account, peer, parser, parses, points, complaints, .. } = self;
+        let Scratch { parsed, points: found, lines, .. } = scratch;
+        account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
         if let Some(points) = points {
-            account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
-            points.read(bytes, packets, now);
-            note_complaint(name, bytes, points.first_reject(), account, complaints);
-            return points.batch((*source, *peer), account, packets.len(), now);
+            points.read(bytes, packets, now, found);
+            note_complaint(name, bytes, found.first_reject, account, complaints);
+            return points.batch((*source, *peer), account, packets.len(), now, (found, lines));
         }
-        parsed.clear();
         if *parses {
             for packet in packets {
                 parser.packet(bytes, *packet, now.wall_seconds(), parsed);
             }
         }
         note_complaint(name, bytes, parsed.first_reject, account, complaints);
-        account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
         batch(*source, account, *parses, now, bytes, Packets::each(packets), parsed)
     }
 
-    /// Takes what a connection gave. An unfinished line or frame stays for the next call.
+    /// Takes what a connection gave. An unfinished line or frame stays for the next call. Of messages that unfold to more
+    /// than one batch should hold, the rest comes with [`Self::more`], which is to be taken before the next call.
     ///
     /// When a length prefix is past the limit the connection cannot be followed any further: that is counted as
     /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
     /// is in the batch.
-    pub fn stream(&mut self, bytes: &[u8], now: Now) -> Batch<'_> {
+    pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+        self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
+        scratch.clear();
+        if self.takes_messages() {
+            return self.messages(bytes, now, scratch);
+        }
+        let Scratch { parsed, points: found, whole, packets, lines } = scratch;
+        let (whole, lost) = cut(&mut self.framing, bytes, whole, packets);
+        self.lose(lost);
         let Intake {
             source,
             name,
@@ -214,35 +230,15 @@ impl Intake {
             parses,
             framing,
             raw,
-            parsed,
             points,
-            arena,
-            packets,
-            lines,
             complaints,
-            broken,
             replies,
             ..
         } = self;
-        account.bytes.fetch_add(bytes.len() as u64, Relaxed);
-        parsed.clear();
-        packets.clear();
-        let framed = matches!(framing, Framing::Frames(_));
-        let by_lines = *raw && !framed;
-        let (whole, lost) = cut(framing, bytes, arena, packets);
-        if let Some(reason) = lost
-            && !std::mem::replace(broken, true)
-        {
-            account.receive(1);
-            account.settle(Outcome::Rejected(reason), 1);
-            let bound = if points.is_some() { "message_bytes_max" } else { "line_bytes_max" };
-            let line = || format!("a frame of more than `{bound}` bytes");
-            complain(name, account, reason, complaints, line);
-        }
         if let Some(points) = points {
-            points.read(whole, packets, now);
-            note_complaint(name, whole, points.first_reject(), account, complaints);
-            return points.batch((*source, *peer), account, packets.len(), now);
+            points.read(whole, packets, now, found);
+            note_complaint(name, whole, found.first_reject, account, complaints);
+            return points.batch((*source, *peer), account, packets.len(), now, (found, lines));
         }
         if *parses {
             for packet in &*packets {
@@ -250,18 +246,71 @@ impl Intake {
             }
         }
         note_complaint(name, whole, parsed.first_reject, account, complaints);
+        let framed = matches!(framing, Framing::Frames(_));
         if let Some(replies) = replies {
             let lines = if framed { packets.len() } else { memchr::memchr_iter(b'\n', bytes).count() };
             replies.received(lines as u64, parsed.rejected());
         }
-        let packets = if by_lines {
-            lines.clear();
+        let packets = if *raw && !framed {
             lines.extend(packets::lines(whole));
             Packets { raw: lines, count: packets.len() }
         } else {
             Packets::each(packets)
         };
         batch(*source, account, *parses, now, whole, packets, parsed)
+    }
+
+    /// True when [`Self::more`] gives something.
+    pub fn has_more(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    /// What the last batch had no room for, as far as the next one has.
+    pub fn more<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+        scratch.clear();
+        self.messages(&[], now, scratch)
+    }
+
+    fn messages<'a>(&mut self, bytes: &[u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+        let Intake { name, account, framing, points, messages, complaints, .. } = self;
+        let Scratch { points: found, lines, .. } = scratch;
+        let (mut begun, mut lost) = (0, None);
+        // A reload may have made lines of them; the connection is ended then.
+        if let (Some(points), Framing::Frames(framer)) = (points, framing) {
+            let read = messages.read(points, framer, bytes, now, found, |message, first| {
+                note_complaint(name, message, Some(first), account, complaints);
+            });
+            (begun, lost) = (read.begun, read.lost);
+        }
+        self.lose(lost);
+        match &self.points {
+            Some(points) => points.batch((self.source, self.peer), &self.account, begun, now, (found, lines)),
+            None => {
+                batch(self.source, &self.account, false, now, &[], Packets::each(&[]), &mut scratch.parsed)
+            }
+        }
+    }
+
+    /// A frame could not be followed, for this reason; counted once.
+    fn lose(&mut self, lost: Option<Reject>) {
+        let Some(reason) = lost else { return };
+        if std::mem::replace(&mut self.broken, true) {
+            return;
+        }
+        self.account.receive(1);
+        self.account.settle(Outcome::Rejected(reason), 1);
+        let bound = if self.points.is_some() { "message_bytes_max" } else { "line_bytes_max" };
+        let line = || format!("a frame of more than `{bound}` bytes");
+        complain(&self.name, &self.account, reason, &mut self.complaints, line);
+    }
+
+    /// Memory that it holds of what came, beside itself.
+    pub fn memory_bytes(&self) -> usize {
+        let framer = match &self.framing {
+            Framing::Lines(framer) => framer.memory_bytes(),
+            Framing::Frames(framer) => framer.memory_bytes(),
+        };
+        framer + self.messages.memory_bytes()
     }
 
     /// True when a frame could not be followed: the connection must be closed.
@@ -283,53 +332,39 @@ impl Intake {
     }
 
     /// The end of a connection. An orderly one may leave a last line without LF behind.
-    pub fn close(&mut self, orderly: bool, now: Now) -> Batch<'_> {
-        let (tail, counts) = match &mut self.framing {
-            Framing::Lines(framer) => (framer.finish(), self.tail_counts && orderly),
-            Framing::Frames(framer) => {
-                self.arena.clear();
-                (if framer.held() > 0 { &b"frame"[..] } else { &[] }, false)
+    pub fn close<'a>(&mut self, orderly: bool, now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+        debug_assert!(!self.has_more(), "what was read is handed on first");
+        scratch.clear();
+        let Scratch { parsed, points: found, whole, packets, lines } = scratch;
+        let (is_cut, counts) = match &mut self.framing {
+            Framing::Lines(framer) => {
+                *whole = framer.finish();
+                (!whole.is_empty(), self.tail_counts && orderly)
             }
+            Framing::Frames(framer) => (framer.held() > 0, false),
         };
-        self.parsed.clear();
-        self.packets.clear();
-        self.arena.clear();
-        if !tail.is_empty() && counts {
-            self.arena.extend_from_slice(tail);
-            self.packets.push(Span::new(0, self.arena.len()));
-        } else if !tail.is_empty() {
+        if is_cut && counts {
+            packets.push(Span::new(0, whole.len()));
+        } else if is_cut {
+            whole.clear();
             self.reject_lines(Reject::TailLost, 1, "the last line had no end when the connection closed");
         }
-        let Intake {
-            source,
-            name,
-            account,
-            peer,
-            parser,
-            parses,
-            parsed,
-            points,
-            arena,
-            packets,
-            complaints,
-            replies,
-            ..
-        } = self;
+        let Intake { source, name, account, peer, parser, parses, points, complaints, replies, .. } = self;
         if let Some(points) = points {
-            points.read(arena, packets, now);
-            note_complaint(name, arena, points.first_reject(), account, complaints);
-            return points.batch((*source, *peer), account, packets.len(), now);
+            points.read(whole, packets, now, found);
+            note_complaint(name, whole, found.first_reject, account, complaints);
+            return points.batch((*source, *peer), account, packets.len(), now, (found, lines));
         }
         if *parses {
             for packet in &*packets {
-                parser.packet(arena, *packet, now.wall_seconds(), parsed);
+                parser.packet(whole, *packet, now.wall_seconds(), parsed);
             }
         }
-        note_complaint(name, arena, parsed.first_reject, account, complaints);
+        note_complaint(name, whole, parsed.first_reject, account, complaints);
         if let Some(replies) = replies {
             replies.received(packets.len() as u64, parsed.rejected());
         }
-        batch(*source, account, *parses, now, arena, Packets::each(packets), parsed)
+        batch(*source, account, *parses, now, whole, Packets::each(packets), parsed)
     }
 
     /// From now on the client is told what it need not keep, as `connection`.
@@ -350,10 +385,13 @@ impl Intake {
             None => None,
         };
         let (bytes, discarding) = match &self.framing {
-            Framing::Lines(framer) => framer.unfinished(),
+            Framing::Lines(framer) => {
+                let (line, discarding) = framer.unfinished();
+                (line.to_vec(), discarding)
+            }
             Framing::Frames(framer) => (framer.unfinished(), false),
         };
-        Some(Unfinished { bytes: bytes.to_vec(), discarding, told })
+        Some(Unfinished { bytes, discarding, told })
     }
 
     /// Goes on, as new, with what another one held; a client that was told something is `connection` from now on.
@@ -423,27 +461,25 @@ impl Intake {
 
 /// Cuts what a connection gave: the bytes in which what is whole lies at `packets`, and why the rest cannot be followed.
 fn cut<'a>(
-    framing: &'a mut Framing,
-    bytes: &[u8],
-    arena: &'a mut Vec<u8>,
+    framing: &mut Framing,
+    bytes: &'a [u8],
+    room: &'a mut Vec<u8>,
     packets: &mut Vec<Span>,
 ) -> (&'a [u8], Option<Reject>) {
     match framing {
         Framing::Lines(framer) => {
-            let whole = framer.push(bytes);
+            let whole = framer.push(bytes, room);
             if !whole.is_empty() {
                 packets.push(Span::new(0, whole.len()));
             }
             (whole, None)
         }
         Framing::Frames(framer) => {
-            arena.clear();
-            arena.shrink_to(KEPT_BYTES_MAX);
             let cut = framer.push(bytes, |frame| {
-                packets.push(Span::new(arena.len(), frame.len()));
-                arena.extend_from_slice(frame);
+                packets.push(Span::new(room.len(), frame.len()));
+                room.extend_from_slice(frame);
             });
-            (arena, cut.err())
+            (room, cut.err())
         }
     }
 }
@@ -561,7 +597,7 @@ fn frames_are_bounded_by_the_sources_own_limit() {
         let mut intake = maker.make_framed();
         let mut frame = bytes.to_le_bytes().to_vec();
         frame.resize(4 + bytes as usize, b'x');
-        intake.stream(&frame, now).receipt.settle(Outcome::Filtered);
+        intake.stream(&frame, now, &mut Scratch::default()).receipt.settle(Outcome::Filtered);
         assert_eq!(intake.is_broken(), broken, "a frame of {bytes} bytes");
     }
     assert_eq!(accounts.source(SourceId(0)).rejected(Reject::BadFrame), 1);
@@ -594,16 +630,17 @@ fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
     for (make, bytes, lines, rejected) in cases {
         for step in 1..=bytes.len() {
             let mut intake = make(&maker).answering(ConnectionId(3), AckWhen::Accepted);
+            let mut scratch = Scratch::default();
             let mut last = (0, 0);
             for read in bytes.chunks(step) {
-                intake.stream(read, now).receipt.settle(Outcome::Filtered);
+                intake.stream(read, now, &mut scratch).receipt.settle(Outcome::Filtered);
                 intake.settle_too_long();
                 if let Some(mark) = intake.mark() {
                     assert!(mark.up_to > last.0 && mark.rejected >= last.1, "{mark:?} after {last:?}");
                     last = (mark.up_to, mark.rejected);
                 }
             }
-            intake.close(true, now).receipt.settle(Outcome::Filtered);
+            intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
             let mark = intake.mark().map_or(last, |mark| (mark.up_to, mark.rejected));
             assert_eq!(mark, (lines, rejected), "reads of {step} bytes");
         }

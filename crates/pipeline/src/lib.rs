@@ -25,6 +25,7 @@ mod relay;
 mod reload;
 mod replies;
 mod routes;
+mod scratch;
 mod shard;
 mod state;
 
@@ -39,5 +40,6 @@ pub use moves::{Moves, MovingQueues};
 pub use relay::{FedFigures, RelayFigures, RelayState};
 pub use reload::{earlier_self, laid_over};
 pub use replies::Told;
+pub use scratch::Scratch;
 pub use shard::{BusyNames, Shard, ShardFigures};
 pub use state::SavedState;

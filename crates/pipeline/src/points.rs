@@ -1,20 +1,22 @@
 //! What an intake does with Graphite lines and messages: it makes points of them.
 //!
-//! Path of a packet: `Intake` frames it -> **[`PointIntake::read`]** -> `wire::graphite::input` -> [`PointIntake::batch`] ->
-//! `Shard::push`, which hands the lines on. The batch's arena is not what the socket gave but the lines as they go on: most
-//! are copied into it once, together with their neighbours.
+//! Path of a packet: `Intake` frames it -> **[`PointReading::read`]**, or of messages **[`Messages::read`]** ->
+//! `wire::graphite::input` -> [`PointReading::batch`] -> `Shard::push`, which hands the lines on. The batch's arena is not what
+//! the socket gave but the lines as they go on: most are copied into it once, together with their neighbours.
 //! Not here: framing (`intake`), outputs (`encode`).
+//! Invariant: a batch of messages holds [`PIECE_BYTES_MAX`] of lines and an element, whatever the messages unfold to; what is
+//! left waits in [`Messages`], and is there for no longer than until it has been handed on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::GraphiteSource;
-use model::{Now, Outcome, Peer, Point, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
+use model::{Now, Outcome, Peer, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
-use wire::graphite::input::{MessageForm, Parsed, Personality, Reader};
+use wire::graphite::input::{MessageForm, Opened, PIECE_BYTES_MAX, Parsed, Personality, Reader};
 
 use crate::Batch;
-use crate::intake::KEPT_BYTES_MAX;
 
 /// How points of one source are read: made once, shared by its intakes.
 #[derive(Clone)]
@@ -26,12 +28,13 @@ pub(crate) struct PointReading {
     raw: bool,
 }
 
-/// The part of an intake that makes points.
-pub(crate) struct PointIntake {
-    reading: PointReading,
-    parsed: Parsed,
-    /// Each line of a batch, when raw routes take them.
-    lines: Vec<Span>,
+/// Messages of one connection that have been read and not handed on.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    /// What of the last read has not been framed.
+    rest: Vec<u8>,
+    /// A message, and how far it has been read.
+    opened: Option<(Vec<u8>, Opened)>,
 }
 
 impl PointReading {
@@ -58,54 +61,37 @@ impl PointReading {
         self.messages.map(|_| LengthFramer::ordered(LengthOrder::Big, self.message_bytes_max))
     }
 
-    pub(crate) fn intake(&self) -> PointIntake {
-        PointIntake { reading: self.clone(), parsed: Parsed::default(), lines: Vec::new() }
-    }
-}
-
-impl PointIntake {
     /// True when connections carry messages, not lines.
     pub(crate) fn takes_messages(&self) -> bool {
-        self.reading.messages.is_some()
+        self.messages.is_some()
     }
 
-    /// Reads what was framed: lines of a stream or datagrams, or whole messages. What was read before is forgotten.
-    pub(crate) fn read(&mut self, bytes: &[u8], packets: &[Span], now: Now) {
-        let PointIntake { reading, parsed, lines } = self;
-        parsed.clear();
-        parsed.bytes.shrink_to(KEPT_BYTES_MAX);
-        parsed.points.shrink_to(KEPT_BYTES_MAX / size_of::<Point>());
-        lines.clear();
-        lines.shrink_to(KEPT_BYTES_MAX / size_of::<Span>());
+    /// Reads lines of a stream, or datagrams.
+    pub(crate) fn read(&self, bytes: &[u8], packets: &[Span], now: Now, into: &mut Parsed) {
         for packet in packets {
-            match reading.messages {
-                None => reading.reader.packet(bytes, *packet, now.wall_seconds(), parsed),
-                Some(form) => reading.reader.message(form, bytes, *packet, now.wall_seconds(), parsed),
+            match self.messages {
+                None => self.reader.packet(bytes, *packet, now.wall_seconds(), into),
+                Some(form) => self.reader.message(form, bytes, *packet, now.wall_seconds(), into),
             }
         }
     }
 
-    /// The first bad line of what was read.
-    pub(crate) fn first_reject(&self) -> Option<(Reject, Span)> {
-        self.parsed.first_reject
-    }
-
     /// Settles what was refused, and makes a batch of the rest. It came in so many packets or reads.
-    pub(crate) fn batch(
-        &mut self,
+    pub(crate) fn batch<'a>(
+        &self,
         (source, peer): (SourceId, Peer),
         account: &Arc<SourceAccount>,
         packets: usize,
         now: Now,
-    ) -> Batch<'_> {
-        let PointIntake { reading, parsed, lines } = self;
+        (parsed, lines): (&'a Parsed, &'a mut Vec<Span>),
+    ) -> Batch<'a> {
         let bad = settle_rejects(account, &parsed.rejects);
         if packets > 0 {
             account.packets.fetch_add(packets as u64, Relaxed);
             account.last_packet_s.store(now.wall_seconds(), Relaxed);
         }
         account.lines.fetch_add(parsed.lines, Relaxed);
-        if reading.raw {
+        if self.raw {
             lines.extend(parsed.points.iter().map(|point| point.line));
         }
         Batch {
@@ -119,6 +105,75 @@ impl PointIntake {
             receipt: Receipt::receive(account, parsed.points.len() as u64),
         }
     }
+}
+
+impl Messages {
+    /// True when nothing is to be handed on before another read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty() && self.opened.is_none()
+    }
+
+    /// Memory that it holds, about: of what a message is read into, not all is counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.rest.capacity() + self.opened.as_ref().map_or(0, |(message, _)| message.capacity())
+    }
+
+    /// Goes on with what is left, or with `bytes` when nothing is, until a piece is full. `bad` gets the first bad element of
+    /// each message.
+    pub(crate) fn read(
+        &mut self,
+        reading: &PointReading,
+        framer: &mut LengthFramer,
+        bytes: &[u8],
+        now: Now,
+        into: &mut Parsed,
+        mut bad: impl FnMut(&[u8], (Reject, Span)),
+    ) -> MessagesRead {
+        let mut read = MessagesRead::default();
+        let Some(form) = reading.messages else { return read };
+        debug_assert!(self.is_empty() || bytes.is_empty(), "what was read is handed on before more is");
+        let left = std::mem::take(&mut self.rest);
+        let mut rest = if bytes.is_empty() { &left } else { bytes };
+        loop {
+            let (message, opened) = match self.opened.take() {
+                Some((message, opened)) => (Cow::Owned(message), Some(opened)),
+                None => {
+                    let message = match framer.next(&mut rest) {
+                        Ok(Some(message)) => message,
+                        Ok(None) => return read,
+                        Err(lost) => return MessagesRead { lost: Some(lost), ..read },
+                    };
+                    read.begun += 1;
+                    let opened = reading.reader.open(form, &message, Span::new(0, message.len()), into);
+                    (message, opened)
+                }
+            };
+            let span = Span::new(0, message.len());
+            let mut unfinished = opened;
+            if let Some(opened) = &mut unfinished
+                && !reading.reader.piece(opened, &message, span, now.wall_seconds(), into)
+            {
+                unfinished = None;
+            }
+            if let Some(first) = into.first_reject.take() {
+                bad(&message, first);
+            }
+            self.opened = unfinished.map(|opened| (message.into_owned(), opened));
+            if self.opened.is_some() || into.bytes.len() >= PIECE_BYTES_MAX {
+                self.rest = rest.to_vec();
+                return read;
+            }
+        }
+    }
+}
+
+/// What came of reading messages, beside points.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MessagesRead {
+    /// Messages that were begun.
+    pub(crate) begun: usize,
+    /// Why the next one could not be framed.
+    pub(crate) lost: Option<Reject>,
 }
 
 /// Settles refused records, by [`Reject::index`]; gives how many they are.

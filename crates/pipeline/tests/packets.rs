@@ -6,7 +6,7 @@ use config::diagnostic::Source;
 use config::plan::{ClusterPlan, LinesPlan, OutputKind, Plan};
 use deliver::queue::BlockForm;
 use model::{Filtered, Now, OutputId, SECOND_NS, Shed, SourceId, Span};
-use pipeline::{Accounts, Routed, Shard, laid_over};
+use pipeline::{Accounts, Routed, Scratch, Shard, laid_over};
 use process::glob::Glob;
 use process::placement::{KeyForm, Placement, RingReplicas};
 use process::stage::StagePlan;
@@ -84,7 +84,11 @@ impl World {
     fn send(&mut self, packet: &[u8]) {
         let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
         let spans = [Span::new(0, packet.len())];
-        self.shard.push(intake.datagrams(packet, &spans, self.now), self.now, &mut self.routed);
+        self.shard.push(
+            intake.datagrams(packet, &spans, self.now, &mut Scratch::default()),
+            self.now,
+            &mut self.routed,
+        );
     }
 
     fn reload(&mut self, plan: &Plan) {
@@ -142,7 +146,7 @@ fn lines_of_a_stream_are_packets() {
     let mut world = World::new(plan(1));
     let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
     for bytes in [&b"a:1|c\n\nb:2"[..], b"|c\n"] {
-        world.shard.push(intake.stream(bytes, START), START, &mut world.routed);
+        world.shard.push(intake.stream(bytes, START, &mut Scratch::default()), START, &mut world.routed);
     }
     assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["a:1|c", "b:2|c"]))]));
     let account = world.accounts.source(SourceId(0));
@@ -296,7 +300,9 @@ fn the_room_that_a_batch_asks_for_is_enough_for_what_becomes_of_it() {
             let mut batch = model::PacketBatch::default();
             packets.iter().for_each(|packet| batch.push(packet));
             let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
-            let batch = intake.datagrams(&batch.bytes, &batch.packets, world.now).into_owned();
+            let batch = intake
+                .datagrams(&batch.bytes, &batch.packets, world.now, &mut Scratch::default())
+                .into_owned();
             (asked, asked_records) = world.shard.room_for(OutputId(0), &batch);
             world.shard.push_owned(batch, world.now, &mut world.routed);
             if round % 3 == 0 {

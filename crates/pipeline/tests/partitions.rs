@@ -6,7 +6,7 @@ use config::diagnostic::Source;
 use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::Block;
 use model::{Now, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, Routed, Shard};
+use pipeline::{Accounts, Routed, Scratch, Shard};
 
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
@@ -23,13 +23,14 @@ fn blocks(form: &str, connections: u8, series: usize) -> Vec<Block> {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, 1, START);
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+    let mut scratch = Scratch::default();
     let mut routed = Routed::default();
     for window in 0..2 {
         let mut now = START.plus_ns(window * 10 * SECOND_NS);
         for number in 0..series {
             let line = format!("hits.{number}:1|c");
             let spans = [Span::new(0, line.len())];
-            let batch = intake.datagrams(line.as_bytes(), &spans, now);
+            let batch = intake.datagrams(line.as_bytes(), &spans, now, &mut scratch);
             shard.push(batch, now, &mut routed);
         }
         now = START.plus_ns((window + 1) * 10 * SECOND_NS);

@@ -7,7 +7,7 @@ use config::plan::Plan;
 use deliver::lanes::partition;
 use deliver::queue::{Block, BlockForm};
 use model::{Now, OutputId, SECOND_NS, Shed, SourceId, Span};
-use pipeline::{Accounts, BLOCK_BYTES, Routed, Shard};
+use pipeline::{Accounts, BLOCK_BYTES, Routed, Scratch, Shard};
 
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
@@ -40,7 +40,7 @@ fn turns(plan: &Plan, text: &str, read_bytes: usize) -> Vec<Vec<Block>> {
     let mut intake = shard.intakes(plan, SourceId(0), &accounts).make();
     let mut turns = Vec::new();
     for read in text.as_bytes().chunks(read_bytes) {
-        let batch = intake.stream(read, START).into_owned();
+        let batch = intake.stream(read, START, &mut Scratch::default()).into_owned();
         let (bytes_asked, records_asked) = shard.room_for(OutputId(0), &batch);
         let mut routed = Routed::default();
         shard.push_owned(batch, START, &mut routed);
@@ -140,11 +140,15 @@ fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
             let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
             let mut routed = Routed::default();
             for read in bytes.chunks(step) {
-                let batch = intake.stream(read, START).into_owned();
+                let batch = intake.stream(read, START, &mut Scratch::default()).into_owned();
                 shard.push_owned(batch, START, &mut routed);
                 intake.settle_too_long();
             }
-            shard.push_owned(intake.close(true, START).into_owned(), START, &mut routed);
+            shard.push_owned(
+                intake.close(true, START, &mut Scratch::default()).into_owned(),
+                START,
+                &mut routed,
+            );
             shard.close_blocks(START, &mut routed);
             let sum = accounts.source(SourceId(0)).sum(0);
             assert!(sum.holds() && sum.routed > 0 && sum.rejected > 0, "{options}: {sum:?}");
@@ -169,11 +173,11 @@ fn a_connection_follows_a_reload_unless_it_should_carry_messages_now() {
         let mut shard = Shard::new(&plan, &accounts, 1, START);
         let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
         let mut routed = Routed::default();
-        shard.push(intake.stream(b"a/", START), START, &mut routed);
+        shard.push(intake.stream(b"a/", START, &mut Scratch::default()), START, &mut routed);
         shard.reconfigure(&next, &accounts, START, &mut routed);
         intake.follow(&shard.intakes(&next, SourceId(0), &accounts));
         assert_eq!(intake.is_broken(), broken, "{after}");
-        shard.push(intake.stream(b"b 1 x\n", START), START, &mut routed);
+        shard.push(intake.stream(b"b 1 x\n", START, &mut Scratch::default()), START, &mut routed);
         shard.close_blocks(START, &mut routed);
         let blocks: Vec<Block> = routed.blocks.into_iter().map(|(_, block)| block).collect();
         assert_eq!(text_of(&blocks), line, "{after}");
@@ -189,7 +193,7 @@ fn points_that_nobody_takes_are_filtered() {
     let mut shard = Shard::new(&plan, &accounts, 1, START);
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
     let mut routed = Routed::default();
-    shard.push(intake.stream(b"a 1 2\nbad\n", START), START, &mut routed);
+    shard.push(intake.stream(b"a 1 2\nbad\n", START, &mut Scratch::default()), START, &mut routed);
     let sum = accounts.source(SourceId(0)).sum(0);
     assert!(sum.holds() && (sum.filtered, sum.rejected) == (1, 1) && routed.blocks.is_empty(), "{sum:?}");
 }
@@ -202,7 +206,7 @@ fn points_go_on_in_pickles_unless_they_are_no_numbers() {
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
     let mut routed = Routed::default();
     let text = b"a.b;k=v 1.50 1700000000\nno.number nan 5\nno.time 1\nc -2 1.5\n";
-    shard.push(intake.stream(text, START), START, &mut routed);
+    shard.push(intake.stream(text, START, &mut Scratch::default()), START, &mut routed);
     shard.close_blocks(START, &mut routed);
     let [(_, block)] = &routed.blocks[..] else { panic!("one block") };
     let body = b"(l(S'a.b;k=v'\n(L1700000000L\nS'1.50'\ntta(S'c'\n(F1.5\nS'-2'\ntta.";

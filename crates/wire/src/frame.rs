@@ -5,7 +5,9 @@
 //! is whole goes to the source's parser as one packet, what is not waits here for the next read.
 //! Not here: datagrams, which are packets already; reading lines (`statsd`).
 //! Invariants: what comes out does not depend on where the reads cut the stream; a framer never holds more than its
-//! `_max` (and, between a read and the next, the whole lines of the last read).
+//! `_max`, in bytes as in memory; each byte is copied a bounded number of times, however small the reads.
+
+use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memrchr, memrchr2};
 use model::Reject;
@@ -35,13 +37,14 @@ impl LineEnd {
     }
 }
 
+/// Memory that a framer keeps for the next unfinished line or frame, when there is none.
+const KEPT_BYTES_MAX: usize = 512;
+
 /// Cuts a stream at its line ends and holds the unfinished last line.
 #[derive(Clone, Debug)]
 pub struct LineFramer {
-    /// Whole lines that were given out and are forgotten at the next call, then the unfinished line.
-    buffer: Vec<u8>,
-    /// Length of the whole lines in `buffer`.
-    given: usize,
+    /// The unfinished line.
+    held: Vec<u8>,
     /// Under way to the end of a line that is too long.
     discarding: bool,
     too_long: u64,
@@ -57,16 +60,38 @@ impl LineFramer {
 
     /// A framer for lines with such ends, of at most `line_bytes_max` bytes without it.
     pub fn ended_by(end: LineEnd, line_bytes_max: usize) -> LineFramer {
-        LineFramer { buffer: Vec::new(), given: 0, discarding: false, too_long: 0, line_bytes_max, end }
+        LineFramer { held: Vec::new(), discarding: false, too_long: 0, line_bytes_max, end }
     }
 
-    /// Takes what was read and gives all lines that are whole now, each with its end; empty when there is none.
+    /// Takes what was read and gives all lines that are whole now, each with its end; empty when there is none. They lie
+    /// in `bytes`, or in `room`, where those are put together that came in pieces.
     ///
     /// A line over the limit is left out and counted, see [`LineFramer::take_too_long`].
-    pub fn push(&mut self, bytes: &[u8]) -> &[u8] {
-        self.forget_given();
+    pub fn push<'a>(&mut self, bytes: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
+        let whole = if self.held.is_empty() && !self.discarding && bytes.len() <= self.line_bytes_max {
+            let (whole, rest) = bytes.split_at(self.end.last(bytes).map_or(0, |last| last + 1));
+            self.hold(rest);
+            whole
+        } else if self.held.len() + bytes.len() <= self.line_bytes_max && self.end.first(bytes).is_none() {
+            // More of the unfinished line, or of the one that is too long.
+            if !self.discarding {
+                grow(&mut self.held, bytes, self.line_bytes_max);
+            }
+            &[]
+        } else {
+            let given = self.put_together(bytes, room);
+            &room[..given]
+        };
+        debug_assert!(self.held() <= self.line_bytes_max, "an unfinished line is within the limit");
+        whole
+    }
+
+    /// Puts the unfinished line and `bytes` into `room`, without lines that are too long. Gives the length of what is whole.
+    fn put_together(&mut self, bytes: &[u8], room: &mut Vec<u8>) -> usize {
+        room.clear();
+        room.extend_from_slice(&self.held);
         let mut rest = bytes;
-        // Where the unfinished line begins in the buffer.
+        // Where the unfinished line begins.
         let mut start = 0;
         while !rest.is_empty() {
             if self.discarding {
@@ -77,33 +102,36 @@ impl LineFramer {
             }
             // Each line that ends within this many bytes is within the limit, the unfinished one included: they can
             // be taken all at once.
-            let room = self.line_bytes_max - (self.buffer.len() - start) + 1;
-            let window = &rest[..rest.len().min(room)];
+            let within = self.line_bytes_max - (room.len() - start) + 1;
+            let window = &rest[..rest.len().min(within)];
             if let Some(last) = self.end.last(window) {
-                self.buffer.extend_from_slice(&rest[..=last]);
-                start = self.buffer.len();
+                room.extend_from_slice(&rest[..=last]);
+                start = room.len();
                 rest = &rest[last + 1..];
-            } else if window.len() == room {
-                self.buffer.truncate(start);
+            } else if window.len() == within {
+                room.truncate(start);
                 self.too_long += 1;
                 self.discarding = true;
             } else {
-                self.buffer.extend_from_slice(rest);
+                room.extend_from_slice(rest);
                 break;
             }
         }
-        self.given = start;
-        debug_assert!(self.held() <= self.line_bytes_max, "an unfinished line is within the limit");
-        &self.buffer[..self.given]
+        self.hold(&room[start..]);
+        start
+    }
+
+    /// The unfinished line is `rest` now.
+    fn hold(&mut self, rest: &[u8]) {
+        forget(&mut self.held, rest.len());
+        grow(&mut self.held, rest, self.line_bytes_max);
     }
 
     /// The unfinished line at an orderly close, without LF; empty when there is none or it was too long. The framer
     /// is as new afterwards.
-    pub fn finish(&mut self) -> &[u8] {
-        self.forget_given();
+    pub fn finish(&mut self) -> Vec<u8> {
         self.discarding = false;
-        self.given = self.buffer.len();
-        &self.buffer
+        std::mem::take(&mut self.held)
     }
 
     /// Lines left out as too long since the last call.
@@ -113,32 +141,47 @@ impl LineFramer {
 
     /// Bytes of the unfinished line: at most `line_bytes_max`.
     pub fn held(&self) -> usize {
-        self.buffer.len() - self.given
+        self.held.len()
+    }
+
+    /// Memory for the unfinished line: at most `line_bytes_max`, or [`KEPT_BYTES_MAX`] if that is more.
+    pub fn memory_bytes(&self) -> usize {
+        self.held.capacity()
     }
 
     /// The unfinished line, and whether the end of a line that is too long is still to come.
     pub fn unfinished(&self) -> (&[u8], bool) {
-        (&self.buffer[self.given..], self.discarding)
+        (&self.held, self.discarding)
     }
 
     /// Goes on, as new, where another framer was. What is too long here is left out and counted.
     pub fn go_on_with(&mut self, unfinished: &[u8], discarding: bool) {
         debug_assert!(!unfinished.contains(&b'\n'), "it would be finished");
-        self.push(unfinished);
+        self.push(unfinished, &mut Vec::new());
         self.discarding |= discarding;
     }
+}
 
-    fn forget_given(&mut self) {
-        self.buffer.drain(..self.given);
-        self.given = 0;
+/// Empties `held`, and gives its memory back when so many bytes do not need it.
+fn forget(held: &mut Vec<u8>, next: usize) {
+    held.clear();
+    if held.capacity() > KEPT_BYTES_MAX.max(4 * next) {
+        *held = Vec::new();
     }
+}
+
+/// Appends to `held`, which doubles its memory, but to no more than `most` bytes.
+fn grow(held: &mut Vec<u8>, bytes: &[u8], most: usize) {
+    let len = held.len() + bytes.len();
+    if len > held.capacity() {
+        let room = (2 * held.capacity()).min(most).max(len);
+        held.reserve_exact(room - held.len());
+    }
+    held.extend_from_slice(bytes);
 }
 
 /// Bytes of a frame's length: an unsigned integer.
 const LENGTH_BYTES: usize = 4;
-
-/// Memory that an idle framer keeps: one frame of megabytes must not stay with a connection for good.
-const IDLE_BYTES_MAX: usize = 64 * 1024;
 
 /// In which order the bytes of a frame's length come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +196,10 @@ pub enum LengthOrder {
 /// announces is never made room for.
 #[derive(Clone, Debug)]
 pub struct LengthFramer {
-    /// The unfinished frame with its length, or a part of the length.
+    /// The length of the unfinished frame, and how many bytes of it have come.
+    length: [u8; LENGTH_BYTES],
+    length_bytes: usize,
+    /// The unfinished frame.
     held: Vec<u8>,
     bad: bool,
     frame_bytes_max: usize,
@@ -168,94 +214,88 @@ impl LengthFramer {
 
     /// A framer for frames of at most `frame_bytes_max` bytes with lengths in such an order.
     pub fn ordered(order: LengthOrder, frame_bytes_max: usize) -> LengthFramer {
-        LengthFramer { held: Vec::new(), bad: false, frame_bytes_max, order }
+        let held = Vec::new();
+        LengthFramer { length: [0; LENGTH_BYTES], length_bytes: 0, held, bad: false, frame_bytes_max, order }
+    }
+
+    /// Takes from the front of `bytes` what belongs to the next frame, and gives that frame when it is whole. None when all
+    /// of `bytes` is taken.
+    ///
+    /// # Errors
+    /// [`Reject::BadFrame`] when a frame is announced that is over the limit. The stream cannot be read any further:
+    /// close the connection; every later call gives the error again. The frames before have been given.
+    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, Reject> {
+        if self.bad {
+            return Err(Reject::BadFrame);
+        }
+        let come = split_off(bytes, LENGTH_BYTES - self.length_bytes);
+        self.length[self.length_bytes..][..come.len()].copy_from_slice(come);
+        self.length_bytes += come.len();
+        if self.length_bytes < LENGTH_BYTES {
+            return Ok(None);
+        }
+        let len = match self.order {
+            LengthOrder::Little => u32::from_le_bytes(self.length),
+            LengthOrder::Big => u32::from_be_bytes(self.length),
+        } as usize;
+        if len > self.frame_bytes_max {
+            (self.bad, self.length_bytes, self.held) = (true, 0, Vec::new());
+            return Err(Reject::BadFrame);
+        }
+        let come = split_off(bytes, len - self.held.len());
+        if come.len() == len {
+            // Whole frames need no copy.
+            self.length_bytes = 0;
+            return Ok(Some(Cow::Borrowed(come)));
+        }
+        grow(&mut self.held, come, len);
+        if self.held.len() < len {
+            return Ok(None);
+        }
+        self.length_bytes = 0;
+        Ok(Some(Cow::Owned(std::mem::take(&mut self.held))))
     }
 
     /// Takes what was read and calls `each` with every frame that is whole now.
     ///
     /// # Errors
-    /// [`Reject::BadFrame`] when a frame is announced that is over the limit. The stream cannot be read any further:
-    /// close the connection; every later call gives the error again. The frames before have been given.
-    pub fn push(&mut self, bytes: &[u8], each: impl FnMut(&[u8])) -> Result<(), Reject> {
-        if !self.bad && self.cut(bytes, each).is_err() {
-            self.bad = true;
-            self.held = Vec::new();
+    /// See [`Self::next`].
+    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Reject> {
+        let mut rest = bytes;
+        while let Some(frame) = self.next(&mut rest)? {
+            each(&frame);
         }
-        if self.bad { Err(Reject::BadFrame) } else { Ok(()) }
+        Ok(())
     }
 
     /// Bytes of the unfinished frame and its length: under 4 + `frame_bytes_max`.
     pub fn held(&self) -> usize {
-        self.held.len()
+        self.length_bytes + self.held.len()
+    }
+
+    /// Memory for the unfinished frame: no more than the frame's length.
+    pub fn memory_bytes(&self) -> usize {
+        self.held.capacity()
     }
 
     /// The unfinished frame with its length, or a part of the length.
-    pub fn unfinished(&self) -> &[u8] {
-        &self.held
+    pub fn unfinished(&self) -> Vec<u8> {
+        [&self.length[..self.length_bytes], &self.held].concat()
     }
 
     /// Goes on, as new, where another framer was. A frame that is over the limit here is found at the next call.
     pub fn go_on_with(&mut self, unfinished: &[u8]) {
-        self.held = unfinished.to_vec();
+        let (length, frame) = unfinished.split_at(unfinished.len().min(LENGTH_BYTES));
+        self.length[..length.len()].copy_from_slice(length);
+        (self.length_bytes, self.held) = (length.len(), frame.to_vec());
     }
+}
 
-    fn cut(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Reject> {
-        let mut rest = self.complete_held(bytes, &mut each)?;
-        // Nothing is held now, or nothing is left: whole frames need no copy.
-        while !rest.is_empty() {
-            match self.frame_len(rest)? {
-                Some(len) if rest.len() >= LENGTH_BYTES + len => {
-                    let (frame, after) = rest[LENGTH_BYTES..].split_at(len);
-                    each(frame);
-                    rest = after;
-                }
-                _ => {
-                    self.held.extend_from_slice(rest);
-                    break;
-                }
-            }
-        }
-        debug_assert!(
-            self.held.len() < LENGTH_BYTES + self.frame_bytes_max.max(1),
-            "a whole frame is not held"
-        );
-        Ok(())
-    }
-
-    /// Adds to the unfinished frame what it lacks, gives it if it is whole then, and returns what is left.
-    fn complete_held<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        each: &mut impl FnMut(&[u8]),
-    ) -> Result<&'a [u8], Reject> {
-        let mut rest = bytes;
-        while !self.held.is_empty() {
-            let want = self.frame_len(&self.held)?.map_or(LENGTH_BYTES, |len| LENGTH_BYTES + len);
-            if self.held.len() >= want {
-                each(&self.held[LENGTH_BYTES..]);
-                self.held.clear();
-                self.held.shrink_to(IDLE_BYTES_MAX);
-                break;
-            }
-            if rest.is_empty() {
-                break;
-            }
-            let (lacking, after) = rest.split_at(rest.len().min(want - self.held.len()));
-            self.held.extend_from_slice(lacking);
-            rest = after;
-        }
-        Ok(rest)
-    }
-
-    /// The length that `text` begins with; `None` when not all of it is there.
-    fn frame_len(&self, text: &[u8]) -> Result<Option<usize>, Reject> {
-        let Some(length) = text.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
-        let len = match self.order {
-            LengthOrder::Little => u32::from_le_bytes(*length),
-            LengthOrder::Big => u32::from_be_bytes(*length),
-        } as usize;
-        if len > self.frame_bytes_max { Err(Reject::BadFrame) } else { Ok(Some(len)) }
-    }
+/// Takes up to `most` bytes from the front of `bytes`.
+fn split_off<'a>(bytes: &mut &'a [u8], most: usize) -> &'a [u8] {
+    let (taken, rest) = bytes.split_at(bytes.len().min(most));
+    *bytes = rest;
+    taken
 }
 
 #[cfg(test)]
@@ -266,14 +306,14 @@ mod tests {
     /// What a framer makes of a stream that arrives in these pieces: lines (LF included), tail, lines too long.
     fn lines_of<'a>(max: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, Vec<u8>, u64) {
         let mut framer = LineFramer::new(max);
-        let mut lines = Vec::new();
+        let (mut lines, mut room) = (Vec::new(), Vec::new());
         for piece in pieces {
-            let whole = framer.push(piece);
+            let whole = framer.push(piece, &mut room);
             assert!(whole.is_empty() || whole.ends_with(b"\n"), "only whole lines come out");
             lines.extend_from_slice(whole);
             assert!(framer.held() <= max, "held {} > {max}", framer.held());
         }
-        let tail = framer.finish().to_vec();
+        let tail = framer.finish();
         assert_eq!(framer.held(), 0);
         (lines, tail, framer.take_too_long())
     }
@@ -283,11 +323,12 @@ mod tests {
         let stream = b"a\n12345678\n123456789\nb\nlast";
         for cut in 0..=stream.len() {
             let mut first = LineFramer::new(8);
-            let mut lines = first.push(&stream[..cut]).to_vec();
+            let mut room = Vec::new();
+            let mut lines = first.push(&stream[..cut], &mut room).to_vec();
             let (unfinished, discarding) = first.unfinished();
             let mut second = LineFramer::new(8);
             second.go_on_with(unfinished, discarding);
-            lines.extend_from_slice(second.push(&stream[cut..]));
+            lines.extend_from_slice(second.push(&stream[cut..], &mut room));
             let too_long = first.take_too_long() + second.take_too_long();
             assert_eq!((&*lines, too_long), (&b"a\n12345678\nb\n"[..], 1), "cut at {cut}");
             assert_eq!(second.finish(), b"last", "cut at {cut}");
@@ -297,14 +338,14 @@ mod tests {
             let (mut first, mut got) = (LengthFramer::new(5), Vec::new());
             first.push(&stream[..cut], |frame| got.push(frame.to_vec())).expect("it is short");
             let mut second = LengthFramer::new(5);
-            second.go_on_with(first.unfinished());
+            second.go_on_with(&first.unfinished());
             second.push(&stream[cut..], |frame| got.push(frame.to_vec())).expect("it is short");
             assert_eq!(got, [&b"ab"[..], b"", b"hello"], "cut at {cut}");
         }
         // Where the limit is lower, what is over it is too long.
         let mut shorter = LineFramer::new(4);
         shorter.go_on_with(b"12345", false);
-        assert_eq!(shorter.push(b"6\nok\n"), b"ok\n");
+        assert_eq!(shorter.push(b"6\nok\n", &mut Vec::new()), b"ok\n");
         assert_eq!(shorter.take_too_long(), 1);
         let mut shorter = LengthFramer::new(4);
         shorter.go_on_with(b"\x05\0\0\0he");
@@ -323,13 +364,13 @@ mod tests {
 
     #[test]
     fn lines_come_whole_and_the_tail_waits() {
-        let mut framer = LineFramer::new(64);
-        assert_eq!(framer.push(b"a:1|c\nb:"), b"a:1|c\n");
+        let (mut framer, mut room) = (LineFramer::new(64), Vec::new());
+        assert_eq!(framer.push(b"a:1|c\nb:", &mut room), b"a:1|c\n");
         assert_eq!(framer.held(), 2);
-        assert_eq!(framer.push(b"2|c"), b"");
-        assert_eq!(framer.push(b"\n\nc"), b"b:2|c\n\n");
+        assert_eq!(framer.push(b"2|c", &mut room), b"");
+        assert_eq!(framer.push(b"\n\nc", &mut room), b"b:2|c\n\n");
         assert_eq!(framer.finish(), b"c");
-        assert_eq!(framer.push(b"d\n"), b"d\n", "as new after its end");
+        assert_eq!(framer.push(b"d\n", &mut room), b"d\n", "as new after its end");
         assert_eq!(framer.take_too_long(), 0);
     }
 
@@ -379,7 +420,7 @@ mod tests {
                 let mut framer = LineFramer::ended_by(LineEnd::LfOrCr, 8);
                 let mut got = Vec::new();
                 for read in stream.as_bytes().chunks(step) {
-                    got.extend_from_slice(framer.push(read));
+                    got.extend_from_slice(framer.push(read, &mut Vec::new()));
                     assert!(framer.held() <= 8);
                 }
                 assert_eq!(got.escape_ascii().to_string(), lines.escape_default().to_string());
@@ -402,6 +443,33 @@ mod tests {
         let mut got = Vec::new();
         let sent = framer.push(b"\0\0\0\x02hi\0\0", |frame| got.push(frame.to_vec()));
         assert_eq!((sent, got, framer.held()), (Ok(()), vec![b"hi".to_vec()], 2));
+    }
+
+    #[test]
+    fn memory_is_kept_for_the_unfinished_line_only() {
+        let mut room = Vec::new();
+        let mut framer = LineFramer::new(64 * 1024);
+        for read in [vec![b'x'; 64 * 1024], b"\n".to_vec(), b"a:1|c\n".repeat(10_000), b"a:".to_vec()] {
+            framer.push(&read, &mut room);
+            let most = framer.line_bytes_max.min(KEPT_BYTES_MAX.max(4 * framer.held()));
+            assert!(framer.memory_bytes() <= most, "{} for {}", framer.memory_bytes(), framer.held());
+        }
+        // Byte by byte it grows by doubling, and to no more than the limit.
+        let mut framer = LineFramer::new(1_000);
+        let mut memory = vec![0];
+        for _ in 0..1_000 {
+            framer.push(b"x", &mut room);
+            memory.push(framer.memory_bytes());
+        }
+        memory.dedup();
+        assert!(memory.len() < 13 && memory.last() == Some(&1_000), "{memory:?}");
+        let mut framer = LengthFramer::ordered(LengthOrder::Big, 1_000);
+        for byte in b"\0\0\x03\xe8".iter().chain([&b'x'; 999]) {
+            assert_eq!(framer.next(&mut &[*byte][..]), Ok(None));
+            assert!(framer.held.capacity() <= 1_000);
+        }
+        assert_eq!(framer.next(&mut &b"x"[..]), Ok(Some(Cow::Owned(vec![b'x'; 1_000]))));
+        assert_eq!((framer.held(), framer.held.capacity()), (0, 0));
     }
 
     /// Cuts `stream` at places that come from `cuts`.

@@ -3,7 +3,7 @@
 use config::diagnostic::Source;
 use config::plan::Plan;
 use model::{Now, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, Routed, Shard};
+use pipeline::{Accounts, Routed, Scratch, Shard};
 
 pub(crate) const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
@@ -30,7 +30,11 @@ impl World {
     pub(crate) fn send(&mut self, packet: &str, now: Now) {
         let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
         let spans = [Span::new(0, packet.len())];
-        self.shard.push(intake.datagrams(packet.as_bytes(), &spans, now), now, &mut self.routed);
+        self.shard.push(
+            intake.datagrams(packet.as_bytes(), &spans, now, &mut Scratch::default()),
+            now,
+            &mut self.routed,
+        );
     }
 
     pub(crate) fn reload(&mut self, plan: Plan) {

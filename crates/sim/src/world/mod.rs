@@ -337,7 +337,7 @@ impl World {
             source.account.packets_truncated.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         let spans = [Span::new(0, len)];
-        let batch = source.datagrams.datagrams(&packet[..len], &spans, now);
+        let batch = source.datagrams.datagrams(&packet[..len], &spans, now, &mut source.scratch);
         self.shard.push(batch, now, &mut self.routed);
         self.append_blocks();
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Listen, SourcePlan};
 use model::{ConnectionId, Now, Outcome, SampleBatch, SourceAccount, SourceId, Unacked};
-use pipeline::{Acks, Answer, Exchange, Intake, IntakeMaker, MARKS_MAX};
+use pipeline::{Acks, Answer, Exchange, Intake, IntakeMaker, MARKS_MAX, Scratch};
 
 /// Bytes of one read, as in the daemon.
 const READ_BYTES: usize = 64 * 1024;
@@ -22,6 +22,8 @@ pub(crate) struct Source {
     pub(crate) account: Arc<SourceAccount>,
     maker: IntakeMaker,
     pub(crate) datagrams: Intake,
+    /// As of the thread that reads.
+    pub(crate) scratch: Scratch,
     connections: BTreeMap<String, Connection>,
     /// What clients were told and nobody has looked at, by connection; those that are gone are among them.
     replies: BTreeMap<String, Vec<String>>,
@@ -71,6 +73,7 @@ impl Source {
             plan: plan.clone(),
             account: Arc::clone(account),
             datagrams: maker.make(),
+            scratch: Scratch::default(),
             maker,
             connections: BTreeMap::new(),
             replies: BTreeMap::new(),
@@ -173,9 +176,9 @@ impl Source {
 
     /// Reads every connection as far as the exchange has room.
     pub(crate) fn read(&mut self, exchange: &Exchange, acks: &mut Acks, now: Now) {
-        let account = &self.account;
+        let Source { account, scratch, .. } = self;
         self.connections.retain(|_, connection| {
-            let open = connection.read(exchange, account, acks, now);
+            let open = connection.read(exchange, account, acks, now, scratch);
             if !open {
                 account.connections_open.fetch_sub(1, Relaxed);
                 connection.answered.into_iter().for_each(|id| acks.close(id));
@@ -236,7 +239,14 @@ impl Connection {
     }
 
     /// False when the connection is over and everything of it is handed on.
-    fn read(&mut self, exchange: &Exchange, account: &SourceAccount, acks: &mut Acks, now: Now) -> bool {
+    fn read(
+        &mut self,
+        exchange: &Exchange,
+        account: &SourceAccount,
+        acks: &mut Acks,
+        now: Now,
+        scratch: &mut Scratch,
+    ) -> bool {
         if let Some(batch) = self.stalled.take()
             && !self.hand_on(exchange, *batch)
         {
@@ -245,10 +255,14 @@ impl Connection {
         if self.over {
             return self.owes(acks);
         }
-        while !self.unread.is_empty() && self.marks_waiting() < MARKS_MAX {
-            let len = self.unread.len().min(READ_BYTES);
-            let bytes: Vec<u8> = self.unread.drain(..len).collect();
-            let mut batch = self.intake.stream(&bytes, now).into_owned();
+        while self.intake.has_more() || (!self.unread.is_empty() && self.marks_waiting() < MARKS_MAX) {
+            let mut batch = if self.intake.has_more() {
+                self.intake.more(now, scratch).into_owned()
+            } else {
+                let len = self.unread.len().min(READ_BYTES);
+                let bytes: Vec<u8> = self.unread.drain(..len).collect();
+                self.intake.stream(&bytes, now, scratch).into_owned()
+            };
             self.intake.settle_too_long();
             batch.ack = self.intake.mark();
             if self.intake.is_broken() {
@@ -271,7 +285,7 @@ impl Connection {
             account.connections_broken.fetch_add(1, Relaxed);
         }
         self.over = true;
-        let mut last = self.intake.close(end == End::Orderly, now).into_owned();
+        let mut last = self.intake.close(end == End::Orderly, now, scratch).into_owned();
         last.ack = self.intake.mark();
         !self.hand_on(exchange, last) || self.owes(acks)
     }

@@ -25,7 +25,7 @@ use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
-use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Turns, Wiring};
 use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
@@ -139,6 +139,7 @@ fn assemble(
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         exchange,
+        turns: Turns::new(),
         shard: handle,
         http: ports.http_at,
         management: ports.management_at.clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::Now;
+use model::{Now, SourceId};
 use pipeline::{Accounts, Exchange};
 use tokio::sync::{Notify, oneshot};
 
@@ -76,6 +76,8 @@ pub struct Shared {
     pub heartbeat: Heartbeat,
     /// How outputs find their endpoints.
     pub directory: Arc<Directory>,
+    /// Connections of messages, by source: one at a time takes messages apart, which may need a hundred times their bytes.
+    pub turns: Turns,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
     /// Who is told what need not be kept.
@@ -99,6 +101,28 @@ pub struct Reloads {
     pub done: AtomicU64,
     /// Refused because of a mistake in the file; nothing changed.
     pub refused: AtomicU64,
+}
+
+/// A lock for each source, see [`Shared::turns`].
+#[derive(Debug)]
+pub struct Turns(Box<[tokio::sync::Mutex<()>]>);
+
+impl Turns {
+    /// Nobody's turn.
+    pub fn new() -> Turns {
+        Turns((0..SOURCES_MAX).map(|_| tokio::sync::Mutex::const_new(())).collect())
+    }
+
+    /// Waits for the turn of a connection of `source`, in the order of asking. Cancel-safe: who stops waiting loses its place.
+    pub async fn wait(&self, source: SourceId) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0[source.index()].lock().await
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns::new()
+    }
 }
 
 impl Shared {

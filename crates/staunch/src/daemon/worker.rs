@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use model::{Now, OutputId, SampleBatch, SourceId};
-use pipeline::{Complaint, Exchange, Moves, Routed, Shard};
+use pipeline::{Complaint, Exchange, Moves, Routed, Scratch, Shard};
 use tokio::sync::Notify;
 
 use self::batches::BLOCKED_PAUSE_NS;
@@ -82,6 +82,8 @@ pub struct Worker {
     reader: PacketReader,
     gather: Gather,
     routed: Routed,
+    /// Lent to the intakes of the sockets.
+    scratch: Scratch,
     taken: Vec<SampleBatch>,
     due_ns: u64,
     chores_due_ns: u64,
@@ -194,6 +196,7 @@ impl Worker {
             reader: PacketReader::new(BATCH_PACKETS)?,
             gather: Gather::default(),
             routed: Routed::default(),
+            scratch: Scratch::default(),
             taken: Vec::new(),
             due_ns: 0,
             chores_due_ns: 0,
@@ -259,7 +262,7 @@ impl Worker {
     /// One turn over the sockets: says how many packets came with the calls that emptied them.
     fn receive(&mut self) -> usize {
         let mut got = 0;
-        let Worker { shard, sockets, complaints, reader, routed, .. } = self;
+        let Worker { shard, sockets, complaints, reader, routed, scratch, .. } = self;
         for socket in sockets {
             for _batch in 0..TURN_BATCHES {
                 let packets = match socket.receive(reader) {
@@ -274,7 +277,7 @@ impl Worker {
                 }
                 let (more, count) = (packets.more, packets.spans.len());
                 socket.gauge.count_batch(count);
-                socket.take(&packets, shard, routed, *complaints);
+                socket.take(&packets, shard, routed, *complaints, scratch);
                 got += count;
                 if !more {
                     break;

@@ -14,12 +14,12 @@ use model::{SampleBatch, Unacked};
 use pipeline::{Intake, MARKS_MAX};
 use tokio::sync::watch;
 
-use crate::clock::Clock;
 use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::stream::{
-    End, Order, Stream, StreamSource, complain, follow, hand_on, idle_timeout, last_reads, ordered, read_once,
+    End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_reads, ordered,
+    read_once, room_for,
 };
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
@@ -81,7 +81,7 @@ impl Answered {
                 self.source.account.connections_broken.fetch_add(1, Relaxed);
                 tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
             }
-            let mut last = self.intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
+            let mut last = close(&mut self.intake, matches!(end, End::Orderly));
             last.ack = self.intake.mark();
             self.hand_on(last, shared).await;
             self.end = Some(end);
@@ -172,6 +172,11 @@ impl Answered {
                     return End::Broken(why.why().to_owned());
                 }
             }
+            match self.room(shared, orders).await {
+                Order::Serve => {}
+                Order::HandOver => return End::AtRest,
+                Order::Stop => return self.last_read(shared).await,
+            }
             follow(&mut self.intake, updates);
             let batch = match read_once(&self.stream, &mut self.intake) {
                 Ok(Some(batch)) => batch,
@@ -190,6 +195,7 @@ impl Answered {
     /// When we stop: what the peer has already sent still counts, up to its last whole line.
     async fn last_read(&mut self, shared: &Shared) -> End {
         for _read in 0..last_reads() {
+            room_for(&self.intake, shared).await;
             let batch = match read_once(&self.stream, &mut self.intake) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
@@ -203,6 +209,22 @@ impl Answered {
             tokio::task::yield_now().await;
         }
         End::Stopped
+    }
+
+    /// Waits until what is read can be handed on, or for another order; answers go on meanwhile.
+    async fn room(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> Order {
+        loop {
+            // All branches are cancel-safe: nothing has been read.
+            tokio::select! {
+                biased;
+                order = ordered(orders) => return order,
+                () = room_for(&self.intake, shared) => return Order::Serve,
+                () = self.seat.told() => {
+                    // A client that is gone shows when it is read.
+                    let _gone = self.answer();
+                }
+            }
+        }
     }
 
     /// Hands a batch to the shard; answers go on meanwhile.

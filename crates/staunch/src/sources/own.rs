@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use config::plan::{Feed, OwnPlan, Plan, SourceKind};
 use model::{PacketBatch, SourceId};
+use pipeline::Scratch;
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
@@ -80,7 +81,10 @@ pub(super) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     let maker = shared.shard.call(move |worker| worker.shard.intakes(&wiring.plan, id, &wiring.accounts));
     // Without a shard nobody takes reports.
     let Ok(maker) = maker.await else { return };
-    let batch = maker.make().datagrams(&report.bytes, &report.packets, Clock::now()).into_owned();
+    let mut scratch = Scratch::default();
+    let batch =
+        maker.make().datagrams(&report.bytes, &report.packets, Clock::now(), &mut scratch).into_owned();
+    drop(scratch);
     let _taken = hand_on(batch, shared).await;
 }
 

@@ -3,8 +3,9 @@
 //! Path of a line: [`accept`] -> [`Plain::serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
 //! Not here: framing and parsing (`pipeline`), datagrams (`daemon::worker`), clients that are answered (`answered`),
 //! connections between two processes (`parked`).
-//! Invariant: a connection never holds more than one unfinished line and one batch; a full exchange makes it stop
-//! reading, which makes its peer wait.
+//! Invariants: a connection waits for room in the exchange before it reads, which makes its peer wait, and so holds its
+//! unfinished line while it waits and nothing else; what a read becomes is in memory of the thread, and handed on before the
+//! next await. Messages may unfold to more than one batch: their connections have turns ([`Shared::turns`]).
 
 use std::cell::RefCell;
 use std::io;
@@ -15,9 +16,9 @@ use std::time::Duration;
 
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
-use pipeline::{Intake, IntakeMaker};
+use pipeline::{Intake, IntakeMaker, Scratch};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{MutexGuard, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
@@ -49,6 +50,8 @@ const ROOM_PAUSE: Duration = Duration::from_millis(500);
 thread_local! {
     // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+    // The same for what a read becomes.
+    static PARSED: RefCell<Scratch> = RefCell::new(Scratch::default());
 }
 
 /// What a listener's tasks need to know.
@@ -329,7 +332,8 @@ impl Plain {
             self.source.account.connections_broken.fetch_add(1, Relaxed);
             tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
         }
-        let last = self.intake.close(matches!(end, End::Orderly), Clock::now()).into_owned();
+        room_for(&self.intake, shared).await;
+        let last = close(&mut self.intake, matches!(end, End::Orderly));
         complain(&mut self.intake, &self.source);
         let _taken = hand_on(last, shared).await;
         None
@@ -385,6 +389,15 @@ impl Plain {
                 Ok(Err(error)) => return End::Broken(error.to_string()),
                 Ok(Ok(())) => {}
             }
+            // Cancel-safe: nothing is read while it waits.
+            let _turn = tokio::select! {
+                biased;
+                order = ordered(orders) => match order {
+                    Order::HandOver if wrapping.is_none() => return End::AtRest,
+                    _stop => return self.last_read(shared).await,
+                },
+                turn = turn_to_read(intake, shared) => turn,
+            };
             follow(intake, updates);
             let batch = match read_some(stream, wrapping.as_deref_mut(), intake) {
                 Ok(Some(batch)) => batch,
@@ -392,7 +405,7 @@ impl Plain {
                 Err(end) => return end,
             };
             complain(intake, source);
-            let _taken = hand_on(batch, shared).await;
+            let _taken = hand_on_all(batch, intake, source, shared).await;
             if intake.is_broken() {
                 return End::BadFrame;
             }
@@ -404,7 +417,7 @@ impl Plain {
 
     /// When we stop: what the peer has already sent still counts, up to its last whole line.
     async fn last_read(&mut self, shared: &Shared) -> End {
-        let Plain { stream, intake, wrapping, .. } = self;
+        let Plain { stream, intake, wrapping, source } = self;
         let mut reads = 0;
         loop {
             // What was read of a packed stream is unpacked in any case: it is bounded by what was read.
@@ -413,12 +426,13 @@ impl Plain {
                 return End::Stopped;
             }
             reads += u64::from(!has_more);
+            let _turn = turn_to_read(intake, shared).await;
             let batch = match read_some(stream, wrapping.as_deref_mut(), intake) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => return End::Stopped,
                 Err(end) => return end,
             };
-            let _taken = hand_on(batch, shared).await;
+            let _taken = hand_on_all(batch, intake, source, shared).await;
             if shared.exchange.is_closed() {
                 return End::Stopped;
             }
@@ -503,11 +517,66 @@ pub(super) fn last_reads() -> u64 {
 pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>, End> {
     SCRATCH.with_borrow_mut(|scratch| {
         let Some(len) = read_bytes(stream, scratch)? else { return Ok(None) };
-        let mut batch = intake.stream(&scratch[..len], Clock::now()).into_owned();
-        intake.settle_too_long();
+        let mut batch = take_apart(&scratch[..len], intake);
         batch.ack = intake.mark();
         Ok(Some(batch))
     })
+}
+
+/// What `bytes`, which stood in the connection's lines or messages next, hold.
+pub(super) fn take_apart(bytes: &[u8], intake: &mut Intake) -> SampleBatch {
+    let batch = PARSED.with_borrow_mut(|parsed| intake.stream(bytes, Clock::now(), parsed).into_owned());
+    intake.settle_too_long();
+    batch
+}
+
+/// The last batch of a connection, see [`Intake::close`].
+pub(super) fn close(intake: &mut Intake, orderly: bool) -> SampleBatch {
+    PARSED.with_borrow_mut(|parsed| intake.close(orderly, Clock::now(), parsed).into_owned())
+}
+
+/// Waits until what the connection sends can be handed on at once. Hold what it gives until that has been done. Cancel-safe.
+pub(super) async fn turn_to_read<'s>(intake: &Intake, shared: &'s Shared) -> Option<MutexGuard<'s, ()>> {
+    let turn = match intake.takes_messages() {
+        true => Some(shared.turns.wait(intake.source()).await),
+        false => None,
+    };
+    room_for(intake, shared).await;
+    turn
+}
+
+/// Waits until the exchange takes a batch of the connection, or nobody takes any more. There is room until the next await,
+/// all connections being on one thread. Cancel-safe.
+pub(super) async fn room_for(intake: &Intake, shared: &Shared) {
+    while !shared.exchange.has_room(intake.source()) {
+        let mut room = std::pin::pin!(shared.room.notified());
+        // Enabled before the exchange is looked at: room that comes in between is told.
+        room.as_mut().enable();
+        if shared.exchange.has_room(intake.source()) {
+            break;
+        }
+        // A stop tells of no room when nothing was inside.
+        let _room = tokio::time::timeout(ROOM_PAUSE, room).await;
+    }
+}
+
+/// Hands on what one read holds, of messages piece by piece. False when nobody takes it any more.
+async fn hand_on_all(
+    batch: SampleBatch,
+    intake: &mut Intake,
+    source: &StreamSource,
+    shared: &Shared,
+) -> bool {
+    let mut taken = hand_on(batch, shared).await;
+    while intake.has_more() {
+        // One message may make many pieces, and others have their turn.
+        tokio::task::yield_now().await;
+        room_for(intake, shared).await;
+        let batch = PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned());
+        complain(intake, source);
+        taken = hand_on(batch, shared).await;
+    }
+    taken
 }
 
 /// The same of bytes that are no lines yet.

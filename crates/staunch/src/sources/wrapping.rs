@@ -2,8 +2,8 @@
 //!
 //! Path of a byte: the socket -> [`Wrapping::read_once`] -> `rustls` -> `wire::packing::Unpacker` -> `Intake::stream`.
 //! Not here: who reads when (`stream`), certificates (`tls`), how streams are packed (`wire::packing`).
-//! Invariant: the socket is read only when everything before has been given on, so a connection holds one read, and what
-//! rustls and its unpacker may hold: a record and a block.
+//! Invariant: the socket is read only when everything before has been given on; an idle connection holds what rustls and its
+//! unpacker cannot do without: keys and a part of a record, and a window or a part of a block.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
 use crate::clock::Clock;
-use crate::sources::stream::{End, Stream, StreamSource, read_scratch};
+use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
 
 /// Longest handshake, from the first byte to the last.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -192,8 +192,7 @@ impl Wrapping {
                 Some(unpacker) => broken = unpacker.unpack(lines).err(),
                 None => lines.append(&mut std::mem::take(&mut self.plain)),
             }
-            let batch = intake.stream(lines, Clock::now()).into_owned();
-            intake.settle_too_long();
+            let batch = take_apart(lines, intake);
             if let Some(broken) = broken {
                 intake.reject_packing(broken.why());
                 self.end = Some(Ending::Unpackable(broken.why()));
@@ -232,7 +231,8 @@ impl Wrapping {
         }
         if let Some(unpacker) = &mut self.unpacker {
             unpacker.push(&self.plain[start..]);
-            self.plain.truncate(start);
+            // What an idle connection keeps is the unpacker's state.
+            self.plain = Vec::new();
         }
     }
 

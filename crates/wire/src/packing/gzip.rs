@@ -4,12 +4,13 @@
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use super::{Broken, Packing, Step, gather, le32};
+use super::{Broken, Packing, Step, UNPACKED_BYTES_MAX, gather, le32};
 
 /// Longest header of a member: its texts have no bound of their own.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
 
-/// Least room that a step unpacks to.
+/// Room that the first step of a member unpacks to. It has to be cleared, which a member of twenty bytes may not ask for
+/// 64 KiB of; each step that fills its room has twice as much the next time.
 const ROOM_BYTES_MIN: usize = 2 * 1024;
 
 const CHECKSUM: u8 = 2;
@@ -43,6 +44,8 @@ pub(super) struct Inflater {
     held: Vec<u8>,
     inflate: Decompress,
     crc: Crc,
+    /// Room of the next step.
+    room_bytes: usize,
 }
 
 impl Default for Inflater {
@@ -54,6 +57,7 @@ impl Default for Inflater {
             held: Vec::with_capacity(10),
             inflate: Decompress::new(false),
             crc: Crc::new(),
+            room_bytes: ROOM_BYTES_MIN,
         }
     }
 }
@@ -163,13 +167,15 @@ impl Inflater {
     fn body(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
         let start = out.len();
         let before = (self.inflate.total_in(), self.inflate.total_out());
-        // More room would cost more to clear than such an input is likely to fill; what does not fit comes with the next step.
-        let room = (input.len() * 8).max(ROOM_BYTES_MIN).min(max - start);
+        let room = self.room_bytes.min(max - start);
         out.resize(start + room, 0);
         let status = self.inflate.decompress(input, &mut out[start..], FlushDecompress::None);
         let used = (self.inflate.total_in() - before.0) as usize;
         out.truncate(start + (self.inflate.total_out() - before.1) as usize);
         self.crc.update(&out[start..]);
+        if out.len() == start + room {
+            self.room_bytes = (2 * self.room_bytes).min(UNPACKED_BYTES_MAX);
+        }
         match status {
             Ok(Status::StreamEnd) => self.part = Part::Trailer,
             Ok(_) if used == 0 && out.len() == start => return Ok(None),
@@ -189,6 +195,7 @@ impl Inflater {
             self.held.clear();
             self.inflate.reset(false);
             self.crc.reset();
+            self.room_bytes = ROOM_BYTES_MIN;
             // Not 0: another member may come behind NULs.
             (self.part, self.header_bytes) = (Part::Fixed, 1);
         }

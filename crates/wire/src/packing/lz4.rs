@@ -18,6 +18,9 @@ const SKIPPABLE: u32 = 0x184d_2a50;
 /// How far back a block may reach into those before it.
 const WINDOW_BYTES: usize = 64 * 1024;
 
+/// What stands before the window, at most: it moves when that is full, and not for each block, however small they are.
+const SLIDE_BYTES: usize = 16 * 1024;
+
 /// Of a block's size: it is not packed.
 const STORED: u32 = 1 << 31;
 
@@ -61,6 +64,10 @@ struct Frame {
 }
 
 impl Frames {
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.held.capacity() + self.window.capacity() + self.ready.bytes.capacity()
+    }
+
     /// What it holds, for the promises.
     #[cfg(any(test, feature = "reference"))]
     pub(super) fn bytes(&self) -> usize {
@@ -133,7 +140,7 @@ impl Frames {
                 if (xxh32(described) >> 8) as u8 != check[0] {
                     return Err(Broken::Checksum);
                 }
-                self.window.clear();
+                self.window = Vec::new();
                 Part::BlockSize
             }
             Part::BlockSize => match le32(&self.held) {
@@ -179,8 +186,8 @@ impl Frames {
             checksum.write(&ready.bytes);
         }
         if frame.linked {
-            window.extend_from_slice(&ready.bytes[ready.bytes.len().saturating_sub(WINDOW_BYTES)..]);
-            window.drain(..window.len().saturating_sub(WINDOW_BYTES));
+            let last = &ready.bytes[ready.bytes.len().saturating_sub(WINDOW_BYTES)..];
+            slide(window, last);
         }
         Ok(())
     }
@@ -210,6 +217,18 @@ impl Frame {
             header_bytes: if has(3) { 11 } else { 3 },
         })
     }
+}
+
+/// Puts `last` behind the window; of both together [`WINDOW_BYTES`] count.
+fn slide(window: &mut Vec<u8>, last: &[u8]) {
+    let len = window.len() + last.len();
+    if len > WINDOW_BYTES + SLIDE_BYTES {
+        window.drain(..len - WINDOW_BYTES);
+    } else if len > window.capacity() {
+        let room = (2 * window.capacity()).max(len).min(WINDOW_BYTES + SLIDE_BYTES);
+        window.reserve_exact(room - window.len());
+    }
+    window.extend_from_slice(last);
 }
 
 fn xxh32(bytes: &[u8]) -> u32 {

@@ -4,7 +4,9 @@
 //! at most [`UNPACKED_BYTES_MAX`] at once. And out: [`Packer::push`] -> [`Packer::flush`] -> the connection.
 //! Not here: lines (`frame`), sockets, TLS.
 //! Invariants: no bytes make it panic; whatever the ratio, an unpacker holds no more than what it was given last, one
-//! block of [`BLOCK_BYTES_MAX`] packed and one unpacked.
+//! block of [`BLOCK_BYTES_MAX`] packed and one unpacked; once all of it has been unpacked, it holds what the stream cannot go
+//! on without: of gzip deflate's tables and window, of LZ4 a window of 64 KiB where blocks are linked, and
+//! the block or chunk that has not come whole.
 
 mod gzip;
 mod lz4;
@@ -23,8 +25,8 @@ pub const UNPACKED_BYTES_MAX: usize = 64 * 1024;
 /// Longest block of LZ4 and snappy, unpacked: the longest that LZ4 knows.
 pub const BLOCK_BYTES_MAX: usize = 4 << 20;
 
-/// Memory that is kept for the next block: one of megabytes must not stay with its connection for good.
-const KEPT_BYTES_MAX: usize = 256 * 1024;
+/// Memory that is kept for the next piece of a header: what blocks and reads take goes with them.
+const KEPT_BYTES_MAX: usize = 64;
 
 /// How the bytes of a stream are packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -128,6 +130,7 @@ impl Unpacker {
     pub fn push(&mut self, bytes: &[u8]) {
         self.held.drain(..self.used);
         self.used = 0;
+        self.held.reserve_exact(bytes.len());
         self.held.extend_from_slice(bytes);
     }
 
@@ -162,9 +165,22 @@ impl Unpacker {
                 }
             }
         }
+        if self.used == self.held.len() {
+            (self.held, self.used) = (Vec::new(), 0);
+        }
         self.filled = out.len() >= max;
         self.broken = result.err();
         result
+    }
+
+    /// Memory that it holds, but for what never grows.
+    pub fn memory_bytes(&self) -> usize {
+        let kind = match &self.kind {
+            Kind::Gzip(_) => 0,
+            Kind::Lz4(frames) => frames.memory_bytes(),
+            Kind::Snappy(blocks) => blocks.memory_bytes(),
+        };
+        self.held.capacity() + kind
     }
 
     /// Whether the stream may end here. One of gzip may end anywhere: all that came of it has been unpacked.
@@ -197,14 +213,15 @@ impl Ready {
         let len = (self.bytes.len() - self.given).min(max.saturating_sub(out.len()));
         out.extend_from_slice(&self.bytes[self.given..self.given + len]);
         self.given += len;
+        if self.is_empty() {
+            self.room(0);
+        }
     }
 
     /// Room for a block of `len` bytes in place of the last one.
     fn room(&mut self, len: usize) -> &mut [u8] {
         self.given = 0;
-        self.bytes.clear();
-        self.bytes.shrink_to(KEPT_BYTES_MAX);
-        self.bytes.resize(len, 0);
+        self.bytes = vec![0; len];
         &mut self.bytes
     }
 }

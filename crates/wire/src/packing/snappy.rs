@@ -49,6 +49,10 @@ struct Walk {
 }
 
 impl Blocks {
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.held.capacity() + self.ready.bytes.capacity()
+    }
+
     /// What it holds, for the promises.
     #[cfg(any(test, feature = "reference"))]
     pub(super) fn bytes(&self) -> usize {
@@ -78,7 +82,7 @@ impl Blocks {
                 let used = gather(&mut self.held, input, size);
                 if self.held.len() == size {
                     self.unpack_chunk(kind)?;
-                    self.held.clear();
+                    self.held = Vec::new();
                     self.part = Part::ChunkHeader;
                 }
                 used

@@ -49,6 +49,39 @@ fn what_is_flushed_can_be_read_and_the_end_ends_it() {
     }
 }
 
+#[test]
+fn an_idle_unpacker_holds_what_the_stream_cannot_go_on_without() {
+    let plain = lines(100_000);
+    // A window and what stands before it; a part of a header.
+    for (packing, most) in [(Packing::Gzip, 0), (Packing::Lz4, 80 * 1024 + 64), (Packing::Snappy, 64)] {
+        let wire = packed(packing, &plain, std::iter::repeat(64 * 1024));
+        let mut unpacker = Unpacker::new(packing).expect("it is packed");
+        let mut out = Vec::new();
+        for read in wire.chunks(64 * 1024) {
+            unpacker.push(read);
+            while unpacker.has_more() {
+                out.clear();
+                unpacker.unpack(&mut out).expect("it is good");
+            }
+        }
+        assert!(unpacker.end().is_ok());
+        assert!(unpacker.memory_bytes() <= most, "{packing:?}: {}", unpacker.memory_bytes());
+    }
+}
+
+#[test]
+fn small_blocks_that_are_linked_move_the_window_now_and_then() {
+    let info = FrameInfo::new().block_size(BlockSize::Max64KB).block_mode(BlockMode::Linked);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    let plain = lines(5_000);
+    for line in plain.split_inclusive(|byte| *byte == b'\n') {
+        encoder.write_all(line).expect("memory");
+        encoder.flush().expect("memory");
+    }
+    let wire = encoder.finish().expect("memory");
+    assert_eq!(unpacked(Packing::Lz4, &wire, wire.len()), (plain, Ok(())));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -138,10 +138,15 @@ mod tests {
 
         fn send(&mut self, series: std::ops::Range<usize>, now: Now) {
             let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
+            let mut scratch = pipeline::Scratch::default();
             for at in series {
                 let packet = format!("n{at}:1|c");
                 let spans = [Span::new(0, packet.len())];
-                self.shard.push(intake.datagrams(packet.as_bytes(), &spans, now), now, &mut self.routed);
+                self.shard.push(
+                    intake.datagrams(packet.as_bytes(), &spans, now, &mut scratch),
+                    now,
+                    &mut self.routed,
+                );
             }
         }
 

@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Listen;
-use model::{Peer, SourceAccount, SourceId};
-use pipeline::{Intake, Routed, Shard};
+use model::{Now, Peer, SourceAccount, SourceId, Span};
+use pipeline::{Intake, Routed, Scratch, Shard};
 
 use super::Complaints;
 use crate::clock::Clock;
 use crate::kernel::SocketGauge;
 use crate::sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
+
+/// Bytes of packets, about, that are read and handed on at once. A call may give 4 MiB of packets, and a byte of a packet
+/// may become 32 of samples.
+const AT_ONCE_BYTES_MAX: usize = 256 * 1024;
 
 /// One datagram socket of a source.
 #[derive(Debug)]
@@ -49,6 +53,7 @@ impl DatagramSocket {
         shard: &mut Shard,
         routed: &mut Routed,
         complaints: Complaints,
+        scratch: &mut Scratch,
     ) {
         let now = Clock::now();
         let whole;
@@ -65,18 +70,36 @@ impl DatagramSocket {
             &whole
         };
         if packets.peers.is_empty() {
-            shard.push(self.intake.datagrams(packets.bytes, spans, now), now, routed);
+            self.push(packets.bytes, spans, now, shard, routed, scratch);
         } else {
             let mut rest = spans;
             for of_one in packets.peers.chunk_by(|one, next| one == next) {
                 let (now_taken, later) = rest.split_at(of_one.len());
                 self.intake.set_peer(peer(of_one[0]));
-                shard.push(self.intake.datagrams(packets.bytes, now_taken, now), now, routed);
+                self.push(packets.bytes, now_taken, now, shard, routed, scratch);
                 rest = later;
             }
         }
         while let Some(complaint) = self.intake.take_complaint() {
             complaints(&complaint);
+        }
+    }
+
+    /// Packets of one sender, or of nobody in particular, to the shard: as many at once as may unfold at once.
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        spans: &[Span],
+        now: Now,
+        shard: &mut Shard,
+        routed: &mut Routed,
+        scratch: &mut Scratch,
+    ) {
+        let mut rest = spans;
+        while !rest.is_empty() {
+            let (some, later) = rest.split_at(packets_at_once(rest));
+            shard.push(self.intake.datagrams(bytes, some, now, scratch), now, routed);
+            rest = later;
         }
     }
 
@@ -99,6 +122,30 @@ impl DatagramSocket {
     /// Adds what the kernel dropped since the last call to the source's account, and reads how full the socket is.
     pub fn count_drops(&self) {
         self.gauge.read(&self.fd);
+    }
+}
+
+/// How many of the packets are read at once: one at least, and no more behind [`AT_ONCE_BYTES_MAX`].
+fn packets_at_once(packets: &[Span]) -> usize {
+    let mut bytes = 0;
+    let within = packets.iter().take_while(|packet| {
+        bytes += packet.len as usize;
+        bytes <= AT_ONCE_BYTES_MAX
+    });
+    within.count().max(1)
+}
+
+#[test]
+fn packets_are_read_at_once_up_to_a_bound() {
+    let packets = |bytes: usize, count: usize| vec![Span::new(0, bytes); count];
+    for (packets, at_once) in [
+        (packets(1_400, 64), 64),
+        (packets(AT_ONCE_BYTES_MAX / 4, 64), 4),
+        (packets(AT_ONCE_BYTES_MAX / 4 + 1, 64), 3),
+        (packets(AT_ONCE_BYTES_MAX + 1, 64), 1),
+        (packets(0, 64), 64),
+    ] {
+        assert_eq!(packets_at_once(&packets), at_once);
     }
 }
 
