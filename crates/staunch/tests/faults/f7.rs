@@ -4,6 +4,9 @@
 //! end of the longest line that is allowed. Memory stays under a bound per connection, and a healthy client's round
 //! trip (a line in, the same line at the endpoint) keeps its p99. In the end the slow ones finish their lines, and
 //! each must arrive.
+//!
+//! Before them come as many that have sent 64 KiB at once, of each kind of line, and are idle since: what a read was taken
+//! apart into must not stay with them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,6 +27,15 @@ const LINE_BYTES: u64 = 4 << 10;
 
 /// What a connection costs at most besides its unfinished line: its task, its intake, its socket's object.
 const CONNECTION_BYTES: u64 = 8 << 10;
+
+/// What idle connections sent at once.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// Idle connections of each kind that have come before memory is looked at: what is there once stays out of the account.
+const FIRST_EACH: u64 = 5;
+
+/// What memory may differ by whoever is connected: batches on their way, blocks in queues.
+const SHARED_BYTES: u64 = 12 << 20;
 
 /// Descriptors of the bench, and of the daemon, that are no slow client.
 const OTHER_FILES: u64 = 200;
@@ -47,6 +59,88 @@ fn files_max() -> u64 {
         .args(["--pid", &std::process::id().to_string(), &format!("--nofile={hard}:{hard}")])
         .status();
     if raised.is_ok_and(|status| status.success()) { hard } else { soft }
+}
+
+/// Connections that have sent much at once and nothing since.
+struct Idle {
+    /// Where each kind goes, what it is, and how many lines that are.
+    kinds: [(&'static str, Vec<u8>, u64); 4],
+    streams: Vec<TcpStream>,
+}
+
+impl Idle {
+    fn new() -> Idle {
+        let lines = |line: &[u8]| {
+            let count = WRITE_BYTES / line.len();
+            (line.repeat(count), count as u64)
+        };
+        let (ordinary, ordinary_lines) = lines(b"api.requests.web01:12|c\n");
+        let (short, short_lines) = lines(b"a:1|c\n");
+        let (carbon, carbon_lines) = lines(b"servers.web01.cpu.user 12.5 1700000000\n");
+        let packed = format!("a:{}1|c\n", "1:".repeat(31_999)).into_bytes();
+        let kinds = [
+            ("busy", ordinary, ordinary_lines),
+            ("busy", short, short_lines),
+            ("busy", packed, 1),
+            ("carbon", carbon, carbon_lines),
+        ];
+        Idle { kinds, streams: Vec::new() }
+    }
+
+    /// Connects `each` more of each kind, and waits until everything that they sent has been read.
+    fn connect(&mut self, bench: &Bench, daemon: &Daemon, each: u64) {
+        for client in 0..each {
+            for (source, bytes, _) in &self.kinds {
+                let mut stream = TcpStream::connect(daemon.at(source, "tcp")).expect("it accepts");
+                stream.write_all(bytes).expect("it reads");
+                self.streams.push(stream);
+            }
+            bench.say(|| format!("{client} idle clients of each kind"));
+        }
+        let each = self.streams.len() as u64 / self.kinds.len() as u64;
+        for source in ["busy", "carbon"] {
+            let lines = self.kinds.iter().filter(|kind| kind.0 == source).map(|kind| kind.2 * each).sum();
+            daemon.wait_source(source, "lines", lines);
+            daemon.wait_source(source, "in_flight", 0);
+        }
+    }
+}
+
+/// Takes connections and throws away what comes on them.
+fn drain() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || std::io::copy(&mut &stream, &mut std::io::sink()));
+        }
+    });
+    at
+}
+
+/// Memory beside as many idle clients as there will be slow ones.
+fn idle_clients(bench: &Bench, daemon: &Daemon, clients: u64, finding: &mut Finding) {
+    let resident = || sys::memory_of(daemon.pid()).expect("it runs").resident;
+    let mut idle = Idle::new();
+    idle.connect(bench, daemon, FIRST_EACH);
+    let before = resident();
+    let each = clients / idle.kinds.len() as u64 - FIRST_EACH;
+    idle.connect(bench, daemon, each);
+    let (after, added) = (resident(), each * idle.kinds.len() as u64);
+    let bound = before + added * CONNECTION_BYTES + SHARED_BYTES;
+    let mega = |bytes: u64| bytes as f64 / 1e6;
+    finding.figure(format!(
+        "{added} clients that sent 64 KiB each and are idle: {:.0} MB resident before, {:.0} MB with; bound {:.0} MB",
+        mega(before),
+        mega(after),
+        mega(bound)
+    ));
+    finding
+        .promise(after <= bound, || format!("{:.0} MB beside idle clients are over the bound", mega(after)));
+    drop(idle);
+    for source in ["busy", "carbon"] {
+        daemon.wait_source(source, "connections_open", 0);
+    }
 }
 
 /// Connections that are slow in one of three ways.
@@ -151,8 +245,13 @@ fn start(endpoint: &Endpoint) -> (Daemon, Healthy) {
          [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nconnections_max = 100000\n\
          line_bytes_max = \"{LINE_BYTES}B\"\ntail_counts = false\n\
          [sources.healthy]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [sources.busy]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [sources.carbon]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [transforms.sums]\ntype = \"aggregate\"\nfrom = [\"busy\"]\n\
+         [outputs.drained]\ntype = \"graphite\"\nfrom = [\"sums\", \"carbon\"]\nto = [\"tcp://{}\"]\n\
          [outputs.pings]\ntype = \"tcp\"\nfrom = [\"healthy\"]\nto = [\"tcp://{pings_at}\"]\n\
          [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n",
+        drain(),
         endpoint.to()
     );
     let daemon = Builder::native(&toml).start();
@@ -174,6 +273,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let (mut daemon, mut healthy) = start(&endpoint);
     let resident = |daemon: &Daemon| sys::memory_of(daemon.pid()).expect("it runs").resident;
     let mut finding = Finding::default();
+    idle_clients(bench, &daemon, clients, &mut finding);
     healthy.p99(1);
     let alone = healthy.p99(blocks);
     let before = resident(&daemon);
