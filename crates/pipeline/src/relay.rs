@@ -421,7 +421,7 @@ impl Relay {
         if router.router().rollups().is_empty() {
             return u64::MAX;
         }
-        if rollups.due_s().is_none_or(|due_s| due_s > now.wall_seconds()) {
+        if !rollups.is_due(now) {
             return now.mono_ns + LOOK_EVERY_NS;
         }
         let told = rollups.tick(now, series_max, |rolled| results.add(rolled));

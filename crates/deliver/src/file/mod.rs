@@ -7,7 +7,8 @@
 //! How the binary drives it: call `poll` and do what it says; answer `Open` with `on_opened` (size of the file, opened for
 //! appending, and whether its last line has an end; a console has no size, and an end), `Write` with `on_written`, `Rotate`
 //! with `on_rotated` after the renames of [`rotation`], and any of the three with `on_error` when it failed; the file
-//! counts as closed then.
+//! counts as closed then. A file that turns out to be deleted behind a write is told by `on_deleted` instead of
+//! `on_written`.
 //!
 //! A record (line or frame) never spans two files, and no file grows past `file_bytes_max` unless one record alone is
 //! larger. A line that another process left without an end, because it died, is ended before anything is written: what
@@ -252,6 +253,14 @@ impl FileSender {
         if matches!(self.phase, Phase::Open { .. }) {
             self.phase = Phase::Closed { retry_ns: 0 };
         }
+    }
+
+    /// The file was deleted, or another one took its name, before what the last `Write` asked for was known to be in it:
+    /// nobody can read it any more. It is closed.
+    pub fn on_deleted(&mut self) {
+        let Phase::Open { size } = self.phase else { return };
+        self.torn_at = Some(size);
+        self.phase = Phase::Closed { retry_ns: 0 };
     }
 
     /// Opening, writing or rotating failed, and the file is closed.

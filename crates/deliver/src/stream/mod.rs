@@ -8,7 +8,8 @@
 //! [`StreamSender::in_flight_bytes`] is above 0, ask the kernel before each poll what the peer has not
 //! acknowledged (SIOCOUTQ) and report it; for TCP also once more when the connection has ended in an error. Read
 //! that figure only after all writes so far have been reported. On a unix socket it falls to 0 when the peer
-//! closes, read or not: there, make sure after reading it that the peer is still connected, or do not report it.
+//! closes, read or not: there, make sure after reading it that the peer was still connected, or do not report it
+//! (`sys::unread` in the binary).
 //!
 //! What is written is kept until the peer's kernel has acknowledged it. When the connection ends, everything
 //! from the first line or frame on that is not known to have arrived goes back to the front of the queue, so a

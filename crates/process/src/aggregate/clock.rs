@@ -5,12 +5,16 @@
 //! clock therefore moves no end that is already set; it counts when the next one is chosen:
 //!
 //! - forward: slots that the clock jumped over never existed, the next one ahead is taken;
-//! - backward: the next slot is still the one after the last (labels strictly increase), and the window is
-//!   longer by up to half. After a greater step labels run ahead of the clock; each window then takes a tenth
-//!   longer than nominal until the clock has caught up.
+//! - backward by two windows at most: the next slot is still the one after the last, so that no label is used twice, and
+//!   windows are longer, up to twice, until the clock has caught up: after two of them at the latest;
+//! - backward by more, a jump (`clock_steps`): labels go back with the clock. Where it comes back to where it was before it
+//!   went away, no label of before is used again; where it does not, those that it meets again are.
+//!
+//! Invariant: labels strictly increase but for jumps back, and two windows after any step they are those of the wall clock.
 
 use model::{FlushInfo, Now, SECOND_NS};
 
+use super::clock_steps::{ClockFigures, JUMP_WINDOWS, Jump, Steps};
 use super::plan::FlushAlign;
 
 /// Each early end within one slot, as restarts make them, takes a label of its own, a window ahead of the one before.
@@ -81,6 +85,7 @@ pub(super) struct Clock {
     opened_ns: u64,
     /// Label of the last window.
     labelled_s: Option<u64>,
+    steps: Steps,
 }
 
 impl Clock {
@@ -98,6 +103,7 @@ impl Clock {
             due_ns: 0,
             opened_ns: start.mono_ns,
             labelled_s: None,
+            steps: Steps::new(start),
         };
         clock.set_due(start, None);
         clock
@@ -114,19 +120,16 @@ impl Clock {
         }
         next.opened_ns = self.opened_ns;
         next.labelled_s = self.labelled_s;
-        let after = self.labelled_s.map(|second| {
-            let reached =
-                i128::from(second) * i128::from(SECOND_NS) + i128::from(SECOND_NS / 2) - next.anchor_ns;
-            reached.div_euclid(next.window_ns)
-        });
+        next.steps = self.steps.clone();
+        let after = self.labelled_s.map(|label_s| next.slot_of(label_s));
         next.set_due(now, after);
         *self = next;
     }
 
     /// An instance before this one labelled a window with `label_s`: on a `Wall` grid the first window here ends
-    /// at a later slot, so that no slot is told twice. A label that lies far ahead is not believed.
+    /// at a later slot, so that no slot is told twice. A label that lies far ahead is dropped.
     pub(super) fn resume(&mut self, label_s: u64, now: Now) {
-        if self.align != FlushAlign::Wall || !self.is_believed(label_s, now) {
+        if self.align != FlushAlign::Wall || self.believed(Some(label_s), now).is_none() {
             return;
         }
         let label_ns = i128::from(label_s) * i128::from(SECOND_NS);
@@ -210,13 +213,25 @@ impl Clock {
         if self.align == FlushAlign::Start {
             self.anchor_ns = i128::from(open.anchor_ns);
         }
-        self.labelled_s = open.labelled_s.filter(|label_s| self.is_believed(*label_s, now));
+        self.labelled_s = self.believed(open.labelled_s, now);
+    }
+
+    /// A label of an instance before; none when it is dropped.
+    fn believed(&mut self, label_s: Option<u64>, now: Now) -> Option<u64> {
+        let believed = label_s.filter(|label_s| self.is_believed(*label_s, now));
+        self.steps.figures.labels_dropped += u64::from(label_s.is_some() && believed.is_none());
+        believed
     }
 
     /// False for a label that lies so far ahead that a clock must have been set.
     fn is_believed(&self, label_s: u64, now: Now) -> bool {
         let ahead_ns = i128::from(label_s) * i128::from(SECOND_NS) - i128::from(now.wall_ns);
         ahead_ns <= RESUME_WINDOWS_MAX * self.window_ns
+    }
+
+    /// What the wall clock has done so far.
+    pub(super) fn figures(&self) -> ClockFigures {
+        self.steps.figures
     }
 
     /// Label of the last window.
@@ -239,6 +254,7 @@ impl Clock {
                 round_seconds(self.anchor_ns + self.slot * self.window_ns)
             }
         };
+        self.steps.on_label();
         let info = FlushInfo {
             time_s,
             window_s: self.window_ns as f64 / 1e9,
@@ -251,16 +267,44 @@ impl Clock {
                 let slots = late_ns / self.window_ns + 1;
                 self.due_ns = (i128::from(self.due_ns) + slots * self.window_ns) as u64;
             }
-            _ => self.set_due(now, Some(self.slot)),
+            FlushAlign::Interval => self.set_due(now, None),
+            FlushAlign::Wall | FlushAlign::Start => {
+                let jump = self.steps.look(now, self.window_ns, self.labelled_s);
+                self.set_due(now, self.last_slot(jump));
+            }
         }
         info
     }
 
+    /// The slot that the next window's comes after.
+    fn last_slot(&self, jump: Option<Jump>) -> Option<i128> {
+        let returned_to = jump.and_then(|jump| jump.returned_to_s).map(|label_s| self.slot_of(label_s));
+        match jump {
+            Some(Jump { is_back: true, .. }) => returned_to,
+            _ => Some(returned_to.unwrap_or(self.slot).max(self.slot)),
+        }
+    }
+
+    /// The slot that a label is of, or the last one before it.
+    fn slot_of(&self, label_s: u64) -> i128 {
+        let reached = i128::from(label_s) * i128::from(SECOND_NS) + i128::from(SECOND_NS / 2);
+        (reached - self.anchor_ns).div_euclid(self.window_ns)
+    }
+
     /// The wall clock's second when the window was due, or now when it ends early.
-    fn label_interval(&self, now: Now, late_ns: i128) -> u64 {
+    fn label_interval(&mut self, now: Now, late_ns: i128) -> u64 {
         let second = (i128::from(now.wall_ns) - late_ns).max(0) / i128::from(SECOND_NS);
         let whole_seconds = self.window_ns >= i128::from(SECOND_NS);
-        let least = self.labelled_s.map_or(0, |last| last + u64::from(whole_seconds));
+        let jump = self.steps.look(now, self.window_ns, self.labelled_s);
+        let returned_to_s = jump.and_then(|jump| jump.returned_to_s);
+        let last_s = match jump {
+            Some(Jump { is_back: true, .. }) => returned_to_s,
+            _ => self.labelled_s.max(returned_to_s),
+        };
+        let least = last_s.map_or(0, |last_s| last_s + u64::from(whole_seconds));
+        if second as u64 >= least {
+            self.steps.in_step(now);
+        }
         (second as u64).max(least)
     }
 
@@ -277,13 +321,20 @@ impl Clock {
             _ => past_ns.div_euclid(self.window_ns) + 1,
         };
         self.slot = after.map_or(next, |after| next.max(after + 1));
+        if self.slot == next {
+            self.steps.in_step(now);
+        }
         self.wait_for_slot(now);
     }
 
     fn wait_for_slot(&mut self, now: Now) {
         let wait = self.anchor_ns + self.slot * self.window_ns - i128::from(now.wall_ns);
-        // Half a window longer is how a slot is skipped or a small step back taken; more is a great step back.
-        let wait = if 2 * wait > 3 * self.window_ns { self.window_ns + self.window_ns / 10 } else { wait };
+        // A small step back is made good by longer windows. What is further ahead are labels that restarts have used up.
+        let wait = if wait > (JUMP_WINDOWS + 1) * self.window_ns {
+            self.window_ns + self.window_ns / 10
+        } else {
+            wait.min(2 * self.window_ns)
+        };
         self.due_ns = now.mono_ns + wait.max(1) as u64;
     }
 }
@@ -370,24 +421,113 @@ mod tests {
     #[test]
     fn steps_of_the_wall_clock_neither_double_nor_skip_a_slot() {
         for (align, step_ms, next_label, next_wait_ms) in [
-            (FlushAlign::Wall, 300, 1020, 9_700),
-            (FlushAlign::Wall, -300, 1020, 10_300),
-            (FlushAlign::Wall, -4_000, 1020, 14_000),
-            (FlushAlign::Wall, 3_600_000, 4620, 10_000),
-            (FlushAlign::Wall, -3_600_000, 1020, 11_000),
-            (FlushAlign::Start, -300, 1020, 10_300),
-            (FlushAlign::Interval, -3_600_000, 1011, 10_000),
+            (FlushAlign::Wall, 300, 10_020, 9_700),
+            (FlushAlign::Wall, -300, 10_020, 10_300),
+            (FlushAlign::Wall, -4_000, 10_020, 14_000),
+            (FlushAlign::Wall, -10_000, 10_020, 20_000),
+            (FlushAlign::Wall, -20_000, 10_020, 20_000),
+            (FlushAlign::Wall, 3_600_000, 13_620, 10_000),
+            (FlushAlign::Wall, -20_001, 9_990, 1),
+            (FlushAlign::Wall, -3_600_000, 6_420, 10_000),
+            (FlushAlign::Start, -300, 10_020, 10_300),
         ] {
-            let mut clock = Clock::new(align, 10_000, at(0, 1_000_000));
-            let wall = |mono_ms: u64| (mono_ms + 1_000_000).saturating_add_signed(step_ms);
+            let mut clock = Clock::new(align, 10_000, at(0, 10_000_000));
+            let wall = |mono_ms: u64| (mono_ms + 10_000_000).saturating_add_signed(step_ms);
             // The step falls into the first window: its label is that of the end set before.
             let first = clock.close(at(10_000, wall(10_000)));
-            if align != FlushAlign::Interval {
-                assert_eq!(first.time_s, 1010, "{align:?} {step_ms}");
-                assert_eq!(clock.due_ns() / MS - 10_000, next_wait_ms, "{align:?} {step_ms}");
-                let due_ms = clock.due_ns() / MS;
-                assert_eq!(clock.close(at(due_ms, wall(due_ms))).time_s, next_label, "{align:?} {step_ms}");
+            assert_eq!(first.time_s, 10_010, "{align:?} {step_ms}");
+            let due_ms = clock.due_ns() / MS;
+            assert_eq!(due_ms - 10_000, next_wait_ms, "{align:?} {step_ms}");
+            assert_eq!(clock.close(at(due_ms, wall(due_ms))).time_s, next_label, "{align:?} {step_ms}");
+        }
+        let mut driven = Driven::new(FlushAlign::Interval);
+        assert_eq!(driven.labels(2), [10, 20]);
+        driven.step_s(-15);
+        assert_eq!(driven.labels(3), [21, 25, 35], "no label is used twice");
+    }
+
+    /// A clock that is driven on time, and steps.
+    struct Driven {
+        clock: Clock,
+        now: Now,
+    }
+
+    impl Driven {
+        fn new(align: FlushAlign) -> Driven {
+            let now = at(0, 1_700_000_000_000);
+            Driven { clock: Clock::new(align, 10_000, now), now }
+        }
+
+        fn step_s(&mut self, step_s: i64) {
+            self.now.wall_ns = self.now.wall_ns.saturating_add_signed(step_s * 1_000_000_000);
+        }
+
+        /// Labels of so many windows, as seconds since the start by the clock that does not step.
+        fn labels(&mut self, windows: usize) -> Vec<i64> {
+            let label = |_| {
+                self.now = self.now.plus_ns(self.clock.due_ns() - self.now.mono_ns);
+                self.clock.close(self.now).time_s as i64 - 1_700_000_000
+            };
+            (0..windows).map(label).collect()
+        }
+    }
+
+    #[test]
+    fn labels_follow_a_clock_that_jumps_and_comes_back() {
+        const DAY_S: i64 = 86_400;
+        for align in [FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval] {
+            for away_s in [DAY_S, -DAY_S, 365 * DAY_S, -365 * DAY_S, 3_600, -3_600] {
+                let mut driven = Driven::new(align);
+                assert_eq!(driven.labels(2), [10, 20], "{align:?} {away_s}");
+                driven.step_s(away_s);
+                // The end of the window that is open has been set; `interval` has none.
+                let first = if align == FlushAlign::Interval { 30 + away_s } else { 30 };
+                assert_eq!(driven.labels(3), [first, 40 + away_s, 50 + away_s], "{align:?} {away_s}");
+                driven.step_s(-away_s);
+                let first = if align == FlushAlign::Interval { 60 } else { 60 + away_s };
+                assert_eq!(driven.labels(3), [first, 70, 80], "{align:?} {away_s}");
+                let ClockFigures { jumps_ahead, jumps_back, mislabelled, .. } = driven.clock.figures();
+                // Of a clock that goes back nobody knows yet that it is wrong then: labels ahead of it count, too.
+                let ahead = match align {
+                    _ if away_s > 0 => 0,
+                    FlushAlign::Interval => 2,
+                    _ => 3,
+                };
+                assert_eq!((jumps_ahead, jumps_back, mislabelled), (1, 1, 3 + ahead), "{align:?} {away_s}");
             }
+        }
+    }
+
+    #[test]
+    fn a_jump_within_a_window_leaves_no_trace() {
+        let mut driven = Driven::new(FlushAlign::Wall);
+        driven.labels(1);
+        driven.step_s(86_400);
+        driven.now = driven.now.plus_ns(2_000 * MS);
+        driven.step_s(-86_400);
+        assert_eq!(driven.labels(3), [20, 30, 40]);
+        assert_eq!(driven.clock.figures(), ClockFigures::default());
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_from_the_start_is_followed_back() {
+        let mut driven = Driven::new(FlushAlign::Wall);
+        assert_eq!(driven.labels(3), [10, 20, 30]);
+        driven.step_s(-86_400);
+        assert_eq!(driven.labels(3), [40, 50 - 86_400, 60 - 86_400]);
+        let ClockFigures { jumps_back, mislabelled, .. } = driven.clock.figures();
+        assert_eq!((jumps_back, mislabelled), (1, 4), "all that were labelled so far");
+    }
+
+    #[test]
+    fn a_label_that_an_instance_before_took_from_a_wrong_clock_is_dropped() {
+        // Windows of 10 s: 16 of them are as far as restarts may have gone.
+        for (ahead_s, dropped) in [(10, 0), (160, 0), (161, 1), (86_400, 1)] {
+            let now = at(0, 1_700_000_000_000);
+            let mut clock = Clock::new(FlushAlign::Wall, 10_000, now);
+            clock.resume(1_700_000_000 + ahead_s, now);
+            assert_eq!(clock.figures().labels_dropped, dropped, "{ahead_s}");
+            assert_eq!(clock.labelled_s().is_none(), dropped == 1, "{ahead_s}");
         }
     }
 
@@ -411,7 +551,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn labels_strictly_increase_whatever_the_clocks_do(
+        fn labels_strictly_increase_but_for_jumps_back(
             align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
             window_ms in 1_000u64..30_000,
             start_ms in 1_000_000_000u64..1_000_100_000,
@@ -419,7 +559,7 @@ mod tests {
         ) {
             let mut now = at(77_000, start_ms);
             let mut clock = Clock::new(align, window_ms, now);
-            let mut last = None;
+            let (mut last, mut back) = (None, 0);
             for (late_ms, step_ms, what, other_ms) in moves {
                 let wait = clock.due_ns().saturating_sub(now.mono_ns);
                 match what {
@@ -432,11 +572,35 @@ mod tests {
                         now = now.plus_ns(clock.due_ns() - now.mono_ns);
                     }
                 }
+                let before = clock.figures().jumps_back;
                 let info = clock.close(now);
-                prop_assert!(last.is_none_or(|last| info.time_s > last), "{last:?} then {info:?}");
+                // On a grid a jump shows in the label of the window after it.
+                let jumped = clock.figures().jumps_back > if align == FlushAlign::Interval { before } else { back };
+                prop_assert!(jumped || last.is_none_or(|last| info.time_s > last), "{last:?} then {info:?}");
+                back = before;
                 prop_assert!(clock.due_ns() > now.mono_ns);
                 last = Some(info.time_s);
                 now.wall_ns = now.wall_ns.saturating_add_signed(step_ms * 1_000_000);
+            }
+        }
+
+        #[test]
+        fn two_windows_after_any_step_labels_are_those_of_the_wall_clock(
+            align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
+            steps in prop::collection::vec((0usize..4, -40_000_000i64..40_000_000, 0u64..10_000), 1..20),
+        ) {
+            let mut driven = Driven::new(align);
+            for (windows, step_s, into_ms) in steps {
+                driven.labels(windows);
+                let into_ns = (into_ms * MS).min(driven.clock.due_ns() - driven.now.mono_ns);
+                driven.now = driven.now.plus_ns(into_ns);
+                driven.step_s(step_s >> (into_ms % 25));
+            }
+            driven.labels(2);
+            let wall_s = |now: Now| now.wall_ns as f64 / 1e9 - 1.7e9;
+            for _window in 0..3 {
+                let label = driven.labels(1)[0];
+                prop_assert!((label as f64 - wall_s(driven.now)).abs() <= 1.0, "{label} {:?}", wall_s(driven.now));
             }
         }
     }

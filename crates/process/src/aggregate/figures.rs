@@ -2,6 +2,8 @@
 
 use model::Kind;
 
+use super::clock_steps::ClockFigures;
+
 /// The state of an aggregation in numbers. Totals count since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -29,6 +31,8 @@ pub struct Figures {
     pub busy_names: u64,
     /// Lines that the `keyFlush` table had no room for.
     pub busy_names_shed: u64,
+    /// What the wall clock has done to the labels.
+    pub clock: ClockFigures,
     /// Memory held by series, keys, index and tables, free room in them included, in bytes.
     pub memory_bytes: u64,
 }

@@ -18,6 +18,7 @@ mod birth;
 mod cells;
 pub mod checkpoint;
 mod clock;
+mod clock_steps;
 mod counters;
 mod desk;
 mod figures;
@@ -40,6 +41,7 @@ mod tests;
 mod timer_maths;
 mod timers;
 
+pub use clock_steps::ClockFigures;
 pub use figures::Figures;
 pub use key_flush::BUSY_NAMES_MAX;
 pub use manage::Current;
@@ -215,6 +217,7 @@ impl Aggregator {
             set_estimates: tally.set_estimates,
             busy_names: self.busy.len() as u64,
             busy_names_shed: self.busy.shed(),
+            clock: self.clock.figures(),
             memory_bytes: memory as u64 + tally.heap_bytes,
         }
     }

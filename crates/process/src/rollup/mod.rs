@@ -2,12 +2,13 @@
 //!
 //! Path of a point: `relay::Act::Feed` (a result's name) -> **`Rollups::feed`** -> `Window::add`. Some time after its
 //! window is over: **`Rollups::tick`** -> the caller's `emit` -> the result's route (`relay::Entry::Result`).
-//! Time comes in as an argument. It never goes back here: a wall clock that is set back stands still until it is where it
-//! was, so that no window is told twice.
+//! Time comes in as an argument. A wall clock that is set back by two windows at most stands still here until it is where it
+//! was, so that no window is told twice; one that is set back by more is followed (`clock`).
 //! Not here: names of results (`relay`), values from text (`wire`), where results go.
-//! Invariants: a series' results come with growing timestamps, each window once; every point that counted is in one
+//! Invariants: a series' results come with growing timestamps, each window once, unless the clock is followed back; every point that counted is in one
 //! result, or in what [`Rollups::finish`] gives back; the same calls give the same results in the same order.
 
+mod clock;
 mod plan;
 #[cfg(any(test, feature = "promises"))]
 pub mod promises;
@@ -30,6 +31,7 @@ use hashbrown::HashTable;
 use model::Now;
 
 use crate::placement::key_hash;
+use clock::RollupClock;
 use series::{Series, VALUE_BYTES, WINDOW_BYTES, series_bytes};
 use window::Window;
 
@@ -159,6 +161,10 @@ pub struct RollupFigures {
     pub series: u32,
     /// Bytes of names, windows and kept values.
     pub bytes: usize,
+    /// Times that the wall clock was set back by more than two windows.
+    pub jumps_back: u64,
+    /// Results of windows that such a clock had not come to: told at once, with the time that their points had.
+    pub told_ahead: u64,
 }
 
 /// All rollups of a relay, owned by one thread.
@@ -168,8 +174,10 @@ pub struct Rollups {
     limits: RollupLimits,
     seed: u64,
     shared: SharedSeed,
-    /// The latest second that was told.
-    now_s: u64,
+    clock: RollupClock,
+    /// The shortest window of the plans.
+    shortest_s: u64,
+    told_ahead: u64,
     /// In the order in which they began, but for places that are used again.
     series: Vec<Option<Series>>,
     free: Vec<u32>,
@@ -189,11 +197,13 @@ impl Rollups {
     pub fn new(plans: Vec<RollupPlan>, limits: RollupLimits, seed: u64) -> Rollups {
         assert!(plans.iter().all(|plan| plan.check().is_ok()), "plans are checked before");
         Rollups {
+            shortest_s: shortest_s(&plans),
             plans,
             limits,
             seed,
             shared: SharedSeed::from_u64(seed),
-            now_s: 0,
+            clock: RollupClock::default(),
+            told_ahead: 0,
             series: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
@@ -213,13 +223,12 @@ impl Rollups {
         let plan = &self.plans[usize::from(feed.rollup)];
         let (compute, late) = (plan.computes[usize::from(feed.compute)].compute, plan.late);
         let every = u64::from(plan.every_s);
-        // The window that covers the time at which a point may have begun its way.
-        let first = now_s.saturating_sub(u64::from(plan.expire_s)) / every;
+        let first = self.clock.first(plan.every_s, plan.expire_s);
         let hash = self.hash(feed.rollup, feed.compute, feed.name);
         let known = self.find(hash, &feed);
-        let known_open = known.map(|at| self.at(at)).map(|series| match series.windows.is_empty() {
-            true => series.open.max(first),
-            false => series.open,
+        let known_open = known.map(|at| self.at(at)).map(|series| {
+            let open = series.open_now(plan, now_s, first);
+            if series.windows.is_empty() { open.max(first) } else { open }
         });
         let open = known_open.unwrap_or(first);
         let wanted = u64::try_from(feed.timestamp).map_or(0, |second| second / every);
@@ -264,7 +273,12 @@ impl Rollups {
             let Some(series) = &mut self.series[at] else { continue };
             let plan = &self.plans[usize::from(series.rollup)];
             let over = series.over(plan, now_s);
+            let first = self.clock.first(plan.every_s, plan.expire_s);
+            series.open = series.open_now(plan, now_s, first);
             self.bytes -= series.tell(plan, over, &mut told, &mut emit);
+            let (bytes, ahead) = series.tell_ahead(plan, first, &mut told, &mut emit);
+            self.bytes -= bytes;
+            self.told_ahead += ahead;
             if series.windows.is_empty() && now_s >= series.due_s(plan) {
                 self.end(at);
             } else {
@@ -281,8 +295,14 @@ impl Rollups {
 
     /// The second at which something is due; none when nothing is under way.
     pub fn due_s(&self) -> Option<u64> {
-        let due_s = if self.cursor == 0 { self.due_s } else { self.now_s };
+        let due_s = if self.cursor == 0 { self.due_s } else { self.clock.now_s };
         (due_s != u64::MAX).then_some(due_s)
+    }
+
+    /// Whether [`Self::tick`] has something to do.
+    pub fn is_due(&self, now: Now) -> bool {
+        self.due_s()
+            .is_some_and(|due_s| due_s <= now.wall_seconds() || self.clock.is_back(now, self.shortest_s))
     }
 
     /// The end: tells every window whose seconds have passed, whether late points may come or not, and forgets the rest,
@@ -318,6 +338,7 @@ impl Rollups {
         assert_eq!(to.len(), self.plans.len(), "each rollup goes on or ends");
         let now_s = self.time(now);
         let before = std::mem::take(&mut self.series);
+        self.shortest_s = shortest_s(&plans);
         let of_before = std::mem::replace(&mut self.plans, plans);
         self.limits = limits;
         self.forget();
@@ -337,12 +358,20 @@ impl Rollups {
 
     /// Counts for self-metrics.
     pub fn figures(&self) -> RollupFigures {
-        RollupFigures { series: self.index.len() as u32, bytes: self.bytes }
+        RollupFigures {
+            series: self.index.len() as u32,
+            bytes: self.bytes,
+            jumps_back: self.clock.jumps_back,
+            told_ahead: self.told_ahead,
+        }
     }
 
     fn time(&mut self, now: Now) -> u64 {
-        self.now_s = self.now_s.max(now.wall_seconds());
-        self.now_s
+        if self.clock.read(now, self.shortest_s) {
+            // Each series is looked at: those that were told may be open again, and nothing waits for a day.
+            (self.cursor, self.due_s) = (0, 0);
+        }
+        self.clock.now_s
     }
 
     fn hash(&self, rollup: u16, compute: u16, name: &[u8]) -> u64 {
@@ -432,4 +461,8 @@ impl Rollups {
         self.bytes -= series_bytes(&series.name);
         self.free.push(at as u32);
     }
+}
+
+fn shortest_s(plans: &[RollupPlan]) -> u64 {
+    plans.iter().map(|plan| u64::from(plan.every_s)).min().unwrap_or(0)
 }

@@ -83,7 +83,7 @@ impl Rollups {
         to.extend_from_slice(&VERSION.to_le_bytes());
         to.extend_from_slice(&id.to_le_bytes());
         debug_assert_eq!(to.len(), HEADER_BYTES);
-        put_varint(self.now_s, &mut to);
+        put_varint(self.clock.now_s, &mut to);
         put_varint(keys.len() as u64, &mut to);
         keys.iter().for_each(|key| put_text(key, &mut to));
         put_varint(self.index.len() as u64, &mut to);
@@ -113,20 +113,20 @@ impl Rollups {
         if bytes.first_chunk() != Some(&MAGIC) {
             return Err(NotRestored::NoneOfOurs);
         }
-        let (mut version, now_s) = (Bytes::new(&bytes[MAGIC.len()..]), self.now_s);
+        let (mut version, now_s) = (Bytes::new(&bytes[MAGIC.len()..]), self.clock.now_s);
         if version.u32().is_some_and(|version| version != VERSION) {
             return Err(NotRestored::Version);
         }
         let restored = body(bytes).and_then(|mut from| self.read(keys, &mut from));
         restored.ok_or_else(|| {
             self.forget();
-            self.now_s = now_s;
+            self.clock.now_s = now_s;
             NotRestored::Damaged
         })
     }
 
     fn read(&mut self, keys: &[Vec<u8>], from: &mut Bytes<'_>) -> Option<Restored> {
-        self.now_s = self.now_s.max(from.varint().filter(|second| *second <= SECOND_MAX)?);
+        self.clock.now_s = self.clock.now_s.max(from.varint().filter(|second| *second <= SECOND_MAX)?);
         let mut before = Vec::new();
         for _key in 0..from.len_of(1)? {
             before.push(text(from)?.to_vec());

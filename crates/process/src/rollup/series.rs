@@ -86,6 +86,34 @@ impl Series {
         bytes
     }
 
+    /// Number of the first window that is open: `first`, when the clock has been set back behind all that this one knows.
+    pub(super) fn open_now(&self, plan: &RollupPlan, now_s: u64, first: u64) -> u64 {
+        // A result never ends before its window has: `expire` is longer than `every`.
+        if self.open > now_s / u64::from(plan.every_s) { first.min(self.open) } else { self.open }
+    }
+
+    /// Tells the windows that no point can belong to yet, since the clock was set back: they would wait until it is there
+    /// again. Gives the bytes that they took, and their number.
+    pub(super) fn tell_ahead(
+        &mut self,
+        plan: &RollupPlan,
+        first: u64,
+        told: &mut Told,
+        emit: &mut impl FnMut(Rolled<'_>),
+    ) -> (usize, u64) {
+        let behind = self.open.max(first).saturating_add(plan.windows());
+        let count = self.windows.partition_point(|(number, _)| *number < behind);
+        if count == self.windows.len() {
+            return (0, 0);
+        }
+        let mut ahead = self.windows.split_off(count);
+        std::mem::swap(&mut self.windows, &mut ahead);
+        let (open, number) = (self.open, self.windows.len() as u64);
+        let bytes = self.tell(plan, u64::MAX, told, emit);
+        (self.windows, self.open) = (ahead, open);
+        (bytes, number)
+    }
+
     /// Tells every window whose seconds have passed, and counts the values of the others.
     pub(super) fn finish(
         &mut self,

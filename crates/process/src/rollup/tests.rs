@@ -99,7 +99,10 @@ fn a_window_is_told_once_late_points_can_come_no_more() {
     assert_eq!(rollups.feed(feed(name, 1.0, -1), at(due(100))), Fed::Late);
     assert_eq!(ticked(&mut rollups, due(101)), ["n 1 1010"]);
     // Empty: forgotten as soon as a new one would not tell a window again.
-    assert_eq!(rollups.figures(), RollupFigures { series: 1, bytes: series_bytes(b"n") });
+    assert_eq!(
+        rollups.figures(),
+        RollupFigures { series: 1, bytes: series_bytes(b"n"), ..RollupFigures::default() }
+    );
     assert_eq!(ticked(&mut rollups, due(101) + 10), [""; 0]);
     assert_eq!((rollups.figures().series, rollups.due_s()), (0, None));
 }
@@ -141,17 +144,84 @@ fn late_points_count_in_the_oldest_window_when_told_so() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_tells_no_window_again() {
+fn a_clock_that_is_set_back_a_little_tells_no_window_again() {
     let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
     rollups.feed(feed("n", 1.0, 1000), at(1004));
     assert_eq!(ticked(&mut rollups, 1060), ["n 1 1000"]);
     assert_eq!(ticked(&mut rollups, 1080), [""; 0]);
     assert_eq!(rollups.figures().series, 0);
-    for second in [1004, 500, 1079] {
+    for second in [1070, 1060, 1079] {
         assert_eq!(rollups.feed(feed("n", 1.0, 1000), at(second)), Fed::Late, "{second}");
         assert_eq!(ticked(&mut rollups, second), [""; 0]);
     }
-    assert_eq!(rollups.feed(feed("n", 1.0, 1058), at(500)), Fed::Counted);
+    assert_eq!(rollups.feed(feed("n", 1.0, 1058), at(1060)), Fed::Counted);
+    assert_eq!(rollups.figures().jumps_back, 0);
+    assert_eq!(rollups.feed(feed("n", 1.0, 1052), at(1059)), Fed::Counted);
+    assert_eq!(rollups.figures().jumps_back, 1, "one more second, and it is followed");
+}
+
+/// Both clocks, the wall clock off by so many seconds.
+fn off(second: u64, by_s: i64) -> Now {
+    let mono_ns = second * SECOND_NS;
+    Now { mono_ns, wall_ns: (1_700_000_000 + second).saturating_add_signed(by_s) * SECOND_NS }
+}
+
+/// A point each second from `from` to `to` by a sender whose clock is right, while ours is off. Gives what became of them, and the
+/// results with their seconds since the start.
+fn fed_while_off(rollups: &mut Rollups, (from, to): (u64, u64), by_s: i64) -> (Vec<Fed>, Vec<(i64, f64)>) {
+    let (mut fed, mut results) = (Vec::new(), Vec::new());
+    for second in from..to {
+        let now = off(second, by_s);
+        fed.push(rollups.feed(feed("n", 1.0, 1_700_000_000 + second as i64), now));
+        if rollups.is_due(now) {
+            let emit =
+                |rolled: Rolled<'_>| results.push((rolled.timestamp as i64 - 1_700_000_000, rolled.value));
+            rollups.tick(now, usize::MAX, emit);
+        }
+    }
+    (fed, results)
+}
+
+#[test]
+fn results_are_right_again_two_windows_after_a_clock_that_jumped_came_back() {
+    const DAY_S: i64 = 86_400;
+    for away_s in [DAY_S, -DAY_S, 365 * DAY_S, -365 * DAY_S, 3_600, -3_600, 100, -100] {
+        for seconds in [1, 2, 50] {
+            let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
+            let right = fed_while_off(&mut rollups, (0, 100), 0);
+            assert!(right.0.iter().all(|fed| *fed == Fed::Counted));
+            let away = fed_while_off(&mut rollups, (100, 100 + seconds), away_s);
+            let back = fed_while_off(&mut rollups, (100 + seconds, 300), 0);
+            let case = format!("{away_s} {seconds}");
+            // Two windows after it all count, and no window is told in parts.
+            assert!(back.0[20..].iter().all(|fed| *fed == Fed::Counted), "{case}: {:?}", back.0);
+            let from = 100 + seconds as i64 + 20;
+            let whole: Vec<_> = back.1.iter().filter(|(label, _)| *label >= from && *label < 260).collect();
+            let want: Vec<i64> =
+                (0..30).map(|window| window * 10).filter(|at| *at >= from && *at < 260).collect();
+            assert_eq!(whole.iter().map(|(label, _)| *label).collect::<Vec<_>>(), want, "{case}");
+            assert!(whole.iter().all(|(_, count)| *count == 10.0), "{case}: {whole:?}");
+            // Windows that had been told are not told again, where the clock was ahead.
+            let mut labels: Vec<i64> =
+                right.1.iter().chain(&away.1).chain(&back.1).map(|(label, _)| *label).collect();
+            labels.sort_unstable();
+            let twice = labels.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            assert!(twice == 0 || away_s < 0, "{case}: {labels:?}");
+            assert!(rollups.figures().jumps_back == 1, "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_senders_with_the_same_wrong_clock_sent_does_not_wait_for_its_time() {
+    let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
+    let ahead = 1_700_000_000 + 86_400;
+    assert_eq!(rollups.feed(feed("n", 1.0, ahead), off(0, 86_400)), Fed::Counted);
+    let mut lines = Vec::new();
+    assert!(rollups.is_due(off(1, 0)));
+    rollups.tick(off(1, 0), usize::MAX, |rolled| lines.push(line(rolled)));
+    assert_eq!(lines, [format!("n 1 {ahead}")]);
+    assert_eq!((rollups.figures().told_ahead, rollups.figures().jumps_back), (1, 1));
 }
 
 #[test]
@@ -168,7 +238,7 @@ fn each_bound_has_its_outcome() {
     assert_eq!(rollups.feed(feed("a", 2.0, 1010), at(1000)), Fed::BytesMax, "a window and a value");
     assert_eq!(rollups.feed(feed("a", 3.0, 1000), at(1000)), Fed::Counted);
     assert_eq!(rollups.feed(feed("a", 4.0, 1000), at(1000)), Fed::BytesMax);
-    assert_eq!(rollups.figures(), RollupFigures { series: 2, bytes: bytes_max });
+    assert_eq!(rollups.figures(), RollupFigures { series: 2, bytes: bytes_max, ..RollupFigures::default() });
     assert_eq!(ticked(&mut rollups, 2000), ["a 2.000000 1000", "b 1.000000 1000"]);
     assert_eq!(rollups.figures(), RollupFigures::default());
 
@@ -230,22 +300,26 @@ fn run(
     plan: &RollupPlan,
     steps: &[Step],
     seed: u64,
-    whole: bool,
+    (whole, jumps): (bool, bool),
 ) -> (Vec<(String, u64, f64)>, Vec<Fed>, u64) {
     let names = ["a", "b", "some.name", "another.name"];
     let mut rollups = Rollups::new(vec![plan.clone()], RollupLimits::default(), seed);
     let (mut results, mut outcomes, mut wall) = (Vec::new(), Vec::new(), 10_000i64);
+    let mut highest = wall;
     let mut emit = |rolled: Rolled<'_>| {
         let name = String::from_utf8_lossy(rolled.name).into_owned();
         results.push((name, rolled.timestamp, rolled.value));
     };
     for step in steps {
+        highest = highest.max(wall);
         match *step {
             Step::Point { name, timestamp } => {
                 let feed = feed(names[name], 1.0, wall + timestamp);
                 outcomes.push(rollups.feed(feed, at(wall as u64)));
             }
-            Step::Clock { by } => wall = (wall + by).max(0),
+            Step::Clock { by } if jumps => wall = (wall + by).max(0),
+            // Further back it would be followed.
+            Step::Clock { by } => wall = (wall + by).max(highest - 2 * i64::from(plan.every_s)),
             Step::Tick { slice } => {
                 let slice = if whole { usize::MAX } else { slice };
                 while rollups.tick(at(wall as u64), slice, &mut emit).more {}
@@ -266,18 +340,23 @@ proptest! {
     ) {
         let late = if oldest { Late::Oldest } else { Late::Shed };
         let plan = RollupPlan { late, ..plan(every, every + longer, &[Compute::Count]) };
-        let (results, outcomes, left) = run(&plan, &steps, 1, true);
+        let (results, outcomes, left) = run(&plan, &steps, 1, (true, false));
         let counted = outcomes.iter().filter(|fed| matches!(fed, Fed::Counted | Fed::CountedLate)).count();
         let told: f64 = results.iter().map(|(_, _, count)| count).sum();
         prop_assert_eq!(counted as u64, told as u64 + left);
+        // Whatever the clock does, no value is lost.
+        let (jumped, outcomes_then, left_then) = run(&plan, &steps, 1, (true, true));
+        let counted = outcomes_then.iter().filter(|fed| matches!(fed, Fed::Counted | Fed::CountedLate)).count();
+        let told: f64 = jumped.iter().map(|(_, _, count)| count).sum();
+        prop_assert_eq!(counted as u64, told as u64 + left_then);
         let mut last = BTreeMap::new();
         for (name, timestamp, _) in &results {
             prop_assert_eq!(timestamp % u64::from(every), 0);
             let before = last.insert(name, *timestamp);
             prop_assert!(before.is_none_or(|before| before < *timestamp), "{} {:?}", timestamp, before);
         }
-        prop_assert_eq!(&run(&plan, &steps, 2, true), &(results.clone(), outcomes.clone(), left));
-        prop_assert_eq!(run(&plan, &steps, 3, false), (results, outcomes, left));
+        prop_assert_eq!(&run(&plan, &steps, 2, (true, false)), &(results.clone(), outcomes.clone(), left));
+        prop_assert_eq!(run(&plan, &steps, 3, (false, false)), (results, outcomes, left));
     }
 }
 

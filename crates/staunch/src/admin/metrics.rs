@@ -227,7 +227,7 @@ fn series(out: &mut String, figures: &[ShardFigures]) {
         }
     }
     type Read = fn(&process::aggregate::Figures) -> u64;
-    let rows: [(&'static str, &str, &str, Read); 6] = [
+    let rows: [(&'static str, &str, &str, Read); 10] = [
         ("staunch_series_created_total", "counter", "Series created.", |figures| figures.created),
         ("staunch_series_expired_total", "counter", "Series removed because idle.", |figures| {
             figures.expired
@@ -244,6 +244,18 @@ fn series(out: &mut String, figures: &[ShardFigures]) {
         ("staunch_timer_values", "gauge", "Timer values held.", |figures| figures.timer_values),
         ("staunch_aggregate_memory_bytes", "gauge", "Memory of an aggregation's series.", |figures| {
             figures.memory_bytes
+        }),
+        ("staunch_clock_jumps_ahead_total", "counter", "Jumps ahead of the wall clock.", |figures| {
+            figures.clock.jumps_ahead
+        }),
+        ("staunch_clock_jumps_back_total", "counter", "Jumps back of the wall clock.", |figures| {
+            figures.clock.jumps_back
+        }),
+        ("staunch_windows_mislabelled_total", "counter", "Windows labelled by a wrong clock.", |figures| {
+            figures.clock.mislabelled
+        }),
+        ("staunch_labels_dropped_total", "counter", "Saved labels far ahead of the clock.", |figures| {
+            figures.clock.labels_dropped
         }),
     ];
     for (name, kind, help, read) in rows {

@@ -58,6 +58,10 @@ pub struct RelayRow {
     pub rollup_series: u64,
     /// Memory of what rollups hold, in bytes.
     pub rollup_bytes: u64,
+    /// Times that the wall clock was set back by more than two windows, and rollups followed it.
+    pub rollup_jumps_back: u64,
+    /// Results told at once because their windows lay ahead of such a clock.
+    pub rollup_told_ahead: u64,
     /// Names whose way is remembered.
     pub names: u64,
     /// Memory for them, in bytes.
@@ -144,6 +148,8 @@ fn row(state: &RelayState) -> RelayRow {
         values_left: figures.values_left,
         rollup_series: u64::from(state.rollups.series),
         rollup_bytes: state.rollups.bytes as u64,
+        rollup_jumps_back: state.rollups.jumps_back,
+        rollup_told_ahead: state.rollups.told_ahead,
         names: state.names,
         names_bytes: state.names_bytes,
         names_found: state.cache.hits,

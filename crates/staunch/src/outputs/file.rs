@@ -14,6 +14,7 @@ use deliver::plan::FilePlan;
 use crate::clock::Clock;
 use crate::daemon::outlet::{Outlet, Seen};
 use crate::outputs::{end, publish, tell, worked};
+use crate::sys::links;
 
 /// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
 const NAP: Duration = Duration::from_secs(1);
@@ -31,7 +32,11 @@ pub enum Place {
 
 /// Something open that bytes can be appended to.
 enum Open {
-    File(File),
+    File {
+        file: File,
+        /// It had a name when it was opened, so that it is deleted when it has none.
+        has_name: bool,
+    },
     Stdout,
     Stderr,
 }
@@ -85,7 +90,14 @@ fn step(
             sender.on_opened(size, ended, Clock::now());
         }),
         FileAction::Write(bytes) => match open {
-            Some(open) => open.append(bytes).map(|written| sender.on_written(written, Clock::now())),
+            Some(to) => match to.append(bytes) {
+                Ok(_) if to.is_deleted() => {
+                    *open = None;
+                    sender.on_deleted();
+                    Ok(())
+                }
+                appended => appended.map(|written| sender.on_written(written, Clock::now())),
+            },
             None => Err(io::ErrorKind::NotConnected.into()),
         },
         FileAction::Rotate => {
@@ -113,7 +125,7 @@ fn step(
 impl Open {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self {
-            Open::File(file) => file.write(bytes),
+            Open::File { file, .. } => file.write(bytes),
             // A reader that has gone away is no error: what is said is said.
             Open::Stdout => unless_closed(io::stdout().lock().write_all(bytes), bytes.len()),
             Open::Stderr => unless_closed(io::stderr().lock().write_all(bytes), bytes.len()),
@@ -122,6 +134,12 @@ impl Open {
             Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WriteZero.into()),
             written => written,
         }
+    }
+
+    /// True when nobody can find the file any more: it was deleted, or another one was given its name.
+    fn is_deleted(&self) -> bool {
+        let Open::File { file, has_name: true } = self else { return false };
+        file.metadata().is_ok_and(|found| links(&found) == 0)
     }
 }
 
@@ -145,7 +163,7 @@ fn open_place(place: &Place) -> io::Result<(Open, u64, bool)> {
             let found = file.metadata()?;
             // What cannot be read, or is no file at all, is taken as it is.
             let ended = !found.is_file() || ends_with_newline(path).unwrap_or(true);
-            Ok((Open::File(file), found.len(), ended))
+            Ok((Open::File { file, has_name: links(&found) > 0 }, found.len(), ended))
         }
     }
 }

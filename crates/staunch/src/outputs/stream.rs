@@ -76,6 +76,8 @@ struct Connection {
     socket: StreamSocket,
     /// None where lines go as they are.
     wrapping: Option<Wrapping>,
+    /// The peer has reset it. At a unix socket nobody can tell any more what it had read.
+    is_reset: bool,
 }
 
 impl Connection {
@@ -84,24 +86,43 @@ impl Connection {
         socket: io::Result<StreamSocket>,
         wrapping: io::Result<Option<Wrapping>>,
     ) -> io::Result<Box<Connection>> {
-        let mut open = Connection { socket: socket?, wrapping: wrapping? };
+        let mut open = Connection { socket: socket?, wrapping: wrapping?, is_reset: false };
         if let Some(wrapping) = &mut open.wrapping {
             wrapping.shake_hands(&open.socket).await?;
         }
         Ok(Box::new(open))
     }
 
-    /// Bytes of lines that the peer's kernel has not acknowledged, or cannot make use of yet.
-    fn unacked(&mut self) -> io::Result<u64> {
-        let Some(wrapping) = &mut self.wrapping else { return sys::unacked(self.socket.as_fd()) };
-        // Where the system cannot tell, what the socket took is taken for arrived.
-        let unacked = if cfg!(target_os = "linux") { sys::unacked(self.socket.as_fd())? } else { 0 };
-        Ok(wrapping.unacked(unacked))
+    /// Bytes of lines that the peer has not got, or cannot make use of yet. None while, or since, that is not known.
+    fn unacked(&mut self) -> io::Result<Option<u64>> {
+        let is_linux = cfg!(target_os = "linux");
+        let unacked = match &self.socket {
+            StreamSocket::Tcp(socket) if is_linux => Some(sys::unacked(socket.as_fd())?),
+            // The end of the stream that is asked for there comes after the reset, too.
+            StreamSocket::Unix(_) if is_linux && self.is_reset => None,
+            StreamSocket::Unix(socket) if is_linux => {
+                let unread = sys::unread(socket.as_fd());
+                self.noted(unread)?
+            }
+            // Where the system cannot tell, what the socket took is taken for arrived.
+            _ => Some(0),
+        };
+        Ok(unacked.map(|unacked| match &mut self.wrapping {
+            Some(wrapping) => wrapping.unacked(unacked),
+            None => unacked,
+        }))
+    }
+
+    /// Notes what the system says of the connection in passing.
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        self.is_reset |= done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset);
+        done
     }
 
     /// Reads what the endpoint says, and throws it away. False when it has closed its side.
     fn hear(&mut self, answer: &mut [u8]) -> io::Result<bool> {
-        match (self.socket.try_read(answer)?, &mut self.wrapping) {
+        let read = self.socket.try_read(answer);
+        match (self.noted(read)?, &mut self.wrapping) {
             (0, _) => Ok(false),
             (len, Some(wrapping)) => wrapping.receive(&answer[..len]),
             (_, None) => Ok(true),
@@ -110,7 +131,10 @@ impl Connection {
 
     /// Writes the first bytes of `lines`, and gives how many were taken.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        let Some(wrapping) = &mut self.wrapping else { return self.socket.try_write(lines) };
+        let Some(wrapping) = &mut self.wrapping else {
+            let written = self.socket.try_write(lines);
+            return self.noted(written);
+        };
         match wrapping.take(lines)? {
             0 => self.send().map(|()| 0),
             taken => Ok(taken),
@@ -119,10 +143,12 @@ impl Connection {
 
     /// Sends what waits for the socket, as far as it goes.
     fn send(&mut self) -> io::Result<()> {
-        let Some(wrapping) = &mut self.wrapping else { return Ok(()) };
-        while !wrapping.unsent().is_empty() {
-            let sent = self.socket.try_write(wrapping.unsent())?;
-            wrapping.on_sent(sent);
+        while let Some(wrapping) = self.wrapping.as_mut().filter(|wrapping| !wrapping.unsent().is_empty()) {
+            let sent = self.socket.try_write(wrapping.unsent());
+            if let Ok(sent) = &sent {
+                wrapping.on_sent(*sent);
+            }
+            self.noted(sent)?;
         }
         Ok(())
     }
@@ -222,7 +248,7 @@ fn report_acks(sender: &mut StreamSender, link: &mut Link) {
         return;
     }
     let Link::Open(open) = link else { return };
-    if let Ok(unacked) = open.unacked() {
+    if let Ok(Some(unacked)) = open.unacked() {
         sender.on_acked(unacked, Clock::now());
     }
 }

@@ -54,13 +54,13 @@ pub use process::{
 };
 pub use socket::{
     RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, refuse_more, set_receive_buffer, socket_memory,
-    unacked,
+    unacked, unread,
 };
 #[cfg(unix)]
 pub use time::{monotonic_ns, realtime_ns, utc_offset_s};
 pub use unix_socket::{
-    UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, set_mode, socket_inode,
-    unix_listener, unix_offered,
+    UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, links, set_mode,
+    socket_inode, unix_listener, unix_offered,
 };
 pub use wait::{Waker, Watch, wait_readable};
 

@@ -124,6 +124,45 @@ pub fn unacked(_socket: BorrowedFd<'_>) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Bytes written to a connected unix stream socket that the process at the other end has not read. None when that cannot be
+/// told before what it sent has been read.
+///
+/// The kernel's count alone would be a lie there: it falls to 0 when a peer closes, read or not. But a peer is first marked
+/// as gone, and what it had not read is thrown away after that. So a count is good when the peer was there still after it.
+/// Of one that is gone reading says what it left: the end of the stream when it had read everything, `ConnectionReset`
+/// otherwise. The kernel says that once, here or to a read or write; who has heard it must not ask again.
+///
+/// # Errors
+/// `ConnectionReset` when the peer has closed without having read all of it: how much, nobody knows.
+#[cfg(target_os = "linux")]
+pub fn unread(socket: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    let count = unacked(socket)?;
+    if !has_hung_up(socket)? {
+        return Ok(Some(count));
+    }
+    // Bytes that it sent to us stand before the answer.
+    let sent = SockRef::from(&socket).peek(&mut [std::mem::MaybeUninit::uninit()])?;
+    Ok((sent == 0).then_some(0))
+}
+
+/// Bytes that the process at the other end has not read: this system cannot tell.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn unread(_socket: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// True when the peer has closed both directions of a connected socket.
+#[cfg(target_os = "linux")]
+fn has_hung_up(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one entry, borrowed mutably for the call, and the call is told that it is one. It does not wait.
+    super::checked(unsafe { libc::poll(&mut poll, 1, 0) })?;
+    Ok(poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0)
+}
+
 #[cfg(target_os = "linux")]
 fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the value is a c_int, borrowed for the call, and the call is told its size.

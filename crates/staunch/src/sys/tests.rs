@@ -380,6 +380,41 @@ fn unacked_bytes_of_a_stream_are_those_that_nobody_took() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn unread_bytes_of_a_unix_stream_are_unknown_once_the_peer_closed_without_reading_them() {
+    use std::os::unix::net::UnixStream;
+
+    const RESET: Result<Option<u64>, std::io::ErrorKind> = Err(std::io::ErrorKind::ConnectionReset);
+    // (bytes that the peer reads of 8 in two writes, what it sends, what is known after it has closed)
+    for (reads, sends, want) in
+        [(0, 0, RESET), (4, 0, RESET), (6, 0, RESET), (8, 0, Ok(Some(0))), (8, 1, Ok(None))]
+    {
+        let (mut client, mut server) = UnixStream::pair().unwrap();
+        client.set_nonblocking(true).unwrap();
+        assert_eq!(unread(client.as_fd()).unwrap(), Some(0), "nothing was written");
+        client.write_all(b"1234").unwrap();
+        client.write_all(b"5678").unwrap();
+        assert!(unread(client.as_fd()).unwrap().is_some_and(|unread| unread >= 8));
+        server.read_exact(&mut [0; 8][..reads]).unwrap();
+        server.write_all(&b"!"[..sends]).unwrap();
+        let open = unread(client.as_fd()).unwrap();
+        assert_eq!(open == Some(0), reads == 8, "{reads}: what was read, and no more");
+        drop(server);
+        assert_eq!(unread(client.as_fd()).map_err(|error| error.kind()), want, "{reads} {sends}");
+        if sends > 0 {
+            client.read_exact(&mut [0; 1]).unwrap();
+            assert_eq!(unread(client.as_fd()).unwrap(), Some(0), "what it sent has been read");
+        }
+    }
+    // Who will send nothing more may read on.
+    let (mut client, server) = UnixStream::pair().unwrap();
+    client.set_nonblocking(true).unwrap();
+    client.write_all(b"1234").unwrap();
+    server.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(unread(client.as_fd()).unwrap().is_some_and(|unread| unread >= 4));
+}
+
+#[test]
 fn waiting_tells_which_socket_can_be_read() {
     let (quiet, _keeps_it_open) = udp_pair();
     let (server, client) = udp_pair();

@@ -61,6 +61,11 @@ mod on_this_system {
     pub fn file_mark(found: &std::fs::Metadata) -> (u64, u64, i64, i64) {
         (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
     }
+
+    /// Names that a file has: 0 when it was deleted.
+    pub fn links(found: &std::fs::Metadata) -> u64 {
+        found.nlink()
+    }
 }
 
 #[cfg(windows)]
@@ -111,6 +116,10 @@ mod on_this_system {
     pub fn file_mark(found: &std::fs::Metadata) -> (u64, u64, i64, i64) {
         use std::os::windows::fs::MetadataExt;
         (found.creation_time(), found.len(), found.last_write_time() as i64, 0)
+    }
+
+    pub fn links(_found: &std::fs::Metadata) -> u64 {
+        1
     }
 
     impl UnixListener {

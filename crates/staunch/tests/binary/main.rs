@@ -46,3 +46,4 @@ mod support;
 #[cfg(target_os = "linux")]
 mod take_over;
 mod top;
+mod unproven;

@@ -1,8 +1,9 @@
-//! F6: the wall clock steps an hour back, two ahead, two back, under load.
+//! F6: the wall clock steps an hour back, two ahead, two back, and then by days and years, under load.
 //!
 //! The daemon runs under libfaketime, whose offset is read from a file that the case rewrites; the monotonic clock is
 //! left alone, as it is when an operator or NTP sets a clock. The endpoint is away when the clock steps ahead, so that
-//! by the wall clock what waits for it is an hour old, which must count for nothing.
+//! by the wall clock what waits for it is an hour old, which must count for nothing. After each step by days or years the
+//! labels are watched: from the third window on they must be those of the clock.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,6 +16,15 @@ use crate::support::{Builder, Daemon};
 
 /// Offsets in seconds, one after the other.
 const STEPS_S: [i64; 4] = [-3600, 0, 3600, -3600];
+
+const DAY_S: i64 = 86_400;
+const YEAR_S: i64 = 365 * DAY_S;
+
+/// Offsets behind them, with the endpoint there.
+const JUMPS_S: [i64; 8] = [0, DAY_S, 0, -YEAR_S, 0, -DAY_S, YEAR_S, 0];
+
+/// Windows after a step whose labels need not be those of the clock yet.
+const WRONG_MAX: usize = 2;
 
 /// Before these of them the endpoint is sent away (the first) and kept away.
 const AWAY: std::ops::RangeInclusive<usize> = 2..=3;
@@ -87,13 +97,7 @@ pub(crate) fn run(bench: &Bench) -> End {
             bench.wait("the endpoint to read", PATIENCE, || (endpoint.oracle.arrived() >= all).then_some(()));
             endpoint.go_away();
         }
-        set_clock(&clock, step_s);
-        let stepped = bench.wait("the daemon's clock to step", PATIENCE, || {
-            ((offset_s(&daemon) - step_s).abs() < 60).then_some(())
-        });
-        finding.promise(stepped.is_some(), || {
-            format!("the clock did not follow to {step_s:+} s: nothing was shown")
-        });
+        step(bench, &mut finding, (&daemon, &clock), step_s);
         let mut load = || {
             client.send_at_once(CHUNK);
             client.write(b"hits:1|c\n");
@@ -115,12 +119,52 @@ pub(crate) fn run(bench: &Bench) -> End {
             endpoint.come_back();
         }
     }
+    for step_s in JUMPS_S {
+        let mut load = || {
+            client.send_at_once(CHUNK);
+            client.write(b"hits:1|c\n");
+            hits += 1;
+        };
+        step(bench, &mut finding, (&daemon, &clock), step_s);
+        follow(bench, &mut finding, &endpoint, step_s, &mut load);
+    }
     finding.sent = client.next;
     drop(client);
     daemon.wait_source("app", "aggregated", finding.sent + hits);
     daemon.stop();
     account(bench, &mut finding, &endpoint, hits);
     End::Ran(finding)
+}
+
+/// Sets the clock, and waits until the daemon sees it.
+fn step(bench: &Bench, finding: &mut Finding, (daemon, clock): (&Daemon, &Path), step_s: i64) {
+    set_clock(clock, step_s);
+    let stepped = bench.wait("the daemon's clock to step", PATIENCE, || {
+        ((offset_s(daemon) - step_s).abs() < 60).then_some(())
+    });
+    finding.promise(stepped.is_some(), || {
+        format!("the clock did not follow to {step_s:+} s: nothing was shown")
+    });
+}
+
+/// Loads until windows behind the step have come, and looks at their labels.
+fn follow(bench: &Bench, finding: &mut Finding, endpoint: &Endpoint, step_s: i64, load: &mut impl FnMut()) {
+    let before = endpoint.oracle.points("hits").len();
+    // The one more ended before the step, and was on its way.
+    let wrong = WRONG_MAX + 1;
+    let later = bench.wait("windows to end", PATIENCE, || {
+        load();
+        endpoint.oracle.points("hits").get(before + wrong).map(|(label_s, _)| *label_s as i64)
+    });
+    let here = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is after 1970").as_secs() as i64;
+    // What a machine under load takes is far below a day.
+    let right = |label_s: i64| (label_s - here - step_s).abs() < 600;
+    finding.promise(later.is_some_and(right), || {
+        format!(
+            "{wrong} windows after the step to {step_s:+} s a label is {later:?}, and the clock is {}",
+            here + step_s
+        )
+    });
 }
 
 fn account(bench: &Bench, finding: &mut Finding, endpoint: &Endpoint, hits: u64) {
@@ -130,14 +174,20 @@ fn account(bench: &Bench, finding: &mut Finding, endpoint: &Endpoint, hits: u64)
     let mut labels: Vec<u64> = points.iter().map(|(second, _)| *second).collect();
     // A point that was sent again is the same point.
     labels.dedup();
-    finding.done = format!("clock {}", STEPS_S.map(|step_s| format!("{:+}", step_s / 3600)).join(" ") + " h");
+    let windows = labels.len();
+    labels.sort_unstable();
+    labels.dedup();
+    let hours = STEPS_S.map(|step_s| format!("{:+}", step_s / 3600)).join(" ");
+    let days = JUMPS_S.map(|step_s| format!("{:+}", step_s / DAY_S)).join(" ");
+    finding.done = format!("clock {hours} h, {days} days");
     finding.figure(format!(
         "{} windows, the sum of a counter over them {} of {hits}",
-        labels.len(),
+        windows,
         endpoint.oracle.total("hits")
     ));
-    finding.promise(labels.windows(2).all(|pair| pair[0] < pair[1]), || {
-        format!("two windows have one label, or labels go back: {labels:?}")
+    // The clock comes to no time twice, whatever its steps.
+    finding.promise(labels.len() == windows, || {
+        format!("two windows have one label: {windows} windows, {} labels", labels.len())
     });
     finding.promise(endpoint.oracle.total("hits") == hits as f64, || {
         "a counter's sum is not what was sent".into()

@@ -139,8 +139,10 @@ impl Aggregator {
             Reopening::Overdue | Reopening::Told => Window::Over,
         };
         if !matches!(restored.window, Window::Closed(_)) && reopening != Reopening::GoesOn {
-            let told_s = told.label_s.max(header.window.labelled_s);
-            told_s.into_iter().for_each(|label_s| self.clock.resume(label_s, now));
+            // The later one last, unless a wrong clock made it: then the other one is left.
+            let mut known_s = [told.label_s, header.window.labelled_s];
+            known_s.sort_unstable();
+            known_s.into_iter().flatten().for_each(|label_s| self.clock.resume(label_s, now));
         }
         restored.told_s = self.clock.labelled_s();
         self.changed = true;

@@ -9,7 +9,7 @@ type Read = fn(&RelayRow) -> u64;
 
 /// All families, without rows where there is no relay.
 pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
-    let rows: [(&'static str, &str, &str, Read); 18] = [
+    let rows: [(&'static str, &str, &str, Read); 20] = [
         ("staunch_relay_points_total", "counter", "Points that met the statements.", |row| row.points),
         ("staunch_relay_blackholed_total", "counter", "Points that the blackhole took.", |row| {
             row.blackholed
@@ -38,6 +38,15 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
         }),
         ("staunch_relay_rollup_series", "gauge", "Results under way.", |row| row.rollup_series),
         ("staunch_relay_rollup_bytes", "gauge", "Memory of rollups.", |row| row.rollup_bytes),
+        (
+            "staunch_relay_rollup_jumps_back_total",
+            "counter",
+            "Times that rollups followed a wall clock back.",
+            |row| row.rollup_jumps_back,
+        ),
+        ("staunch_relay_rollup_told_ahead_total", "counter", "Results told ahead of the clock.", |row| {
+            row.rollup_told_ahead
+        }),
         ("staunch_relay_names", "gauge", "Names that are known.", |row| row.names),
         ("staunch_relay_names_bytes", "gauge", "Memory for known names.", |row| row.names_bytes),
         ("staunch_relay_names_decided_total", "counter", "Points whose name was not known.", |row| {

@@ -39,6 +39,13 @@ pub fn restore(
             tell(name, &shown(&file), &restored, board, now);
         }
     }
+    for state in shard.figures().iter().filter(|state| state.figures.clock.labels_dropped > 0) {
+        tracing::warn!(
+            "the timestamp that the process before left for `{}` is far ahead of the clock: it is dropped, and the next \
+             window may have one that was used before",
+            state.transform
+        );
+    }
     for name in orphans {
         tracing::warn!(
             "there is a checkpoint of `{name}`, which this configuration does not have: it is left alone"
