@@ -109,8 +109,7 @@ docs:
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
 
 # Ten minutes for each parser. Needs a nightly toolchain.
-fuzz:
-	cargo +nightly fuzz --version || cargo install --locked cargo-fuzz
+fuzz: tools
 	cargo xtask fuzz --seconds 600
 
 tools:

@@ -115,10 +115,10 @@ fn run(arguments: &Arguments) -> Vec<Row> {
     }
     match arguments.form {
         Form::Text => {
-            // For the sums of `make test`.
+            // For the summary of `make test`.
             for row in &rows {
                 if let End::Skipped(why) = &row.end {
-                    println!("faults: not run: {}: {why}", row.case);
+                    println!("SKIPPED {}: {why}", row.case);
                 }
             }
             println!("{} passed, {} failed", count(&rows, false), count(&rows, true));
