@@ -1,6 +1,12 @@
 //! What the tests share: a daemon as a process, HTTP, a Graphite that misbehaves, and traffic.
 
+#[allow(dead_code, reason = "only benches have a command line")]
+pub(crate) mod arguments;
+#[allow(dead_code, reason = "a test has no cases")]
+pub(crate) mod bench;
 pub(crate) mod daemon;
+#[allow(dead_code, reason = "only benches set clocks")]
+pub(crate) mod fake_clock;
 pub(crate) mod graphite;
 pub(crate) mod http;
 pub(crate) mod pty;
