@@ -16,8 +16,16 @@ pub(crate) fn run(bench: &Bench) -> End {
          [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"pickle\", \"protobuf\"]\nfiles_max = 1\n";
     let mut scene = Scene::start(bench, toml, GROWS_MAX);
     for size in sizes {
-        let pickle = Attack::new(scene.tcp("pickle"), Manner::Hold(1), payloads::pickle_references(*size));
-        let protobuf = Attack::new(scene.tcp("protobuf"), Manner::Hold(1), payloads::protobuf_points(*size));
+        let pickle = Attack::new(
+            scene.tcp("pickle"),
+            Manner::Hold(1),
+            payloads::pickle_references(&payloads::bad_name(size / 2), *size),
+        );
+        let protobuf = Attack::new(
+            scene.tcp("protobuf"),
+            Manner::Hold(1),
+            payloads::protobuf_points(&payloads::bad_name(size / 2), *size),
+        );
         scene.attack(vec![pickle, protobuf], bench.pick(3.0, 5.0)).end();
         // Each reference is a record: most of them are bytes of the message.
         let most = sizes.iter().map(|size| *size as u64).sum();

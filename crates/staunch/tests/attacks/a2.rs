@@ -1,4 +1,4 @@
-//! A2: small frames that unfold to much: many of them in one read, and connections that are idle afterwards.
+//! A2: small messages and frames that unfold to much: many of them in one read, and connections that are idle afterwards.
 
 use crate::attacker::Manner;
 use crate::finding::End;
@@ -14,38 +14,61 @@ const FRAME_BYTES: usize = 8 << 10;
 
 const FRAMES: usize = 8;
 
+/// A source, a frame of it that unfolds to much, and what a connection sends before it is idle.
+struct Kind {
+    word: &'static str,
+    option: String,
+    frame: Vec<u8>,
+    last: Vec<u8>,
+}
+
+fn kinds(bench: &Bench) -> Vec<Kind> {
+    // Half of the frame is a good name, half of it references to it.
+    let pickle = |bytes: usize, name: usize| payloads::pickle_references(&vec![b'a'; name], bytes);
+    let mut kinds = vec![Kind {
+        word: "pickle",
+        option: "form = \"pickle\"".into(),
+        frame: pickle(bench.pick(FRAME_BYTES / 2, FRAME_BYTES), bench.pick(FRAME_BYTES / 4, FRAME_BYTES / 2)),
+        last: pickle(bench.pick(128 << 10, 1 << 20), 32),
+    }];
+    for small in bench.pick(&[][..], &Small::ALL) {
+        kinds.push(Kind {
+            word: small.word(),
+            option: format!("transport = \"{}\"", small.word()),
+            frame: small.frame_of(FRAME_BYTES),
+            last: small.frame(&payloads::short_points(1 << 20)),
+        });
+    }
+    kinds
+}
+
 pub(crate) fn run(bench: &Bench) -> End {
+    let kinds = kinds(bench);
     let mut toml = String::new();
-    for small in Small::ALL {
-        let word = small.word();
-        toml += &format!(
-            "[sources.{word}]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\ntransport = \"{word}\"\n"
-        );
+    for Kind { word, option, .. } in &kinds {
+        toml +=
+            &format!("[sources.{word}]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{option}\n");
     }
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.word).collect();
     // What arrives goes nowhere: its way through the disk is another case.
-    toml += "[transforms.hole]\ntype = \"relay\"\nfrom = [\"gzip\", \"lz4\", \"snappy\"]\nrules = [{ to = \"blackhole\" }]\n";
+    toml += &format!(
+        "[transforms.hole]\ntype = \"relay\"\nfrom = {words:?}\nrules = [{{ to = \"blackhole\" }}]\n"
+    );
     let mut scene = Scene::start(bench, &toml, GROWS_MAX);
-    let kinds: &[Small] = bench.pick(&[Small::Gzip], &Small::ALL);
-    let (mut sent, mut unfolded) = (0, 0);
-    for small in kinds {
-        let (frame, plain) = small.frame_of(bench.pick(FRAME_BYTES / 2, FRAME_BYTES));
-        let connections = bench.pick(4, 12);
-        let burst =
-            Attack::new(scene.tcp(small.word()), Manner::Hold(1), frame.repeat(FRAMES)).on(connections);
-        sent += frame.len() * FRAMES * connections as usize;
-        unfolded += plain * FRAMES * connections as usize;
-        let held = scene.attack(vec![burst], bench.pick(3.0, 6.0));
+    let mut sent = 0;
+    for Kind { word, frame, .. } in &kinds {
+        let burst = Attack::new(scene.tcp(word), Manner::Hold(1), frame.repeat(FRAMES)).on(bench.pick(4, 12));
+        sent += scene.attack(vec![burst], bench.pick(2.0, 6.0)).end().bytes_sent;
+    }
+    scene.finding.figure(format!("{FRAMES} frames on each connection, {} KB in all", sent / 1000));
+    // Idle ones, whose last read was much: what they hold is there until they go.
+    for Kind { word, last, .. } in &kinds {
+        let idle = bench.pick(10, 30);
+        let attack = Attack::new(scene.tcp(word), Manner::Hold(1), last.clone()).on(idle);
+        let held = scene.attack(vec![attack], bench.pick(1.0, 4.0));
+        let resident = staunch::sys::memory_of(scene.daemon.pid()).map_or(0, |memory| memory.resident);
+        scene.finding.figure(format!("{word}: {} MB with {idle} idle connections", resident / 1_000_000));
         held.end();
     }
-    // Idle ones, whose last read was much.
-    let idle = bench.pick(10, 30);
-    for small in kinds {
-        let frame = small.frame(&payloads::short_points(bench.pick(256 << 10, 1 << 20)));
-        let attack = Attack::new(scene.tcp(small.word()), Manner::Hold(1), frame).on(idle);
-        let held = scene.attack(vec![attack], bench.pick(1.0, 3.0));
-        held.end();
-    }
-    scene.finding.figure(format!("{} KB on the wire are {} MB", sent / 1000, unfolded / 1_000_000));
-    let words: Vec<&str> = kinds.iter().map(|small| small.word()).collect();
-    End::Ran(scene.end(format!("frames of {}", words.join(", "))))
+    End::Ran(scene.end(words.join(", ")))
 }

@@ -258,7 +258,6 @@ pub(crate) fn main(words: &Words) {
         }
         std::thread::sleep(20 * PAUSE);
     }
-    attack.counts.closed += 0;
     let Counts { connected, failed, closed, whole, begun, bytes_sent, bytes_got } = attack.counts;
     println!(
         "{}",
@@ -397,7 +396,8 @@ impl Attack {
             let end = self.payload.len().min(peer.at.saturating_add(left));
             match socket.send(&self.payload[peer.at..end]) {
                 Ok(len) => {
-                    self.counts.begun += u64::from(peer.at == 0);
+                    // Each packet is one, whatever part of the payload it has.
+                    self.counts.begun += u64::from(peer.at == 0 || self.target.is_datagram());
                     self.counts.bytes_sent += len as u64;
                     peer.at += len;
                     left = left.saturating_sub(len);

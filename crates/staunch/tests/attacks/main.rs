@@ -31,6 +31,7 @@ mod cage;
 mod children;
 mod finding;
 mod innocent;
+mod matrix;
 mod payloads;
 mod scene;
 #[path = "../binary/support/mod.rs"]
@@ -68,7 +69,7 @@ Attacks the daemon over loopback, and measures what an innocent peer notices (do
 
 usage: cargo test -p staunch --test attacks -- [CASE…] [options]
 
-  CASE          A1 to A11; all without one
+  CASE          A1 to A11, M1 to M16; all without one
   --full        the numbers of docs/reliability.md, not those of a test
   --seed N      everything random comes from N
   --staunch PATH
@@ -87,7 +88,7 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).chain(matrix::names()).collect();
     if std::env::args().any(|word| word == "--help" || word == "-h") {
         println!("{HELP}");
         return ExitCode::SUCCESS;
@@ -119,12 +120,16 @@ fn run(arguments: &Arguments) -> Vec<Row> {
         eprintln!("{told}");
     }
     let mut rows = Vec::new();
-    for (case, run) in CASES {
+    for case in CASES.iter().map(|(name, _)| *name).chain(matrix::names()) {
         if !arguments.cases.is_empty() && !arguments.cases.iter().any(|asked| asked == case) {
             continue;
         }
         let bench = Bench::new(case, arguments.full, seed);
-        let end = catch_unwind(AssertUnwindSafe(|| run(&bench))).unwrap_or_else(|panic| broken(&*panic));
+        let run = || match CASES.iter().find(|(name, _)| *name == case) {
+            Some((_, run)) => run(&bench),
+            None => matrix::run(&bench, case),
+        };
+        let end = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| broken(&*panic));
         let row = Row { case, end };
         if text {
             println!("{}", finding::text(&row));

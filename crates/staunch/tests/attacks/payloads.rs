@@ -16,29 +16,29 @@ fn framed(message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A pickle of `bytes`: half of it a bad name, half references to the one point that has it.
-pub(crate) fn pickle_references(bytes: usize) -> Vec<u8> {
-    let name = bad_name(bytes / 2);
+/// A pickle of `bytes`: a name, and references to the one point that has it.
+pub(crate) fn pickle_references(name: &[u8], bytes: usize) -> Vec<u8> {
     let mut message = b"\x80\x02](X".to_vec();
     message.extend_from_slice(&(name.len() as u32).to_le_bytes());
-    message.extend_from_slice(&name);
+    message.extend_from_slice(name);
     // (time, value), and (name, (time, value)).
     message.extend_from_slice(b"J\x00\x00\x00\x65K\x01\x86\x86");
-    message.resize(bytes - 2, b'2');
+    message.resize(bytes.max(message.len() + 2) - 2, b'2');
     message.extend_from_slice(b"e.");
     framed(&message)
 }
 
-/// A protobuf message of `bytes`: half of it a bad name, half empty points of it.
-pub(crate) fn protobuf_points(bytes: usize) -> Vec<u8> {
-    let mut metric = field(1, &bad_name(bytes / 2));
+/// A protobuf message of `bytes`: a name, and empty points of it.
+pub(crate) fn protobuf_points(name: &[u8], bytes: usize) -> Vec<u8> {
+    let mut metric = field(1, name);
     while metric.len() + 2 < bytes {
         metric.extend_from_slice(b"\x12\x00");
     }
     framed(&field(1, &metric))
 }
 
-fn bad_name(bytes: usize) -> Vec<u8> {
+/// A name that is refused.
+pub(crate) fn bad_name(bytes: usize) -> Vec<u8> {
     let mut name = vec![b'a'; bytes];
     name.extend_from_slice(BAD_END);
     name
@@ -54,6 +54,20 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     text.push(len as u8);
     text.extend_from_slice(bytes);
     text
+}
+
+/// One good point as pickle and as protobuf.
+pub(crate) fn pickle_point() -> Vec<u8> {
+    framed(b"\x80\x02](X\x06\x00\x00\x00attackJ\x00\x00\x00\x65K\x01\x86\x86e.")
+}
+
+pub(crate) fn protobuf_point() -> Vec<u8> {
+    // Its time is a varint, its value a double.
+    let mut point = vec![0x08, 0x80, 0x80, 0x80, 0xa8, 0x06, 0x11];
+    point.extend_from_slice(&1.0_f64.to_le_bytes());
+    let mut metric = field(1, b"attack");
+    metric.extend_from_slice(&field(2, &point));
+    framed(&field(1, &metric))
 }
 
 /// Short points: many records in few bytes.
@@ -104,17 +118,16 @@ impl Small {
         }
     }
 
-    /// A frame of at most `bytes`, and what it unfolds to.
-    pub(crate) fn frame_of(self, bytes: usize) -> (Vec<u8>, usize) {
-        let (mut plain, mut best) = (64 * 1024, (Vec::new(), 0));
+    /// A frame of at most `bytes`, of as many points as that takes.
+    pub(crate) fn frame_of(self, bytes: usize) -> Vec<u8> {
+        let (mut plain, mut best) = (64 * 1024, Vec::new());
         while plain <= 16 << 20 {
-            let text = short_points(plain);
-            let frame = self.frame(&text);
+            let frame = self.frame(&short_points(plain));
             if frame.len() > bytes {
                 break;
             }
-            best = (frame, text.len());
-            plain *= 2;
+            best = frame;
+            plain += plain / 2;
         }
         best
     }
