@@ -5,13 +5,14 @@ STEP := .ci/step
 # One build for the tests, the flows and everything in compat/: the debug one that `cargo test` makes anyway.
 export STAUNCH ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/staunch
 
-.PHONY: help run test bench faults compat fmt lint docs fuzz tools
+.PHONY: help run test bench faults attacks compat fmt lint docs fuzz tools
 
 help:
 	@echo 'make run      build the daemon and start it on its built-in defaults, loopback only'
 	@echo 'make test     everything that CI runs; installs what the tests need'
 	@echo 'make bench    speed on this machine, with the method'
 	@echo 'make faults   kills, starves and floods the daemon, and counts what was lost'
+	@echo 'make attacks  hostile peers, and what an innocent one notices of them'
 	@echo 'make compat   ten minutes of random traffic beside the original node StatsD'
 	@echo 'make fmt | lint | docs | fuzz'
 
@@ -63,6 +64,10 @@ bench: tools
 faults: tools
 	cargo test --release --locked --package staunch --test faults -- --full $(MARKDOWN) $(CASES)
 
+# Likewise; CASES=A5 for one of them, AGAINST=PATH for another binary than that of this tree.
+attacks: tools
+	cargo test --release --locked --package staunch --test attacks -- --full $(MARKDOWN) $(if $(AGAINST),--staunch $(AGAINST)) $(CASES)
+
 compat: tools
 	cargo build --locked --package staunch
 	cargo build --locked --package process --example placement --example relay
@@ -109,8 +114,7 @@ docs:
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --document-private-items
 
 # Ten minutes for each parser. Needs a nightly toolchain.
-fuzz:
-	cargo +nightly fuzz --version || cargo install --locked cargo-fuzz
+fuzz: tools
 	cargo xtask fuzz --seconds 600
 
 tools:

@@ -248,7 +248,7 @@ def relayed(seed, count):
 def main():
     options = arguments(__doc__, configs=32, names=200)
     if not (CARBON / "bin/carbon-relay.py").exists():
-        skip("carbon", "no carbon ($CARBON, or compat/.carbon, which .ci/tools makes)")
+        skip("no carbon ($CARBON, or compat/.carbon, which .ci/tools makes)")
     checks, bends = Checks(), Bends(BENT if options.self_test else {})
     seeds = [options.seed * 1_000_000 + number for number in range(options.configs)]
     with Original() as original, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:

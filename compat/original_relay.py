@@ -12,12 +12,12 @@ _UNPACKED = COMPAT / ".relay/usr/bin/carbon-c-relay"
 SOURCE = COMPAT / ".relay/source"
 
 
-def find_or_skip(name):
-    """The program's path; where there is none, the comparison `name` ends as skipped."""
+def find_or_skip():
+    """The program's path; where there is none, the comparison ends as skipped."""
     found = os.environ.get("CARBON_C_RELAY") or shutil.which("carbon-c-relay") or shutil.which(_UNPACKED)
-    return found or skip(name, "no carbon-c-relay ($CARBON_C_RELAY, the path, or compat/.relay, which .ci/tools makes)")
+    return found or skip("no carbon-c-relay ($CARBON_C_RELAY, the path, or compat/.relay, which .ci/tools makes)")
 
 
-def built_or_skip(name):
+def built_or_skip():
     """The path of the one that is built from the source, in whose folder its suite is; likewise."""
-    return shutil.which(SOURCE / "relay") or skip(name, f"no carbon-c-relay in {SOURCE}: .ci/tools builds it, from a Debian that has the source")
+    return shutil.which(SOURCE / "relay") or skip(f"no carbon-c-relay in {SOURCE}: .ci/tools builds it, from a Debian that has the source")

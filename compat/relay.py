@@ -218,7 +218,7 @@ BENT = {
 
 def main():
     options = arguments(__doc__, configs=150, names=120)
-    original, own = original_relay.find_or_skip("relay"), example("process", "relay")
+    original, own = original_relay.find_or_skip(), example("process", "relay")
     checks, bends = Checks(), Bends(BENT if options.self_test else {})
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.configs):

@@ -150,7 +150,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--self-test", action="store_true", help="bends our answers, each of which must show")
     options = parser.parse_args()
-    theirs = run([original_relay.find_or_skip("relay_endpoints")], "theirs")
+    theirs = run([original_relay.find_or_skip()], "theirs")
     ours = run([staunch_binary(), "relay", "--http", "off"], "ours")
     checks = Checks()
     for (endpoint, client), differ in differences(theirs, ours).items():

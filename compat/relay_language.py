@@ -157,7 +157,7 @@ BENT = {
 
 def main():
     options = arguments(__doc__, files=300)
-    original, own = original_relay.find_or_skip("relay_language"), example("config", "relay_conf")
+    original, own = original_relay.find_or_skip(), example("config", "relay_conf")
     chance = random.Random(options.seed)
     texts = [file(chance) for _ in range(options.files)]
     checks, bends = Checks(), Bends(BENT if options.self_test else {})

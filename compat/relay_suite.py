@@ -181,11 +181,11 @@ def main():
     arguments.add_argument("--table", action="store_true")
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    original = built_or_skip("relay_suite")
+    original = built_or_skip()
     if not glob.glob(CLOCK):
-        skip("relay_suite", "no faketime (Debian: `apt install faketime`)")
+        skip("no faketime (Debian: `apt install faketime`)")
     if not shutil.which("ps"):
-        skip("relay_suite", "no ps (Debian: `apt install procps`)")
+        skip("no ps (Debian: `apt install procps`)")
     ours, checks = pathlib.Path(staunch_binary()).resolve(), Checks()
     if options.self_test:
         self_test(ours, options.jobs, checks)

@@ -132,7 +132,7 @@ BENT = {
 
 def main():
     options = arguments(__doc__, files=200, names=40)
-    original, own = original_relay.find_or_skip("relay_test_mode"), staunch_binary()
+    original, own = original_relay.find_or_skip(), staunch_binary()
     checks, bends = Checks(), Bends(BENT if options.self_test else {})
     crashed = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -165,9 +165,9 @@ def main():
     arguments.add_argument("--lines", type=int, default=3_000)
     arguments.add_argument("--self-test", action="store_true")
     options = arguments.parse_args()
-    theirs = [built_or_skip("relay_transports")]
+    theirs = [built_or_skip()]
     if not shutil.which("openssl"):
-        skip("relay_transports", "no openssl")
+        skip("no openssl")
     ours, checks = [staunch_binary(), "relay", "--http", "off"], Checks()
     with tempfile.TemporaryDirectory(prefix="relay-certificates-") as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         certificates(pathlib.Path(folder))

@@ -10,13 +10,13 @@ use anyhow::{Context, bail};
 pub(crate) fn run(root: &Path, seconds: u64) -> anyhow::Result<bool> {
     let manifest = root.join("fuzz/Cargo.toml");
     if !manifest.exists() {
-        println!("fuzz: not run: there is no fuzz/Cargo.toml");
+        println!("SKIPPED: there is no fuzz/Cargo.toml");
         return Ok(true);
     }
     if !works(&["+nightly", "fuzz", "--version"]) {
         println!(
-            "fuzz: not run: it needs a nightly toolchain and cargo-fuzz \
-             (rustup toolchain install nightly; cargo install cargo-fuzz); the seeded tests of `cargo test` stand in"
+            "SKIPPED: it needs a nightly toolchain (rustup toolchain install nightly) and cargo-fuzz, which .ci/tools \
+             installs; `cargo test` feeds the same parsers with seeded noise"
         );
         return Ok(true);
     }

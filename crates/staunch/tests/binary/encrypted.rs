@@ -44,7 +44,7 @@ fn python(program: &str, folder: &Path, args: &[&str]) -> Option<Child> {
     let mut python = Command::new("python3");
     let started = python.arg("-c").arg(program).args(args).current_dir(folder).stdout(Stdio::piped()).spawn();
     if started.is_err() {
-        eprintln!("SKIPPED: there is no python3 to be the other end");
+        crate::support::skip("encrypted", "there is no python3 to be the other end");
     }
     started.ok()
 }

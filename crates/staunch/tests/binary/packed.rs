@@ -41,7 +41,7 @@ fn packed(packing: Packing, mut text: &[u8]) -> Vec<u8> {
 fn python(program: &str, args: &[&str]) -> Option<std::process::Child> {
     let started = Command::new("python3").arg("-c").arg(program).args(args).stdout(Stdio::piped()).spawn();
     if started.is_err() {
-        eprintln!("SKIPPED: there is no python3 to be the other end");
+        crate::support::skip("packed", "there is no python3 to be the other end");
     }
     started.ok()
 }

@@ -12,6 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::finding::{Bench, End, Finding};
 use crate::load::Client;
 use crate::oracle::Form;
+use crate::support::fake_clock::{library, set_clock, with_clock};
 use crate::support::{Builder, Daemon};
 
 /// Offsets in seconds, one after the other.
@@ -35,21 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Records between two looks.
 const CHUNK: u64 = 50;
 
-/// The library, where the distributions put it.
-fn library() -> Option<PathBuf> {
-    let name = "faketime/libfaketimeMT.so.1";
-    let below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
-    let folders = below.chain(["/usr/lib64", "/usr/local/lib"].map(PathBuf::from));
-    folders.map(|folder| folder.join(name)).find(|path| path.exists())
-}
-
-/// A file is replaced whole, or the daemon could read half of a number.
-fn set_clock(file: &Path, offset_s: i64) {
-    let half = file.with_extension("new");
-    std::fs::write(&half, format!("{offset_s:+}\n")).expect("the folder is ours");
-    std::fs::rename(&half, file).expect("the folder is ours");
-}
-
 /// How far the daemon's clock is from ours, in seconds.
 fn offset_s(daemon: &Daemon) -> i64 {
     let here = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is after 1970").as_millis() as i64;
@@ -67,15 +53,8 @@ fn start(endpoint: &Endpoint, library: &Path) -> (Daemon, PathBuf) {
         endpoint.to()
     );
     let builder = Builder::native(&toml);
-    let clock = builder.folder().join("clock");
-    set_clock(&clock, 0);
-    let daemon = builder
-        .variable("LD_PRELOAD", &library.display().to_string())
-        .variable("FAKETIME_TIMESTAMP_FILE", &clock.display().to_string())
-        .variable("FAKETIME_NO_CACHE", "1")
-        .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        .variable("DONT_FAKE_MONOTONIC", "1")
-        .start();
+    let (builder, clock) = with_clock(builder, library);
+    let daemon = builder.start();
     (daemon, clock)
 }
 

@@ -14,7 +14,6 @@
 )]
 
 mod acked;
-mod arguments;
 mod endpoint;
 mod f1;
 mod f10;
@@ -44,9 +43,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arguments::{Arguments, Form, HELP};
 use finding::{Bench, End, Finding};
 use report::Row;
+use support::arguments::{Arguments, Form};
 
 /// A case: its name and what it does.
 type Case = (&'static str, fn(&Bench) -> End);
@@ -69,6 +68,21 @@ const CASES: &[Case] = &[
     ("F15", f15::run),
 ];
 
+/// For `--help`.
+const HELP: &str = "\
+Kills, starves and floods the daemon, and counts what was lost (docs/reliability.md).
+
+usage: cargo test -p staunch --test faults -- [CASE…] [options]
+
+  CASE          F1 to F15; all without one
+  --full        the numbers of docs/reliability.md (an hour), not those of a test
+  --seed N      everything random comes from N
+  --staunch PATH
+                this binary, not the one of this build
+  --json        one JSON document
+  --markdown    the table for docs/reliability.md
+exit: 0 all promises kept, 1 one was broken, 2 the command line is wrong";
+
 fn main() -> ExitCode {
     let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();
     let words = std::env::args().skip(1);
@@ -83,6 +97,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(binary) = &arguments.staunch {
+        support::daemon::test_instead(binary.clone());
+    }
     oracle::self_test();
     let rows = run(&arguments);
     if rows.iter().any(Row::is_broken) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -115,10 +132,10 @@ fn run(arguments: &Arguments) -> Vec<Row> {
     }
     match arguments.form {
         Form::Text => {
-            // For the sums of `make test`.
+            // For the summary of `make test`.
             for row in &rows {
                 if let End::Skipped(why) = &row.end {
-                    println!("faults: not run: {}: {why}", row.case);
+                    println!("SKIPPED {}: {why}", row.case);
                 }
             }
             println!("{} passed, {} failed", count(&rows, false), count(&rows, true));

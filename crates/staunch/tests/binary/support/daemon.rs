@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
@@ -18,6 +18,20 @@ use super::wait_for;
 
 /// The binary under test.
 pub(crate) const STAUNCH: &str = env!("CARGO_BIN_EXE_staunch");
+
+/// Another binary that is tested in its place.
+static INSTEAD: OnceLock<PathBuf> = OnceLock::new();
+
+/// Tests this binary from now on, such as one of an earlier version. For programs that run cases one after the other.
+#[allow(dead_code, reason = "only benches are given another binary")]
+pub(crate) fn test_instead(binary: PathBuf) {
+    INSTEAD.set(binary).expect("this is said once, before anything is started");
+}
+
+/// The binary that is started.
+pub(crate) fn binary() -> &'static Path {
+    INSTEAD.get().map_or(Path::new(STAUNCH), PathBuf::as_path)
+}
 
 /// Text of an output stream so far, filled by a thread.
 type Heard = Arc<Mutex<Vec<u8>>>;
@@ -157,7 +171,7 @@ impl Process {
         environment: &[(String, String)],
         stdout_closed: bool,
     ) -> Process {
-        let mut child = Command::new(STAUNCH)
+        let mut child = Command::new(binary())
             .args(args)
             .current_dir(folder)
             .env_remove("STAUNCH_LOG")

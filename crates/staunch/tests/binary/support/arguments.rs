@@ -1,16 +1,20 @@
-//! The bench's command line.
+//! The command line of a bench: `--test faults`, `--test attacks`.
+
+use std::path::PathBuf;
 
 /// What it was asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
     /// Cases by name; empty for all.
     pub(crate) cases: Vec<String>,
-    /// The numbers of docs/reliability.md.
+    /// The numbers of docs/reliability.md, not those of a test.
     pub(crate) full: bool,
     /// Everything random comes from it.
     pub(crate) seed: Option<u64>,
     /// How it answers.
     pub(crate) form: Form,
+    /// The binary to be tested, where that is another than the one of this build.
+    pub(crate) staunch: Option<PathBuf>,
 }
 
 /// How it answers.
@@ -25,19 +29,6 @@ pub(crate) enum Form {
     Json,
 }
 
-/// For `--help`.
-pub(crate) const HELP: &str = "\
-Kills, starves and floods the daemon, and counts what was lost (docs/reliability.md).
-
-usage: cargo test -p staunch --test faults -- [CASE…] [options]
-
-  CASE          F1 to F15; all without one
-  --full        the numbers of docs/reliability.md (an hour), not those of a test
-  --seed N      everything random comes from N
-  --json        one JSON document
-  --markdown    the table for docs/reliability.md
-exit: 0 all promises kept, 1 one was broken, 2 the command line is wrong";
-
 impl Arguments {
     /// Reads them. The error is a sentence for people.
     pub(crate) fn parse(words: impl Iterator<Item = String>, known: &[&str]) -> Result<Arguments, String> {
@@ -51,6 +42,12 @@ impl Arguments {
                 "--seed" => {
                     let seed = words.next().and_then(|seed| seed.parse().ok());
                     arguments.seed = Some(seed.ok_or("--seed wants a whole number")?);
+                }
+                "--staunch" => {
+                    let path = words.next().ok_or("--staunch wants the path of a binary")?;
+                    // Daemons are started in folders of their own.
+                    let whole = std::fs::canonicalize(&path).map_err(|error| format!("{path}: {error}"))?;
+                    arguments.staunch = Some(whole);
                 }
                 // What cargo hands to every test; there is nothing to capture here.
                 "--nocapture" | "--no-capture" => {}

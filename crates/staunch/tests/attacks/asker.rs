@@ -1,0 +1,124 @@
+//! Asks `/healthz` fifty times a second, on a new connection each time, whatever became of the questions before: one
+//! that had to wait counts from when it was due.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Time between two questions.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// An answer that takes longer is none.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// What it found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// Questions.
+    pub(crate) asked: u64,
+    /// Those that were answered within [`ANSWER_MAX`].
+    pub(crate) answered: u64,
+    /// The longest time without an answer that was asked for.
+    pub(crate) slowest: Duration,
+}
+
+impl Asked {
+    /// 99 of 100.
+    pub(crate) fn is_good(&self) -> bool {
+        self.answered * 100 >= self.asked * 99
+    }
+
+    /// Both.
+    pub(crate) fn and(self, other: Asked) -> Asked {
+        Asked {
+            asked: self.asked + other.asked,
+            answered: self.answered + other.answered,
+            slowest: self.slowest.max(other.slowest),
+        }
+    }
+}
+
+/// One that asks until it is stopped.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Asked>,
+}
+
+impl Asker {
+    /// Begins.
+    pub(crate) fn new(http: SocketAddr) -> Asker {
+        let over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&over);
+        Asker { over, thread: std::thread::spawn(move || ask(http, &told)) }
+    }
+
+    /// Ends.
+    pub(crate) fn end(self) -> Asked {
+        self.over.store(true, SeqCst);
+        self.thread.join().expect("it only asks")
+    }
+}
+
+fn ask(http: SocketAddr, over: &AtomicBool) -> Asked {
+    let mut asked = Asked::default();
+    let mut due = Instant::now();
+    // When the first question was due that has no answer yet.
+    let mut waits_since = due;
+    // When it was told to end: what was due before is asked.
+    let mut end = None;
+    loop {
+        let now = Instant::now();
+        if over.load(SeqCst) && due > *end.get_or_insert(now) {
+            return asked;
+        }
+        std::thread::sleep(due.saturating_duration_since(now));
+        let good = due.elapsed() < ANSWER_MAX
+            && get(http, "/healthz", ANSWER_MAX).is_some_and(|(status, _)| status == 200);
+        let took = due.elapsed();
+        asked.asked += 1;
+        asked.answered += u64::from(good && took <= ANSWER_MAX);
+        asked.slowest = asked.slowest.max(waits_since.elapsed());
+        due += EVERY;
+        if good {
+            waits_since = due;
+        }
+    }
+}
+
+/// Status and body of a GET; none when they are not there in time.
+pub(crate) fn get(http: SocketAddr, path: &str, patience: Duration) -> Option<(u16, String)> {
+    request(http, &format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"), patience)
+}
+
+/// Status and body of the answer to a request; none when they are not there in time.
+pub(crate) fn request(http: SocketAddr, text: &str, patience: Duration) -> Option<(u16, String)> {
+    let deadline = Instant::now() + patience;
+    let left = || Some(deadline.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero());
+    let mut stream = TcpStream::connect_timeout(&http, left()?).ok()?;
+    stream.set_write_timeout(left()).ok()?;
+    stream.write_all(text.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        stream.set_read_timeout(Some(left()?)).ok()?;
+        match stream.read(&mut buffer).ok()? {
+            0 => break,
+            len => answer.extend_from_slice(&buffer[..len]),
+        }
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// GET of a JSON document; none when it is not there in time.
+pub(crate) fn document(http: SocketAddr, path: &str, patience: Duration) -> Option<Value> {
+    let (_, body) = get(http, path, patience).filter(|(status, _)| *status == 200)?;
+    serde_json::from_str(&body).ok()
+}

@@ -1,0 +1,165 @@
+//! The attack bench: what one hostile or unlucky peer can do to a real daemon, beside an innocent one.
+//!
+//! Path of a finding: [`CASES`] -> a case (`a1::run`) sets a [`scene::Scene`], whose attackers are processes of their own
+//! (this program with `--child`) that share half a core -> the scene judges memory, `/healthz`, what the innocent sender
+//! lost and the accounts -> [`finding`] prints the row. docs/reliability.md has the promises and the figures.
+//! Not here: faults of machines and endpoints (`--test faults`).
+//! Invariant: everything stays on loopback, on ports that the system chose; processes are ended by their ids, and none
+//! outlives its parent.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the bench waits on the machine's own clock, and its table is its purpose"
+)]
+
+mod a1;
+mod a10;
+mod a11;
+mod a2;
+mod a3;
+mod a4;
+mod a5;
+mod a6;
+mod a7;
+mod a8;
+mod a9;
+mod asker;
+mod attacker;
+mod cage;
+mod children;
+mod finding;
+mod innocent;
+mod matrix;
+mod payloads;
+mod scene;
+#[path = "../binary/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the tests of the binary, which need more of it")]
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use finding::{End, Finding, Row};
+use support::arguments::{Arguments, Form};
+use support::bench::Bench;
+
+/// A case: its name and what it does.
+type Case = (&'static str, fn(&Bench) -> End);
+
+const CASES: &[Case] = &[
+    ("A1", a1::run),
+    ("A2", a2::run),
+    ("A3", a3::run),
+    ("A4", a4::run),
+    ("A5", a5::run),
+    ("A6", a6::run),
+    ("A7", a7::run),
+    ("A8", a8::run),
+    ("A9", a9::run),
+    ("A10", a10::run),
+    ("A11", a11::run),
+];
+
+/// For `--help`.
+const HELP: &str = "\
+Attacks the daemon over loopback, and measures what an innocent peer notices (docs/reliability.md).
+
+usage: cargo test -p staunch --test attacks -- [CASE…] [options]
+
+  CASE          A1 to A11, M1 to M16; all without one
+  --full        the numbers of docs/reliability.md, not those of a test
+  --seed N      everything random comes from N
+  --staunch PATH
+                this binary, not the one of this build
+  --json        one JSON document
+  --markdown    the table for docs/reliability.md
+exit: 0 all promises kept, 1 one was broken, 2 the command line is wrong";
+
+fn main() -> ExitCode {
+    if let Some((role, words)) = children::role() {
+        match role.as_str() {
+            "attacker" => attacker::main(&words),
+            "innocent" => innocent::send(&words),
+            "bare" => innocent::receive(&words),
+            other => panic!("no child is called `{other}`"),
+        }
+        return ExitCode::SUCCESS;
+    }
+    let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).chain(matrix::names()).collect();
+    if std::env::args().any(|word| word == "--help" || word == "-h") {
+        println!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let arguments = match Arguments::parse(std::env::args().skip(1), &names) {
+        Ok(arguments) => arguments,
+        Err(mistake) => {
+            eprintln!("attacks: {mistake}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(binary) = &arguments.staunch {
+        support::daemon::test_instead(binary.clone());
+    }
+    let rows = run(&arguments);
+    if rows.iter().any(Row::is_broken) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn run(arguments: &Arguments) -> Vec<Row> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is after 1970");
+    let seed = arguments.seed.unwrap_or(since_1970.as_nanos() as u64 % 1_000_000_000);
+    let text = arguments.form == Form::Text;
+    let size = if arguments.full { " --full" } else { "" };
+    let told = format!("attacks{size} --seed {seed}: {}", cage::Cage::new().words());
+    // On stderr where stdout is a document.
+    if text {
+        println!("{told}\n{}", finding::heading());
+    } else {
+        eprintln!("{told}");
+    }
+    let mut rows = Vec::new();
+    for case in CASES.iter().map(|(name, _)| *name).chain(matrix::names()) {
+        if !arguments.cases.is_empty() && !arguments.cases.iter().any(|asked| asked == case) {
+            continue;
+        }
+        let bench = Bench::new(case, arguments.full, seed);
+        let run = || match CASES.iter().find(|(name, _)| *name == case) {
+            Some((_, run)) => run(&bench),
+            None => matrix::run(&bench, case),
+        };
+        let end = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| broken(&*panic));
+        let row = Row { case, end };
+        if text {
+            println!("{}", finding::text(&row));
+        }
+        rows.push(row);
+    }
+    match arguments.form {
+        Form::Text => {
+            // For the summary of `make test`.
+            for row in &rows {
+                if let End::Skipped(why) = &row.end {
+                    println!("SKIPPED {}: {why}", row.case);
+                }
+            }
+            println!("{} passed, {} failed", count(&rows, false), count(&rows, true));
+        }
+        Form::Markdown => print!("{}", finding::markdown(&rows)),
+        Form::Json => println!("{:#}", finding::json(&rows, seed, arguments.full)),
+    }
+    rows
+}
+
+fn count(rows: &[Row], broken: bool) -> usize {
+    let ran = rows.iter().filter(|row| matches!(row.end, End::Ran(_)));
+    ran.filter(|row| row.is_broken() == broken).count()
+}
+
+/// A case that could not go on has found something, too.
+fn broken(panic: &(dyn std::any::Any + Send)) -> End {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it says nothing");
+    End::Ran(Box::new(Finding { broken: vec![format!("the case panicked: {text}")], ..Finding::default() }))
+}
