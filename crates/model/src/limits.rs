@@ -15,6 +15,9 @@ pub const TAGS_MAX: usize = 256;
 /// Most distinct series of one source before new ones are shed as `series_max`.
 pub const SERIES_MAX: u32 = 2_000_000;
 
+/// Most bytes that the keys, values and members of one aggregation take: 2 KiB for each of [`SERIES_MAX`] series.
+pub const SERIES_BYTES_MAX: u64 = 4 << 30;
+
 /// Members that a set keeps exactly before it turns into an estimate.
 pub const SET_EXACT_MAX: usize = 4096;
 

@@ -90,6 +90,7 @@ reasons! {
         Early "early" "The point is of a time so far ahead that the rollup keeps no window for it.",
         NotANumber "not_a_number" "The point's value or time is no number, which an output of pickles needs.",
         RollupFull "rollup_full" "The rollups of the relay held as many bytes as they may.",
+        AggregateFull "aggregate_full" "The series of the aggregation held as many bytes as they may.",
     }
 }
 

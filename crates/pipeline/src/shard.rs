@@ -320,6 +320,7 @@ fn settle_added(receipt: &mut Receipt, added: Added) {
         (Outcome::Routed, added.routed),
         (Outcome::Shed(Shed::SeriesMax), added.shed_series_max),
         (Outcome::Shed(Shed::TimerValuesMax), added.shed_timer_values),
+        (Outcome::Shed(Shed::AggregateFull), added.shed_bytes_max),
         (Outcome::Rejected(Reject::NonFinite), added.rejected_non_finite),
     ];
     for (outcome, records) in parts {

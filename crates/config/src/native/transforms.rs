@@ -64,6 +64,7 @@ pub(super) fn build(
     Fields::set(&mut plan.set_exact_max, fields.whole_usize("set_exact_max"));
     Fields::set(&mut plan.set_members, fields.flag("set_members"));
     Fields::set(&mut plan.series_max, fields.whole_u32("series_max"));
+    Fields::set(&mut plan.bytes_max, fields.whole("max_bytes"));
     Fields::set(&mut plan.keep_contains, texts(fields, "keep_contains"));
     Fields::set(&mut plan.allow_non_finite, fields.flag("allow_non_finite"));
     plan.histograms = histograms(whose, fields, wrong);

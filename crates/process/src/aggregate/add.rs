@@ -88,6 +88,7 @@ impl Aggregator {
                 + added.routed
                 + added.shed_series_max
                 + added.shed_timer_values
+                + added.shed_bytes_max
                 + added.rejected_non_finite,
             "every sample is counted once"
         );
@@ -128,10 +129,8 @@ impl Aggregator {
             Value::Number(number) => number,
             Value::Text(member) if sample.kind == Kind::Set => {
                 let member = member.of(bytes);
-                return self.change::<Set, C, E>(hint, hooks, added, |set, seed, desk| {
-                    set.add(member, seed, desk);
-                    Timed::Added
-                });
+                return self
+                    .change::<Set, C, E>(hint, hooks, added, |set, seed, desk| set.add(member, seed, desk));
             }
             Value::Text(_) => f64::NAN,
         };
@@ -175,7 +174,7 @@ impl Aggregator {
             }
         };
         let Some(id) = found else {
-            added.shed_series_max += 1;
+            self.count_refused(added);
             return;
         };
         if !S::table(&self.tables).slab.get(id).is_open(self.parity) {
@@ -190,6 +189,7 @@ impl Aggregator {
             }
             Timed::NonFinite => added.rejected_non_finite += 1,
             Timed::Full => added.shed_timer_values += 1,
+            Timed::NoRoom => added.shed_bytes_max += 1,
         }
     }
 

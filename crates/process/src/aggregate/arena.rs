@@ -101,6 +101,11 @@ impl Arena {
         }
     }
 
+    /// Bytes of all pages, without what is known about them: at once, in contrast to [`Arena::memory_bytes`].
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held
+    }
+
     /// Memory held, pages with free cells included.
     pub(super) fn memory_bytes(&self) -> usize {
         self.held

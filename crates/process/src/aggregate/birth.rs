@@ -6,9 +6,9 @@ use super::add::Hint;
 use super::counters::Counter;
 use super::gauges::Gauge;
 use super::index::{Place, short};
-use super::keys::Known;
+use super::keys::{Known, SLOT_BYTES};
 use super::sets::Set;
-use super::table::{CLEAN, INDEXED, KEPT, Key, OWN, State};
+use super::table::{CLEAN, Entry, INDEXED, KEPT, Key, OWN, State};
 use super::timers::Timer;
 use super::{Added, Aggregator};
 
@@ -56,9 +56,12 @@ impl Aggregator {
     fn remember<S: State>(&mut self, found: Known, hash: u64, raw: RawKey<'_>, target: (u32, u32)) {
         if let Known::Stale(alias) = found {
             self.keys.turn_alias(alias, target);
-        } else if !self.keys.add_alias(S::KIND, hash, raw, target, self.plan.series_max) {
+        } else if !self.desk.has_room()
+            || !self.keys.add_alias(S::KIND, hash, raw, target, self.plan.series_max)
+        {
             self.totals.aliases_refused += 1;
         }
+        self.note_keys();
     }
 
     /// Entries of all kinds, ghosts and our own included.
@@ -84,9 +87,30 @@ impl Aggregator {
         Some(id)
     }
 
-    /// True while there are less than `series_max`. Our own series do not count.
+    /// True while there are less than `series_max`, and less bytes than `bytes_max`. Our own series do not count.
     pub(super) fn has_room(&self) -> bool {
+        self.has_numbers() && self.desk.has_room()
+    }
+
+    /// True while there are less than `series_max`.
+    fn has_numbers(&self) -> bool {
         self.held() - self.own.held() < self.plan.series_max
+    }
+
+    /// Counts a sample that began no series although it would have.
+    #[cold]
+    pub(super) fn count_refused(&self, added: &mut Added) {
+        if self.has_numbers() {
+            added.shed_bytes_max += 1;
+        } else {
+            added.shed_series_max += 1;
+        }
+    }
+
+    /// Sees how many bytes keys and entries take.
+    pub(super) fn note_keys(&mut self) {
+        let entries = self.held() as usize * (size_of::<Entry<Timer>>() + SLOT_BYTES);
+        self.desk.note_keys((self.keys.held_bytes() + entries) as u64);
     }
 
     /// A new series in the index, unless there are `series_max` already.
@@ -125,6 +149,7 @@ impl Aggregator {
             entry.set(KEPT);
         }
         self.totals.created += 1;
+        self.note_keys();
         Some(id)
     }
 

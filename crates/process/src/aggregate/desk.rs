@@ -48,6 +48,10 @@ pub(super) struct Desk {
     pub(super) set_exact_max: usize,
     pub(super) set_members: bool,
     pub(super) allow_non_finite: bool,
+    /// See [`AggregatePlan::bytes_max`].
+    bytes_max: u64,
+    /// Bytes of keys and entries, as [`Desk::note_keys`] was told last.
+    keys_bytes: u64,
     pub(super) scratch: Scratch,
     pub(super) tally: Tally,
 }
@@ -62,6 +66,8 @@ impl Desk {
             set_exact_max: 0,
             set_members: false,
             allow_non_finite: false,
+            bytes_max: 0,
+            keys_bytes: 0,
             scratch: Scratch::default(),
             tally: Tally::default(),
         };
@@ -78,6 +84,18 @@ impl Desk {
         self.set_exact_max = plan.set_exact_max;
         self.set_members = plan.set_members;
         self.allow_non_finite = plan.allow_non_finite;
+        self.bytes_max = plan.bytes_max;
+    }
+
+    /// Takes notice of the bytes that keys and entries take now.
+    pub(super) fn note_keys(&mut self, bytes: u64) {
+        self.keys_bytes = bytes;
+    }
+
+    /// True while all that the series hold is below `bytes_max`: it is passed by what one sample adds, no more.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.keys_bytes.saturating_add(self.tally.heap_bytes) < self.bytes_max
     }
 
     /// All labels of the plan.

@@ -10,6 +10,9 @@ use super::plan::KeyFlushPlan;
 /// Names that are counted between two reports; lines of further names go uncounted.
 pub const BUSY_NAMES_MAX: usize = 100_000;
 
+/// Most bytes that their names may have together.
+const BUSY_BYTES_MAX: usize = 64 << 20;
+
 /// Lines per name since the last report.
 #[derive(Debug, Default)]
 pub(super) struct BusyNames {
@@ -50,7 +53,7 @@ impl BusyNames {
         }
         if let Some(lines) = self.lines.get_mut(name) {
             *lines = lines.saturating_add(more);
-        } else if self.lines.len() < BUSY_NAMES_MAX {
+        } else if self.lines.len() < BUSY_NAMES_MAX && self.name_bytes + name.len() <= BUSY_BYTES_MAX {
             self.lines.insert(name.into(), more);
             self.name_bytes += name.len();
         } else {
@@ -154,6 +157,10 @@ mod tests {
         }
         names.count(&0u32.to_le_bytes());
         assert_eq!((names.len(), names.shed()), (BUSY_NAMES_MAX, 5));
+        names.clear();
+        let long = vec![b'x'; BUSY_BYTES_MAX / 2];
+        [&long[..], &long[1..], b"y", b"z", b"y"].into_iter().for_each(|name| names.count(name));
+        assert_eq!((names.len(), names.shed()), (3, 6), "and in bytes");
         names.follow(None, Now::default());
         names.count(b"x");
         assert_eq!((names.len(), names.due_ns()), (0, None));

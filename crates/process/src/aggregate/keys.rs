@@ -14,6 +14,9 @@ use super::table::{Key, State, Tables};
 /// Windows that an alias outlives without being used: spellings that came once do not fill the table for ever.
 const ALIAS_WINDOWS_MAX: u8 = 60;
 
+/// What an entry takes in the index, free room included.
+pub(super) const SLOT_BYTES: usize = 16;
+
 /// Birth numbers are 24 bits wide.
 const BIRTH_MASK: u32 = (1 << 24) - 1;
 
@@ -199,6 +202,11 @@ impl Keys {
         self.index.remove(alias.hash, Place::alias(kind, id));
         self.arena.give(alias.key.at);
         self.aliases.give(id);
+    }
+
+    /// Bytes of keys and aliases, at once, and with a usual share of the index.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.arena.held_bytes() + self.aliases.len() as usize * (size_of::<Alias>() + SLOT_BYTES)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

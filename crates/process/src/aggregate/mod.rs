@@ -59,7 +59,7 @@ use own::OwnSeries;
 use sweep::Cursor;
 use table::{Closing, Tables};
 
-/// How the samples of one [`Aggregator::add`] ended. The first five add up to their number.
+/// How the samples of one [`Aggregator::add`] ended. The first six add up to their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// Became part of an aggregate.
@@ -70,6 +70,8 @@ pub struct Added {
     pub shed_series_max: u64,
     /// Came to a timer that had all the values it may have.
     pub shed_timer_values: u64,
+    /// Would have taken room past `bytes_max`: a new series, a timer's value or a set's member.
+    pub shed_bytes_max: u64,
     /// Would have made a sum that is not finite.
     pub rejected_non_finite: u64,
     /// New series whose name exists under another kind; their samples are counted above.

@@ -101,6 +101,9 @@ pub struct AggregatePlan {
     pub idle: IdlePlan,
     /// Most series; new ones past it are shed as `series_max`.
     pub series_max: u32,
+    /// Most bytes of all series: keys, spellings, timer values and set members. What would take more is shed as
+    /// `aggregate_full`.
+    pub bytes_max: u64,
     /// Names of self counters that survive deletion: keys that contain one of these texts.
     pub keep_contains: Vec<String>,
     /// Let counters become infinite or NaN (`compat_quirks`).
@@ -128,6 +131,7 @@ impl Default for AggregatePlan {
             set_members: false,
             idle: IdlePlan { counters: idle, gauges: idle, timers: idle, sets: idle },
             series_max: model::limits::SERIES_MAX,
+            bytes_max: model::limits::SERIES_BYTES_MAX,
             keep_contains: ["packets_received", "metrics_received", "bad_lines_seen"]
                 .map(String::from)
                 .into(),

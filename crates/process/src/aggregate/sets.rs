@@ -11,6 +11,7 @@ use super::desk::{Desk, Tally};
 use super::hyperloglog::{HyperLogLog, REGISTERS};
 use super::plan::{Idle, IdlePlan};
 use super::table::{Closing, State, Table, Tables};
+use super::timers::Timed;
 
 /// Bytes that members may have on average before a set is estimated although it has few of them.
 pub(super) const MEMBER_BYTES_MAX: usize = 256;
@@ -61,14 +62,15 @@ impl Exact {
         &self.text[member.at as usize..][..member.len as usize]
     }
 
-    /// True when the member is new.
-    fn add(&mut self, member: &[u8], hash: u32) -> bool {
+    fn has(&self, member: &[u8], hash: u32) -> bool {
         let text = &self.text;
         let is =
             |known: &Member| known.hash == hash && &text[known.at as usize..][..known.len as usize] == member;
-        if self.members.find(spread(hash), is).is_some() {
-            return false;
-        }
+        self.members.find(spread(hash), is).is_some()
+    }
+
+    /// Adds a member that is new.
+    fn add(&mut self, member: &[u8], hash: u32) {
         if self.members.is_empty() {
             self.text.clear();
         } else {
@@ -77,7 +79,6 @@ impl Exact {
         let known = Member { hash, at: self.text.len() as u32, len: member.len() as u32 };
         self.text.extend_from_slice(member);
         self.members.insert_unique(spread(hash), known, |known| spread(known.hash));
-        true
     }
 
     fn clear(&mut self) {
@@ -114,31 +115,39 @@ impl Set {
     }
 
     /// Adds a member. `seed` must be the same for all members of a set, and unknown to senders.
-    pub(super) fn add(&mut self, member: &[u8], seed: u32, desk: &mut Desk) {
+    pub(super) fn add(&mut self, member: &[u8], seed: u32, desk: &mut Desk) -> Timed {
         if member.is_ascii() {
             return self.add_text(if member.is_empty() { b"0" } else { member }, seed, desk);
         }
         // Members are compared as text: two byte strings that decode to the same replacement characters are one.
-        self.add_text(String::from_utf8_lossy(member).as_bytes(), seed, desk);
+        self.add_text(String::from_utf8_lossy(member).as_bytes(), seed, desk)
     }
 
-    fn add_text(&mut self, member: &[u8], seed: u32, desk: &mut Desk) {
+    fn add_text(&mut self, member: &[u8], seed: u32, desk: &mut Desk) -> Timed {
         let hasher = FixedState::with_seed(u64::from(seed));
-        let hash = hasher.hash_one(member);
+        let hash = (hasher.hash_one(member) >> 32) as u32;
         let exact = match &mut self.0 {
-            Members::Estimate(estimate) => return estimate.add(member),
+            Members::Estimate(estimate) => {
+                estimate.add(member);
+                return Timed::Added;
+            }
             Members::Exact(exact) => exact,
+            Members::None if !desk.has_room() => return Timed::NoRoom,
             Members::None => {
                 desk.tally.heap(0, size_of::<Exact>());
                 self.0 = Members::Exact(Box::default());
-                let Members::Exact(exact) = &mut self.0 else { return };
+                let Members::Exact(exact) = &mut self.0 else { return Timed::NoRoom };
                 exact
             }
         };
-        let before = exact.memory_bytes();
-        if !exact.add(member, (hash >> 32) as u32) {
-            return;
+        if exact.has(member, hash) {
+            return Timed::Added;
         }
+        if !desk.has_room() {
+            return Timed::NoRoom;
+        }
+        let before = exact.memory_bytes();
+        exact.add(member, hash);
         desk.tally.heap(before, exact.memory_bytes());
         let bytes_max = match desk.set_exact_max {
             0 => SET_BYTES_MAX,
@@ -148,6 +157,7 @@ impl Set {
         if exact.members.len() > members_max || exact.text.len() > bytes_max {
             self.estimate(seed, &mut desk.tally);
         }
+        Timed::Added
     }
 
     #[cold]
@@ -243,8 +253,13 @@ impl State for Set {
             1 => {
                 let len = from.len_of(1)?;
                 let members = from.take(len)?.split(|byte| *byte == b'\n');
-                // Another limit may hold now: they go the way of members that arrive.
-                members.for_each(|member| self.add(member, seed, desk));
+                // Another limit may hold now: they go the way of members that arrive, but that none of them is lost.
+                for member in members {
+                    if self.add(member, seed, desk) == Timed::NoRoom {
+                        self.estimate(seed, &mut desk.tally);
+                        self.add(member, seed, desk);
+                    }
+                }
             }
             2 => {
                 let seed = from.u32()?;
@@ -284,7 +299,9 @@ mod tests {
         ];
         for (members, count, text) in table {
             let (mut set, mut desk) = (Set::default(), desk(4096));
-            members.split(|byte| *byte == b',').for_each(|member| set.add(member, 1, &mut desk));
+            for member in members.split(|byte| *byte == b',') {
+                assert_eq!(set.add(member, 1, &mut desk), Timed::Added);
+            }
             assert_eq!((set.count(), set.text()), (count, text.as_bytes()));
             set.clear(&mut desk.tally);
             assert_eq!((set.count(), set.text()), (0, &b""[..]));
@@ -295,7 +312,9 @@ mod tests {
     fn past_the_limit_members_are_estimated_and_the_next_window_is_exact_again() {
         let (mut set, mut desk) = (Set::default(), desk(4096));
         let add = |set: &mut Set, desk: &mut Desk, upto: u32| {
-            (0..upto).for_each(|member| set.add(member.to_string().as_bytes(), 9, desk));
+            for member in 0..upto {
+                assert_eq!(set.add(member.to_string().as_bytes(), 9, desk), Timed::Added);
+            }
         };
         add(&mut set, &mut desk, 4096);
         assert_eq!((set.count(), desk.tally.set_estimates), (4096, 0), "at the limit");
@@ -306,7 +325,7 @@ mod tests {
         assert!(set.count().abs_diff(100_000) < 2_500, "{}", set.count());
         assert_eq!(desk.tally.heap_bytes, set.memory_bytes() as u64);
         set.clear(&mut desk.tally);
-        set.add(b"a", 9, &mut desk);
+        assert_eq!(set.add(b"a", 9, &mut desk), Timed::Added);
         assert_eq!((set.count(), set.text()), (1, &b"a"[..]));
         set.forget(&mut desk.tally);
         assert_eq!(desk.tally.heap_bytes, 0);
@@ -316,7 +335,7 @@ mod tests {
     fn long_members_are_bounded_in_bytes() {
         let (mut set, mut desk) = (Set::default(), desk(10));
         for member in 0..4u8 {
-            set.add(&[b'a' + member; 1000], 1, &mut desk);
+            assert_eq!(set.add(&[b'a' + member; 1000], 1, &mut desk), Timed::Added);
         }
         assert_eq!(desk.tally.set_estimates, 1);
         assert_eq!(set.count(), 4);

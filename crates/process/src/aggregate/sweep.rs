@@ -110,6 +110,8 @@ impl Aggregator {
     /// Visits at most `budget` entries. Gives the end when all have been visited.
     fn sweep(&mut self, budget: usize, emit: &mut impl FnMut(&FlushInfo, Flushed<'_>)) -> Option<FlushEnd> {
         let mut budget = budget.max(1);
+        // What the slice before has ended makes room.
+        self.note_keys();
         while self.cursor.stage < STAGES {
             let next = match Kind::ALL.get(self.cursor.stage) {
                 Some(Kind::Counter) => self.sweep_kind::<Counter>(&mut budget, emit),
@@ -126,6 +128,7 @@ impl Aggregator {
                 None => self.cursor = Cursor { stage: self.cursor.stage + 1, from: 0 },
             }
         }
+        self.note_keys();
         let closing = self.closing.take()?;
         Some(FlushEnd { info: closing.info, series: closing.emitted, started: closing.started })
     }

@@ -35,6 +35,8 @@ pub(super) enum Timed {
     NonFinite,
     /// The timer has as many values as it may.
     Full,
+    /// The series take as many bytes as they may.
+    NoRoom,
 }
 
 impl Timed {
@@ -70,6 +72,9 @@ impl Timer {
             return Timed::NonFinite;
         }
         let value_weight = if desk.timer_weights { weight } else { 1.0 };
+        if self.grows_with(value_weight) && !desk.has_room() {
+            return Timed::NoRoom;
+        }
         let before = self.memory_bytes();
         if self.sketch().is_none() && self.values.len() >= exact_max(desk) {
             if desk.timer_exact_max == 0 {
@@ -86,6 +91,13 @@ impl Timer {
         self.count = count;
         desk.tally.heap(before, self.memory_bytes());
         Timed::Added
+    }
+
+    /// Whether one more value may need more memory. What a sketch takes is bounded by itself.
+    fn grows_with(&self, weight: f64) -> bool {
+        let weighs = |more: &More| !more.weights.is_empty();
+        let first_weight = weight != 1.0 && !self.more.as_deref().is_some_and(weighs);
+        self.sketch().is_none() && (first_weight || self.values.len() == self.values.capacity())
     }
 
     /// Keeps a value with its weight. Room grows twofold, but not past what may be kept.

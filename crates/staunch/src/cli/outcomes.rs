@@ -171,6 +171,10 @@ fn shed(reason: Shed) -> &'static str {
             "Percentiles and medians keep every value of a window: use fewer of them or shorter windows, or raise \
              `rollup_bytes_max`."
         }
+        Shed::AggregateFull => {
+            "Names, timer values and set members took `max_bytes` of the aggregation. Look for a sender with very long \
+             names or with a new name each time; or raise `max_bytes`. Counters and gauges that are known go on."
+        }
     }
 }
 

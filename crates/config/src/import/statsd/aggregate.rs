@@ -33,6 +33,7 @@ pub(super) fn aggregation(import: &mut Import<'_>, root: &mut Section<'_>) -> Ag
         set_members: false,
         idle: idle(import, root),
         series_max: defaults.series_max,
+        bytes_max: defaults.bytes_max,
         // Net::Statsd::Server deletes its own counters too until they are used again (spec statsd §4).
         keep_contains: if perl { Vec::new() } else { defaults.keep_contains },
         allow_non_finite: false,

@@ -363,6 +363,7 @@ fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
         out.key("idle", inline(&pairs).unwrap_or_else(|| "{}".into()));
     }
     out.key_unless("series_max", plan.series_max.to_string(), default.series_max.to_string());
+    out.key_unless("max_bytes", bytes(plan.bytes_max), bytes(default.bytes_max));
     let words = |words: &[String]| texts(words.iter().map(|word| &**word));
     out.key_unless("keep_contains", words(&plan.keep_contains), words(&default.keep_contains));
     out.flag_unless("allow_non_finite", plan.allow_non_finite, default.allow_non_finite);

@@ -331,7 +331,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
     let key_flush = option::of((1u64..1 << 34, 0.001..=100.0f64, any::<bool>(), any::<bool>()));
     let window = (1u64..1 << 34, select(vec![FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval]));
     let label = select(vec![PercentLabel::First, PercentLabel::Every]);
-    let numbers = (0usize..1_000_000_000, 0usize..1_000_000_000, 1u32..1_000_000_000);
+    let numbers = (0usize..1_000_000_000, 0usize..1_000_000_000, 1u32..1_000_000_000, 1u64 << 20..1 << 40);
     let counters = select(vec![SelfCounters::Node, SelfCounters::Perl, SelfCounters::None]);
     let lists = (vec(percentile(), 0..4), vec(histogram(), 0..3), words, vec(text(), 0..3), idle_plan());
     let own = (text(), counters, prop_oneof![Just(0u64), Just(5_000), 100..=3_600_000u64]);
@@ -360,6 +360,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
                 set_members: flags[3],
                 idle: lists.4,
                 series_max: numbers.2,
+                bytes_max: numbers.3,
                 keep_contains: lists.3,
                 allow_non_finite: flags[4],
                 key_flush: key_flush.map(|(interval_ms, percent, round_up, _)| KeyFlushPlan {

@@ -1,6 +1,6 @@
 //! Options of transforms.
 
-use super::{AGGREGATE, EXACT_MAX, HOUR, TIMER_AGGREGATES, YEAR, row};
+use super::{AGGREGATE, EXACT_MAX, HOUR, MIB, TIB, TIMER_AGGREGATES, YEAR, row};
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{Histogram, Idle, KeyFlush};
 use crate::options::{Row, Type};
@@ -133,6 +133,15 @@ pub(super) const ROWS: &[Row] = &[
         "100000",
         "Most series at once; samples of new ones past it are shed as `series_max`.",
         "",
+    ),
+    row(
+        AGGREGATE,
+        "max_bytes",
+        Type::Size { min: MIB, max: TIB },
+        Toml("\"4GiB\""),
+        "\"1GiB\"",
+        "Most bytes that the series take: names, tags, values of timers, members of sets.",
+        "Past it samples that need more are shed as `aggregate_full`; counters and gauges that are known go on.",
     ),
     row(
         AGGREGATE,

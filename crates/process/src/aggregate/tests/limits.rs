@@ -163,6 +163,52 @@ fn without_an_exact_limit_values_are_shed_at_the_hard_one() {
     assert_eq!(rig.aggregator.figures().timer_values, limits::TIMER_VALUES_MAX as u64 + 1);
 }
 
+/// Fills an aggregation by samples of one form until it takes no more of them.
+fn filled(bytes_max: u64, line: impl Fn(u32) -> String) -> (Rig, Added) {
+    let plan = AggregatePlan { bytes_max, timer_exact_max: 65_536, timer_weights: true, ..delete() };
+    let mut rig = Rig::new(plan);
+    rig.add(0, "known:1|c\nlevel:1|g");
+    let mut all = Added::default();
+    for number in 0..3_000 {
+        let added = rig.add(0, &line(number));
+        all.aggregated += added.aggregated;
+        all.shed_bytes_max += added.shed_bytes_max;
+    }
+    (rig, all)
+}
+
+#[test]
+fn what_series_hold_is_bounded_in_bytes_whatever_they_are() {
+    const BYTES_MAX: u64 = 1 << 20;
+    // What one sample may add past the bound, and tables of fixed size.
+    const SLACK_BYTES: u64 = 1 << 20;
+    let long = |number: u32| format!("{number}{}", "x".repeat(3000));
+    type Line = Box<dyn Fn(u32) -> String>;
+    let table: [(&str, Line); 6] = [
+        ("names", Box::new(move |number| format!("{}:1|c", long(number)))),
+        ("tags", Box::new(move |number| format!("a:1|g|#{}", long(number)))),
+        ("spellings", Box::new(move |number| format!("a{}b/:1|c", "/-".repeat(1000) + &long(number)))),
+        ("values", Box::new(|number| format!("t{}:1|ms\n", number % 100).repeat(50))),
+        ("weights", Box::new(|number| format!("t{}:1|ms|@0.5\n", number % 100).repeat(30))),
+        ("members", Box::new(move |number| format!("s{}:{}|s", number % 10, long(number)))),
+    ];
+    for (what, line) in table {
+        let (mut rig, added) = filled(BYTES_MAX, line);
+        let held = rig.aggregator.figures().memory_bytes;
+        assert!(held < BYTES_MAX + SLACK_BYTES, "{what}: {held} bytes");
+        assert!(added.shed_bytes_max > 0 && added.aggregated > 50, "{what}: {added:?}");
+        let known = rig.add(0, "known:1|c\nlevel:2|g");
+        assert_eq!(known, Added { aggregated: 2, ..Added::default() }, "{what}: known ones go on");
+        let new = rig.add(0, "new:1|c");
+        assert_eq!(new, Added { shed_bytes_max: 1, ..Added::default() }, "{what}");
+        rig.flushed(2000);
+        rig.flushed(4000);
+        rig.flushed(6000);
+        let again = rig.add(6000, "new:1|c\nt:1|ms\ns:1|s");
+        assert_eq!(again.aggregated, 3, "{what}: there is room again");
+    }
+}
+
 #[test]
 fn memory_is_bounded_when_series_come_and_go() {
     let mut rig = Rig::new(AggregatePlan { timer_weights: true, ..delete() });
