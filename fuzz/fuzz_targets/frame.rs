@@ -5,6 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use wire::cost::{Parser, check};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 
 fuzz_target!(|data: &[u8]| {
@@ -12,11 +13,18 @@ fuzz_target!(|data: &[u8]| {
     let (max, read) = (usize::from(*max), usize::from(*read).max(1));
     for end in [LineEnd::Lf, LineEnd::LfOrCr] {
         assert_eq!(lines(end, max, stream.chunks(read)), lines_at_once(end, max, stream));
+        check(Parser::Lines(end, read), stream, allocated);
     }
     for order in [LengthOrder::Little, LengthOrder::Big] {
         assert_eq!(frames(order, max, stream.chunks(read)), frames(order, max, [stream]));
+        check(Parser::Frames(order, read), stream, allocated);
     }
 });
+
+/// Bytes that `run` asks for.
+fn allocated(run: &mut dyn FnMut()) -> u64 {
+    allocation_counter::measure(run).bytes_total
+}
 
 /// Lines with their LF, the tail, and how many were too long.
 type Lines = (Vec<u8>, Vec<u8>, u64);

@@ -5,6 +5,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::packing::promises;
+use wire::cost::{Parser, check};
+use wire::packing::{Packing, promises};
 
-fuzz_target!(|data: &[u8]| promises::check_one(data));
+fuzz_target!(|data: &[u8]| {
+    promises::check_one(data);
+    let [choice, step, stream @ ..] = data else { return };
+    let packings = [Packing::Gzip, Packing::Lz4, Packing::Snappy];
+    let packing = packings[usize::from(*choice) % packings.len()];
+    check(Parser::Packed(packing, usize::from(*step) * 16 + 1), stream, allocated);
+});
+
+/// Bytes that `run` asks for.
+fn allocated(run: &mut dyn FnMut()) -> u64 {
+    allocation_counter::measure(run).bytes_total
+}

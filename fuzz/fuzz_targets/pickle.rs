@@ -1,4 +1,4 @@
-//! Any bytes are read as a pickle or protobuf message without harm and in bounded memory, and end as points whose lines are
+//! Any bytes are read as a pickle or protobuf message without harm, at a bounded cost for each of them, and end as points whose lines are
 //! read back as they are, or as counted rejects.
 //!
 //! The first byte says which personality, and which form.
@@ -6,6 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use wire::cost::{Parser, check};
 use wire::graphite::input::{MessageForm, Options, Personality, reference};
 
 fuzz_target!(|data: &[u8]| {
@@ -13,4 +14,10 @@ fuzz_target!(|data: &[u8]| {
     let personality = Personality::ALL[usize::from(choice >> 1) % Personality::ALL.len()];
     let form = if choice & 1 == 0 { MessageForm::Pickle } else { MessageForm::Protobuf };
     reference::compare_message(Options::of(personality), form, message);
+    check(Parser::Message(form), message, allocated);
 });
+
+/// Bytes that `run` asks for.
+fn allocated(run: &mut dyn FnMut()) -> u64 {
+    allocation_counter::measure(run).bytes_total
+}

@@ -4,6 +4,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use wire::cost::{Parser, check};
 use wire::statsd::rewrite::promises;
 
-fuzz_target!(|packet: &[u8]| promises::check(packet));
+fuzz_target!(|packet: &[u8]| {
+    promises::check(packet);
+    check(Parser::Parts, packet, allocated);
+});
+
+/// Bytes that `run` asks for.
+fn allocated(run: &mut dyn FnMut()) -> u64 {
+    allocation_counter::measure(run).bytes_total
+}

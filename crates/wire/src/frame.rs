@@ -12,6 +12,8 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2, memrchr, memrchr2};
 use model::Reject;
 
+use crate::cost::touch;
+
 /// What ends a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnd {
@@ -88,6 +90,7 @@ impl LineFramer {
 
     /// Puts the unfinished line and `bytes` into `room`, without lines that are too long. Gives the length of what is whole.
     fn put_together(&mut self, bytes: &[u8], room: &mut Vec<u8>) -> usize {
+        touch(self.held.len() + bytes.len());
         room.clear();
         room.extend_from_slice(&self.held);
         let mut rest = bytes;
@@ -173,7 +176,9 @@ fn forget(held: &mut Vec<u8>, next: usize) {
 /// Appends to `held`, which doubles its memory, but to no more than `most` bytes.
 fn grow(held: &mut Vec<u8>, bytes: &[u8], most: usize) {
     let len = held.len() + bytes.len();
+    touch(bytes.len());
     if len > held.capacity() {
+        touch(held.len());
         let room = (2 * held.capacity()).min(most).max(len);
         held.reserve_exact(room - held.len());
     }

@@ -4,6 +4,8 @@
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
+use crate::cost::touch;
+
 use super::{Broken, Packing, Step, UNPACKED_BYTES_MAX, gather, le32};
 
 /// Longest header of a member: its texts have no bound of their own.
@@ -168,6 +170,7 @@ impl Inflater {
         let start = out.len();
         let before = (self.inflate.total_in(), self.inflate.total_out());
         let room = self.room_bytes.min(max - start);
+        touch(room);
         out.resize(start + room, 0);
         let status = self.inflate.decompress(input, &mut out[start..], FlushDecompress::None);
         let used = (self.inflate.total_in() - before.0) as usize;

@@ -8,6 +8,8 @@ use std::hash::Hasher;
 
 use twox_hash::XxHash32;
 
+use crate::cost::touch;
+
 use super::{BLOCK_BYTES_MAX, Broken, KEPT_BYTES_MAX, Packing, Ready, Step, gather, le32};
 
 const MAGIC: u32 = 0x184d_2204;
@@ -223,11 +225,13 @@ impl Frame {
 fn slide(window: &mut Vec<u8>, last: &[u8]) {
     let len = window.len() + last.len();
     if len > WINDOW_BYTES + SLIDE_BYTES {
+        touch(window.len());
         window.drain(..len - WINDOW_BYTES);
     } else if len > window.capacity() {
         let room = (2 * window.capacity()).max(len).min(WINDOW_BYTES + SLIDE_BYTES);
         window.reserve_exact(room - window.len());
     }
+    touch(last.len());
     window.extend_from_slice(last);
 }
 

@@ -19,6 +19,8 @@ mod tests;
 
 pub use pack::{FLUSH_BYTES, Packer};
 
+use crate::cost::touch;
+
 /// Most bytes that one call of [`Unpacker::unpack`] gives.
 pub const UNPACKED_BYTES_MAX: usize = 64 * 1024;
 
@@ -128,6 +130,7 @@ impl Unpacker {
     /// Takes what a connection gave. Everything before it should have been unpacked ([`Self::has_more`]), so that it holds
     /// one read only.
     pub fn push(&mut self, bytes: &[u8]) {
+        touch(self.held.len() - self.used + bytes.len());
         self.held.drain(..self.used);
         self.used = 0;
         self.held.reserve_exact(bytes.len());
@@ -221,6 +224,7 @@ impl Ready {
     /// Room for a block of `len` bytes in place of the last one.
     fn room(&mut self, len: usize) -> &mut [u8] {
         self.given = 0;
+        touch(len);
         self.bytes = vec![0; len];
         &mut self.bytes
     }

@@ -3,6 +3,8 @@
 use memchr::memchr;
 use model::Span;
 
+use crate::cost::touch;
+
 use super::{Bad, DEPTH_MAX, Pickle, Text, VALUES_MAX, Value};
 
 /// Highest protocol.
@@ -267,6 +269,7 @@ impl<'a> Machine<'a> {
             return Err(Bad::Memo);
         }
         if self.memo.len() <= at {
+            touch(at + 1 - self.memo.len());
             self.memo.resize(at + 1, None);
         }
         self.memo[at] = Some(value);
@@ -335,6 +338,7 @@ impl<'a> Machine<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], Bad> {
         let rest = &self.message[self.at..];
         let (taken, _) = rest.split_at_checked(len).ok_or(Bad::Truncated)?;
+        touch(len);
         self.at += len;
         Ok(taken)
     }
@@ -352,6 +356,7 @@ impl<'a> Machine<'a> {
     fn line_span(&mut self) -> Result<Span, Bad> {
         let at = self.at;
         let len = memchr(b'\n', &self.message[at..]).ok_or(Bad::Truncated)?;
+        touch(len + 1);
         self.at += len + 1;
         Ok(Span::new(at, len))
     }

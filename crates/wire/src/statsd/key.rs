@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use super::blank::js_blank_len;
 use super::{Dialect, Options};
+use crate::cost::touch;
 
 /// Hash of a raw key: what [`Parser`](super::Parser) writes into [`Sample::hash`](model::Sample::hash).
 ///
@@ -38,6 +39,7 @@ impl KeyHasher {
 
     #[inline(always)]
     pub(super) fn hash(&self, kind: Kind, name: &[u8], tags: &[u8]) -> u64 {
+        touch(name.len() + tags.len());
         let mut hasher = FoldHasher::with_seed(self.seed ^ kind as u64, &self.shared);
         hasher.write(name);
         if !tags.is_empty() {

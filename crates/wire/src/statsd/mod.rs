@@ -31,6 +31,7 @@ pub use options::{Dialect, GaugeSign, Options};
 use memchr::memchr;
 use model::{Canonical, Event, Extra, Kind, RawKey, Reject, Sample, Span};
 
+use crate::cost::touch;
 use key::KeyHasher;
 use plain::{Marks, PlainLimits};
 use sink::{Hashed, Sink};
@@ -171,6 +172,7 @@ impl Parser {
         if matches!(self.options.dialect, Dialect::Dogstatsd | Dialect::Union) {
             line = line.strip_suffix(b"\r").unwrap_or(line);
         }
+        touch(line.len());
         if line.is_empty() && self.options.dialect != Dialect::Perl {
             return;
         }

@@ -21,6 +21,7 @@ use model::{GaugeOp, Kind, Sample, Span, Value};
 use super::number::{plain, plain_short};
 use super::sink::weight_of;
 use super::{Dialect, Options, Parsed, Parser};
+use crate::cost::touch;
 
 /// Bytes that are looked at in one go: as many as a word has bits.
 const BLOCK: usize = 64;
@@ -70,6 +71,7 @@ impl Marks {
             self.keep(found, place - at);
             place += BLOCK;
         }
+        touch(place - at);
         self.covered = place.min(end);
         if place >= end {
             // The packet's end is as good as an LF.

@@ -3,6 +3,7 @@
 use model::{Extra, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
 use super::{Options, Parsed, Parser};
+use crate::cost::touch;
 
 /// Most [`Extra`]s of one [`Parsed`]: what the `u16` in a sample can name. A line that needs one more is rejected as
 /// `timestamp_unsupported` when it has a time; otherwise it loses its container id, which nothing computes with.
@@ -84,6 +85,7 @@ impl<'a> Sink<'a, '_> {
     /// Adds one sample. `extra` is what [`Sink::extra`] gave, or 0.
     pub(super) fn sample(&mut self, key: RawKey<'a>, reading: Reading, weight: f64, extra: u16) {
         let Reading { kind, value, gauge_op } = reading;
+        touch(1);
         let (name, tags) = (self.span(key.name), self.span(key.tags));
         if (self.hashed.name, self.hashed.tags) != (name, tags) {
             self.hashed = Hashed { name, tags, ..Hashed::default() };

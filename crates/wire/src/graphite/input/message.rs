@@ -12,6 +12,7 @@ use model::{Reject, Span};
 
 use super::number;
 use super::{Parsed, Reader};
+use crate::cost::touch;
 use crate::number::js_format;
 use crate::pickle::{self, Items, Pickle, ValueRef};
 
@@ -40,7 +41,7 @@ pub enum MessageForm {
 
 /// The message cannot be read.
 #[derive(Debug)]
-pub(super) struct Bad;
+pub(crate) struct Bad;
 
 /// A message that is good as a whole, and how far its elements have been read. Its bytes are lent for each step.
 #[derive(Debug)]
@@ -109,6 +110,7 @@ impl Reader {
                 break true;
             }
             let Some(element) = opened.next(text) else { break false };
+            touch(1);
             cost += ELEMENT_BYTES + element.as_ref().map_or(0, Element::texts_bytes);
             bad += u64::from(!element.is_some_and(|element| element.write(&mut lines)));
         };
@@ -128,8 +130,13 @@ impl Reader {
 
 impl Opened {
     pub(super) fn new(form: MessageForm, message: &[u8]) -> Result<Opened, Bad> {
-        let mut opened = Opened::begin(form, message)?;
         let most = TEXTS_BYTES_MAX.min(message.len().saturating_mul(TEXTS_RATIO_MAX));
+        Opened::within(most, form, message)
+    }
+
+    /// With so many bytes of texts at most.
+    pub(crate) fn within(most: usize, form: MessageForm, message: &[u8]) -> Result<Opened, Bad> {
+        let mut opened = Opened::begin(form, message)?;
         let mut texts = 0_usize;
         while let Some(element) = opened.next(message) {
             texts += element.map_or(0, |element| element.texts_bytes());
@@ -204,6 +211,7 @@ impl Element<'_> {
 
     /// Appends its line, or nothing and gives false.
     fn write(&self, out: &mut Vec<u8>) -> bool {
+        touch(self.texts_bytes());
         let begin = out.len();
         if self.name.is_empty() || !self.name.iter().all(|byte| *byte > b' ') {
             return false;
@@ -357,6 +365,7 @@ impl Fields {
     }
 
     fn take(&mut self, len: usize) -> Result<Span, Bad> {
+        touch(1);
         if len > self.end - self.at {
             return Err(Bad);
         }

@@ -30,6 +30,8 @@ use foldhash::{SharedSeed, fast::FoldHasher};
 use memchr::memchr;
 use model::{Point, Reject, Span};
 
+use crate::cost::touch;
+
 /// What packets held. Reuse it: [`Parsed::clear`] keeps the memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
@@ -127,6 +129,7 @@ impl Reader {
         while at < end {
             let line_end = memchr(b'\n', &bytes[at..end]).map_or(end, |len| at + len);
             let line = &bytes[at..line_end];
+            touch(line.len() + 1);
             if let Some(name_len) = plain::name_len(self, line) {
                 into.lines += 1;
                 into.points.push(Point {
@@ -176,6 +179,7 @@ impl Reader {
 
     /// Appends `line` in its final form, and its point; on a mistake nothing stays behind.
     fn keep(&self, line: &[u8], now_s: u64, into: &mut Parsed) -> Result<(), Reject> {
+        touch(line.len());
         let begin = into.bytes.len();
         let read = match self.options.personality {
             Personality::CRelay => relay::clean(self, line, &mut into.bytes),
@@ -225,6 +229,7 @@ impl NameHasher {
 
     #[inline(always)]
     fn hash(&self, name: &[u8]) -> u64 {
+        touch(name.len());
         let mut hasher = FoldHasher::with_seed(self.seed, &self.shared);
         hasher.write(name);
         hasher.finish()

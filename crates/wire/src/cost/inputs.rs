@@ -1,0 +1,150 @@
+//! The worst inputs that we know for each parser: a name that is referred to as often as possible, the smallest legal thing
+//! repeated, the largest one once, and what has to be looked at again and again.
+
+use super::Parser;
+use crate::frame::{LengthOrder, LineEnd};
+use crate::graphite::input::{MessageForm, Personality};
+use crate::packing::{Packer, Packing};
+use crate::statsd::Dialect;
+
+/// An input of any size for a parser.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// What it is.
+    pub name: &'static str,
+    /// Who reads it.
+    pub parser: Parser,
+    /// Makes it, with about so many bytes.
+    pub make: fn(usize) -> Vec<u8>,
+}
+
+/// All of them.
+pub fn inputs() -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for dialect in [Dialect::Etsy, Dialect::Perl, Dialect::Dogstatsd, Dialect::Union] {
+        inputs.extend(STATSD.map(|(name, make)| Input { name, parser: Parser::Statsd(dialect), make }));
+    }
+    for personality in Personality::ALL {
+        let parser = Parser::Graphite(personality);
+        inputs.extend(GRAPHITE.map(|(name, make)| Input { name, parser, make }));
+    }
+    inputs.extend(STATSD.map(|(name, make)| Input { name, parser: Parser::Parts, make }));
+    inputs.extend(OTHERS.map(|(name, parser, make)| Input { name, parser, make }));
+    inputs
+}
+
+type Make = fn(usize) -> Vec<u8>;
+
+const STATSD: [(&str, Make); 11] = [
+    ("short lines", |bytes| b"a:1|c\n".repeat(bytes / 6)),
+    ("a long name with many values", |bytes| {
+        [&b"n".repeat(bytes / 2), &b":1"[..].repeat(bytes / 4)[..], b"|c"].concat()
+    }),
+    ("a long name with many bits", |bytes| {
+        [&b"n".repeat(bytes / 2), &b":1|c"[..].repeat(bytes / 8)[..]].concat()
+    }),
+    ("a long name with bits of all kinds", |bytes| {
+        [&b"n".repeat(bytes / 2), &b":1|c:1|g:1|ms:1|s"[..].repeat(bytes / 34)[..]].concat()
+    }),
+    ("many values and long tags", |bytes| {
+        [b"n", &b":1"[..].repeat(bytes / 4)[..], b"|c|#", &b"t:v,"[..].repeat(bytes / 8)].concat()
+    }),
+    ("many fields", |bytes| [b"n:1|c", &b"|@1"[..].repeat(bytes / 3)[..]].concat()),
+    ("colons", |bytes| b":".repeat(bytes)),
+    ("bars", |bytes| [b"n:1", &b"|"[..].repeat(bytes)[..]].concat()),
+    ("line feeds", |bytes| b"\n".repeat(bytes)),
+    ("a long number", |bytes| [b"n:", &b"9"[..].repeat(bytes)[..], b"|c"].concat()),
+    ("an event with many fields", |bytes| [b"_e{1,1}:a|b", &b"|#t,u|k:a"[..].repeat(bytes / 9)[..]].concat()),
+];
+
+const GRAPHITE: [(&str, Make); 8] = [
+    ("short lines", |bytes| b"a 1 2\n".repeat(bytes / 6)),
+    ("the shortest lines", |bytes| b"a \n".repeat(bytes / 3)),
+    ("a long name", |bytes| [&b"n".repeat(bytes)[..], b" 1 2\n"].concat()),
+    ("dots", |bytes| [&b"."[..].repeat(bytes)[..], b"a 1 2\n"].concat()),
+    ("blanks", |bytes| [b"a", &b" "[..].repeat(bytes)[..], b"1 2\n"].concat()),
+    ("carriage returns", |bytes| b"\r".repeat(bytes)),
+    ("many tags out of order", |bytes| {
+        let tags = (0..bytes / 8).map(|n| format!(";{:05}=v", n * 7919 % 100_000));
+        format!("a{} 1 2\n", tags.collect::<String>()).into_bytes()
+    }),
+    ("many tags in braces", |bytes| {
+        let tags = (0..bytes / 10).map(|n| format!("{:05}=\"\\\\\"", n * 7919 % 100_000)).collect::<Vec<_>>();
+        format!("a{{{}}} 1 2\n", tags.join(",")).into_bytes()
+    }),
+];
+
+const PICKLE: Parser = Parser::Message(MessageForm::Pickle);
+const PROTOBUF: Parser = Parser::Message(MessageForm::Protobuf);
+
+const OTHERS: [(&str, Parser, Make); 24] = [
+    ("a bad name, repeated", PICKLE, |bytes| repeated(bytes / 2, b' ', b"2", bytes / 2)),
+    ("a good name, repeated", PICKLE, |bytes| repeated(bytes / 2, b'n', b"2", bytes / 2)),
+    ("a good name, repeated as often as it may be", PICKLE, |bytes| repeated(100, b'n', b"2", bytes)),
+    ("a bad name, repeated as often as it may be", PICKLE, |bytes| repeated(100, b' ', b"2", bytes)),
+    ("a long value, repeated", PICKLE, |bytes| {
+        let value = b"1".repeat(bytes / 2);
+        [b"(S'a'\n(K\x01S'", &value[..], b"'\ntt", &b"2".repeat(bytes / 2), b"l."].concat()
+    }),
+    ("lists", PICKLE, |bytes| [b"(", &b"]Na"[..].repeat(bytes / 3)[..], b"l."].concat()),
+    ("tuples of tuples", PICKLE, |bytes| [b"N", &b"\x85"[..].repeat(bytes)[..], b"."].concat()),
+    ("a place of the memo", PICKLE, |bytes| {
+        [&b"N"[..].repeat(bytes)[..], b"r", &(bytes as u32).to_le_bytes(), b"."].concat()
+    }),
+    ("a far place of the memo", PICKLE, |_| b"Nr\x3f\x42\x0f\x00.".to_vec()),
+    ("places of the memo", PICKLE, |bytes| [b"N", &b"\x94"[..].repeat(bytes)[..], b"."].concat()),
+    ("a text with escapes", PICKLE, |bytes| [b"S'", &b"\\n"[..].repeat(bytes / 2)[..], b"'\n."].concat()),
+    ("empty points of a bad name", PROTOBUF, |bytes| metric(bytes / 2, b' ', bytes / 4)),
+    ("empty points of a good name", PROTOBUF, |bytes| metric(bytes / 2, b'n', bytes / 4)),
+    ("empty points of a short name", PROTOBUF, |bytes| metric(100, b'n', bytes / 2)),
+    ("empty metrics", PROTOBUF, |bytes| b"\x0a\x00".repeat(bytes / 2)),
+    ("fields that nobody knows", PROTOBUF, |bytes| b"\x18\x00".repeat(bytes / 2)),
+    ("a line byte by byte", Parser::Lines(LineEnd::Lf, 1), |bytes| b"x".repeat(bytes)),
+    ("short lines byte by byte", Parser::Lines(LineEnd::LfOrCr, 1), |bytes| b"x\n".repeat(bytes / 2)),
+    ("lines that are cut by each read", Parser::Lines(LineEnd::Lf, 7), |bytes| {
+        b"x\n123456789".repeat(bytes / 11)
+    }),
+    ("empty frames", Parser::Frames(LengthOrder::Big, 65_536), |bytes| vec![0; bytes]),
+    ("a frame byte by byte", Parser::Frames(LengthOrder::Big, 1), |bytes| {
+        [&(bytes as u32 + 1).to_be_bytes(), &b"x"[..].repeat(bytes)[..]].concat()
+    }),
+    ("small members", Parser::Packed(Packing::Gzip, 65_536), |bytes| small(Packing::Gzip, bytes)),
+    ("small frames", Parser::Packed(Packing::Lz4, 65_536), |bytes| small(Packing::Lz4, bytes)),
+    ("small chunks", Parser::Packed(Packing::Snappy, 65_536), |bytes| small(Packing::Snappy, bytes)),
+];
+
+/// A pickle of a point with a name of so many bytes, the last one as told, and `again` so many times behind it.
+fn repeated(name_bytes: usize, last: u8, again: &[u8], times: usize) -> Vec<u8> {
+    let mut message = b"\x80\x02(X".to_vec();
+    message.extend_from_slice(&(name_bytes as u32).to_le_bytes());
+    message.resize(message.len() + name_bytes - 1, b'n');
+    message.push(last);
+    message.extend_from_slice(b"K\x07K\x08\x86\x86");
+    message.extend_from_slice(&again.repeat(times));
+    message.extend_from_slice(b"l.");
+    message
+}
+
+/// A payload of one metric with so many points of two bytes.
+fn metric(name_bytes: usize, last: u8, points: usize) -> Vec<u8> {
+    let length =
+        |len: usize| (0..5).map(move |at| (len >> (7 * at)) as u8 & 0x7F | if at < 4 { 0x80 } else { 0 });
+    let mut metric = b"\x0a".to_vec();
+    metric.extend(length(name_bytes));
+    metric.resize(metric.len() + name_bytes - 1, b'n');
+    metric.push(last);
+    metric.extend_from_slice(&b"\x12\x00".repeat(points));
+    let mut payload = b"\x0a".to_vec();
+    payload.extend(length(metric.len()));
+    payload.extend_from_slice(&metric);
+    payload
+}
+
+/// One line, packed with a beginning and an end of its own, again and again.
+fn small(packing: Packing, bytes: usize) -> Vec<u8> {
+    let Some(mut packer) = Packer::new(packing) else { return Vec::new() };
+    let mut one = Vec::new();
+    packer.push(b"a 1 2\n", &mut one);
+    packer.finish(&mut one);
+    one.repeat(bytes / one.len() + 1)
+}

@@ -1,0 +1,54 @@
+//! The worst inputs that we know, and the canary.
+
+use super::*;
+use crate::graphite::input::Opened;
+
+const PICKLE: Parser = Parser::Message(MessageForm::Pickle);
+
+fn allocated(run: &mut dyn FnMut()) -> u64 {
+    allocation_counter::measure(run).bytes_total
+}
+
+#[test]
+fn twice_the_input_costs_twice_as_much_whoever_reads_it() {
+    for input in inputs() {
+        check_doubled(&input, 16 * 1024, allocated);
+    }
+}
+
+/// What reading a message took before what it refers to was bounded by its own length.
+fn unbounded(bytes: usize) -> Cost {
+    let repeated =
+        inputs().into_iter().find(|input| input.name == "a bad name, repeated").expect("it is known");
+    let message = (repeated.make)(bytes);
+    let reader = input::Reader::new(input::Options::of(Personality::Strict), 1);
+    Cost::of(allocated, &mut || {
+        let opened = Opened::within(usize::MAX, MessageForm::Pickle, &message);
+        let mut opened = opened.expect("the message can be read");
+        let span = Span::new(0, message.len());
+        while reader.piece(&mut opened, &message, span, 0, &mut input::Parsed::default()) {}
+    })
+}
+
+#[test]
+fn a_message_without_its_bound_is_found() {
+    let (once, twice) = (unbounded(4 * 1024), unbounded(8 * 1024));
+    assert!(!once.is_within(PICKLE, 4 * 1024) && !twice.is_within(PICKLE, 8 * 1024), "{once:?}");
+    assert!(!twice.is_twice(once), "{twice:?} for twice what took {once:?}");
+}
+
+#[test]
+fn a_cost_is_within_its_bounds_or_not() {
+    let most = Cost {
+        steps: STEPS_ALWAYS_MAX + 10 * MESSAGES.steps,
+        allocated: ALLOCATED_ALWAYS_MAX + 10 * MESSAGES.allocated,
+    };
+    assert!(most.is_within(PICKLE, 10) && !most.is_within(Parser::Parts, 10));
+    assert!(!Cost { steps: most.steps + 1, ..most }.is_within(PICKLE, 10));
+    assert!(!Cost { allocated: most.allocated + 1, ..most }.is_within(PICKLE, 10));
+    let once = Cost { steps: 1000, allocated: 1000 };
+    let twice = Cost { steps: 2500 + STEPS_ALWAYS_MAX, allocated: 2500 + ALLOCATED_ALWAYS_MAX };
+    assert!(twice.is_twice(once));
+    assert!(!Cost { steps: twice.steps + 1, ..twice }.is_twice(once));
+    assert!(!Cost { allocated: twice.allocated + 1, ..twice }.is_twice(once));
+}
