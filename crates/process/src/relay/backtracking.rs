@@ -1,12 +1,14 @@
 //! Expressions that only a backtracking engine can match: look-around, atomic groups, back references.
 //!
 //! Such a search can take for ever on some names, so it has limits: of steps, and of the name's length, because a step may
-//! look at all that follows. At a limit it gives up, which its callers count and take for no match.
+//! look at all that follows. At a limit it gives up, which its callers count and take for no match. All searches of a record
+//! have a limit together (`effort`).
 //! Names are bytes here as well: the engine's `.` is one of them, and its classes know ASCII only.
 //! Not here: what such an expression looks like (`syntax`); most names do not get so far (`sieve`).
 
 use fancy_regex::{BytesMode, Captures, CompileError, Error, ParseError, Regex, RegexBuilder};
 
+use super::effort::Effort;
 use super::expression::{Found, GaveUp};
 
 /// Most steps back of one search.
@@ -14,6 +16,12 @@ pub const BACKTRACKING_STEPS_MAX: usize = 50_000;
 
 /// Longest name, or rest of a line, that is searched.
 pub const BACKTRACKING_BYTES_MAX: usize = 2_048;
+
+/// Steps back that a search is tried with at first: of most names it needs fewer.
+const SHORT_STEPS_MAX: usize = 1_000;
+
+/// Longest name in which such a search is free.
+const FREE_BYTES_MAX: usize = 256;
 
 /// Longest expression in the engine's form: each part of it that the linear engine can do has an automaton.
 const EXPRESSION_BYTES_MAX: usize = 8 << 10;
@@ -26,49 +34,72 @@ const PART_BYTES_MAX: usize = 64 << 10;
 
 /// An expression, compiled.
 #[derive(Clone, Debug)]
-pub(super) struct Backtracking(Box<Regex>);
+pub(super) struct Backtracking {
+    /// With few steps.
+    short: Box<Regex>,
+    /// With all of them.
+    long: Box<Regex>,
+    effort: Effort,
+}
 
 impl Backtracking {
     /// Compiles what `syntax` wrote.
     ///
     /// # Errors
     /// Why the engine does not take it, in words; none when it is too large.
-    pub(super) fn new(text: &str) -> Result<Backtracking, Option<String>> {
+    pub(super) fn new(text: &str, effort: &Effort) -> Result<Backtracking, Option<String>> {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(None);
         }
-        let built = RegexBuilder::new(text)
-            .bytes_mode(BytesMode::Ascii)
-            .dot_matches_new_line(true)
-            .backtrack_limit(BACKTRACKING_STEPS_MAX)
-            .delegate_size_limit(PART_BYTES_MAX)
-            .delegate_dfa_size_limit(PART_BYTES_MAX)
-            .max_prog_size(INSTRUCTIONS_MAX)
-            .build();
-        built.map(|regex| Backtracking(Box::new(regex))).map_err(|error| sentence(&error))
+        let built = |steps_max| {
+            let regex = RegexBuilder::new(text)
+                .bytes_mode(BytesMode::Ascii)
+                .dot_matches_new_line(true)
+                .backtrack_limit(steps_max)
+                .delegate_size_limit(PART_BYTES_MAX)
+                .delegate_dfa_size_limit(PART_BYTES_MAX)
+                .max_prog_size(INSTRUCTIONS_MAX)
+                .build();
+            regex.map(Box::new).map_err(|error| sentence(&error))
+        };
+        let (short, long) = (built(SHORT_STEPS_MAX)?, built(BACKTRACKING_STEPS_MAX)?);
+        Ok(Backtracking { short, long, effort: effort.clone() })
     }
 
     pub(super) fn is_in(&self, name: &[u8]) -> Result<bool, GaveUp> {
-        within_limits(name)?;
-        self.0.is_match(name).map_err(|_| GaveUp)
+        self.search(name, |regex| regex.is_match(name))
     }
 
     pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
-        within_limits(name)?;
-        let captures = self.0.captures(name).map_err(|_| GaveUp)?;
+        let captures = self.search(name, |regex| regex.captures(name))?;
         Ok(captures.as_ref().map(found))
     }
 
     /// The first match that begins at a place or behind it.
     pub(super) fn find_from(&self, name: &[u8], from: usize) -> Result<Option<Found>, GaveUp> {
-        within_limits(name)?;
-        let captures = self.0.captures_from_pos(name, from).map_err(|_| GaveUp)?;
+        let captures = self.search(name, |regex| regex.captures_from_pos(name, from))?;
         Ok(captures.as_ref().map(found))
     }
-}
 
-fn within_limits(name: &[u8]) -> Result<(), GaveUp> {
-    if name.len() > BACKTRACKING_BYTES_MAX { Err(GaveUp) } else { Ok(()) }
+    /// Searches within all limits: those of the search, and that of the record.
+    fn search<'r, R>(
+        &'r self,
+        name: &[u8],
+        search: impl Fn(&'r Regex) -> Result<R, Error>,
+    ) -> Result<R, GaveUp> {
+        let is_free = name.len() <= FREE_BYTES_MAX;
+        if name.len() > BACKTRACKING_BYTES_MAX || !is_free && !self.effort.take(name.len()) {
+            return Err(GaveUp);
+        }
+        if let Ok(found) = search(&self.short) {
+            return Ok(found);
+        }
+        // It may take as long as one of the longest names.
+        if !self.effort.take(BACKTRACKING_BYTES_MAX) {
+            return Err(GaveUp);
+        }
+        search(&self.long).map_err(|_| GaveUp)
+    }
 }
 
 fn found(captures: &Captures<'_, [u8]>) -> Found {

@@ -192,6 +192,7 @@ impl Decision {
         act: &mut impl FnMut(Act<'a>),
     ) -> Routing {
         let content = &self.content;
+        router.begin_rest();
         let mut routing = Routing::new(content.end);
         let mut given = Given { once: router.once, outputs: [OutputId(0); COPIES_MAX] };
         let mut at = 0;

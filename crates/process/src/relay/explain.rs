@@ -114,6 +114,8 @@ impl Router {
     ///
     /// [`Decision::run`]: super::Decision::run
     pub fn explain(&self, entry: Entry, line: Line<'_>, turn: u64) -> Explanation {
+        self.begin_name();
+        self.begin_rest();
         let mut way = Way {
             router: self,
             line,

@@ -23,6 +23,10 @@ pub const COMPILED_BYTES_MAX: usize = 1 << 20;
 /// Most memory in which an automaton remembers what it has met, in each direction; past it, it forgets and begins again.
 const REMEMBERED_BYTES_MAX: usize = 128 << 10;
 
+/// Most bytes that the searches for all matches in one name may have before them, together: each may look at all that
+/// follows, and there may be as many as bytes.
+const ALL_BYTES_MAX: usize = 1 << 20;
+
 /// How an expression is looked for in a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -50,7 +54,7 @@ pub struct Outline {
 }
 
 /// A search came to one of its limits, so that it is not known whether the expression is in the name. Only expressions
-/// that backtrack have any; it counts as no match.
+/// that backtrack have any, and searches for all matches; it counts as no match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GaveUp;
 
@@ -179,13 +183,13 @@ impl Expression {
             Matcher::Text(finder) if matches!(self.class, Class::Contains(_)) => {
                 let length = finder.needle().len();
                 let at = |at| Found { span: (at, at + length), groups: Vec::new() };
-                all(name, |from| Ok(finder.find(&name[from..]).map(|found| at(from + found))))
+                all(name, usize::MAX, |from| Ok(finder.find(&name[from..]).map(|found| at(from + found))))
             }
             Matcher::Text(_) => Ok(self.find(name)?.into_iter().collect()),
-            Matcher::Linear(regex) => all(name, |from| Ok(regex.find_from(name, from))),
+            Matcher::Linear(regex) => all(name, ALL_BYTES_MAX, |from| Ok(regex.find_from(name, from))),
             Matcher::Backtracking(regex) => {
                 if self.can_be_in(name) {
-                    all(name, |from| regex.find_from(name, from))
+                    all(name, ALL_BYTES_MAX, |from| regex.find_from(name, from))
                 } else {
                     Ok(Vec::new())
                 }
@@ -216,12 +220,14 @@ impl Expression {
 
 fn all(
     name: &[u8],
+    bytes_max: usize,
     mut find_from: impl FnMut(usize) -> Result<Option<Found>, GaveUp>,
 ) -> Result<Vec<Found>, GaveUp> {
-    let (mut all, mut from) = (Vec::new(), 0);
+    let (mut all, mut from, mut left) = (Vec::new(), 0, bytes_max);
     while from <= name.len()
         && let Some(found) = find_from(from)?
     {
+        left = left.checked_sub(name.len() - from).ok_or(GaveUp)?;
         let (begin, end) = found.span;
         from = end;
         if begin == end {
@@ -250,14 +256,16 @@ fn compiled(
             .hint("repeat less: what stands in {…} is laid out as often as it says")
     };
     let matcher = match &translated.backtracking {
-        Some(text) => Matcher::Backtracking(Backtracking::new(text).map_err(|why| match why {
-            Some(why) => Refusal::new(whole(), &why, syntax::NOT_REPEATABLE),
-            None => Refusal::new(
-                whole(),
-                "this expression is too large to be matched by backtracking",
-                syntax::TOO_BIG,
-            ),
-        })?),
+        Some(text) => {
+            Matcher::Backtracking(Backtracking::new(text, &searches.effort).map_err(|why| match why {
+                Some(why) => Refusal::new(whole(), &why, syntax::NOT_REPEATABLE),
+                None => Refusal::new(
+                    whole(),
+                    "this expression is too large to be matched by backtracking",
+                    syntax::TOO_BIG,
+                ),
+            })?)
+        }
         None => {
             let built = Linear::new(&translated.linear, COMPILED_BYTES_MAX, REMEMBERED_BYTES_MAX, searches);
             Matcher::Linear(built.map_err(|_| too_large())?)

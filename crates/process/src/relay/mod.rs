@@ -9,6 +9,7 @@
 mod backtracking;
 mod cache;
 mod decision;
+mod effort;
 mod explain;
 mod expression;
 mod mistake;

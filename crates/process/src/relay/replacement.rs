@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::expression::Found;
+use super::router::NAME_BYTES_MAX;
 
 /// A replacement, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,9 @@ impl Replacement {
     /// Puts what it says of a match in `name` behind what `out` holds.
     pub(super) fn expand(&self, name: &[u8], found: &Found, out: &mut Vec<u8>) {
         for part in &self.parts {
+            if out.len() > NAME_BYTES_MAX {
+                return;
+            }
             let group = match part {
                 Part::Text(text) => {
                     out.extend_from_slice(text);
@@ -86,7 +90,8 @@ impl Replacement {
         out
     }
 
-    /// `name` with the match replaced: what stands before it, the expansion, what stands behind it.
+    /// `name` with the match replaced: what stands before it, the expansion, what stands behind it. What is longer than a
+    /// name may be ends soon after: it is refused, however much longer it would be.
     pub(super) fn replace(&self, name: &[u8], found: &Found) -> Vec<u8> {
         self.replace_all(name, std::slice::from_ref(found))
     }
@@ -99,6 +104,9 @@ impl Replacement {
             out.extend_from_slice(&name[behind..one.span.0]);
             self.expand(name, one, &mut out);
             behind = one.span.1;
+            if out.len() > NAME_BYTES_MAX {
+                break;
+            }
         }
         out.extend_from_slice(&name[behind..]);
         out
@@ -210,6 +218,21 @@ mod tests {
         let found = expression.find(name.as_bytes()).expect("no limit").expect("a match");
         let replacement = Replacement::parse(replacement, expression.groups());
         String::from_utf8(replacement.replace(name.as_bytes(), &found)).expect("text")
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_name_does_not_get_much_longer() {
+        let name = vec![b'x'; 30_000];
+        let found = Found { span: (0, name.len()), groups: vec![Some((0, name.len()))] };
+        let many = Replacement::parse(&r"\1".repeat(4_000), 1);
+        let at = Replacement::parse(r"\1", 1);
+        assert_eq!(at.replace(&name, &found).len(), name.len());
+        let each: Vec<Found> = (0..name.len())
+            .map(|at| Found { span: (at, at + 1), groups: vec![Some((0, name.len()))] })
+            .collect();
+        for long in [many.replace(&name, &found), many.replace_all(&name, &each)] {
+            assert!((NAME_BYTES_MAX + 1..=NAME_BYTES_MAX + 2 * name.len()).contains(&long.len()));
+        }
     }
 
     #[test]

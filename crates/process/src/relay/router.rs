@@ -50,6 +50,8 @@ pub struct Router {
     pub(super) statistics: To,
     rollups: Vec<RollupPlan>,
     searches: Searches,
+    /// Likewise for what `validate` looks at.
+    rests: Searches,
     /// An output gets a line once.
     pub(super) once: bool,
 }
@@ -100,7 +102,8 @@ impl Router {
     /// # Errors
     /// All mistakes of the plan, in its order.
     pub fn new(plan: &RelayPlan) -> Result<Router, Vec<RelayMistake>> {
-        let mut builder = Builder::default();
+        let searches = Searches::default();
+        let mut builder = Builder { rests: searches.apart(), searches, ..Builder::default() };
         for (at, cluster) in plan.clusters.iter().enumerate() {
             builder.cluster(ClusterId(at as u16), cluster);
         }
@@ -120,10 +123,20 @@ impl Router {
         if !builder.mistakes.is_empty() {
             return Err(builder.mistakes);
         }
-        let Builder { rules, checks, clusters, results, rollups, searches, .. } = builder;
+        let Builder { rules, checks, clusters, results, rollups, searches, rests, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
         let sieve = Sieve::new(&texts);
-        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups, searches, once })
+        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups, searches, rests, once })
+    }
+
+    /// Another name begins: what its searches may take together is there again.
+    pub(super) fn begin_name(&self) {
+        self.searches.effort.begin();
+    }
+
+    /// The same for what stands behind a name.
+    pub(super) fn begin_rest(&self) {
+        self.rests.effort.begin();
     }
 
     /// What is remembered of searches for expressions.
@@ -173,6 +186,7 @@ impl Router {
     /// The same, in a draft whose room is used again.
     pub(super) fn draft(&self, entry: Entry, name: &[u8], draft: &mut Draft) {
         draft.begin(name);
+        self.begin_name();
         let end = match self.straight(entry) {
             Some(to) => self.send(draft, to, None).unwrap_or(End::Stopped),
             None => {
@@ -325,6 +339,7 @@ struct Builder {
     rollups: Vec<RollupPlan>,
     mistakes: Vec<RelayMistake>,
     searches: Searches,
+    rests: Searches,
 }
 
 impl Builder {
@@ -349,7 +364,8 @@ impl Builder {
     fn match_(&mut self, statement: usize, plan: &MatchPlan) {
         let check = plan.validate.as_ref().map(|validate| {
             let at = MistakeAt::Validate { statement };
-            if let Some(expression) = self.compiled(at, &validate.expression, false) {
+            let rests = self.rests.clone();
+            if let Some(expression) = self.compiled_for(&rests, at, &validate.expression, false) {
                 self.checks.push(expression);
             }
             Check { expression: self.checks.len().saturating_sub(1) as u32, log: validate.log }
@@ -417,8 +433,19 @@ impl Builder {
     }
 
     fn compiled(&mut self, at: MistakeAt, plan: &ExpressionPlan, captures: bool) -> Option<Expression> {
+        let searches = self.searches.clone();
+        self.compiled_for(&searches, at, plan, captures)
+    }
+
+    fn compiled_for(
+        &mut self,
+        searches: &Searches,
+        at: MistakeAt,
+        plan: &ExpressionPlan,
+        captures: bool,
+    ) -> Option<Expression> {
         let refused = |refusal| self.mistakes.push(RelayMistake::refused(at, refusal));
-        Expression::sharing(plan, captures, &self.searches).map_err(refused).ok()
+        Expression::sharing(plan, captures, searches).map_err(refused).ok()
     }
 
     fn to(&mut self, at: MistakeAt, to: &To) -> To {

@@ -13,6 +13,7 @@ use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind, Span};
 
+use super::effort::Effort;
 use super::expression::Found;
 
 /// Most memory for what is remembered, of all expressions of a router together.
@@ -23,7 +24,11 @@ type Held = (Box<Cache>, usize);
 
 /// The memory of all searches. Clones are the same memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Searches(Arc<Mutex<Memory>>);
+pub(super) struct Searches {
+    memory: Arc<Mutex<Memory>>,
+    /// What those that backtrack may do for one record.
+    pub(super) effort: Effort,
+}
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -52,13 +57,18 @@ pub(super) struct Linear {
 }
 
 impl Searches {
+    /// The same memory for expressions that are looked for in something else, with an effort of its own.
+    pub(super) fn apart(&self) -> Searches {
+        Searches { memory: Arc::clone(&self.memory), effort: Effort::default() }
+    }
+
     pub(super) fn figures(&self) -> SearchFigures {
         let memory = self.lock();
         SearchFigures { bytes: memory.bytes, forgotten: memory.forgotten }
     }
 
     fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -45,6 +45,9 @@ pub struct RollupLimits {
     pub bytes_max: usize,
 }
 
+/// Bytes of windows and values that are as much work to tell as a series of one window.
+const BYTES_OF_ONE: usize = 2 * WINDOW_BYTES;
+
 impl Default for RollupLimits {
     /// As many series as an aggregation has, and 256 MiB.
     fn default() -> RollupLimits {
@@ -257,8 +260,9 @@ impl Rollups {
         }
     }
 
-    /// Tells the results that are due, at most of `series_max` series, in the order in which these began. Call it a few
-    /// times a second, and again at once while there is more.
+    /// Tells the results that are due, at most of `series_max` series, in the order in which these began. One with many
+    /// windows, or with many values in them, counts for several. Call it a few times a second, and again at once while there
+    /// is more.
     pub fn tick(&mut self, now: Now, series_max: usize, mut emit: impl FnMut(Rolled<'_>)) -> Told {
         let now_s = self.time(now);
         let mut told = Told::default();
@@ -268,17 +272,20 @@ impl Rollups {
             }
             self.next_due_s = u64::MAX;
         }
-        let end = self.series.len().min(self.cursor.saturating_add(series_max.max(1)));
-        for at in self.cursor..end {
+        let (mut end, mut budget) = (self.cursor, series_max.max(1));
+        while end < self.series.len() && budget > 0 {
+            let at = end;
+            (end, budget) = (end + 1, budget - 1);
             let Some(series) = &mut self.series[at] else { continue };
             let plan = &self.plans[usize::from(series.rollup)];
             let over = series.over(plan, now_s);
             let first = self.clock.first(plan.every_s, plan.expire_s);
             series.open = series.open_now(plan, now_s, first);
-            self.bytes -= series.tell(plan, over, &mut told, &mut emit);
-            let (bytes, ahead) = series.tell_ahead(plan, first, &mut told, &mut emit);
-            self.bytes -= bytes;
+            let bytes = series.tell(plan, over, &mut told, &mut emit);
+            let (bytes_ahead, ahead) = series.tell_ahead(plan, first, &mut told, &mut emit);
             self.told_ahead += ahead;
+            self.bytes -= bytes + bytes_ahead;
+            budget = budget.saturating_sub((bytes + bytes_ahead) / BYTES_OF_ONE);
             if series.windows.is_empty() && now_s >= series.due_s(plan) {
                 self.end(at);
             } else {

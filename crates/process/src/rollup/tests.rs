@@ -257,6 +257,30 @@ fn each_bound_has_its_outcome() {
 }
 
 #[test]
+fn a_slice_is_bounded_in_windows_and_values_and_not_only_in_series() {
+    let names: Vec<String> = (0..40).map(|number| format!("n{number}")).collect();
+    let calls = |rollups: &mut Rollups| {
+        let (mut calls, mut results) = (0, 0);
+        loop {
+            let told = rollups.tick(at(9000), 40, |_| results += 1);
+            calls += 1;
+            if !told.more {
+                return (calls, results);
+            }
+        }
+    };
+    for (windows, values, want) in [(1, 1, (1, 40)), (100, 1, (40, 4000)), (1, 1000, (40, 40))] {
+        let mut rollups = rollups(vec![plan(10, 3600, &[Compute::Percentile(50)])]);
+        for (name, at_s) in names.iter().flat_map(|name| (0..windows).map(move |at_s| (name, at_s))) {
+            for _ in 0..values {
+                assert_eq!(rollups.feed(feed(name, 1.0, 1000 + at_s * 10), at(4000)), Fed::Counted);
+            }
+        }
+        assert_eq!(calls(&mut rollups), want, "{windows} windows of {values} values");
+    }
+}
+
+#[test]
 fn the_end_tells_what_is_over_and_counts_the_rest() {
     let mut rollups = rollups(vec![plan(10, 25, &[Compute::Count])]);
     for timestamp in [1001, 1002, 1011, 1012, 1021] {

@@ -1,6 +1,6 @@
 //! One window of one series: what its values come to.
 //!
-//! Percentiles keep the values, the others a number or two. Invariant: the same values in the same order give the same
+//! Percentiles keep the values, the others a number or two; a result takes time that is linear in them. Invariant: the same values in the same order give the same
 //! bits.
 
 use super::Compute;
@@ -93,14 +93,17 @@ impl Window {
             Compute::Variance => self.second / count,
             Compute::Stddev => (self.second / count).sqrt(),
             Compute::Percentile(percent) => {
-                self.values.sort_by(f64::total_cmp);
                 let rank = (f64::from(percent) / 100.0 * count + 0.9) as usize;
-                self.values[rank.clamp(1, self.values.len()) - 1]
+                let at = rank.clamp(1, self.values.len()) - 1;
+                *self.values.select_nth_unstable_by(at, f64::total_cmp).1
             }
             Compute::Interpolated(permille) => {
-                self.values.sort_by(f64::total_cmp);
                 let rank = f64::from(permille) / 1000.0 * (count - 1.0);
-                let (below, above) = (self.values[rank.floor() as usize], self.values[rank.ceil() as usize]);
+                let at = rank.floor() as usize;
+                let (_, below, behind) = self.values.select_nth_unstable_by(at, f64::total_cmp);
+                let below = *below;
+                let next = behind.iter().copied().min_by(f64::total_cmp);
+                let above = next.filter(|_| rank.ceil() > rank.floor()).unwrap_or(below);
                 below + (rank - rank.floor()) * (above - below)
             }
         }

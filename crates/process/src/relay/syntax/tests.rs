@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::ExpressionPlan;
 use super::super::backtracking::{BACKTRACKING_BYTES_MAX, Backtracking};
+use super::super::effort::Effort;
 use super::super::expression::{Expression, Found, GaveUp};
 use super::*;
 
@@ -307,7 +308,7 @@ proptest! {
                 if let Err(wrong) = &rest {
                     prop_assert!(matches!(wrong, regex::Error::CompiledTooBig(_)), "{:?}: {}", text, wrong);
                 }
-                let backtracking = translated.backtracking.as_deref().map(Backtracking::new);
+                let backtracking = translated.backtracking.as_deref().map(|text| Backtracking::new(text, &Effort::default()));
                 if let (Some(Ok(known)), Ok(rest)) = (backtracking, rest) {
                     let is_in = known.is_in(name.as_bytes()) == Ok(true);
                     prop_assert!(!is_in || rest.is_match(name.as_bytes()), "{:?} in {:?}", text, name);

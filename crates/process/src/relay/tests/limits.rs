@@ -82,6 +82,52 @@ fn an_expression_that_gives_up_counts_as_no_match_and_is_counted() {
 }
 
 #[test]
+fn searches_that_backtrack_have_a_limit_together() {
+    // Of each of them it takes a while to know that it is in no name of many `a`.
+    let expressions: Vec<String> = (1..=100).map(|number| format!("(?=a*b{{{number}}})x")).collect();
+    let texts: Vec<&str> = expressions.iter().map(String::as_str).collect();
+    let checked = |text: &&str| {
+        Statement::Match(MatchPlan { validate: valid(text, false), ..matching(&["^m$"], to(&[0]), false) })
+    };
+    let mut statements = vec![Statement::Match(matching(&texts, to(&[0]), false))];
+    statements.extend(texts.iter().take(40).map(checked));
+    let router = router(two(), statements);
+    let gave_up = |name: &str, rest: &str| {
+        let routing = decided(&router, name, rest).1;
+        let line = Line { name: name.as_bytes(), rest: rest.as_bytes() };
+        assert_eq!(router.explain(Entry::Records, line, 0).routing, routing, "{name} {rest}");
+        routing.gave_up
+    };
+    let name = |length| format!("{}bx", "a".repeat(length));
+    assert_eq!(gave_up(&name(200), "1 2"), 0, "ordinary names are searched by all of them");
+    let long = name(1900);
+    assert!((90..100).contains(&gave_up(&long, "1 2")), "a few of a hundred were searched to the end");
+    assert_eq!(gave_up(&name(200), "1 2"), 0, "the next name begins anew");
+    assert!((30..40).contains(&gave_up("m", &long)));
+    assert!(
+        (120..140).contains(&(gave_up(&long, "1 2") + gave_up("m", &long))),
+        "rests have their own limit"
+    );
+}
+
+#[test]
+fn all_matches_in_a_name_are_found_up_to_a_limit() {
+    let every = |expression: &str| {
+        let into = "c".to_owned();
+        Statement::Rewrite(RewritePlan { expression: expression.into(), into, every_occurrence: true })
+    };
+    let of = |expression: &str, length: usize| {
+        let statements = vec![every(expression), Statement::Match(matching(&[], to(&[0]), false))];
+        let (acts, routing) = decided(&router(two(), statements), &"a".repeat(length), "");
+        (acts == [format!("0 {}", "c".repeat(length))], routing.gave_up)
+    };
+    // After each match the rest of the name is looked at anew for the `b`.
+    assert_eq!(of("(a+)*b|a", 1_000), (true, 0));
+    assert_eq!(of("(a+)*b|a", 10_000), (false, 1), "it keeps its name");
+    assert_eq!(of("a", 10_000), (true, 0), "texts are found in one go");
+}
+
+#[test]
 fn what_cannot_be_is_told_all_at_once_with_its_place() {
     let bad = MatchPlan { validate: valid("(", false), ..matching(&["ok", "a(b", "[z"], to(&[0, 7]), true) };
     let statements = vec![
