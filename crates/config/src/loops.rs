@@ -17,8 +17,12 @@ pub fn own_loops(plan: &Plan, is_own: impl Fn(IpAddr) -> bool) -> Vec<Diagnostic
     for output in &plan.outputs {
         let to = match &output.kind {
             OutputKind::Graphite { to, .. } => Destination::Tcp(to.clone()),
+            OutputKind::GraphiteDatagrams { to, .. } => Destination::Udp(to.clone()),
             OutputKind::Packets(packets) => packets.to.clone(),
-            _ => continue,
+            OutputKind::GraphiteFile { .. }
+            | OutputKind::Console { .. }
+            | OutputKind::PerlFile { .. }
+            | OutputKind::EventFile { .. } => continue,
         };
         let (is_udp, endpoint) = match &to {
             Destination::Udp(endpoint) => (true, endpoint),
@@ -93,5 +97,25 @@ fn an_address_of_the_machine_leads_back_to_a_wildcard() {
         let plan = crate::check(source, crate::Format::Toml).0.unwrap_or_else(|| panic!("{text}"));
         let found = own_loops(&plan, own);
         assert_eq!(found.len(), usize::from(want), "{listen} {kind} {to}: {found:?}");
+    }
+}
+
+#[test]
+fn points_as_datagrams_lead_back_to_a_wildcard_too() {
+    for (listen, to, want) in [
+        ("udp://0.0.0.0:1", "udp://10.0.0.9:1", true),
+        ("udp://[::]:1", "udp://10.0.0.9:1", true),
+        ("udp://0.0.0.0:1", "udp://10.0.0.8:1", false),
+        ("udp://0.0.0.0:1", "tcp://10.0.0.9:1", false),
+        ("tcp://0.0.0.0:1", "udp://10.0.0.9:1", false),
+    ] {
+        let text = format!(
+            "[sources.a]\ntype = \"graphite\"\nlisten = [\"{listen}\"]\n\
+             [outputs.o]\ntype = \"graphite\"\nfrom = [\"a\"]\nto = [\"{to}\"]\n"
+        );
+        let source = crate::diagnostic::Source { name: "test", text: &text };
+        let plan = crate::check(source, crate::Format::Toml).0.unwrap_or_else(|| panic!("{text}"));
+        let found = own_loops(&plan, |ip| ip.to_string() == "10.0.0.9");
+        assert_eq!(found.len(), usize::from(want), "{listen} {to}: {found:?}");
     }
 }

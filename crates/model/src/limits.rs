@@ -26,3 +26,7 @@ pub const TIMER_VALUES_MAX: usize = 1_000_000;
 
 /// Most connections that one stream listener serves at once.
 pub const CONNECTIONS_MAX: usize = 10_000;
+
+/// Most outputs of a plan, those that reloads have removed since the start included: an [`OutputId`](crate::OutputId) has 16
+/// bits.
+pub const OUTPUTS_MAX: usize = 1 << 16;

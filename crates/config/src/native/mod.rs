@@ -33,6 +33,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use model::OutputId;
+use model::limits::OUTPUTS_MAX;
 
 pub(crate) use outputs::{SYNC_WINDOW_MS, endpoint_name};
 pub use print::print;
@@ -113,6 +114,9 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
         let first = plan.outputs.len();
         build(named, links.of(at), &mut plan, &mut claims, wrong);
         made.push(first..plan.outputs.len());
+    }
+    if plan.outputs.len() > OUTPUTS_MAX {
+        wrong.push(Diagnostic::error(Code::TooMany, format!("there are more than {OUTPUTS_MAX} outputs")));
     }
     let file = relay::File { named: &named, made: &made };
     relay::build(file, &mut plan, wrong);

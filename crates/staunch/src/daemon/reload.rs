@@ -7,24 +7,50 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{OutputPlan, Plan};
+use model::limits::OUTPUTS_MAX;
 use model::{OutputId, SECOND_NS};
 use pipeline::{Accounts, earlier_self, laid_over};
 
 use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
-use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::shared::{SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
 use crate::talk::OURS;
 use crate::tls::{self, Certificates};
 
+const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
+
 /// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
 /// gone for good would keep its memory, and an alert, for as long as the daemon runs.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
-/// Reloads, and says how it went: true when a new plan is in force. A failed reload changes nothing.
+/// Why a reload did not do all that it should have.
+#[derive(Debug)]
+enum Failure {
+    /// The plan before is in force, and nothing of it was touched.
+    Unchanged(String),
+    /// The new plan is in force; these parts of it do not work.
+    InPart(Vec<String>),
+}
+
+impl Failure {
+    /// For the log.
+    fn told(&self) -> String {
+        match self {
+            Failure::Unchanged(mistakes) => format!("reload refused, nothing changed:\n{mistakes}"),
+            Failure::InPart(parts) => format!(
+                "reload failed in part: the new configuration is in force, and these parts of it do not work:\n{}\n\
+                 send SIGHUP again when the cause is gone and the configuration of these parts has changed, or restart",
+                parts.join("\n")
+            ),
+        }
+    }
+}
+
+/// Reloads, and says how it went: true when a new plan is in force. A reload that is refused changes nothing.
 pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) -> bool {
     reopen_files(&running.shared);
     let Some(reread) = reread else {
@@ -35,18 +61,18 @@ pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) -> bo
     let reread = Arc::clone(reread);
     let result = match tokio::task::spawn_blocking(move || reread()).await {
         Ok(Ok(plan)) => apply(running, &plan).await,
-        Ok(Err(mistakes)) => Err(mistakes),
-        Err(_panicked) => Err("reading the configuration failed".to_owned()),
+        Ok(Err(mistakes)) => Err(Failure::Unchanged(mistakes)),
+        Err(_panicked) => Err(Failure::Unchanged("reading the configuration failed".to_owned())),
     };
     let reloads = &running.shared.reloads;
-    let done = result.is_ok();
+    let done = !matches!(result, Err(Failure::Unchanged(_)));
     match result {
         Ok(()) => {
             tracing::info!(target: OURS, "reloaded: the new configuration is in force");
             reloads.done.fetch_add(1, Relaxed);
         }
-        Err(mistakes) => {
-            tracing::error!("reload refused, nothing changed:\n{mistakes}");
+        Err(failure) => {
+            tracing::error!("{}", failure.told());
             reloads.refused.fetch_add(1, Relaxed);
         }
     }
@@ -62,20 +88,22 @@ fn reopen_files(shared: &Shared) {
     outlets.filter(|(_, plan)| plan.kind.moved_by_others()).for_each(|(outlet, _)| outlet.reopen());
 }
 
-async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
+async fn apply(running: &mut Running, new: &Plan) -> Result<(), Failure> {
+    let (wiring, opened) = prepared(running, new).map_err(Failure::Unchanged)?;
+    let failed = put_in_force(running, wiring, opened).await;
+    if failed.is_empty() { Ok(()) } else { Err(Failure::InPart(failed)) }
+}
+
+/// What takes the place of the wiring in force, and its new listeners: all of it that can be refused.
+fn prepared(running: &mut Running, new: &Plan) -> Result<(Wiring, Vec<listeners::Opened>), String> {
     let shared = Arc::clone(&running.shared);
     let before = shared.wiring.load_full();
     let plan = laid_over(&before.plan, new);
-    if plan.sources.len() > SOURCES_MAX || plan.outputs.len() > OUTPUTS_MAX {
-        return Err(format!(
-            "more than {SOURCES_MAX} sources or {OUTPUTS_MAX} outputs since the start; restart instead"
-        ));
-    }
+    fits(plan.sources.len(), plan.outputs.len())?;
     for note in unchanged_until_restart(&before.plan, &plan).into_iter().chain(kept_queues(&before.plan, new))
     {
         tracing::warn!("{note} takes effect at the next start only");
     }
-    // Everything that can fail comes before anything of the old plan is touched.
     let certificates =
         Certificates::load(&plan, Some(&before.certificates)).map_err(|wrong| tls::told(&wrong))?;
     let (opened, failures) = listeners::open(&plan, &running.listeners.places(), None);
@@ -89,38 +117,54 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     let accounts = before.accounts.carried_to(&plan);
     let outlets = outlets(&before, &plan, &accounts, running.data_dir.as_ref())
         .map_err(|error| format!("{error:#}"))?;
-    for (outlet, output) in outlets.iter().zip(&plan.outputs) {
+    let listening = running.listeners.listening(&plan, &opened);
+    let (plan, generation) = (Arc::new(plan), before.generation + 1);
+    Ok((Wiring { certificates, plan, accounts, outlets, generation, listening }, opened))
+}
+
+/// Rows of sources and outputs that reloads have removed stay, so that their accounts add up.
+fn fits(sources: usize, outputs: usize) -> Result<(), String> {
+    if sources <= SOURCES_MAX && outputs <= OUTPUTS_MAX {
+        return Ok(());
+    }
+    Err(format!("more than {SOURCES_MAX} sources or {OUTPUTS_MAX} outputs since the start; restart instead"))
+}
+
+/// From here on there is no way back: what cannot be done is left out, and named. Gives that.
+async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listeners::Opened>) -> Vec<String> {
+    let shared = Arc::clone(&running.shared);
+    let before = shared.wiring.load_full().outlets.len();
+    let mut failed = Vec::new();
+    let (plan, wiring) = (Arc::clone(&wiring.plan), Arc::new(wiring));
+    for (outlet, output) in wiring.outlets.iter().zip(&plan.outputs) {
         outlet.set_plan(output);
     }
-    let plan = Arc::new(plan);
-    let listening = running.listeners.listening(&plan, &opened);
     shared.directory.own.set(running.listeners.really_at(&opened));
-    let wiring = Wiring {
-        certificates,
-        plan: Arc::clone(&plan),
-        accounts: accounts.clone(),
-        outlets: outlets.clone(),
-        generation: before.generation + 1,
-        listening,
-    };
-    let wiring = Arc::new(wiring);
     shared.wiring.store(Arc::clone(&wiring));
-    for (at, outlet) in outlets.iter().enumerate().skip(before.outlets.len()) {
+    for (at, outlet) in wiring.outlets.iter().enumerate().skip(before) {
         let id = OutputId(at as u16);
         if let Some(earlier) = earlier_self(&plan, at) {
-            outputs::spawn_after(&mut running.outputs, &shared, id, &outlets[earlier.index()]);
+            outputs::spawn_after(&mut running.outputs, &shared, id, &wiring.outlets[earlier.index()]);
             continue;
         }
-        syncs::spawn(&mut running.syncs, outlet).map_err(|error| error.to_string())?;
-        outputs::spawn(&mut running.outputs, &shared, id).map_err(|error| error.to_string())?;
+        let spawned = syncs::spawn(&mut running.syncs, outlet)
+            .and_then(|()| outputs::spawn(&mut running.outputs, &shared, id));
+        failed.extend(spawned.err().map(|error| format!("output `{}` cannot send: {error}", outlet.name)));
     }
-    keep_state(&shared, running.data_dir.as_ref(), &plan)?;
-    let makers = rewire_worker(&shared, &plan, accounts, outlets, &opened).await?;
-    let gone = running.listeners.update(&plan, &makers, &shared);
-    running.listeners.add(opened, &plan, &makers, &shared).map_err(|error| error.to_string())?;
-    shared.directory.own.set(running.listeners.really_at(&[]));
-    let closed = shared.shard.call(move |worker| worker.close_sockets(&gone));
-    closed.await.map_err(|_gone| "the shard has ended".to_owned())?;
+    let kept = keep_state(&shared, running.data_dir.as_ref(), &plan);
+    failed.extend(kept.err().map(|error| format!("the end of each window cannot be noted: {error}")));
+    match rewire_worker(&shared, &wiring, &opened, &mut failed).await {
+        Some(makers) => {
+            let gone = running.listeners.update(&plan, &makers, &shared);
+            let added = running.listeners.add(opened, &plan, &makers, &shared);
+            failed
+                .extend(added.err().map(|error| format!("not all of the new listeners are served: {error}")));
+            shared.directory.own.set(running.listeners.really_at(&[]));
+            let closed = shared.shard.call(move |worker| worker.close_sockets(&gone));
+            failed.extend(closed.await.err().map(|_gone| SHARD_ENDED.to_owned()));
+        }
+        None => failed.push(SHARD_ENDED.to_owned()),
+    }
     outputs::check::spawn(&mut running.checks, &shared);
     // Nothing is appended to a retired output any more: it sends what waits, and ends.
     let deadline_ns = Clock::mono_ns().saturating_add(RETIRED_DRAIN_NS);
@@ -128,7 +172,7 @@ async fn apply(running: &mut Running, new: &Plan) -> Result<(), String> {
     for (outlet, _) in retired.filter(|(outlet, _)| !outlet.is_stopping()) {
         outlet.stop(deadline_ns);
     }
-    Ok(())
+    failed
 }
 
 /// Those that stay, and one for each output that is new: with a queue of its own, or with that on disk of an output that
@@ -166,15 +210,15 @@ fn keep_state(shared: &Shared, data_dir: Option<&DataDir>, plan: &Plan) -> Resul
     }
 }
 
+/// Gives the shard the new plan. None when the shard has ended, and with it the daemon.
 async fn rewire_worker(
     shared: &Shared,
-    plan: &Arc<Plan>,
-    accounts: Accounts,
-    outlets: Vec<Arc<Outlet>>,
+    wiring: &Wiring,
     opened: &[listeners::Opened],
-) -> Result<Vec<pipeline::IntakeMaker>, String> {
-    let for_worker = Arc::clone(plan);
-    let their_accounts = accounts.clone();
+    failed: &mut Vec<String>,
+) -> Option<Vec<pipeline::IntakeMaker>> {
+    let (for_worker, outlets) = (Arc::clone(&wiring.plan), wiring.outlets.clone());
+    let their_accounts = wiring.accounts.clone();
     let makers = shared.shard.call(move |worker| {
         worker.reconfigure(&for_worker, &their_accounts, outlets);
         let makers = listeners::makers(&for_worker, &worker.shard, &their_accounts);
@@ -183,13 +227,16 @@ async fn rewire_worker(
         }
         makers
     });
-    let makers = makers.await.map_err(|_gone| "the shard has ended".to_owned())?;
-    let sockets =
-        listeners::datagram_sockets(plan, opened, &makers, &accounts, &shared.kernel, &|_| Drops::default())
-            .map_err(|error| error.to_string())?;
-    let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
-    added.await.map_err(|_gone| "the shard has ended".to_owned())?;
-    Ok(makers)
+    let makers = makers.await.ok()?;
+    let (plan, accounts, kernel) = (&wiring.plan, &wiring.accounts, &shared.kernel);
+    match listeners::datagram_sockets(plan, opened, &makers, accounts, kernel, &|_| Drops::default()) {
+        Ok(sockets) => {
+            let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
+            added.await.ok()?;
+        }
+        Err(error) => failed.push(format!("the new datagram sockets are not read: {error}")),
+    }
+    Some(makers)
 }
 
 fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
@@ -263,4 +310,26 @@ fn a_queue_that_stays_where_it_is_is_told() {
     let kind = format!("the new `queue.kind` of output `{name}`");
     assert_eq!(kept_queues(&old, &new), [&*kind]);
     assert_eq!(kept_queues(&new, &old), ["the new `data_dir`, for queues on disk,", &*kind]);
+}
+
+#[test]
+fn a_reload_that_failed_says_whether_anything_changed() {
+    let refused = Failure::Unchanged("`from` is missing".to_owned());
+    assert_eq!(refused.told(), "reload refused, nothing changed:\n`from` is missing");
+    let in_part = Failure::InPart(vec!["the new datagram sockets are not read: too many".to_owned()]).told();
+    assert!(in_part.contains("is in force") && in_part.contains("are not read: too many"), "{in_part}");
+    assert!(!in_part.contains("nothing changed"), "{in_part}");
+}
+
+#[test]
+fn a_reload_takes_as_many_outputs_as_a_start_does() {
+    for (sources, outputs, fit) in [
+        (1, 5_000, true),
+        (SOURCES_MAX, OUTPUTS_MAX, true),
+        (SOURCES_MAX + 1, 1, false),
+        (1, OUTPUTS_MAX + 1, false),
+    ] {
+        assert_eq!(fits(sources, outputs).is_ok(), fit, "{sources} {outputs}");
+    }
+    assert_eq!(OutputId((OUTPUTS_MAX - 1) as u16).index(), OUTPUTS_MAX - 1, "each has an id of its own");
 }

@@ -29,9 +29,6 @@ pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
 /// Most sources of a plan, those retired by reloads included.
 pub const SOURCES_MAX: usize = 1024;
 
-/// Most outputs of a plan, those retired by reloads included.
-pub const OUTPUTS_MAX: usize = 4096;
-
 /// A plan in force, with what was built for it.
 #[derive(Debug)]
 pub struct Wiring {

@@ -185,7 +185,10 @@ fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
     let mut again = Client::connect(daemon.at("app", "tcp"));
     let rest: String = (acked..sent).map(|number| format!("line.{number}:1|c\n")).collect();
     again.send(&rest);
-    again.wait_reply(&format!("ack {}", sent - acked));
+    // All of it may have been acknowledged: nothing is sent again then, and nobody answers.
+    if acked < sent {
+        again.wait_reply(&format!("ack {}", sent - acked));
+    }
     daemon.stop();
     let stored = graphite.bytes();
     let stored: BTreeSet<&[u8]> = stored.split(|byte| *byte == b'\n').collect();

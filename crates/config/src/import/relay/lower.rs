@@ -6,6 +6,7 @@
 //! Not here: addresses (`useall` and names are looked up when the daemon runs), queues, listeners.
 
 use model::OutputId;
+use model::limits::OUTPUTS_MAX;
 use process::placement::Placement;
 use process::relay::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster, RelayPlan,
@@ -40,9 +41,6 @@ pub enum RelayOutput {
         ip: bool,
     },
 }
-
-/// Most servers and files together: an [`OutputId`] has 16 bits.
-const OUTPUTS_MAX: usize = 1 << 16;
 
 /// The plan of a document.
 pub fn lower(conf: &RelayConf) -> Lowered {
