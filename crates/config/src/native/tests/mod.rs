@@ -98,7 +98,14 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
-        Section::Http => format!("{all}[http]\n{line}"),
+        Section::Http => {
+            let more = if key == "max_connections_per_peer" { "max_connections = 10000\n" } else { "" };
+            format!("{all}[http]\n{more}{line}")
+        }
+        Section::HttpTls => {
+            let cert = if key == "cert" { "" } else { "cert = \"c.pem\"\n" };
+            format!("{all}[http.tls]\n{cert}{line}")
+        }
         Section::Management if key == "cluster" => all + &management_of_a_cluster(line),
         Section::Management => format!("{all}[management]\n{line}"),
     }
