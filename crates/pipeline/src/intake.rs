@@ -224,6 +224,7 @@ impl Intake {
             replies,
             ..
         } = self;
+        let _counting = account.counting();
         account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         parsed.clear();
         packets.clear();
@@ -315,6 +316,7 @@ impl Intake {
             replies,
             ..
         } = self;
+        let _counting = account.counting();
         if let Some(points) = points {
             points.read(arena, packets, now);
             note_complaint(name, arena, points.first_reject(), account, complaints);
@@ -414,6 +416,7 @@ impl Intake {
     }
 
     fn reject_lines(&mut self, reason: Reject, lines: u64, what: &str) {
+        let _counting = self.account.counting();
         self.account.receive(lines);
         self.account.lines.fetch_add(lines, Relaxed);
         self.account.settle(Outcome::Rejected(reason), lines);
