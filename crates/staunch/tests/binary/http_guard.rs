@@ -80,7 +80,7 @@ fn bodies_are_refused_by_their_heads() {
         (format!("{replay}\r\n{here}\r\nContent-Type: application/json\r\nContent-Length: 30000000"), 415),
         (format!("{replay}\r\n{here}\r\n{bytes}\r\nContent-Length: 33554433"), 413),
         (format!("{}\r\n{here}\r\n{bytes}\r\nContent-Length: 9", replay.replace("carbon", "nobody")), 404),
-        (format!("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 30000000"), 421),
+        ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 30000000".to_owned(), 421),
     ];
     for (head, want) in table {
         assert_eq!(status(at, &head), want, "{head}");
