@@ -163,6 +163,11 @@ codes! {
         example "[transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\n[[transforms.relay.rules]]\nto = \"blackhole\"\n\n[[transforms.relay.rules]]\nmatch = ['^sys\\.']\nto = \"blackhole\""
         mend "Do what the hint says, or remove the rule."
 
+    HttpOpen "C033" "The HTTP server is open to a network"
+        cause "Whoever can reach the address can read the names of all series and every figure of the daemon, and sees what others read. This is a warning: the server answers."
+        example "[http]\nlisten = \"0.0.0.0:8680\""
+        mend "Set `token_file`, so that requests need a token, and `tls`, so that nobody on the way reads it. Or listen on a loopback address, and let those in through a proxy of yours."
+
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
         cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."
         example "{ port: ports.map(p => p + 1)[0] }"

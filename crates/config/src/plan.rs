@@ -29,6 +29,8 @@ pub struct Plan {
     pub clusters: Vec<ClusterPlan>,
     /// HTTP: `/healthz`, `/metrics`, `/api/v1`. None when switched off.
     pub http: Option<SocketAddr>,
+    /// How it answers.
+    pub http_server: HttpPlan,
     /// StatsD management ports.
     pub management: Vec<ManagementPlan>,
     /// Where files go that have no path of their own.
@@ -41,6 +43,38 @@ pub struct Plan {
     pub reload_on_change: bool,
     /// True for the built-in defaults: a taken port is then a warning, not an error.
     pub built_in: bool,
+}
+
+/// How HTTP answers, and whom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpPlan {
+    /// Names that requests may be for, beside addresses and `localhost`; in lower case.
+    pub allowed_hosts: Vec<String>,
+    /// File with the token that requests must have. None: they need none.
+    pub token_file: Option<PemFile>,
+    /// Encryption of its connections. None: they are not encrypted.
+    pub tls: Option<Box<ListenTls>>,
+    /// Most connections at once.
+    pub connections_max: usize,
+    /// Most of one client.
+    pub peer_connections_max: usize,
+}
+
+impl HttpPlan {
+    /// Default of `max_connections`.
+    pub const CONNECTIONS_MAX: usize = 256;
+}
+
+impl Default for HttpPlan {
+    fn default() -> HttpPlan {
+        HttpPlan {
+            allowed_hosts: Vec::new(),
+            token_file: None,
+            tls: None,
+            connections_max: HttpPlan::CONNECTIONS_MAX,
+            peer_connections_max: HttpPlan::CONNECTIONS_MAX / 2,
+        }
+    }
 }
 
 /// Why a source's lines cannot be acknowledged when their copies are safe, or delivered.

@@ -1,15 +1,21 @@
-//! Looking into a shard without changing it: pages of series, for the API and the management port.
+//! Looking into a shard, and deleting from it, a slice at a time: for the API and the management port.
 //!
-//! Each call looks at a bounded number of series, so that no question makes receiving wait.
+//! A slice looks at a bounded number of series and copies a bounded number of bytes, whatever it finds, so that no question
+//! makes receiving wait. What takes longer (choosing by name, documents) is done elsewhere with the copies.
 
-use model::{Kind, SeriesRef};
-use process::aggregate::Current;
-use process::glob::Glob;
+use model::{Kind, SeriesRef, Span};
+use process::aggregate::{Current, Look};
 
 use crate::Shard;
 
-/// Most series that one call looks at.
-const LOOKED_AT_MAX: usize = 20_000;
+/// Most series that one slice looks at: with their copies some hundred microseconds.
+pub const SLICE_SERIES_MAX: usize = 1_000;
+
+/// Names, values and members that one slice copies, in bytes, before its last series.
+pub const SLICE_BYTES_MAX: usize = 256 * 1024;
+
+/// Most values of a timer that a row shows.
+const VALUES_SHOWN_MAX: usize = 16;
 
 /// One series as the API shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,71 +34,203 @@ pub struct SeriesRow {
     pub values: Vec<f64>,
 }
 
-/// Most values of a timer that a row shows.
-const VALUES_SHOWN_MAX: usize = 16;
-
-/// Some rows, and where to go on.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SeriesPage {
-    /// Rows that matched.
-    pub rows: Vec<SeriesRow>,
-    /// Cursor of the next page; none at the end.
+/// Copies of series, and where to go on.
+#[derive(Clone, Debug, Default)]
+pub struct SeriesSlice {
+    /// Names and tags.
+    bytes: Vec<u8>,
+    values: Vec<f64>,
+    transforms: Vec<String>,
+    rows: Vec<Copied>,
+    /// Cursor of what follows; none at the end.
     pub next: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    cursor: u64,
+    transform: usize,
+    kind: Kind,
+    name: Span,
+    tags: Span,
+    value: f64,
+    /// Place and number of what is shown of a timer's values.
+    values: (usize, usize),
+}
+
+/// One series of a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesCopy<'a> {
+    slice: &'a SeriesSlice,
+    row: &'a Copied,
+}
+
+impl SeriesSlice {
+    /// Its series, in their order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = SeriesCopy<'_>> {
+        self.rows.iter().map(|row| SeriesCopy { slice: self, row })
+    }
+
+    fn push(&mut self, (kind, cursor): (Kind, u64), series: SeriesRef<'_>, current: &Current<'_>) {
+        let mut keep = |bytes: &[u8]| {
+            let at = self.bytes.len();
+            self.bytes.extend_from_slice(bytes);
+            Span::new(at, bytes.len())
+        };
+        let (name, tags) = (keep(series.name), keep(series.tags));
+        let at = self.values.len();
+        let value = match current {
+            Current::Counter(value) | Current::Gauge(value) => *value,
+            Current::Timer { values, count } => {
+                self.values.extend(values.iter().take(VALUES_SHOWN_MAX));
+                *count
+            }
+            Current::Set { count, .. } => *count as f64,
+        };
+        let values = (at, self.values.len() - at);
+        let transform = self.transforms.len().saturating_sub(1);
+        self.rows.push(Copied { cursor, transform, kind, name, tags, value, values });
+    }
+}
+
+impl<'a> SeriesCopy<'a> {
+    /// Canonical name.
+    pub fn name(&self) -> &'a [u8] {
+        self.row.name.of(&self.slice.bytes)
+    }
+
+    /// Where it is.
+    pub fn cursor(&self) -> u64 {
+        self.row.cursor
+    }
+
+    /// As the API shows it.
+    pub fn row(&self) -> SeriesRow {
+        let SeriesCopy { slice, row } = self;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let tags = row.tags.of(&slice.bytes).split(|byte| *byte == b',').filter(|tag| !tag.is_empty());
+        let (at, len) = row.values;
+        SeriesRow {
+            transform: slice.transforms[row.transform].clone(),
+            name: text(self.name()),
+            tags: tags.map(text).collect(),
+            kind: row.kind,
+            value: row.value,
+            values: slice.values[at..at + len].to_vec(),
+        }
+    }
 }
 
 /// Cursors number the series of all transforms and kinds: transform, kind and place in one number.
 const PLACE_BITS: u32 = 40;
 
+fn cursor_of(list: usize, place: usize) -> u64 {
+    ((list as u64) << PLACE_BITS) | place as u64
+}
+
+/// Where a dump goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DumpCursor {
+    transform: usize,
+    place: usize,
+    /// Values, or bytes of members, of the series there that came before.
+    offset: usize,
+}
+
+/// What a series holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Held {
+    /// A counter's sum, or a gauge's value.
+    Number(f64),
+    /// A timer's values.
+    Numbers(Vec<f64>),
+    /// A set's members, with a line feed between them.
+    Members(Vec<u8>),
+}
+
+/// A series of a dump, or a piece of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DumpRow {
+    /// Its written form: name, and `;` with the tags if it has any.
+    pub name: Vec<u8>,
+    /// What it holds.
+    pub held: Held,
+    /// It goes on the piece before, of the slice before.
+    pub goes_on: bool,
+}
+
+/// Series of one kind, and where to go on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DumpSlice {
+    /// In their order.
+    pub rows: Vec<DumpRow>,
+    /// None at the end.
+    pub next: Option<DumpCursor>,
+}
+
 impl Shard {
-    /// Series whose name matches `glob`, from `cursor` on, at most `rows_max` of them.
-    pub fn series(
-        &self,
-        glob: Option<&Glob>,
-        kind: Option<Kind>,
-        cursor: u64,
-        rows_max: usize,
-    ) -> SeriesPage {
-        let mut page = SeriesPage::default();
+    /// Copies of the series from `cursor` on, at most `max` of them and no more than a slice has.
+    pub fn series(&self, kind: Option<Kind>, cursor: u64, max: usize) -> SeriesSlice {
+        let mut slice = SeriesSlice::default();
         let mut list = (cursor >> PLACE_BITS) as usize;
         let mut place = (cursor & ((1 << PLACE_BITS) - 1)) as usize;
-        let mut looked_at = 0;
+        // One more, for the list that they are in.
+        let mut left = max.min(SLICE_SERIES_MAX) + 1;
         while let Some(state) = self.aggregations.get(list / Kind::ALL.len()) {
             let here = Kind::ALL[list % Kind::ALL.len()];
-            let mut next = Some(place);
-            while let Some(from) = next.filter(|_| kind.is_none_or(|wanted| wanted == here)) {
-                if page.rows.len() >= rows_max || looked_at >= LOOKED_AT_MAX {
-                    page.next = Some(((list as u64) << PLACE_BITS) | from as u64);
-                    return page;
+            if kind.is_none_or(|wanted| wanted == here) {
+                if left == 0 || slice.bytes.len() > SLICE_BYTES_MAX {
+                    slice.next = Some(cursor_of(list, place));
+                    return slice;
                 }
-                let step = (rows_max - page.rows.len()).min(256);
-                looked_at += step;
-                next = state.aggregator.visit(here, from, step, |series, current| {
-                    if glob.is_none_or(|glob| glob.matches(series.name)) {
-                        page.rows.push(row(&state.name, here, series, &current));
-                    }
+                // A list without any series costs a look as well.
+                left -= 1;
+                slice.transforms.push(state.name.clone());
+                let next = state.aggregator.visit(here, place, &mut left, |place, series, current| {
+                    slice.push((here, cursor_of(list, place)), series, &current);
+                    if slice.bytes.len() > SLICE_BYTES_MAX { Look::Stop } else { Look::On }
                 });
+                if let Some(next) = next {
+                    slice.next = Some(cursor_of(list, next));
+                    return slice;
+                }
             }
             (list, place) = (list + 1, 0);
         }
-        page
+        slice
     }
 
-    /// Every series of one kind of every transform, `max` at a time: for the management port's dumps.
-    /// Returns the next cursor, none at the end.
-    pub fn visit(
-        &self,
-        kind: Kind,
-        cursor: (usize, usize),
-        max: usize,
-        see: impl FnMut(SeriesRef<'_>, Current<'_>),
-    ) -> Option<(usize, usize)> {
-        let (list, place) = cursor;
-        let state = self.aggregations.get(list)?;
-        match state.aggregator.visit(kind, place, max, see) {
-            Some(place) => Some((list, place)),
-            None if list + 1 < self.aggregations.len() => Some((list + 1, 0)),
+    /// A slice of all series of one kind with everything that they hold, over all transforms. What a series holds past
+    /// the slice's bytes comes in further pieces: if its window ends in between, they are of the next.
+    pub fn dump(&self, kind: Kind, from: DumpCursor) -> DumpSlice {
+        let mut slice = DumpSlice::default();
+        let Some(state) = self.aggregations.get(from.transform) else { return slice };
+        let (mut offset, mut bytes, mut looks) = (from.offset, 0, SLICE_SERIES_MAX);
+        let next = state.aggregator.visit(kind, from.place, &mut looks, |_, series, current| {
+            let goes_on = std::mem::take(&mut offset);
+            let (held, is_whole) = piece(&current, goes_on, SLICE_BYTES_MAX.saturating_sub(bytes));
+            let row = DumpRow { name: written(series), held, goes_on: goes_on > 0 };
+            bytes += row.name.len() + row.held.bytes();
+            if !is_whole {
+                offset = goes_on + row.held.len();
+            }
+            slice.rows.push(row);
+            if !is_whole {
+                Look::Again
+            } else if bytes >= SLICE_BYTES_MAX {
+                Look::Stop
+            } else {
+                Look::On
+            }
+        });
+        slice.next = match next {
+            Some(place) => Some(DumpCursor { place, offset, ..from }),
+            None if from.transform + 1 < self.aggregations.len() => {
+                Some(DumpCursor { transform: from.transform + 1, ..DumpCursor::default() })
+            }
             None => None,
-        }
+        };
+        slice
     }
 
     /// Deletes the series `name` of `kind` wherever it is; false when it was nowhere.
@@ -102,29 +240,96 @@ impl Shard {
         deleted.filter(|deleted| *deleted).count() > 0
     }
 
-    /// Deletes every series of `kind` whose name starts with `prefix` and tells the names.
-    pub fn delete_prefix(&mut self, kind: Kind, prefix: &[u8], mut deleted: impl FnMut(&[u8])) -> usize {
-        self.aggregations
-            .iter_mut()
-            .map(|state| state.aggregator.delete_prefix(kind, prefix, &mut deleted))
-            .sum()
+    /// Deletes the series of `kind` whose written form `is` one, of a slice of them, and shows each form to `deleted`.
+    /// Gives where to go on; none at the end.
+    pub fn delete_some(
+        &mut self,
+        kind: Kind,
+        from: DumpCursor,
+        is: impl Fn(&[u8]) -> bool,
+        deleted: impl FnMut(&[u8]),
+    ) -> Option<DumpCursor> {
+        let transforms = self.aggregations.len();
+        let state = self.aggregations.get_mut(from.transform)?;
+        match state.aggregator.delete_some(kind, from.place, SLICE_SERIES_MAX, is, deleted) {
+            Some(place) => Some(DumpCursor { place, ..from }),
+            None if from.transform + 1 < transforms => {
+                Some(DumpCursor { transform: from.transform + 1, ..DumpCursor::default() })
+            }
+            None => None,
+        }
     }
 }
 
-fn row(transform: &str, kind: Kind, series: SeriesRef<'_>, current: &Current<'_>) -> SeriesRow {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let tags = series.tags.split(|byte| *byte == b',').filter(|tag| !tag.is_empty());
-    let (value, values) = match current {
-        Current::Counter(value) | Current::Gauge(value) => (*value, Vec::new()),
-        Current::Timer { values, count } => (*count, values.iter().take(VALUES_SHOWN_MAX).copied().collect()),
-        Current::Set { count, .. } => (*count as f64, Vec::new()),
-    };
-    SeriesRow {
-        transform: transform.to_owned(),
-        name: text(series.name),
-        tags: tags.map(text).collect(),
-        kind,
-        value,
-        values,
+impl Held {
+    /// Values, or bytes of members.
+    fn len(&self) -> usize {
+        match self {
+            Held::Number(_) => 1,
+            Held::Numbers(values) => values.len(),
+            Held::Members(members) => members.len(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Held::Number(_) | Held::Members(_) => self.len(),
+            Held::Numbers(values) => size_of_val(&**values),
+        }
+    }
+}
+
+fn written(series: SeriesRef<'_>) -> Vec<u8> {
+    let mut name = series.name.to_vec();
+    if !series.tags.is_empty() {
+        name.push(b';');
+        name.extend_from_slice(series.tags);
+    }
+    name
+}
+
+/// What a series holds from an offset on, as far as there is room for it, and whether that is all. There is room for
+/// something in any case, so that every slice gets further.
+fn piece(current: &Current<'_>, offset: usize, room_bytes: usize) -> (Held, bool) {
+    match current {
+        Current::Counter(value) | Current::Gauge(value) => (Held::Number(*value), true),
+        Current::Timer { values, .. } => {
+            let rest = values.get(offset..).unwrap_or_default();
+            let len = rest.len().min((room_bytes / size_of::<f64>()).max(1));
+            (Held::Numbers(rest[..len].to_vec()), len == rest.len())
+        }
+        Current::Set { members, .. } => {
+            let rest = members.get(offset..).unwrap_or_default();
+            let len = rest.len().min(room_bytes.max(1));
+            (Held::Members(rest[..len].to_vec()), len == rest.len())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_series_holds_comes_in_pieces_within_the_bytes_of_a_slice() {
+        let values: Vec<f64> = (0..10).map(f64::from).collect();
+        let timer = Current::Timer { values: &values, count: 10.0 };
+        // (offset, room in bytes, values, whether that is all)
+        let table = [
+            (0, 80, 0..10, true),
+            (0, 79, 0..9, false),
+            (9, 80, 9..10, true),
+            (3, 16, 3..5, false),
+            (3, 0, 3..4, false),
+            (10, 80, 10..10, true),
+            (11, 80, 10..10, true),
+        ];
+        for (offset, room, want, is_whole) in table {
+            let (held, whole) = piece(&timer, offset, room);
+            assert_eq!((held, whole), (Held::Numbers(values[want].to_vec()), is_whole), "{offset} {room}");
+        }
+        let set = Current::Set { count: 2, members: b"a\nbc" };
+        assert_eq!(piece(&set, 0, 4), (Held::Members(b"a\nbc".to_vec()), true));
+        assert_eq!(piece(&set, 2, 1), (Held::Members(b"b".to_vec()), false));
     }
 }

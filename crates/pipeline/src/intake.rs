@@ -235,6 +235,7 @@ impl Intake {
             replies,
             ..
         } = self;
+        let _counting = account.counting();
         if let Some(points) = points {
             points.read(whole, packets, now, found);
             note_complaint(name, whole, found.first_reject, account, complaints);
@@ -283,6 +284,7 @@ impl Intake {
             (begun, lost) = (read.begun, read.lost);
         }
         self.lose(lost);
+        let _counting = self.account.counting();
         match &self.points {
             Some(points) => points.batch((self.source, self.peer), &self.account, begun, now, (found, lines)),
             None => {
@@ -297,6 +299,7 @@ impl Intake {
         if std::mem::replace(&mut self.broken, true) {
             return;
         }
+        let _counting = self.account.counting();
         self.account.receive(1);
         self.account.settle(Outcome::Rejected(reason), 1);
         let bound = if self.points.is_some() { "message_bytes_max" } else { "line_bytes_max" };
@@ -350,6 +353,7 @@ impl Intake {
             self.reject_lines(Reject::TailLost, 1, "the last line had no end when the connection closed");
         }
         let Intake { source, name, account, peer, parser, parses, points, complaints, replies, .. } = self;
+        let _counting = account.counting();
         if let Some(points) = points {
             points.read(whole, packets, now, found);
             note_complaint(name, whole, found.first_reject, account, complaints);
@@ -452,6 +456,7 @@ impl Intake {
     }
 
     fn reject_lines(&mut self, reason: Reject, lines: u64, what: &str) {
+        let _counting = self.account.counting();
         self.account.receive(lines);
         self.account.lines.fetch_add(lines, Relaxed);
         self.account.settle(Outcome::Rejected(reason), lines);

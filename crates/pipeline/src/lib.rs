@@ -34,7 +34,10 @@ pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
 pub use batch::Batch;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::{Exchange, Outside};
-pub use inspect::{SeriesPage, SeriesRow};
+pub use inspect::{
+    DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
+    SeriesSlice,
+};
 pub use intake::{Complaint, Intake, IntakeMaker, Unfinished};
 pub use moves::{Moves, MovingQueues};
 pub use relay::{FedFigures, RelayFigures, RelayState};

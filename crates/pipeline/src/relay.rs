@@ -8,10 +8,11 @@
 //! that; every record of a batch has one outcome, whatever its copies and values have.
 
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use config::plan::RelayTransform;
 use model::{Figure, Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
-use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, RelayPlan, Router};
+use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router};
 use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, Told, matched};
 
 use crate::Routed;
@@ -33,7 +34,7 @@ const SHOWN_MAX: u32 = 32;
 #[derive(Debug)]
 pub(crate) struct Relay {
     pub(crate) name: String,
-    made_of: RelayTransform,
+    made_of: Arc<RelayTransform>,
     router: CachedRouter,
     rollups: Rollups,
     figures: RelayFigures,
@@ -221,7 +222,7 @@ impl Relay {
         down.iter().for_each(|output| router.set_live(*output, false));
         Relay {
             name: name.to_owned(),
-            made_of: plan.clone(),
+            made_of: Arc::new(plan.clone()),
             router,
             rollups,
             figures: RelayFigures::default(),
@@ -241,7 +242,7 @@ impl Relay {
         now: Now,
         out: &mut Routed,
     ) {
-        if self.made_of == *plan {
+        if *self.made_of == *plan {
             return;
         }
         let next = Relay::new(&self.name, plan, down, seed);
@@ -256,7 +257,7 @@ impl Relay {
             self.router = next.router;
             self.router.go_on_with(figures);
         }
-        self.made_of = plan.clone();
+        self.made_of = Arc::new(plan.clone());
     }
 
     /// What its rollups hold, for [`Relay::import`] in another process; none when there are none.
@@ -314,8 +315,9 @@ impl Relay {
         }
     }
 
-    pub(crate) fn plan(&self) -> &RelayPlan {
-        &self.made_of.plan
+    /// Its statements, and the router that was made of them, for somebody who asks it elsewhere.
+    pub(crate) fn asked_elsewhere(&self) -> (Arc<RelayTransform>, Arc<Router>) {
+        (Arc::clone(&self.made_of), self.router.shared())
     }
 
     pub(crate) fn router(&self) -> &Router {

@@ -10,12 +10,14 @@ mod wiring;
 
 use std::sync::Arc;
 
+use config::plan::RelayTransform;
 use model::{
     AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Now, Outcome, OutputId, Receipt, Reject, SampleBatch,
     Shed, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
-use process::relay::{Entry, Explanation, Line, RelayPlan};
+use process::relay::{Entry, Router};
+
 use wire::statsd::Parser;
 
 use crate::Batch;
@@ -223,20 +225,20 @@ impl Shard {
         }
     }
 
-    /// What the relay of that name would do with a line of `name`; none when there is no such relay.
-    pub fn explain(&self, relay: &str, entry: Entry, name: &[u8], rest: &[u8]) -> Option<Explanation> {
-        let relay = self.relays.iter().find(|known| known.name == relay)?;
-        Some(relay.router().explain(entry, Line { name, rest }, 0))
-    }
-
-    /// The statements of the relay of that name: what [`Shard::explain`] numbers.
-    pub fn relay_plan(&self, relay: &str) -> Option<&RelayPlan> {
-        self.relays.iter().find(|known| known.name == relay).map(Relay::plan)
+    /// The statements of the relay of that name, and its router with the endpoints up that are up now: both can be asked on
+    /// another thread.
+    pub fn relay_to_ask(&self, relay: &str) -> Option<(Arc<RelayTransform>, Arc<Router>)> {
+        self.relays.iter().find(|known| known.name == relay).map(Relay::asked_elsewhere)
     }
 
     /// What every relay has done, remembers and holds.
     pub fn relays(&self) -> impl Iterator<Item = RelayState> + '_ {
         self.relays.iter().map(Relay::state)
+    }
+
+    /// The same of at most `max` relays, from a place on.
+    pub fn relays_from(&self, from: usize, max: usize) -> Vec<RelayState> {
+        self.relays.iter().skip(from).take(max).map(Relay::state).collect()
     }
 
     /// The last flush: every open window is closed and swept at once.
@@ -285,12 +287,17 @@ impl Shard {
 
     /// Figures of every aggregation.
     pub fn figures(&self) -> Vec<ShardFigures> {
+        self.figures_from(0, usize::MAX)
+    }
+
+    /// Figures of at most `max` aggregations, from a place on.
+    pub fn figures_from(&self, from: usize, max: usize) -> Vec<ShardFigures> {
         let figures = |state: &Aggregation| ShardFigures {
             transform: state.name.clone(),
             figures: state.aggregator.figures(),
             last_flush: state.last_flush,
         };
-        self.aggregations.iter().map(figures).collect()
+        self.aggregations.iter().skip(from).take(max).map(figures).collect()
     }
 }
 

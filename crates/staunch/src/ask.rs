@@ -2,18 +2,24 @@
 //!
 //! Not here: what the answers mean (`top::document`, `cli::queue`).
 
+use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::admin::token::Token;
+
 /// Largest answer: thousands of outputs with all their reasons fit.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Names the file with the token of a daemon that wants one (`http.token_file`).
+const TOKEN_FILE: &str = "STAUNCH_TOKEN_FILE";
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -38,15 +44,27 @@ pub(crate) async fn ask(api: &str, question: Question) -> Result<(StatusCode, By
     }
 }
 
+/// The token in the file that the environment names, if it names one.
+fn token() -> Result<Option<Token>, String> {
+    let Some(path) = std::env::var_os(TOKEN_FILE).filter(|path| !path.is_empty()) else { return Ok(None) };
+    let token = Token::read(Path::new(&path));
+    token.map(Some).map_err(|why| format!("{TOKEN_FILE}: {}: {why}", path.display()))
+}
+
 async fn answer(api: &str, question: Question) -> Result<(StatusCode, Bytes), String> {
     let stream = TcpStream::connect(api).await.map_err(|error| format!("cannot connect: {error}"))?;
+    // The address that a name has led to: names are answered only where they are listed, which is against web pages.
+    let host = stream.peer_addr().map_or_else(|_gone| api.to_owned(), |at| at.to_string());
     let http = |error: hyper::Error| format!("no HTTP answer: {error}");
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
     // Ends with this question, also when nobody waits for the answer any more.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
-    let mut request = Request::builder().uri(question.path).header(HOST, api);
+    let mut request = Request::builder().uri(question.path).header(HOST, host);
+    if let Some(token) = token()? {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", token.text()));
+    }
     if let Some((kind, _)) = &question.body {
         request = request.method(Method::POST).header(CONTENT_TYPE, *kind);
     }

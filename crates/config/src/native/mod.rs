@@ -12,6 +12,7 @@ mod checks;
 mod clusters;
 mod conflicts;
 mod fields;
+mod http;
 mod outputs;
 mod packets;
 mod points;
@@ -48,8 +49,8 @@ use self::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
 use crate::options::{Family, Section};
 use crate::plan::{
-    ClusterPlan, Feed, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, TransformKind,
-    TransformPlan,
+    ClusterPlan, Feed, HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan,
+    TransformKind, TransformPlan,
 };
 
 /// Most sources, transforms, or outputs (each endpoint counted) of one file.
@@ -145,6 +146,7 @@ pub(crate) fn empty_plan() -> Plan {
         outputs: Vec::new(),
         clusters: Vec::new(),
         http: Some(default_http()),
+        http_server: HttpPlan::default(),
         management: Vec::new(),
         data_dir: PathBuf::from("./staunch-data"),
         stop_timeout_ms: 5_000,
@@ -325,6 +327,7 @@ fn http(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &m
             _ if fields.place_of("listen").is_some() => plan.http = None,
             _ => {}
         }
+        plan.http_server = http::server(&fields, plan.http, node.place, wrong);
         if fields.flag("enabled") == Some(false) {
             plan.http = None;
             if let Some(place) = fields.place_of("listen") {

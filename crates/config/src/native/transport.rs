@@ -1,4 +1,4 @@
-//! `transport` and `tls` of a source of points and of an output of type `graphite`.
+//! `transport` and `tls` of a source of points and of an output of type `graphite`, and `tls` of HTTP.
 //!
 //! Not here: whether the files are there and what is in them (`staunch::tls`).
 
@@ -15,10 +15,19 @@ pub(super) fn packing(fields: &Fields) -> Packing {
 
 /// `tls` of the source `name`; none also after a mistake.
 pub(super) fn listen(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Option<Box<ListenTls>> {
+    listening(Section::SourceTls, &format!("the tls of source `{name}`"), fields, wrong)
+}
+
+/// The same of whatever else listens: `section` has the options, `whose` names it in messages.
+pub(super) fn listening(
+    section: Section,
+    whose: &str,
+    fields: &Fields,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Box<ListenTls>> {
     let node = fields.node("tls")?;
     let entries = table("tls", node, wrong)?;
-    let whose = format!("the tls of source `{name}`");
-    let fields = Fields::read(Section::SourceTls, &whose, node.place, entries, wrong);
+    let fields = Fields::read(section, whose, node.place, entries, wrong);
     let version = |key| TlsVersion::ALL.into_iter().find(|known| Some(known.word()) == fields.word(key));
     let (min, max) = (version("min").unwrap_or(TlsVersion::V1_2), version("max").unwrap_or(TlsVersion::V1_3));
     if min > max {
@@ -72,6 +81,6 @@ fn no_certificate(place: Place) -> Diagnostic {
         .hint("write cert = \"…\" beside it; both may be in one file, and then `cert` alone is enough")
 }
 
-fn pem(fields: &Fields, key: &str) -> Option<PemFile> {
+pub(super) fn pem(fields: &Fields, key: &str) -> Option<PemFile> {
     Some(PemFile { path: fields.path(key)?, place: fields.place_of(key), file: 0 })
 }

@@ -68,6 +68,8 @@ pub enum Section {
     Queue,
     /// `[http]`.
     Http,
+    /// `tls` of `[http]`.
+    HttpTls,
     /// `[management]`.
     Management,
 }
@@ -290,7 +292,7 @@ pub struct Row {
 
 impl Section {
     /// Every section, in the order of the reference.
-    pub const ALL: [Section; 27] = [
+    pub const ALL: [Section; 28] = [
         Section::Top,
         Section::SourceStatsd,
         Section::SourceGraphite,
@@ -317,6 +319,7 @@ impl Section {
         Section::Check,
         Section::Queue,
         Section::Http,
+        Section::HttpTls,
         Section::Management,
     ];
 

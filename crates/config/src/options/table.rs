@@ -14,10 +14,10 @@ mod transforms;
 mod transport;
 
 use super::Section::{
-    self, Aggregates, Check, Histogram, Http, Idle, KeyFlush, Management, OutputConsole, OutputEventFile,
-    OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputTls, OutputUdp, OutputUnix, Queue,
-    RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd, SourceTls, Top,
-    TransformAggregate, TransformRelay,
+    self, Aggregates, Check, Histogram, Http, HttpTls, Idle, KeyFlush, Management, OutputConsole,
+    OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputTls, OutputUdp,
+    OutputUnix, Queue, RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd,
+    SourceTls, Top, TransformAggregate, TransformRelay,
 };
 use super::{Default, Row, Type};
 
@@ -161,7 +161,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "Writes events and service checks as JSON lines to a file of bounded size.",
         ),
         Aggregates => ("[outputs.NAME.aggregates]", AGGREGATES_ABOUT),
-        SourceTls | OutputTls => transport::section_text(section),
+        SourceTls | OutputTls | HttpTls => transport::section_text(section),
         Check => ("[outputs.NAME.check]", CHECK_ABOUT),
         Queue => (
             "[outputs.NAME.queue]",

@@ -1,6 +1,7 @@
 //! A source's account: what came in, and how each record of it ended.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
 use super::{Figure, Losses, Named, find};
 use crate::{Internal, Outcome, Reject, Shed, Unacked};
@@ -18,6 +19,9 @@ pub struct SourceAccount {
     internal: [AtomicU64; Internal::COUNT],
     /// Reasons that a line was quoted for already.
     complained: [AtomicBool; Reject::COUNT],
+    /// Times that somebody began to count what belongs together, and was done with it.
+    begun: AtomicU64,
+    done: AtomicU64,
     /// Datagrams, or reads that gave at least one whole line.
     pub packets: AtomicU64,
     /// Bytes read.
@@ -52,6 +56,16 @@ pub struct SourceAccount {
     pub lines_unacked: AtomicU64,
     /// Connections that want acknowledgements and were ended by us.
     acks_failed: [AtomicU64; Unacked::COUNT],
+}
+
+/// Somebody is counting: see [`SourceAccount::counting`].
+#[derive(Debug)]
+pub struct Counting<'a>(&'a AtomicU64);
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Release);
+    }
 }
 
 /// The sum of one source at one moment: `received` equals the sum of all others.
@@ -110,6 +124,8 @@ impl Default for SourceAccount {
             aggregated: zero(),
             routed: zero(),
             internal: zeros(),
+            begun: zero(),
+            done: zero(),
             complained: std::array::from_fn(|_| AtomicBool::new(false)),
             packets: zero(),
             bytes: zero(),
@@ -133,6 +149,25 @@ impl Default for SourceAccount {
 }
 
 impl SourceAccount {
+    /// What is counted until this is dropped belongs together: whoever looks in between by [`Self::undisturbed`] sees all
+    /// of it or nothing. For those who count on another thread than the one that settles.
+    pub fn counting(&self) -> Counting<'_> {
+        self.begun.fetch_add(1, Relaxed);
+        fence(Release);
+        Counting(&self.done)
+    }
+
+    /// What `look` sees, if nobody was in the middle of [counting](Self::counting) meanwhile.
+    pub fn undisturbed<R>(&self, look: impl FnOnce() -> R) -> Option<R> {
+        let before = self.done.load(Acquire);
+        if self.begun.load(Relaxed) != before {
+            return None;
+        }
+        let seen = look();
+        fence(Acquire);
+        (self.begun.load(Relaxed) == before).then_some(seen)
+    }
+
     /// Counts `records` as received. Each of them must be settled later, by [`Self::settle`] or a receipt.
     pub fn receive(&self, records: u64) {
         self.received.fetch_add(records, Relaxed);
@@ -275,4 +310,17 @@ fn zeros<const N: usize>() -> [AtomicU64; N] {
 
 fn total(counts: &[AtomicU64]) -> u64 {
     counts.iter().map(|count| count.load(Relaxed)).sum()
+}
+
+#[test]
+fn a_look_in_the_middle_of_counting_is_none() {
+    let account = SourceAccount::default();
+    let look = || account.undisturbed(|| account.packets.load(Relaxed));
+    assert_eq!(look(), Some(0));
+    let counting = account.counting();
+    account.packets.fetch_add(1, Relaxed);
+    assert_eq!(look(), None, "begun before the look");
+    drop(counting);
+    assert_eq!(look(), Some(1));
+    assert_eq!(account.undisturbed(|| drop(account.counting())), None, "begun during the look");
 }

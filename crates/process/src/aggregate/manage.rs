@@ -30,36 +30,45 @@ pub enum Current<'a> {
     Set {
         /// How many.
         count: u64,
-        /// The members, in order of arrival.
-        members: Vec<&'a [u8]>,
+        /// The members, in order of arrival, with a line feed between them.
+        members: &'a [u8],
     },
 }
 
+/// What follows a series that was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The next.
+    On,
+    /// Nothing now; later the next.
+    Stop,
+    /// Nothing now; later the same series again, if it is still there.
+    Again,
+}
+
 impl Aggregator {
-    /// Shows series of one kind from a place on (0 for the first), at most `max` of them. Gives the place to go on
-    /// from; None at the end. Series that come and go between two calls may be missed, no other is shown twice.
+    /// Shows series of one kind, each with its place, from a place on (0 for the first), for as long as `looks` lasts: one
+    /// is spent on each series, also on one that cannot be seen. Stops at a series for which `see` says so. Gives the place to go on from; None at the end.
+    /// Series that come and go between two calls may be missed, no other is shown twice.
     pub fn visit(
         &self,
         kind: Kind,
         from: usize,
-        max: usize,
-        mut see: impl FnMut(SeriesRef<'_>, Current<'_>),
+        looks: &mut usize,
+        mut see: impl FnMut(usize, SeriesRef<'_>, Current<'_>) -> Look,
     ) -> Option<usize> {
         match kind {
-            Kind::Counter => self.visit_kind::<Counter>(from, max, |series, counter| {
-                see(series, Current::Counter(counter.sum));
+            Kind::Counter => self.visit_kind::<Counter>(from, looks, |place, series, counter| {
+                see(place, series, Current::Counter(counter.sum))
             }),
-            Kind::Gauge => self.visit_kind::<Gauge>(from, max, |series, gauge| {
-                see(series, Current::Gauge(gauge.value));
+            Kind::Gauge => self.visit_kind::<Gauge>(from, looks, |place, series, gauge| {
+                see(place, series, Current::Gauge(gauge.value))
             }),
-            Kind::Timer => self.visit_kind::<Timer>(from, max, |series, timer| {
-                see(series, Current::Timer { values: timer.values(), count: timer.count() });
+            Kind::Timer => self.visit_kind::<Timer>(from, looks, |place, series, timer| {
+                see(place, series, Current::Timer { values: timer.values(), count: timer.count() })
             }),
-            Kind::Set => self.visit_kind::<Set>(from, max, |series, set| {
-                let text = set.text();
-                let members =
-                    if text.is_empty() { Vec::new() } else { text.split(|b| *b == b'\n').collect() };
-                see(series, Current::Set { count: set.count(), members });
+            Kind::Set => self.visit_kind::<Set>(from, looks, |place, series, set| {
+                see(place, series, Current::Set { count: set.count(), members: set.text() })
             }),
         }
     }
@@ -67,23 +76,27 @@ impl Aggregator {
     fn visit_kind<S: State>(
         &self,
         from: usize,
-        max: usize,
-        mut see: impl FnMut(SeriesRef<'_>, &S),
+        looks: &mut usize,
+        mut see: impl FnMut(usize, SeriesRef<'_>, &S) -> Look,
     ) -> Option<usize> {
         let slab = &S::table(&self.tables).slab;
         let mut from = u32::try_from(from).ok()?;
-        let mut seen = 0;
         loop {
             let id = slab.next_taken(from)?;
-            if seen == max {
+            if *looks == 0 {
                 return Some(id as usize);
             }
-            let entry = slab.get(id);
-            if !entry.has(GHOST) {
-                see(entry.series(&self.keys.arena), &entry.state);
-                seen += 1;
-            }
+            *looks -= 1;
             from = id + 1;
+            let entry = slab.get(id);
+            if entry.has(GHOST) {
+                continue;
+            }
+            match see(id as usize, entry.series(&self.keys.arena), &entry.state) {
+                Look::On => {}
+                Look::Stop => return slab.next_taken(from).map(|next| next as usize),
+                Look::Again => return Some(id as usize),
+            }
         }
     }
 
@@ -98,28 +111,62 @@ impl Aggregator {
 
     /// Deletes the series whose written form (see [`Aggregator::delete`]) begins with `prefix`, shows each form to
     /// `deleted`, and gives their number.
-    pub fn delete_prefix(&mut self, kind: Kind, prefix: &[u8], deleted: impl FnMut(&[u8])) -> usize {
-        self.delete_where(kind, |form| form.starts_with(prefix), deleted)
-    }
-
-    fn delete_where(&mut self, kind: Kind, is: impl Fn(&[u8]) -> bool, deleted: impl FnMut(&[u8])) -> usize {
-        let count = match kind {
-            Kind::Counter => self.delete_of::<Counter>(is, deleted),
-            Kind::Gauge => self.delete_of::<Gauge>(is, deleted),
-            Kind::Timer => self.delete_of::<Timer>(is, deleted),
-            Kind::Set => self.delete_of::<Set>(is, deleted),
-        };
-        if count > 0 {
-            self.changed = true;
-            self.keys.purge_aliases(&self.tables);
-        }
+    pub fn delete_prefix(&mut self, kind: Kind, prefix: &[u8], mut deleted: impl FnMut(&[u8])) -> usize {
+        let mut count = 0;
+        self.delete_where(
+            kind,
+            |form| form.starts_with(prefix),
+            |form| {
+                count += 1;
+                deleted(form);
+            },
+        );
         count
     }
 
-    fn delete_of<S: State>(&mut self, is: impl Fn(&[u8]) -> bool, mut deleted: impl FnMut(&[u8])) -> usize {
-        let (mut from, mut count) = (0, 0);
+    fn delete_where(&mut self, kind: Kind, is: impl Fn(&[u8]) -> bool, deleted: impl FnMut(&[u8])) {
+        let before = self.totals.deleted;
+        let _none = self.delete_some(kind, 0, usize::MAX, is, deleted);
+        if self.totals.deleted != before {
+            self.keys.purge_aliases(&self.tables);
+        }
+    }
+
+    /// Deletes series of one kind whose written form (see [`Aggregator::delete`]) `is` one, from a place on (0 for the
+    /// first), of at most `max` that are looked at, and shows each form to `deleted`. Gives the place to go on from; None
+    /// at the end. Their aliases end with the next sweep, as those of expired series do.
+    pub fn delete_some(
+        &mut self,
+        kind: Kind,
+        from: usize,
+        max: usize,
+        is: impl Fn(&[u8]) -> bool,
+        deleted: impl FnMut(&[u8]),
+    ) -> Option<usize> {
+        match kind {
+            Kind::Counter => self.delete_of::<Counter>(from, max, is, deleted),
+            Kind::Gauge => self.delete_of::<Gauge>(from, max, is, deleted),
+            Kind::Timer => self.delete_of::<Timer>(from, max, is, deleted),
+            Kind::Set => self.delete_of::<Set>(from, max, is, deleted),
+        }
+    }
+
+    fn delete_of<S: State>(
+        &mut self,
+        from: usize,
+        max: usize,
+        is: impl Fn(&[u8]) -> bool,
+        mut deleted: impl FnMut(&[u8]),
+    ) -> Option<usize> {
+        let mut from = u32::try_from(from).ok()?;
+        let mut looked_at = 0;
         let mut form = Vec::new();
-        while let Some(id) = S::table(&self.tables).slab.next_taken(from) {
+        loop {
+            let id = S::table(&self.tables).slab.next_taken(from)?;
+            if looked_at == max {
+                return Some(id as usize);
+            }
+            looked_at += 1;
             from = id + 1;
             let entry = S::table(&self.tables).slab.get(id);
             if entry.has(GHOST) {
@@ -138,10 +185,9 @@ impl Aggregator {
                 deleted(form);
                 self.remove::<S>(id);
                 self.totals.deleted += 1;
-                count += 1;
+                self.changed = true;
             }
         }
-        count
     }
 
     /// Works out anew which counters are exempt from deletion, after the plan's list has changed.

@@ -44,7 +44,7 @@ mod timers;
 pub use clock_steps::ClockFigures;
 pub use figures::Figures;
 pub use key_flush::BUSY_NAMES_MAX;
-pub use manage::Current;
+pub use manage::{Current, Look};
 pub use plan::{AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel};
 pub use sweep::{FlushEnd, Tick};
 

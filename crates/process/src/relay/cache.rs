@@ -8,6 +8,7 @@
 //! Invariants: a decision from here equals the router's own; neither bound is ever passed, but by one name.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use foldhash::{SharedSeed, fast::FoldHasher};
 use hashbrown::HashTable;
@@ -36,7 +37,7 @@ impl Default for CacheLimits {
 /// A router that remembers its decisions.
 #[derive(Debug)]
 pub struct CachedRouter {
-    router: Router,
+    router: Arc<Router>,
     limits: CacheLimits,
     seed: u64,
     shared: SharedSeed,
@@ -78,7 +79,7 @@ impl CachedRouter {
     pub fn new(router: Router, limits: CacheLimits, seed: u64) -> CachedRouter {
         assert!(limits.names_max >= 2 && limits.bytes_max / 2 < u32::MAX as usize, "offsets have 32 bits");
         CachedRouter {
-            router,
+            router: Arc::new(router),
             limits,
             seed,
             shared: SharedSeed::from_u64(seed),
@@ -95,9 +96,14 @@ impl CachedRouter {
         &self.router
     }
 
+    /// The router as it is now, for somebody who asks it elsewhere.
+    pub fn shared(&self) -> Arc<Router> {
+        Arc::clone(&self.router)
+    }
+
     /// Says whether an endpoint is up. Decisions hold on: they leave it open.
     pub fn set_live(&mut self, output: OutputId, live: bool) {
-        self.router.set_live(output, live);
+        Arc::make_mut(&mut self.router).set_live(output, live);
     }
 
     /// Tells each thing that becomes of a line. `hash` is the name's, by a function with a secret seed: the intake's

@@ -666,8 +666,8 @@ impl World {
         let mut rows = Vec::new();
         let mut cursor = Some(0);
         while let Some(from) = cursor {
-            let page = self.shard.series(None, None, from, 1000);
-            rows.extend(page.rows);
+            let page = self.shard.series(None, from, usize::MAX);
+            rows.extend(page.rows().map(|series| series.row()));
             cursor = page.next;
         }
         rows

@@ -1,6 +1,7 @@
 //! `/api/v1/accounts`: the two sums, with every loss under its reason.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
@@ -11,9 +12,17 @@ use model::{
 use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
+use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
+use crate::daemon::worker::Asking;
 use crate::kernel::SocketFigures;
+
+/// Sources whose rows are made in one slice of the shard's thread: some microseconds each.
+const SLICE_SOURCES: usize = 8;
+
+/// Looks for a moment in which nothing moves.
+const LOOKS: u32 = 20;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -32,7 +41,7 @@ pub struct AccountsPage {
 pub type LossTable = BTreeMap<&'static str, BTreeMap<&'static str, u64>>;
 
 /// A source's account.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub struct SourceRow {
     /// As the user named it.
     pub name: String,
@@ -44,7 +53,7 @@ pub struct SourceRow {
     /// `received` and its parts, each a member of the row.
     #[serde(flatten, serialize_with = "source_sum")]
     pub sum: SourceSum,
-    /// Whether the sum holds. While records move it may be false for a moment.
+    /// Whether the sum holds, and the row is of one moment. While records move it may be false for a moment.
     pub holds: bool,
     /// Reasons of `rejected`, `shed` and `internal`.
     pub losses: LossTable,
@@ -81,7 +90,7 @@ pub struct SourceRow {
 }
 
 /// What the clients of a source were told.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub struct AcksRow {
     /// `ack_when` now; none when a reload took it away.
     pub when: Option<&'static str>,
@@ -94,7 +103,7 @@ pub struct AcksRow {
 }
 
 /// One UDP socket, as the kernel sees it.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub struct SocketRow {
     /// Where it listens.
     pub listen: String,
@@ -119,7 +128,8 @@ pub struct OutputRow {
     /// `copies` and its parts, each a member of the row.
     #[serde(flatten, serialize_with = "output_sum")]
     pub sum: OutputSum,
-    /// Whether the sum holds. While copies move it may be false for a moment.
+    /// Whether the sum holds, and its copies did not move while the row was made. While they do it may be false for a
+    /// moment.
     pub holds: bool,
     /// Reasons of `shed`, `refused`, `filtered` and `internal`.
     pub losses: LossTable,
@@ -231,20 +241,51 @@ pub fn source_word(plan: &SourcePlan) -> &'static str {
     }
 }
 
-/// The document as of `now`.
+/// The document of this moment. Each row is of one moment: those of sources are made on the shard's thread, between two
+/// batches, with the kernel's drop counts read just then.
+pub async fn snapshot(shared: &Arc<Shared>, asking: &mut Asking) -> AccountsPage {
+    let wiring = shared.wiring.load_full();
+    let ids: Vec<SourceId> = wiring.accounts.sources().map(|(id, _, _)| id).collect();
+    let mut sources = Vec::with_capacity(ids.len());
+    for some in ids.chunks(SLICE_SOURCES) {
+        let (theirs, their_wiring, asked) = (Arc::clone(shared), Arc::clone(&wiring), some.to_vec());
+        let rows = asking.call(move |worker| {
+            worker.count_drops_of(&asked);
+            source_rows(&theirs, &their_wiring, &asked)
+        });
+        // The worker is gone only while stopping: the counts of its last turn are then the last ones.
+        sources.extend(rows.await.unwrap_or_else(|_gone| source_rows(shared, &wiring, some)));
+    }
+    with_outputs(shared, &wiring, sources, Clock::now())
+}
+
+/// The document as of `now`, looked at from the outside, with the drop counts that were read last.
 pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let wiring = shared.wiring.load();
-    let mut sockets = shared.kernel.figures();
-    let sources = wiring.accounts.sources().map(|(id, _, _)| {
-        let of_source = sockets.extract_if(.., |socket| socket.source == id).map(socket_row).collect();
-        source_row(shared, &wiring, id, of_source)
-    });
-    let sources = sources.collect();
+    let ids: Vec<SourceId> = wiring.accounts.sources().map(|(id, _, _)| id).collect();
+    let sources = source_rows(shared, &wiring, &ids);
+    with_outputs(shared, &wiring, sources, now)
+}
+
+fn source_rows(shared: &Shared, wiring: &Wiring, ids: &[SourceId]) -> Vec<SourceRow> {
+    let row = |id: &SourceId| {
+        at_rest(
+            || {
+                let account = wiring.accounts.source(*id);
+                account.undisturbed(|| source_row(shared, wiring, *id))
+            },
+            || source_row(shared, wiring, *id),
+        )
+    };
+    ids.iter().map(row).collect()
+}
+
+fn with_outputs(shared: &Shared, wiring: &Wiring, sources: Vec<SourceRow>, now: Now) -> AccountsPage {
     let mut outputs: Vec<OutputRow> = Vec::new();
     // A reload may have given a name to another endpoint: what its row was before goes on in the row that is now.
     // With a queue on disk both have one account, and the row that is now says it all.
     for (id, name, _) in wiring.accounts.outputs_once() {
-        let row = output_row(&wiring, id, now);
+        let row = output_row_at_rest(wiring, id, now);
         match outputs.iter_mut().find(|known| known.name == name) {
             Some(before) => *before = row.with_before(before),
             None => outputs.push(row),
@@ -314,25 +355,24 @@ fn socket_row(figures: SocketFigures) -> SocketRow {
     }
 }
 
-/// A sum that holds, if one of a few looks finds it at rest: between two batches it always does, and in the middle of
-/// one it would look as if records were missing.
-fn at_rest<S>(look: impl Fn() -> S, holds: impl Fn(&S) -> bool) -> S {
-    const LOOKS: u32 = 20;
-    let mut seen = look();
-    for _ in 1..LOOKS {
-        if holds(&seen) {
-            break;
+/// A row of one moment: its sum holds, and it is the same when it is looked at again. If none of a few looks finds one, it
+/// says that its sum does not hold: between two batches it always does, and in the middle of one it would look as if
+/// records were missing.
+fn at_rest(look: impl Fn() -> Option<SourceRow>, any: impl Fn() -> SourceRow) -> SourceRow {
+    for _ in 0..LOOKS {
+        match look() {
+            Some(row) if row.holds && look().is_some_and(|again| again == row) => return row,
+            _ => std::hint::spin_loop(),
         }
-        std::thread::yield_now();
-        seen = look();
     }
-    seen
+    SourceRow { holds: false, ..any() }
 }
 
-fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId, sockets: Vec<SocketRow>) -> SourceRow {
+fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
     let plan = &wiring.plan.sources[id.index()];
     let account = wiring.accounts.source(id);
-    let sum = at_rest(|| account.sum(shared.exchange.in_flight(id)), SourceSum::holds);
+    let sum = account.sum(shared.exchange.in_flight(id));
+    let sockets = shared.kernel.figures().into_iter().filter(|socket| socket.source == id);
     SourceRow {
         name: plan.name.clone(),
         kind: source_word(plan),
@@ -353,7 +393,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId, sockets: Vec<Socke
         handshakes_failed: account.handshakes_failed.load(Relaxed),
         glued_tag_fields: account.glued_tag_fields.load(Relaxed),
         event_fields_ignored: account.event_fields_ignored.load(Relaxed),
-        sockets,
+        sockets: sockets.map(socket_row).collect(),
         acks: acks_row(plan, account),
     }
 }
@@ -370,11 +410,30 @@ fn acks_row(plan: &SourcePlan, account: &SourceAccount) -> Option<AcksRow> {
     (row.when.is_some() || was_used).then_some(row)
 }
 
+/// The same of an output, which its own tasks settle: what counts its copies does not move while the row is made.
+fn output_row_at_rest(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
+    let outlet = &wiring.outlets[id.index()];
+    let account = &outlet.account;
+    let counts = || {
+        let bytes = (account.bytes_routed(), account.bytes_delivered());
+        (outlet.sum(), account.losses(), account.losses_bytes(), bytes)
+    };
+    for _ in 0..LOOKS {
+        let before = counts();
+        let row = output_row(wiring, id, now);
+        if row.holds && before == counts() {
+            return row;
+        }
+        std::thread::yield_now();
+    }
+    OutputRow { holds: false, ..output_row(wiring, id, now) }
+}
+
 fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let plan = &wiring.plan.outputs[id.index()];
     let outlet = &wiring.outlets[id.index()];
     let account = &outlet.account;
-    let sum = at_rest(|| outlet.sum(), OutputSum::holds);
+    let sum = outlet.sum();
     let shown = outlet.shown(now);
     let oldest_ns = outlet.oldest_age_ns(now);
     OutputRow {

@@ -1,17 +1,16 @@
-//! Which requests may change something: those that no web page can have made a browser send.
+//! Who may ask, and which requests may change something. All of it is in the head of a request: no body is read before.
 //!
-//! The HTTP API asks for no password, so that whoever may run programs on the machine may use it. Others may not, where it
-//! is opened to a network to be read. Nor may a page in a browser on the machine: it can send forms to any address, and
-//! with a name of its own that leads to 127.0.0.1 it can even read answers. Three things tell it apart, and each is
-//! enough to be refused.
+//! A page in a browser can send forms to any address, and with a name of its own that leads to 127.0.0.1 it can even read
+//! answers (DNS rebinding). So requests are answered when they are for an address, `localhost`, or a name that the operator
+//! has listed. Changes need more: no web page can have made a browser send them, and without a token they come from this
+//! machine, where whoever may run programs may make them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use axum::extract::connect_info::Connected;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
-use axum::serve::IncomingStream;
-use tokio::net::TcpListener;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
+
+use super::token::Token;
 
 /// Types of bodies that a browser sends elsewhere only when it was told that it may, which we never tell it.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];
@@ -24,6 +23,10 @@ pub(super) struct Ends {
 }
 
 impl Ends {
+    pub(super) fn new(peer: IpAddr, own: Option<IpAddr>) -> Ends {
+        Ends { peer, own }
+    }
+
     /// True when the peer is on this machine: it comes from loopback, or from the very address that it has come to.
     fn are_here(self) -> bool {
         let peer = self.peer.to_canonical();
@@ -31,45 +34,86 @@ impl Ends {
     }
 }
 
-impl Connected<IncomingStream<'_, TcpListener>> for Ends {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Ends {
-        let own = stream.io().local_addr().map(|own: SocketAddr| own.ip());
-        Ends { peer: stream.remote_addr().ip(), own: own.ok() }
-    }
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or(""))
 }
 
-/// The type of the body of a request that may change something.
+/// Whether a request is for us, by its Host. One without any is of no browser.
+///
+/// # Errors
+/// Why not, in one sentence.
+pub(super) fn host(headers: &HeaderMap, allowed: &[String]) -> Result<(), String> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else { return Ok(()) };
+    let host = host.to_str().unwrap_or("");
+    if hosts.next().is_none() && is_ours(host, allowed) {
+        return Ok(());
+    }
+    let name: String = name_of(host).chars().filter(char::is_ascii_graphic).take(80).collect();
+    Err(format!(
+        "requests have to be for an address, localhost, or a name in `http.allowed_hosts`, and `{name}` is none"
+    ))
+}
+
+/// Whether a request has the token that it needs, if it needs one.
+pub(super) fn has_token(headers: &HeaderMap, token: Option<&Token>) -> bool {
+    let Some(token) = token else { return true };
+    let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
+    let scheme = given.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"Bearer "));
+    scheme && token.is(given[7..].trim_ascii())
+}
+
+/// The type of the body of a request that may change something. `token`: it had to have one.
 ///
 /// # Errors
 /// Why it may not, in one sentence.
-pub(super) fn changes(ends: Ends, headers: &HeaderMap) -> Result<&'static str, &'static str> {
-    if !ends.are_here() {
-        return Err("a request that changes something has to come from this machine");
-    }
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
-    let host = text(HOST).unwrap_or("");
-    if !is_address(host) {
+pub(super) fn changes(
+    ends: Ends,
+    headers: &HeaderMap,
+    allowed: &[String],
+    token: bool,
+) -> Result<&'static str, &'static str> {
+    if !token && !ends.are_here() {
         return Err(
-            "the Host of a request that changes something is an address or localhost, and no other name",
+            "a request that changes something has to come from this machine, or have a token (`http.token_file`)",
         );
     }
-    if text(ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
+    let host = text(headers, HOST).unwrap_or("");
+    if !is_ours(host, allowed) {
+        return Err(
+            "the Host of a request that changes something is an address, localhost or an allowed name",
+        );
+    }
+    let is_own = |origin: &str| {
+        let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        site == Some(host)
+    };
+    if text(headers, ORIGIN).is_some_and(|origin| !is_own(origin)) {
         return Err("the request comes from a web page of another origin");
     }
-    let kind = text(CONTENT_TYPE).unwrap_or("").split(';').next().unwrap_or("").trim();
+    let kind = text(headers, CONTENT_TYPE).unwrap_or("").split(';').next().unwrap_or("").trim();
     let known = TYPES.iter().find(|known| known.eq_ignore_ascii_case(kind));
     known
         .copied()
         .ok_or("the Content-Type is none of application/json, application/x-ndjson, application/octet-stream")
 }
 
-/// True for an address with or without a port, and for localhost: names that nobody else can point elsewhere.
-fn is_address(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
+/// What stands in a Host before its port.
+fn name_of(host: &str) -> &str {
+    match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(""),
         None => host.split(':').next().unwrap_or(""),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    }
+}
+
+/// True for an address with or without a port, for localhost, and for what is allowed: names that nobody else can point
+/// elsewhere.
+fn is_ours(host: &str, allowed: &[String]) -> bool {
+    let name = name_of(host);
+    let plain = name.strip_suffix('.').unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok()
+        || allowed.iter().any(|known| known.eq_ignore_ascii_case(plain))
 }
 
 #[cfg(test)]
@@ -96,7 +140,8 @@ mod tests {
         ] {
             assert_eq!(ends(peer, own).are_here(), here, "{peer} to {own}");
         }
-        let why = changes(ends("10.0.0.6", "10.0.0.5"), &HeaderMap::new()).expect_err("it is elsewhere");
+        let why = changes(ends("10.0.0.6", "10.0.0.5"), &HeaderMap::new(), &[], false)
+            .expect_err("it is elsewhere");
         assert!(why.contains("this machine"), "{why}");
     }
 
@@ -112,6 +157,8 @@ mod tests {
             (&[(HOST, "localhost:1"), JSON], Ok("application/json")),
             (&[(HOST, "[::1]:8680"), JSON], Ok("application/json")),
             (&[(HOST, "10.0.0.5"), JSON], Ok("application/json")),
+            (&[(HOST, "Staunch.example.org:8680"), JSON], Ok("application/json")),
+            (&[(HOST, "localhost"), JSON, (ORIGIN, "https://localhost")], Ok("application/json")),
             (&[HERE, JSON, (ORIGIN, "http://127.0.0.1:8680")], Ok("application/json")),
             (&[HERE, JSON, (ORIGIN, "http://evil.example")], Err("origin")),
             (&[HERE, JSON, (ORIGIN, "http://127.0.0.1:9999")], Err("origin")),
@@ -126,16 +173,78 @@ mod tests {
             (&[HERE, (CONTENT_TYPE, "multipart/form-data; boundary=x")], Err("Content-Type")),
             (&[HERE, (CONTENT_TYPE, "text/plain; application/json")], Err("Content-Type")),
         ];
+        let allowed = ["staunch.example.org".to_owned()];
         for (headers, want) in table {
             let map: HeaderMap = headers
                 .iter()
                 .map(|(name, value)| (name.clone(), value.parse().expect("a header's value")))
                 .collect();
-            match (changes(ends("127.0.0.1", "127.0.0.1"), &map), want) {
+            match (changes(ends("127.0.0.1", "127.0.0.1"), &map, &allowed, false), want) {
                 (Ok(kind), Ok(want)) => assert_eq!(kind, *want),
                 (Err(why), Err(word)) => assert!(why.contains(word), "{headers:?}: {why}"),
                 (found, want) => panic!("{headers:?}: {found:?} instead of {want:?}"),
             }
         }
+    }
+
+    #[test]
+    fn requests_are_for_an_address_or_an_allowed_name() {
+        let allowed = ["staunch.example.org".to_owned()];
+        let table: &[(&[&str], bool)] = &[
+            (&[], true),
+            (&["127.0.0.1:8680"], true),
+            (&["[::1]:8680"], true),
+            (&["LOCALHOST"], true),
+            (&["staunch.example.org"], true),
+            (&["staunch.example.org.:8680"], true),
+            (&["evil.example:8680"], false),
+            (&["127.0.0.1.evil.example"], false),
+            (&["localhost.evil.example"], false),
+            (&["x.staunch.example.org"], false),
+            (&[""], false),
+            (&["127.0.0.1", "evil.example"], false),
+            (&["evil.example", "127.0.0.1"], false),
+        ];
+        for (hosts, want) in table {
+            let mut headers = HeaderMap::new();
+            for host in *hosts {
+                headers.append(HOST, host.parse().expect("a header's value"));
+            }
+            assert_eq!(host(&headers, &allowed).is_ok(), *want, "{hosts:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_asked_for_only_where_there_is_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        std::fs::write(&path, "0123456789abcdef").expect("it can be written");
+        let token = Token::read(&path).expect("a token");
+        let table = [
+            (None, false),
+            (Some("Bearer 0123456789abcdef"), true),
+            (Some("bearer  0123456789abcdef"), true),
+            (Some("Bearer 0123456789abcdeF"), false),
+            (Some("Bearer"), false),
+            (Some("Basic 0123456789abcdef"), false),
+            (Some("0123456789abcdef"), false),
+        ];
+        for (given, want) in table {
+            let mut headers = HeaderMap::new();
+            if let Some(given) = given {
+                headers.insert(AUTHORIZATION, given.parse().expect("a header's value"));
+            }
+            assert_eq!(has_token(&headers, Some(&token)), want, "{given:?}");
+            assert!(has_token(&headers, None));
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "10.0.0.1".parse().expect("a header's value"));
+        headers.insert(CONTENT_TYPE, "application/json".parse().expect("a header's value"));
+        let far = ends("10.0.0.9", "10.0.0.1");
+        assert!(
+            changes(far, &headers, &[], true).is_ok(),
+            "whoever has the token may change things from afar"
+        );
+        assert!(changes(far, &headers, &[], false).is_err());
     }
 }

@@ -1,30 +1,31 @@
-//! The HTTP API: `/healthz`, `/ready`, `/metrics`, `/api/v1/…`. What changes something goes through `guard` first.
+//! The HTTP API: `/healthz`, `/ready`, `/metrics`, `/api/v1/…`. Every request comes by [`front`], and what changes something
+//! goes through `guard` once more, before anything of its body is read.
+//!
+//! What needs the shard's thread asks it in slices (`ShardHandle::ask`); documents are made here, on HTTP's thread.
+//! Not here: connections and their bounds (`server`), bodies and theirs (`bodies`).
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
-use serde::Serialize;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::runtime::Handle;
 
-use crate::admin::accounts;
+use crate::admin::bodies::{Bodies, refused};
 use crate::admin::guard::{self, Ends};
-use crate::admin::metrics;
 use crate::admin::queues;
 use crate::admin::relay::{self, ExplainQuery};
 use crate::admin::series::{self, SeriesQuery};
+use crate::admin::{Refusal, accounts, metrics};
 use crate::clock::Clock;
-use crate::daemon::shared::{Beat, Shared};
+use crate::daemon::shared::{Beat, Pulse, Shared};
 
-/// Longest wait for a sign of life of the shard's thread, whose turns take milliseconds. Whoever probes with less patience
+/// Longest wait for a sign of life of the daemon's threads, whose turns take milliseconds. Whoever probes with less patience
 /// has its own time-out, which says the same.
 const HEARTBEAT_WAIT: Duration = Duration::from_secs(5);
 
@@ -39,16 +40,27 @@ const INDEX: &str = "staunch\n\n\
     /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n\
     /api/v1/queues      what waits for each output\n";
 
-/// Serves until `stop` turns true.
-///
-/// # Errors
-/// When the listener breaks.
-pub async fn serve(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
-) -> io::Result<()> {
-    let router = Router::new()
+/// What every request may look at.
+#[derive(Debug)]
+pub(super) struct Api {
+    pub(super) shared: Arc<Shared>,
+    bodies: Bodies,
+    /// The thread of connections and senders.
+    main: Pulse,
+}
+
+impl Api {
+    /// To be made on the thread of connections and senders, whose life is asked for.
+    pub(super) fn new(shared: &Arc<Shared>) -> Api {
+        Api { shared: Arc::clone(shared), bodies: Bodies::default(), main: Pulse::of(Handle::current()) }
+    }
+}
+
+type ApiState = State<Arc<Api>>;
+
+/// All routes.
+pub(super) fn router(api: Arc<Api>) -> Router {
+    Router::new()
         .route("/", get(|| async { INDEX }))
         .route("/healthz", get(healthz))
         .route("/ready", get(ready))
@@ -60,20 +72,36 @@ pub async fn serve(
         .route("/api/v1/relay/explain", get(relay_explain))
         .route("/api/v1/queues/{name}/drop", post(queue_drop))
         .route("/api/v1/queues/{name}/replay", post(queue_replay))
-        .layer(DefaultBodyLimit::max(queues::REPLAY_BYTES_MAX))
         .fallback(|| async { (StatusCode::NOT_FOUND, INDEX) })
-        .with_state(shared);
-    let stopped = async move {
-        // A closed channel means that the daemon has ended too.
-        let _stopped = stop.wait_for(|stop| *stop).await;
-    };
-    let service = router.into_make_service_with_connect_info::<Ends>();
-    axum::serve(listener, service).with_graceful_shutdown(stopped).await
+        .with_state(api)
 }
 
-async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
+/// Whether a request is answered at all, by its head. Probes of health are, whoever asks: they reveal nothing, and
+/// orchestrators ask by names that nobody can list.
+#[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
+pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> {
+    if matches!(request.uri().path(), "/healthz" | "/ready") {
+        return Ok(());
+    }
+    let wiring = api.shared.wiring.load();
+    guard::host(request.headers(), &wiring.plan.http_server.allowed_hosts)
+        .map_err(|why| refused(StatusCode::MISDIRECTED_REQUEST, &why))?;
+    if guard::has_token(request.headers(), wiring.certificates.token()) {
+        return Ok(());
+    }
+    let mut answer = refused(StatusCode::UNAUTHORIZED, "this needs the token: Authorization: Bearer TOKEN");
+    answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    Err(answer)
+}
+
+async fn healthz(State(api): ApiState) -> Response {
+    let shared = &api.shared;
     let why = match shared.heartbeat.beat(&shared.shard, HEARTBEAT_WAIT).await {
-        Beat::Alive => return "ok\n".into_response(),
+        Beat::Alive => match api.main.beat(HEARTBEAT_WAIT).await {
+            Beat::Late => "the thread of connections and senders does not answer\n",
+            // It ends last.
+            Beat::Alive | Beat::Ended => return "ok\n".into_response(),
+        },
         // While stopping it ends before the outputs do.
         Beat::Ended if shared.stopping.load(Relaxed) => return "ok\n".into_response(),
         Beat::Ended => "the shard's thread has ended\n",
@@ -82,91 +110,105 @@ async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn ready(State(shared): State<Arc<Shared>>) -> Response {
-    let why = shared.not_ready();
+async fn ready(State(api): ApiState) -> Response {
+    let why = api.shared.not_ready();
     if why.is_empty() {
         return "ready\n".into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, why.join("\n") + "\n").into_response()
 }
 
-/// Has the worker read the kernel's drop counts, so that what is shown is of now.
-async fn with_fresh_drops(shared: &Shared) {
-    // The worker is gone only while stopping: the counts of its last turn are then the last ones.
-    let _gone = shared.shard.call(|worker| worker.count_drops()).await;
+async fn accounts_page(State(api): ApiState) -> Response {
+    api.bodies.answer(whole_accounts(&api).await)
 }
 
-async fn accounts_page(State(shared): State<Arc<Shared>>) -> Response {
-    with_fresh_drops(&shared).await;
-    Json(accounts::page(&shared, Clock::now())).into_response()
+async fn whole_accounts(api: &Api) -> Result<accounts::AccountsPage, Refusal> {
+    let mut asking = api.shared.shard.ask()?;
+    Ok(accounts::snapshot(&api.shared, &mut asking).await)
 }
 
-async fn series_page(State(shared): State<Arc<Shared>>, query: Query<SeriesQuery>) -> Response {
-    match series::page(&shared, query.0).await {
-        Ok(document) => Json(document).into_response(),
-        Err((status, message)) => (status, message + "\n").into_response(),
-    }
+async fn series_page(State(api): ApiState, query: Query<SeriesQuery>) -> Response {
+    let page = async {
+        let mut asking = api.shared.shard.ask()?;
+        series::page(&mut asking, query.0).await
+    };
+    api.bodies.answer(page.await)
 }
 
-async fn relay_page(State(shared): State<Arc<Shared>>) -> Response {
-    Json(relay::page(&shared).await).into_response()
+async fn relay_page(State(api): ApiState) -> Response {
+    let page = async {
+        let mut asking = api.shared.shard.ask()?;
+        Ok(relay::page(&api.shared, &mut asking).await)
+    };
+    api.bodies.answer(page.await)
 }
 
-async fn queues_page(State(shared): State<Arc<Shared>>) -> Response {
-    Json(queues::page(&shared)).into_response()
+async fn queues_page(State(api): ApiState) -> Response {
+    api.bodies.answer(Ok(queues::page(&api.shared)))
 }
 
-async fn relay_explain(State(shared): State<Arc<Shared>>, query: Query<ExplainQuery>) -> Response {
-    answer(relay::explain(&shared, query.0).await)
+async fn relay_explain(State(api): ApiState, query: Query<ExplainQuery>) -> Response {
+    let way = async {
+        let mut asking = api.shared.shard.ask()?;
+        relay::explain(&api.shared, &mut asking, query.0).await
+    };
+    api.bodies.answer(way.await)
+}
+
+/// The type of a body that may change something, before it is read.
+fn change(api: &Api, ends: Ends, request: &Request<Body>) -> Result<&'static str, Refusal> {
+    let wiring = api.shared.wiring.load();
+    let (allowed, token) = (&wiring.plan.http_server.allowed_hosts, wiring.certificates.token().is_some());
+    guard::changes(ends, request.headers(), allowed, token)
+        .map_err(|why| (StatusCode::FORBIDDEN, why.to_owned()))
 }
 
 async fn queue_drop(
-    State(shared): State<Arc<Shared>>,
+    State(api): ApiState,
     ConnectInfo(ends): ConnectInfo<Ends>,
     Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request<Body>,
 ) -> Response {
-    match guard::changes(ends, &headers) {
-        Ok("application/json") => answer(queues::drop_waiting(&shared, &name, &body).await),
-        Ok(_) => refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the order is application/json"),
-        Err(why) => refused(StatusCode::FORBIDDEN, why),
-    }
+    let done = async {
+        if change(&api, ends, &request)? != "application/json" {
+            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "the order is application/json".into()));
+        }
+        queues::find(&api.shared, &name)?;
+        let body = api.bodies.read(request.into_body(), queues::DROP_BYTES_MAX).await?;
+        queues::drop_waiting(&api.shared, &name, &body).await
+    };
+    api.bodies.answer(done.await)
 }
 
 async fn queue_replay(
-    State(shared): State<Arc<Shared>>,
+    State(api): ApiState,
     ConnectInfo(ends): ConnectInfo<Ends>,
     Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request<Body>,
 ) -> Response {
-    match guard::changes(ends, &headers) {
-        Ok("application/octet-stream") => answer(queues::replay(&shared, &name, false, body).await),
-        Ok("application/x-ndjson") => answer(queues::replay(&shared, &name, true, body).await),
-        Ok(_) => {
-            let why = "lines are application/octet-stream, and blocks as JSON lines application/x-ndjson";
-            refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
-        }
-        Err(why) => refused(StatusCode::FORBIDDEN, why),
-    }
+    let done = async {
+        let as_json = match change(&api, ends, &request)? {
+            "application/octet-stream" => false,
+            "application/x-ndjson" => true,
+            _ => {
+                let why = "lines are application/octet-stream, and blocks as JSON lines application/x-ndjson";
+                return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
+            }
+        };
+        queues::find(&api.shared, &name)?;
+        let body = api.bodies.read(request.into_body(), queues::REPLAY_BYTES_MAX).await?;
+        queues::replay(&api.shared, &name, as_json, body).await
+    };
+    api.bodies.answer(done.await)
 }
 
-fn answer<T: Serialize>(done: Result<T, (StatusCode, String)>) -> Response {
-    match done {
-        Ok(document) => Json(document).into_response(),
+async fn self_metrics(State(api): ApiState) -> Response {
+    let text = async {
+        let mut asking = api.shared.shard.ask()?;
+        Ok::<_, Refusal>(metrics::text(&api.shared, &mut asking, Clock::now()).await)
+    };
+    match text.await {
+        Ok(text) => api.bodies.bytes("text/plain; version=0.0.4; charset=utf-8", text.into_bytes()),
         Err((status, why)) => refused(status, &why),
     }
-}
-
-fn refused(status: StatusCode, why: &str) -> Response {
-    (status, format!("{why}\n")).into_response()
-}
-
-async fn self_metrics(State(shared): State<Arc<Shared>>) -> Response {
-    with_fresh_drops(&shared).await;
-    let figures = shared.shard.call(|worker| worker.shard.figures()).await.unwrap_or_default();
-    let relays = relay::page(&shared).await.relays;
-    let text = metrics::render(&shared, &figures, &relays, Clock::now());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -1,7 +1,7 @@
 //! The StatsD management port (spec statsd §11): health checks and scripts that exist work as they are.
 //!
 //! Path of a command: [`serve`] -> `wire::management` -> a call into the shard -> the reply.
-//! Dumps are made page by page, so that a large one does not make receiving wait.
+//! Dumps and deletions are made slice by slice, so that a large one does not make receiving wait.
 
 use std::io;
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use config::plan::{ManagementPlan, ManagementReplies, OutputKind};
 use model::Kind;
-use pipeline::OutputFigures;
-use process::aggregate::Current;
+use pipeline::{DumpCursor, Held, OutputFigures};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -33,9 +32,6 @@ const CLIENTS_MAX: usize = 256;
 
 /// A client that sends nothing for so long is closed.
 const IDLE: Duration = Duration::from_secs(600);
-
-/// Series of one page of a dump.
-const PAGE_SERIES: usize = 2_000;
 
 /// Serves until `stop` turns true.
 pub async fn serve(
@@ -197,8 +193,8 @@ impl Client {
             out,
         );
         // Gone only while stopping: then there are no figures of outputs.
-        let figures =
-            self.shared.shard.call(|worker| worker.shard.output_figures()).await.unwrap_or_default();
+        let mut asking = self.shared.shard.ask_in_line().await;
+        let figures = asking.call(|worker| worker.shard.output_figures()).await.unwrap_or_default();
         for figures in figures {
             let plan = &wiring.plan.outputs[figures.output.index()];
             if plan.from.is_empty() {
@@ -213,30 +209,36 @@ impl Client {
 
     async fn dump(&self, kind: Kind, json: bool, out: &mut Vec<u8>) {
         let mut dump = Dump::begin(json, out);
-        let mut cursor = Some((0, 0));
+        // What has come of a series whose values come in pieces.
+        let mut open: Option<(Vec<u8>, Held)> = None;
+        let mut asking = self.shared.shard.ask_in_line().await;
+        let mut cursor = Some(DumpCursor::default());
         while let Some(from) = cursor {
-            // Values are copied out on the shard's thread, a page at a time, and written here.
-            let page = self.shared.shard.call(move |worker| {
-                let mut rows: Vec<(Vec<u8>, Held)> = Vec::new();
-                let next = worker.shard.visit(kind, from, PAGE_SERIES, |series, current| {
-                    let mut name = series.name.to_vec();
-                    if !series.tags.is_empty() {
-                        name.push(b';');
-                        name.extend_from_slice(series.tags);
+            // Values are copied out on the shard's thread, a slice at a time, and written here.
+            let Ok(slice) = asking.call(move |worker| worker.shard.dump(kind, from)).await else { break };
+            for row in slice.rows {
+                match (&mut open, row.held) {
+                    (Some((name, Held::Numbers(all))), Held::Numbers(more))
+                        if row.goes_on && *name == row.name =>
+                    {
+                        all.extend(more);
                     }
-                    rows.push((name, Held::of(&current)));
-                });
-                (rows, next)
-            });
-            let Ok((rows, next)) = page.await else { break };
-            for (name, held) in rows {
-                match held {
-                    Held::Number(value) => dump.number(&name, value, out),
-                    Held::Numbers(values) => dump.numbers(&name, &values, out),
-                    Held::Texts(members) => dump.texts(&name, members.iter().map(Vec::as_slice), out),
+                    (Some((name, Held::Members(all))), Held::Members(more))
+                        if row.goes_on && *name == row.name =>
+                    {
+                        all.extend(more);
+                    }
+                    (open, held) => {
+                        if let Some((name, held)) = open.replace((row.name, held)) {
+                            write(&mut dump, &name, held, out);
+                        }
+                    }
                 }
             }
-            cursor = next;
+            cursor = slice.next;
+        }
+        if let Some((name, held)) = open {
+            write(&mut dump, &name, held, out);
         }
         dump.end(out);
     }
@@ -244,27 +246,34 @@ impl Client {
     async fn delete(&self, kind: Kind, names: Names<'_>, out: &mut Vec<u8>) {
         let form = self.form();
         let replies = Replies::new(form);
+        let mut asking = self.shared.shard.ask_in_line().await;
         for name in names.iter() {
-            let owned = name.to_vec();
-            let deleted = self.shared.shard.call(move |worker| {
-                let mut deleted: Vec<Vec<u8>> = Vec::new();
-                match Pattern::of(form, &owned) {
-                    Pattern::Exact(name) => {
-                        if worker.shard.delete(kind, name) {
-                            deleted.push(name.to_vec());
-                        }
-                    }
-                    Pattern::Prefix(prefix) => {
-                        worker.shard.delete_prefix(kind, prefix, |name| deleted.push(name.to_vec()));
-                    }
-                }
-                deleted
-            });
-            let deleted = deleted.await.unwrap_or_default();
-            if deleted.is_empty() {
+            let mut found = false;
+            let mut cursor = Some(DumpCursor::default());
+            while let Some(from) = cursor {
+                let owned = name.to_vec();
+                let slice = asking.call(move |worker| {
+                    let mut deleted: Vec<Vec<u8>> = Vec::new();
+                    let pattern = Pattern::of(form, &owned);
+                    let is = |written: &[u8]| match &pattern {
+                        Pattern::Exact(name) => written == *name,
+                        Pattern::Prefix(prefix) => written.starts_with(prefix),
+                    };
+                    let see = |written: &[u8]| deleted.push(written.to_vec());
+                    let next = worker.shard.delete_some(kind, from, is, see);
+                    (deleted, next)
+                });
+                let Ok((deleted, next)) = slice.await else { break };
+                // A name that several transforms have was deleted once, as far as a client is concerned.
+                let is_exact = matches!(Pattern::of(form, name), Pattern::Exact(_));
+                let told = if is_exact && found { 0 } else { deleted.len() };
+                deleted.iter().take(told).for_each(|name| replies.deleted(name, out));
+                found |= !deleted.is_empty();
+                cursor = next;
+            }
+            if !found {
                 replies.not_found(name, out);
             }
-            deleted.iter().for_each(|name| replies.deleted(name, out));
         }
         replies.delete_end(out);
     }
@@ -347,21 +356,13 @@ fn backend_stats(
     replies.stat(word, "flush_length", figures.flush_length, out);
 }
 
-/// What a series holds, copied off the shard.
-enum Held {
-    Number(f64),
-    Numbers(Vec<f64>),
-    Texts(Vec<Vec<u8>>),
-}
-
-impl Held {
-    fn of(current: &Current<'_>) -> Held {
-        match current {
-            Current::Counter(value) | Current::Gauge(value) => Held::Number(*value),
-            Current::Timer { values, .. } => Held::Numbers(values.to_vec()),
-            Current::Set { members, .. } => {
-                Held::Texts(members.iter().map(|member| member.to_vec()).collect())
-            }
+fn write(dump: &mut Dump, name: &[u8], held: Held, out: &mut Vec<u8>) {
+    match held {
+        Held::Number(value) => dump.number(name, value, out),
+        Held::Numbers(values) => dump.numbers(name, &values, out),
+        Held::Members(members) => {
+            let some = (!members.is_empty()).then(|| members.split(|byte| *byte == b'\n'));
+            dump.texts(name, some.into_iter().flatten(), out);
         }
     }
 }

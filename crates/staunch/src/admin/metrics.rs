@@ -6,6 +6,7 @@ mod kernel;
 mod relay;
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use model::{Kind, Now, OutputSum, SECOND_NS};
@@ -13,8 +14,9 @@ use pipeline::ShardFigures;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable};
 use crate::admin::checkpoints::CheckpointRow;
-use crate::admin::relay::RelayRow;
+use crate::admin::relay::{self as relay_page, RelayRow};
 use crate::daemon::shared::Shared;
+use crate::daemon::worker::Asking;
 
 /// One family of self-metrics under way.
 struct Family<'a> {
@@ -49,10 +51,35 @@ impl Family<'_> {
     }
 }
 
-/// All self-metrics as of `now`.
-pub fn render(shared: &Shared, figures: &[ShardFigures], relays: &[RelayRow], now: Now) -> String {
+/// Aggregations whose figures are read in one slice of the shard's thread.
+const SLICE_FIGURES: usize = 64;
+
+/// All self-metrics as of `now`; without those of aggregations and relays when the shard has ended.
+pub async fn text(shared: &Arc<Shared>, asking: &mut Asking, now: Now) -> String {
+    let page = accounts::snapshot(shared, asking).await;
+    let mut figures: Vec<ShardFigures> = Vec::new();
+    loop {
+        let from = figures.len();
+        let some = asking.call(move |worker| worker.shard.figures_from(from, SLICE_FIGURES)).await;
+        let some = some.unwrap_or_default();
+        let is_last = some.len() < SLICE_FIGURES;
+        figures.extend(some);
+        if is_last {
+            break;
+        }
+    }
+    let relays = relay_page::page(shared, asking).await.relays;
+    render(shared, &page, &figures, &relays, now)
+}
+
+fn render(
+    shared: &Shared,
+    page: &AccountsPage,
+    figures: &[ShardFigures],
+    relays: &[RelayRow],
+    now: Now,
+) -> String {
     let mut out = String::new();
-    let page = accounts::page(shared, now);
     family(&mut out, "staunch_info", "gauge", "Version of the running binary.")
         .row(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     family(&mut out, "staunch_uptime_seconds", "counter", "Seconds since the start.")
@@ -61,19 +88,19 @@ pub fn render(shared: &Shared, figures: &[ShardFigures], relays: &[RelayRow], no
         family(&mut out, "staunch_reloads_total", "counter", "Reloads of the config, by result.");
     reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
     reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
-    sources(&mut out, &page);
-    acks::sources(&mut out, &page);
-    kernel::sockets(&mut out, &page);
+    sources(&mut out, page);
+    acks::sources(&mut out, page);
+    kernel::sockets(&mut out, page);
     kernel::batches(&mut out, shared);
     kernel::machine(&mut out, &crate::kernel::machine_counters());
-    copies(&mut out, &page);
-    outputs(&mut out, &page);
-    relay::outputs(&mut out, &page);
-    disk::queues(&mut out, &page);
-    acks::outputs(&mut out, &page);
+    copies(&mut out, page);
+    outputs(&mut out, page);
+    relay::outputs(&mut out, page);
+    disk::queues(&mut out, page);
+    acks::outputs(&mut out, page);
     series(&mut out, figures);
     flushes(&mut out, figures, now);
-    checkpoints(&mut out, &page);
+    checkpoints(&mut out, page);
     relay::relays(&mut out, relays);
     out
 }

@@ -1,6 +1,7 @@
 //! The daemon's own ports: HTTP for people and machines, the StatsD management port for tools that exist.
 
 pub mod accounts;
+mod bodies;
 pub mod checkpoints;
 mod guard;
 pub mod http;
@@ -9,18 +10,31 @@ pub mod metrics;
 pub mod queues;
 pub mod relay;
 pub mod series;
+mod server;
+pub mod token;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use config::plan::{ManagementPlan, Plan};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::Inheritance;
+use crate::daemon::worker::Unanswered;
 use crate::talk::ASIDE;
+
+/// Why a request is not done: a status and a sentence.
+type Refusal = (StatusCode, String);
+
+impl From<Unanswered> for Refusal {
+    fn from(why: Unanswered) -> Refusal {
+        (StatusCode::SERVICE_UNAVAILABLE, why.to_string())
+    }
+}
 
 /// The ports of a plan, open and not yet served.
 #[derive(Debug, Default)]
@@ -88,12 +102,10 @@ impl Ports {
         let mut served = ServedPorts::default();
         if let (Some(listener), Some(told)) = (self.http, plan.http) {
             served.listeners.push((PortKind::Http, told, listener.try_clone()?));
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let serve = http::serve(listener, Arc::clone(shared), stop.clone());
+            let ended = server::start(listener, http::Api::new(shared), stop.clone())?;
             served.tasks.spawn(async move {
-                if let Err(error) = serve.await {
-                    tracing::error!("cannot serve http: {error}");
-                }
+                // A thread that panicked has told so itself.
+                let _panicked = ended.await;
             });
         }
         for (listener, plan) in self.management {

@@ -15,6 +15,7 @@ use deliver::queue::{Block, Queue};
 use model::{Now, OutputAccount, SECOND_NS, Shed};
 use serde::{Deserialize, Serialize};
 
+use super::Refusal;
 use crate::blocks::{Form, LineBlocks, from_json};
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
@@ -23,6 +24,9 @@ use crate::outputs::is_retired;
 
 /// Most bytes of one request to replay.
 pub const REPLAY_BYTES_MAX: usize = 32 << 20;
+
+/// Most bytes of one request to drop.
+pub(super) const DROP_BYTES_MAX: usize = 4096;
 
 /// Blocks that are dropped at a time.
 const DROP_STEP: usize = 256;
@@ -124,9 +128,6 @@ pub(super) struct DropOrder {
     quarantine: bool,
 }
 
-/// Why not: a status and a sentence.
-type Refusal = (StatusCode, String);
-
 /// The forms of blocks that an output sends.
 pub fn takes(kind: &OutputKind) -> &'static [Form] {
     match kind {
@@ -177,7 +178,7 @@ fn row(outlet: &Outlet, now: Now) -> QueueRow {
 }
 
 /// The queue of an output that is in force, with the forms that it takes.
-fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static [Form]), Refusal> {
+pub(super) fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static [Form]), Refusal> {
     let wiring = shared.wiring.load();
     let mut outputs = wiring.plan.outputs.iter().zip(&wiring.outlets);
     let found = outputs.find(|(plan, _)| plan.name == name && !is_retired(plan));

@@ -11,9 +11,13 @@ use process::relay::{Member, RelayCluster};
 use serde::Serialize;
 
 use crate::daemon::shared::Shared;
+use crate::daemon::worker::Asking;
 use crate::explained::sharing;
 
 pub use explain::{ExplainQuery, explain};
+
+/// Relays whose figures are read in one slice of the shard's thread.
+const SLICE_RELAYS: usize = 64;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -97,12 +101,19 @@ pub struct MemberRow {
 }
 
 /// The document of this moment; without rows when the shard has ended.
-pub async fn page(shared: &Shared) -> RelayPage {
-    let asked = shared.shard.call(|worker| {
-        let states: Vec<RelayState> = worker.shard.relays().collect();
-        (states, worker.shard.down().to_vec())
-    });
-    let (states, down) = asked.await.unwrap_or_default();
+pub async fn page(shared: &Shared, asking: &mut Asking) -> RelayPage {
+    let mut states: Vec<RelayState> = Vec::new();
+    let down = loop {
+        let from = states.len();
+        let asked = asking
+            .call(move |worker| (worker.shard.relays_from(from, SLICE_RELAYS), worker.shard.down().to_vec()));
+        let (some, down) = asked.await.unwrap_or_default();
+        let is_last = some.len() < SLICE_RELAYS;
+        states.extend(some);
+        if is_last {
+            break down;
+        }
+    };
     let wiring = shared.wiring.load();
     let rows = states
         .iter()

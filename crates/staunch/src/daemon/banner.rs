@@ -34,6 +34,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         true => "no config file: built-in defaults, loopback only",
         false => "no config file: as the command line says",
     });
+    let scheme = if plan.http_server.tls.is_some() { "https" } else { "http" };
     let mut lines = vec![format!("staunch {}   {config}", env!("CARGO_PKG_VERSION"))];
     for (source, places) in plan.sources.iter().zip(listening) {
         if let Some((every_ms, prefix)) = match &source.kind {
@@ -52,7 +53,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         lines.push(format!("  {:<14}tcp://{address}", "management"));
     }
     if let Some(http) = http {
-        lines.push(format!("  {:<14}http://{http}/", "http"));
+        lines.push(format!("  {:<14}{scheme}://{http}/", "http"));
     }
     for output in &plan.outputs {
         lines.push(format!("  {:<14}{}", output_word(&output.kind), place(&output.kind)));
@@ -68,7 +69,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     };
     // Some shells look for files where a `?` is that stands by itself.
     let quote = if page.contains('?') { "'" } else { "" };
-    tips.extend(http.map(|http| format!("curl {quote}http://{http}/api/v1/{page}{quote}")));
+    tips.extend(http.map(|http| format!("curl {quote}{scheme}://{http}/api/v1/{page}{quote}")));
     let points = plan.outputs.iter().find_map(|output| match &output.kind {
         OutputKind::GraphiteFile { path, .. } => Some(path.display()),
         _ => None,

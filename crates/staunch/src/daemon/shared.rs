@@ -9,7 +9,9 @@ use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::{Now, SourceId};
 use pipeline::{Accounts, Exchange};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
@@ -131,7 +133,8 @@ impl Shared {
     /// Labels of the live endpoints of a cluster (by its place in the plan), in the ring's own order: what the proxy's
     /// `status` lists. None when the shard has ended.
     pub async fn live_labels(&self, cluster: usize) -> Vec<String> {
-        self.shard.call(move |worker| worker.shard.live_labels(cluster)).await.unwrap_or_default()
+        let mut asking = self.shard.ask_in_line().await;
+        asking.call(move |worker| worker.shard.live_labels(cluster)).await.unwrap_or_default()
     }
 
     /// Why the daemon should not be sent records now, a sentence each; none when it should.
@@ -191,6 +194,49 @@ impl Heartbeat {
             Err(_late) => Beat::Late,
         }
     }
+}
+
+/// A question to a runtime's thread, one at a time however many ask.
+#[derive(Debug)]
+pub struct Pulse {
+    runtime: Handle,
+    asked: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Pulse {
+    /// Of that runtime.
+    pub fn of(runtime: Handle) -> Pulse {
+        Pulse { runtime, asked: tokio::sync::Mutex::default() }
+    }
+
+    /// Asks, and waits for the answer for at most so long. A question without an answer is not asked twice.
+    pub async fn beat(&self, at_most: Duration) -> Beat {
+        let answer = async {
+            let mut asked = self.asked.lock().await;
+            let answer = asked.get_or_insert_with(|| self.runtime.spawn(async {}));
+            // Cancel-safe: the question stays for whoever comes next.
+            let answered = answer.await;
+            *asked = None;
+            answered
+        };
+        match tokio::time::timeout(at_most, answer).await {
+            Ok(Ok(())) => Beat::Alive,
+            Ok(Err(_gone)) => Beat::Ended,
+            Err(_late) => Beat::Late,
+        }
+    }
+}
+
+#[test]
+fn a_runtime_whose_thread_does_something_else_is_late() {
+    let busy = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let ours = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let pulse = Pulse::of(busy.handle().clone());
+    for _ in 0..2 {
+        assert_eq!(ours.block_on(pulse.beat(Duration::from_millis(5))), Beat::Late);
+    }
+    busy.block_on(tokio::task::yield_now());
+    assert_eq!(ours.block_on(pulse.beat(Duration::from_secs(30))), Beat::Alive);
 }
 
 #[tokio::test]

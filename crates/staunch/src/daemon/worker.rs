@@ -34,7 +34,7 @@ use crate::kernel::BATCH_BOUNDS;
 use crate::sys::{self, Gather, PacketReader, Rest, Watch};
 use crate::talk::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
-pub use handle::ShardHandle;
+pub use handle::{Asking, QUESTIONS_MAX, ShardHandle, Unanswered};
 pub use socket::{DatagramSocket, peer, shown};
 
 /// Datagrams that one system call takes at most.
@@ -226,15 +226,16 @@ impl Worker {
     pub fn run(mut self) {
         let _told_at_the_end = TellEnd(self.handle.clone());
         self.since_ns = Clock::mono_ns();
+        let mut got = 0;
         while !self.ended {
-            self.run_jobs();
+            self.run_jobs(got > 0);
             if self.frozen {
-                if !self.ended {
+                if !self.ended && !self.has_jobs() {
                     self.rest_until_called();
                 }
                 continue;
             }
-            let got = self.receive();
+            got = self.receive();
             let now = Clock::now();
             self.take_exchange(now);
             self.tick(now);
@@ -382,6 +383,12 @@ impl Worker {
         }
     }
 
+    /// The same of some sources only.
+    pub fn count_drops_of(&self, sources: &[SourceId]) {
+        let theirs = self.sockets.iter().filter(|socket| sources.contains(&socket.source));
+        theirs.for_each(DatagramSocket::count_drops);
+    }
+
     /// The last flush: empties the sockets and the exchange, closes every window, hands everything on.
     pub fn stop(&mut self) -> Stopped {
         // What waits is still taken. Nothing comes behind it that would be neither read nor counted.
@@ -447,6 +454,9 @@ impl Worker {
                 return;
             }
             Rest::UntilReadable => {}
+        }
+        if self.has_jobs() {
+            return;
         }
         self.handle.asleep.store(true, Relaxed);
         // Set before the exchange is looked at once more: a sender either sees it or is seen.

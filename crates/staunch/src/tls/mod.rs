@@ -1,4 +1,4 @@
-//! TLS of a plan: its files are read and found good before anything that uses them is touched.
+//! TLS of a plan, and the token of HTTP: its files are read and found good before anything that uses them is touched.
 //!
 //! `staunch check` comes by [`mistakes`], every start and reload by [`Certificates::load`]. A reload reads the files anew,
 //! also when the config is the same: connections that are open stay as they are, new ones get what was read.
@@ -14,12 +14,14 @@ mod trust;
 use std::sync::Arc;
 
 use config::diagnostic::{Code, Diagnostic};
-use config::plan::{Endpoint, EndpointTls, ListenTls, OutputKind, PemFile, Plan, TlsVersion};
+use config::plan::{Endpoint, EndpointTls, HttpPlan, ListenTls, OutputKind, PemFile, Plan, TlsVersion};
 use model::{OutputId, SourceId};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+
+use crate::admin::token::{self, Token};
 
 use self::trust::{OfClients, OfEndpoint, Trust};
 
@@ -37,6 +39,8 @@ pub struct ForEndpoint {
 pub struct Certificates {
     sources: Vec<Option<Arc<ServerConfig>>>,
     outputs: Vec<Option<ForEndpoint>>,
+    http: Option<Arc<ServerConfig>>,
+    token: Option<Token>,
 }
 
 /// What is wrong with the certificates of a source or output.
@@ -118,7 +122,45 @@ impl Certificates {
                 }
             });
         }
+        if plan.http.is_some() {
+            loaded.read_http(&plan.http_server, &mut wrong);
+        }
         if wrong.is_empty() { Ok(loaded) } else { Err(wrong) }
+    }
+
+    fn read_http(&mut self, plan: &HttpPlan, wrong: &mut Vec<Mistake>) {
+        let mistake = |(file, what, hint): Wrong| Mistake { whose: "`http`".to_owned(), file, what, hint };
+        match plan.tls.as_deref().map(server).transpose() {
+            Ok(config) => {
+                self.http = config.map(|mut config| {
+                    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+                    Arc::new(config)
+                });
+            }
+            Err(error) => wrong.push(mistake(error)),
+        }
+        let Some(file) = &plan.token_file else { return };
+        match Token::read(&file.path) {
+            Ok(token) => self.token = Some(token),
+            Err(what) => {
+                let hint = "write one line of random characters into it: openssl rand -hex 32";
+                wrong.push(mistake((Some(file.clone()), what, hint)));
+            }
+        }
+        if token::is_open_to_others(&file.path) {
+            let path = file.path.display();
+            tracing::warn!("{path}: others than its owner can use this token: chmod 600 {path}");
+        }
+    }
+
+    /// For connections of the HTTP server; none when they are not encrypted.
+    pub fn of_http(&self) -> Option<Arc<ServerConfig>> {
+        self.http.clone()
+    }
+
+    /// What requests of the HTTP server must have; none when they need none.
+    pub fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
     }
 
     /// For connections of a source; none when they are not encrypted.

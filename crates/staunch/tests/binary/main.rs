@@ -23,6 +23,7 @@ mod fanout;
 mod first_run;
 mod graphite;
 mod http;
+mod http_guard;
 mod kernel_drops;
 mod management;
 mod outputs;

@@ -379,7 +379,7 @@ fn no_web_page_can_change_a_queue() {
         (format!("{host}Content-Type: text/plain\r\n"), 403),
         (host.clone(), 403),
         (format!("{host}{json}Origin: http://evil.example\r\n"), 403),
-        (format!("Host: evil.example\r\n{json}"), 403),
+        (format!("Host: evil.example\r\n{json}"), 421),
         (format!("{host}Content-Type: application/octet-stream\r\n"), 415),
     ] {
         assert_eq!(post(&daemon, drop, &headers, "{}"), status, "{headers}");

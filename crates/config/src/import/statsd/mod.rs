@@ -27,8 +27,8 @@ use super::{json, perl};
 use crate::Format;
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use crate::plan::{
-    AggregateTransform, ConsoleForm, Listen, OutputKind, Packing, Plan, SelfCounters, SourceKind, SourcePlan,
-    TransformKind, TransformPlan,
+    AggregateTransform, ConsoleForm, HttpPlan, Listen, OutputKind, Packing, Plan, SelfCounters, SourceKind,
+    SourcePlan, TransformKind, TransformPlan,
 };
 use values::{Import, Section};
 
@@ -183,6 +183,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         outputs,
         clusters: Vec::new(),
         http: Some(HTTP),
+        http_server: HttpPlan::default(),
         management: vec![management?],
         data_dir: "staunch-data".into(),
         stop_timeout_ms: STOP_TIMEOUT_MS,

@@ -24,8 +24,8 @@ use super::{default_http, default_management, empty_plan, outputs, sources, tran
 use crate::address::{destination_name, listen_text};
 use crate::plan::{
     AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, GraphiteSource,
-    ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind, SourcePlan,
-    TransformKind, default_checkpoint_ms,
+    HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind,
+    SourcePlan, TransformKind, default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -57,17 +57,34 @@ pub fn print(plan: &Plan) -> String {
     for section in &sections {
         print_output(&mut out, plan, &section.outputs[0], section);
     }
-    if plan.http.is_none() {
-        out.heading("http");
-        out.key("enabled", "false".into());
-    } else if plan.http != Some(default_http()) {
-        out.heading("http");
-        out.key("listen", plan.http.map(|address| text(&address.to_string())).unwrap_or_default());
-    }
+    print_http(&mut out, plan);
     for management in &plan.management {
         print_management(&mut out, plan, management);
     }
     out.text
+}
+
+fn print_http(out: &mut Out, plan: &Plan) {
+    let (server, default) = (&plan.http_server, HttpPlan::default());
+    if plan.http == Some(default_http()) && *server == default {
+        return;
+    }
+    out.heading("http");
+    match plan.http {
+        None => out.key("enabled", "false".into()),
+        Some(address) => {
+            out.key_unless("listen", text(&address.to_string()), text(&default_http().to_string()));
+        }
+    }
+    out.key_unless("allowed_hosts", texts(server.allowed_hosts.iter().map(|host| &**host)), texts([]));
+    let token =
+        |server: &HttpPlan| server.token_file.as_ref().map(|file| path(&file.path)).unwrap_or_default();
+    out.key_unless("token_file", token(server), token(&default));
+    transport::print_listening(out, server.tls.as_deref());
+    let numbers = |server: &HttpPlan| (server.connections_max, server.peer_connections_max);
+    let (all, of_peer) = numbers(server);
+    out.key_unless("max_connections", all.to_string(), default.connections_max.to_string());
+    out.key_unless("max_connections_per_peer", of_peer.to_string(), (all / 2).to_string());
 }
 
 struct Out {

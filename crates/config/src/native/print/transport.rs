@@ -5,6 +5,11 @@ use crate::plan::{EndpointTls, Identity, ListenTls, Packing, PemFile, TlsVersion
 
 pub(super) fn print_source(out: &mut Out, packing: Packing, tls: Option<&ListenTls>) {
     print_packing(out, packing);
+    print_listening(out, tls);
+}
+
+/// `tls` of whatever listens.
+pub(super) fn print_listening(out: &mut Out, tls: Option<&ListenTls>) {
     let Some(tls) = tls else { return };
     let pairs = [
         ("cert", path(&tls.identity.cert.path), String::new()),

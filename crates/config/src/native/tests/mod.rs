@@ -98,10 +98,19 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
-        Section::Http => format!("{all}[http]\n{line}"),
+        Section::Http | Section::HttpTls => all + &http_with(section, key, line),
         Section::Management if key == "cluster" => all + &management_of_a_cluster(line),
         Section::Management => format!("{all}[management]\n{line}"),
     }
+}
+
+fn http_with(section: Section, key: &str, line: &str) -> String {
+    if section == Section::HttpTls {
+        let cert = if key == "cert" { "" } else { "cert = \"c.pem\"\n" };
+        return format!("[http.tls]\n{cert}{line}");
+    }
+    let more = if key == "max_connections_per_peer" { "max_connections = 10000\n" } else { "" };
+    format!("[http]\n{more}{line}")
 }
 
 /// The same in `tls` of a source of points, or of an output to carbon.

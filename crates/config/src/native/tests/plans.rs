@@ -23,6 +23,19 @@ use wire::statsd::{Dialect, GaugeSign, Options};
 use super::super::{clusters, outputs, wiring};
 use crate::plan::*;
 
+fn http_server() -> impl Strategy<Value = HttpPlan> {
+    let file = || option::of("[a-z]{1,6}").prop_map(|path| path.map(PemFile::new));
+    let parts = (vec("[a-z][a-z0-9.-]{0,9}[a-z]", 0..3), file(), file(), 2usize..500, 1usize..500);
+    parts.prop_map(|(allowed_hosts, token_file, cert, connections_max, of_peer)| {
+        let tls = cert.map(|cert| {
+            let identity = Identity { key: cert.clone(), cert };
+            Box::new(ListenTls { identity, client_ca: None, min: TlsVersion::V1_2, max: TlsVersion::V1_3 })
+        });
+        let peer_connections_max = of_peer.min(connections_max);
+        HttpPlan { allowed_hosts, token_file, tls, connections_max, peer_connections_max }
+    })
+}
+
 /// A whole plan. Addresses, files and names are made distinct by their numbers.
 pub(super) fn plan() -> impl Strategy<Value = Plan> {
     let parts = (
@@ -31,7 +44,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         vec((aggregate(), any::<u8>()), 0..4),
         vec((prop_oneof![2 => output(), 1 => packets_output()], any::<u8>()), 0..5),
         vec(management(), 0..3),
-        option::weighted(0.8, ip()),
+        (option::weighted(0.8, ip()), http_server()),
         ("[a-zé./ ]{1,9}", 0u64..3_600_000, 100u64..3_600_000, any::<bool>()),
     );
     parts.prop_map(
@@ -41,7 +54,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             transforms,
             drafts,
             management,
-            http,
+            (http, http_server),
             (data_dir, stop_timeout_ms, take_over_timeout_ms, reload_on_change),
         )| {
             let mut plan = Plan {
@@ -50,6 +63,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 outputs: Vec::new(),
                 clusters: Vec::new(),
                 http: http.map(|ip| SocketAddr::new(ip, 50_000)),
+                http_server,
                 management,
                 data_dir: data_dir.into(),
                 stop_timeout_ms,

@@ -2,7 +2,7 @@
 
 use super::{HOUR, row};
 use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Section::{Http, Management, Top};
+use crate::options::Section::{Http, HttpTls, Management, Top};
 use crate::options::{Family, Row, Type};
 
 /// The top level.
@@ -94,7 +94,52 @@ pub(super) const SERVERS: &[Row] = &[
         Toml("\"127.0.0.1:8680\""),
         "\"0.0.0.0:8680\"",
         "Where it listens.",
-        "Port 0 takes any free port.",
+        "Port 0 takes any free port. On an address that is not loopback, set `token_file` or `tls` as well.",
+    ),
+    row(
+        &[Http],
+        "allowed_hosts",
+        Type::Texts,
+        Toml("[]"),
+        "[\"staunch.example.org\"]",
+        "Names that requests may be for, beside addresses and `localhost`.",
+        "A request whose `Host` is another name is refused with 421, but for `/healthz` and `/ready`: a web page can point a name of its own at this server (DNS rebinding). Names are written without a port.",
+    ),
+    row(
+        &[Http],
+        "token_file",
+        Type::Path,
+        Absent("requests need no token"),
+        "\"/etc/staunch/http.token\"",
+        "File with the token that requests must have: `Authorization: Bearer TOKEN`.",
+        "One line of 16 to 512 printable characters, for the daemon's user alone (mode 600). With it every request needs the token, but for `/healthz` and `/ready`, and changes are taken from other machines too. Read again at each reload.",
+    ),
+    row(
+        &[Http],
+        "tls",
+        Type::Table(HttpTls),
+        Absent("connections are not encrypted"),
+        "{ cert = \"/etc/staunch/http.pem\" }",
+        "Encrypts its connections.",
+        "All of them: on this address nothing is answered without TLS.",
+    ),
+    row(
+        &[Http],
+        "max_connections",
+        Type::Whole { min: 2, max: 10_000 },
+        Toml("256"),
+        "64",
+        "Most connections at once.",
+        "At the bound the connection that has been without a request for longest is closed for a new one; when all of them have a request, the new one is closed.",
+    ),
+    row(
+        &[Http],
+        "max_connections_per_peer",
+        Type::Whole { min: 1, max: 10_000 },
+        Depends("half of `max_connections`"),
+        "16",
+        "Most connections of one client at once, by address (IPv6: by /64).",
+        "As with `max_connections`.",
     ),
     // Management
     row(

@@ -2,7 +2,7 @@
 
 use super::row;
 use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Section::{OutputGraphite, OutputTls, SourceGraphite, SourceTls};
+use crate::options::Section::{HttpTls, OutputGraphite, OutputTls, SourceGraphite, SourceTls};
 use crate::options::{Row, Section, Type};
 
 const PACKINGS: Type = Type::Word(&["plain", "gzip", "lz4", "snappy"]);
@@ -15,6 +15,10 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
         SourceTls => (
             "[sources.NAME.tls]",
             "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).",
+        ),
+        HttpTls => (
+            "[http.tls]",
+            "Encrypts the connections of the HTTP server, with the files of a source's `tls`. They are read again at each reload; connections that are open stay as they are.",
         ),
         _ => (
             "[outputs.NAME.tls]",
@@ -44,7 +48,7 @@ pub(super) const OF_SOURCES: &[Row] = &[
         "Streams only.",
     ),
     row(
-        &[SourceTls],
+        &[SourceTls, HttpTls],
         "cert",
         Type::Path,
         Required,
@@ -53,7 +57,7 @@ pub(super) const OF_SOURCES: &[Row] = &[
         "",
     ),
     row(
-        &[SourceTls],
+        &[SourceTls, HttpTls],
         "key",
         Type::Path,
         Depends("the file of `cert`"),
@@ -62,7 +66,7 @@ pub(super) const OF_SOURCES: &[Row] = &[
         "",
     ),
     row(
-        &[SourceTls],
+        &[SourceTls, HttpTls],
         "client_ca",
         Type::Path,
         Absent("clients show no certificate"),
@@ -71,7 +75,7 @@ pub(super) const OF_SOURCES: &[Row] = &[
         "A client without one is refused. Or a folder, as `openssl rehash` makes them; and a client's own certificate may be among them.",
     ),
     row(
-        &[SourceTls],
+        &[SourceTls, HttpTls],
         "min",
         VERSIONS,
         Toml("\"1.2\""),
@@ -80,7 +84,7 @@ pub(super) const OF_SOURCES: &[Row] = &[
         "",
     ),
     row(
-        &[SourceTls],
+        &[SourceTls, HttpTls],
         "max",
         VERSIONS,
         Toml("\"1.3\""),

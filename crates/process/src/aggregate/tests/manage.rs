@@ -3,21 +3,22 @@
 use model::Kind;
 
 use super::rig::{Rig, at, idle, plan};
-use crate::aggregate::{AggregatePlan, Current, FlushAlign, Idle, Tick};
+use crate::aggregate::{AggregatePlan, Current, FlushAlign, Idle, Look, Tick};
 
 /// All series of a kind, in pages of `max`.
 fn visit(rig: &Rig, kind: Kind, max: usize) -> Vec<String> {
     let (mut all, mut from) = (Vec::new(), Some(0));
     while let Some(place) = from {
         let before = all.len();
-        from = rig.aggregator.visit(kind, place, max, |series, current| {
+        from = rig.aggregator.visit(kind, place, &mut { max }, |_, series, current| {
             let current = match current {
                 Current::Counter(sum) => format!("{sum}"),
                 Current::Gauge(value) => format!("{value}"),
                 Current::Timer { values, count } => format!("{values:?}/{count}"),
-                Current::Set { count, members } => format!("{count} {}", members.join(&b'+').escape_ascii()),
+                Current::Set { count, members } => format!("{count} {}", members.escape_ascii()),
             };
             all.push(format!("{}={current}", series.name.escape_ascii()));
+            Look::On
         });
         assert!(all.len() - before <= max);
     }
@@ -34,8 +35,45 @@ fn series_are_shown_in_pages() {
     }
     assert_eq!(visit(&rig, Kind::Gauge, 9), ["g=4"]);
     assert_eq!(visit(&rig, Kind::Timer, 9), ["t=[5.0, 4.0]/3"]);
-    assert_eq!(visit(&rig, Kind::Set, 9), ["s=2 x+y"]);
-    assert_eq!(rig.aggregator.visit(Kind::Set, usize::MAX, 9, |_, _| {}), None);
+    assert_eq!(visit(&rig, Kind::Set, 9), ["s=2 x\\ny"]);
+    assert_eq!(rig.aggregator.visit(Kind::Set, usize::MAX, &mut 9, |_, _, _| Look::On), None);
+}
+
+#[test]
+fn a_visit_ends_behind_the_series_that_says_so_and_after_so_many_looks() {
+    let mut rig = Rig::new(AggregatePlan { idle: idle(Idle::Delete { ttl_windows: 1 }), ..plan() });
+    rig.add(0, &(0..100).map(|n| format!("c{n}:1|c")).collect::<Vec<_>>().join("\n"));
+    let mut shown = 0;
+    let next = rig.aggregator.visit(Kind::Counter, 0, &mut 50, |place, _, _| {
+        assert_eq!(place, shown);
+        shown += 1;
+        if shown == 3 { Look::Stop } else { Look::On }
+    });
+    assert_eq!((shown, next), (3, Some(3)));
+    assert_eq!(rig.aggregator.visit(Kind::Counter, 7, &mut 50, |_, _, _| Look::Again), Some(7));
+    // After a flush without news none of them can be seen, and still each look counts.
+    rig.flushed(2000);
+    let next =
+        rig.aggregator.visit(Kind::Counter, 0, &mut 30, |_, _, _| panic!("nothing is there to be seen"));
+    assert_eq!(next, Some(30));
+}
+
+#[test]
+fn series_are_deleted_a_slice_at_a_time() {
+    let mut rig = Rig::new(plan());
+    rig.add(0, &(0..100).map(|n| format!("c/{n}:1|c\nd{n}:1|c")).collect::<Vec<_>>().join("\n"));
+    let (mut from, mut slices, mut deleted) = (Some(0), 0, 0);
+    while let Some(place) = from {
+        let before = deleted;
+        let is = |form: &[u8]| form.starts_with(b"c-");
+        from = rig.aggregator.delete_some(Kind::Counter, place, 30, is, |_| deleted += 1);
+        assert!(deleted - before <= 30);
+        slices += 1;
+    }
+    assert_eq!((deleted, slices), (100, 7));
+    assert_eq!(visit(&rig, Kind::Counter, 200).len(), 100);
+    rig.add(0, "c/1:5|c");
+    assert_eq!(visit(&rig, Kind::Counter, 200).len(), 101, "its alias leads to the new one");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use process::relay::Entry;
 use serde::Deserialize;
 
 use crate::daemon::shared::Shared;
+use crate::daemon::worker::Asking;
 use crate::explained::{Way, line};
 
 /// Longest line that is asked about: longer ones are no lines.
@@ -26,23 +27,29 @@ pub struct ExplainQuery {
 ///
 /// # Errors
 /// A status and a sentence when the name or the relay is none.
-pub async fn explain(shared: &Shared, query: ExplainQuery) -> Result<Way, (StatusCode, String)> {
+pub async fn explain(
+    shared: &Shared,
+    asking: &mut Asking,
+    query: ExplainQuery,
+) -> Result<Way, (StatusCode, String)> {
     let ExplainQuery { name, relay } = query;
     if name.is_empty() || name.len() > LINE_BYTES_MAX {
         let why = format!("`name` is a name or a line of 1 to {LINE_BYTES_MAX} bytes");
         return Err((StatusCode::BAD_REQUEST, why));
     }
     let relay = known(shared, relay)?;
-    let (asked, tagged) = (relay.clone(), shared.wiring.load().plan.tags_are_named(&relay));
-    let answer = shared.shard.call(move |worker| {
+    let (wanted, tagged) = (relay.clone(), shared.wiring.load().plan.tags_are_named(&relay));
+    let asked = asking.call(move |worker| worker.shard.relay_to_ask(&wanted)).await?;
+    let (made_of, router) =
+        asked.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no relay `{relay}`")))?;
+    // Thousands of expressions may be looked for: neither the shard nor other requests wait for them.
+    let way = tokio::task::spawn_blocking(move || {
         let line = line(name.as_bytes(), tagged);
         let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
-        let plan = worker.shard.relay_plan(&asked)?;
-        let explanation = worker.shard.explain(&asked, Entry::Records, line.name, line.rest)?;
-        Some(Way::new(plan, line, &explanation, &place))
+        let explanation = router.explain(Entry::Records, line, 0);
+        Way::new(&made_of.plan, line, &explanation, &place)
     });
-    let way = answer.await.map_err(|_gone| (StatusCode::SERVICE_UNAVAILABLE, "the daemon stops".into()))?;
-    way.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no relay `{relay}`")))
+    way.await.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("it was not explained: {error}")))
 }
 
 /// The relay that is asked about: the only one when none is named.

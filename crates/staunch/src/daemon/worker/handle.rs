@@ -1,17 +1,33 @@
 //! Calls into the shard's thread, from any other: they run between two turns of its loop, so that control is never a record
 //! among data.
 //!
-//! Invariant: every call is answered, by an error when the thread has ended.
+//! Two kinds. Control ([`ShardHandle::call`]) is ours: reload, stop, endpoints that go and come. Questions
+//! ([`ShardHandle::ask`]) come from whoever can reach the API or a management port, so their number has a bound, and each
+//! call of one is a slice: it takes well under a millisecond, and asks again for more.
+//! Invariants: every call is answered, by an error when the thread has ended; between two looks at the sockets no more than
+//! [`CALLS_PER_TURN`] calls run, of which few are questions.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::Worker;
 use crate::sys::Waker;
+
+/// Most questions that are open at once; further ones are told to come later.
+pub const QUESTIONS_MAX: usize = 64;
+
+/// Most calls that run between two looks at the sockets.
+const CALLS_PER_TURN: usize = 16;
+
+/// Most questions among them, while no packets come.
+const QUESTIONS_PER_TURN: usize = 4;
+
+/// The same while packets come.
+const QUESTIONS_PER_BUSY_TURN: usize = 1;
 
 type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 
@@ -23,11 +39,38 @@ pub struct ShardHandle {
     pub(super) asleep: Arc<AtomicBool>,
     /// Told when the thread ends.
     end: Arc<Notify>,
+    questions: Arc<Semaphore>,
+}
+
+/// One of [`QUESTIONS_MAX`]: whoever has it may call as often as it needs to, one call at a time.
+#[derive(Debug)]
+pub struct Asking {
+    shard: ShardHandle,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Why a question was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// Too many are open.
+    Busy,
+    /// The thread has ended.
+    Ended,
+}
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unanswered::Busy => write!(f, "{QUESTIONS_MAX} questions are open: ask again later"),
+            Unanswered::Ended => f.write_str("the daemon stops"),
+        }
+    }
 }
 
 #[derive(Default)]
 struct Jobs {
-    waiting: VecDeque<Job>,
+    control: VecDeque<Job>,
+    questions: VecDeque<Job>,
     /// Nobody takes jobs any more.
     ended: bool,
 }
@@ -49,6 +92,7 @@ impl ShardHandle {
             waker: Arc::new(Waker::new()?),
             asleep: Arc::default(),
             end: Arc::default(),
+            questions: Arc::new(Semaphore::new(QUESTIONS_MAX)),
         })
     }
 
@@ -61,10 +105,35 @@ impl ShardHandle {
         self.end.notified().await;
     }
 
-    /// Runs `job` on the worker's thread between two turns. The answer is an error when the worker has ended.
+    /// Runs `job` on the worker's thread between two turns. The answer is an error when the worker has ended. For what
+    /// nobody outside can cause at will.
     pub fn call<R: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> oneshot::Receiver<R> {
+        self.put(job, |jobs| &mut jobs.control)
+    }
+
+    /// A question, if not too many are open.
+    ///
+    /// # Errors
+    /// [`Unanswered::Busy`].
+    pub fn ask(&self) -> Result<Asking, Unanswered> {
+        let permit = Arc::clone(&self.questions).try_acquire_owned().map_err(|_full| Unanswered::Busy)?;
+        Ok(Asking { shard: self.clone(), _permit: permit })
+    }
+
+    /// A question as soon as not too many are open, for those whose number has a bound of its own. In their order;
+    /// cancel-safe.
+    pub async fn ask_in_line(&self) -> Asking {
+        let permit = Arc::clone(&self.questions).acquire_owned().await;
+        Asking { shard: self.clone(), _permit: permit.expect("nobody closes the semaphore") }
+    }
+
+    fn put<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Worker) -> R + Send + 'static,
+        kind: impl FnOnce(&mut Jobs) -> &mut VecDeque<Job>,
     ) -> oneshot::Receiver<R> {
         let (answer, receiver) = oneshot::channel();
         let job: Job = Box::new(move |worker| {
@@ -73,7 +142,7 @@ impl ShardHandle {
         });
         let mut jobs = self.jobs();
         if !jobs.ended {
-            jobs.waiting.push_back(job);
+            kind(&mut jobs).push_back(job);
             self.waker.wake();
         }
         receiver
@@ -82,7 +151,8 @@ impl ShardHandle {
     /// Calls that wait for the worker.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        self.jobs().waiting.len()
+        let jobs = self.jobs();
+        jobs.control.len() + jobs.questions.len()
     }
 
     /// As if the worker had ended.
@@ -99,12 +169,46 @@ impl ShardHandle {
     }
 }
 
+impl Asking {
+    /// Runs `job` on the worker's thread between two turns. It must take well under a millisecond, whatever it finds.
+    ///
+    /// # Errors
+    /// [`Unanswered::Ended`].
+    pub async fn call<R: Send + 'static>(
+        &mut self,
+        job: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> Result<R, Unanswered> {
+        self.shard.put(job, |jobs| &mut jobs.questions).await.map_err(|_gone| Unanswered::Ended)
+    }
+}
+
+impl Jobs {
+    /// The next to run: control first, and no more questions than that.
+    fn next(&mut self, questions: &mut usize) -> Option<Job> {
+        let control = self.control.pop_front();
+        control.or_else(|| {
+            *questions = questions.checked_sub(1)?;
+            self.questions.pop_front()
+        })
+    }
+}
+
 impl Worker {
-    pub(super) fn run_jobs(&mut self) {
-        let jobs = std::mem::take(&mut self.handle.jobs().waiting);
-        for job in jobs {
+    /// Runs calls, as many as one turn has time for. `busy`: packets keep coming.
+    pub(super) fn run_jobs(&mut self, busy: bool) {
+        let mut questions = if busy { QUESTIONS_PER_BUSY_TURN } else { QUESTIONS_PER_TURN };
+        for _call in 0..CALLS_PER_TURN {
+            // Taken one by one: a job may call as well.
+            let next = self.handle.jobs().next(&mut questions);
+            let Some(job) = next else { return };
             job(self);
         }
+    }
+
+    /// True while calls are left that the last turn had no time for.
+    pub(super) fn has_jobs(&self) -> bool {
+        let jobs = self.handle.jobs();
+        !jobs.control.is_empty() || !jobs.questions.is_empty()
     }
 }
 
@@ -116,7 +220,7 @@ impl Drop for TellEnd {
         let jobs = {
             let mut jobs = self.0.jobs();
             jobs.ended = true;
-            std::mem::take(&mut jobs.waiting)
+            (std::mem::take(&mut jobs.control), std::mem::take(&mut jobs.questions))
         };
         drop(jobs);
         self.0.end.notify_one();
@@ -130,4 +234,33 @@ fn calls_to_a_worker_that_ended_are_answered_by_an_error() {
     drop(TellEnd(handle.clone()));
     let late = handle.call(|_worker| 2);
     assert!(waiting.blocking_recv().is_err() && late.blocking_recv().is_err());
+}
+
+#[test]
+fn a_turn_runs_so_many_calls_and_control_first() {
+    let handle = ShardHandle::new().expect("a descriptor is free");
+    for _ in 0..3 {
+        drop(handle.put(|_worker| (), |jobs| &mut jobs.questions));
+    }
+    drop(handle.call(|_worker| ()));
+    let mut left = 2;
+    let mut jobs = handle.jobs();
+    assert!(jobs.next(&mut left).is_some() && jobs.control.is_empty() && left == 2, "control first");
+    assert!(jobs.next(&mut left).is_some() && jobs.next(&mut left).is_some() && left == 0);
+    assert!(jobs.next(&mut left).is_none(), "past the bound");
+    assert_eq!(jobs.questions.len(), 1);
+}
+
+#[tokio::test]
+async fn questions_past_the_bound_are_told_so_and_wait_in_line() {
+    let handle = ShardHandle::new().expect("a descriptor is free");
+    let mut open: Vec<Asking> = (0..QUESTIONS_MAX).map(|_| handle.ask().expect("at the bound")).collect();
+    assert_eq!(handle.ask().err(), Some(Unanswered::Busy), "past it");
+    let mut in_line = std::pin::pin!(handle.ask_in_line());
+    assert!(tokio::time::timeout(std::time::Duration::ZERO, in_line.as_mut()).await.is_err());
+    drop(open.pop());
+    let mut asking = in_line.await;
+    assert_eq!(handle.ask().err(), Some(Unanswered::Busy), "whoever waited has it");
+    handle.end();
+    assert_eq!(asking.call(|_worker| ()).await, Err(Unanswered::Ended));
 }

@@ -439,11 +439,12 @@ impl Daemon {
     }
 }
 
-/// A config with HTTP on a free port. A stop ends as soon as everything is delivered; where a test does not say how
+/// A config with HTTP on a free port, unless it says where. A stop ends as soon as everything is delivered; where a test does not say how
 /// long it may take at most, it is longer than a machine under load needs.
 fn whole(toml: &str) -> String {
     let stop = if toml.contains("stop_timeout") { "" } else { "stop_timeout = \"50s\"\n" };
-    format!("{stop}{toml}\n[http]\nlisten = \"127.0.0.1:0\"\n")
+    let http = if toml.contains("[http]") { "" } else { "\n[http]\nlisten = \"127.0.0.1:0\"\n" };
+    format!("{stop}{toml}{http}")
 }
 
 #[track_caller]

@@ -20,7 +20,7 @@ pub(crate) struct Answer {
 pub(crate) fn get(at: SocketAddr, path: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: staunch\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     let answer = String::from_utf8(answer).ok()?;

@@ -1,0 +1,197 @@
+//! Bodies of requests and answers, within bounds.
+//!
+//! A body is read only after the head has passed (`guard`), by few requests at a time, and within a time. An answer counts
+//! against what all answers may hold until nearly all of it is with the kernel, and is copied out piece by piece, so that
+//! one that is read slowly holds its document no longer than that.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes, Frame, SizeHint};
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Refusal;
+
+/// Most bodies that are read at once.
+const BODIES_MAX: usize = 4;
+
+/// Longest time until a whole body is there.
+const BODY_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Longest time in which nothing more of a body comes.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Most bytes of all answers that are under way.
+const ANSWERS_BYTES_MAX: usize = 64 << 20;
+
+/// What of an answer is given to the connection at a time.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// What bodies and answers may take, of all connections together.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    read: Semaphore,
+    /// In pieces of [`PIECE_BYTES`].
+    answers: Arc<Semaphore>,
+}
+
+impl Default for Bodies {
+    fn default() -> Bodies {
+        Bodies {
+            read: Semaphore::new(BODIES_MAX),
+            answers: Arc::new(Semaphore::new(ANSWERS_BYTES_MAX / PIECE_BYTES)),
+        }
+    }
+}
+
+impl Bodies {
+    /// Reads a body of at most `bytes_max`.
+    ///
+    /// # Errors
+    /// A status and a sentence; nothing is read when its length says that it is too long.
+    pub(super) async fn read(&self, body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+        let too_long =
+            || (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes"));
+        if body.size_hint().lower() > bytes_max as u64 {
+            return Err(too_long());
+        }
+        let _one = self.read.try_acquire().map_err(|_full| {
+            let why = format!("{BODIES_MAX} bodies are being read: ask again later");
+            (StatusCode::SERVICE_UNAVAILABLE, why)
+        })?;
+        let late = |_late| (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned());
+        let whole = async {
+            let mut limited = std::pin::pin!(Limited::new(body, bytes_max));
+            let mut bytes = Vec::new();
+            loop {
+                let frame = tokio::time::timeout(BODY_PATIENCE, limited.frame()).await.map_err(late)?;
+                match frame {
+                    None => return Ok(Bytes::from(bytes)),
+                    Some(Ok(frame)) => bytes.extend(frame.into_data().iter().flatten()),
+                    Some(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long()),
+                    Some(Err(error)) => {
+                        return Err((StatusCode::BAD_REQUEST, format!("the body broke off: {error}")));
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(BODY_TIME_MAX, whole).await.map_err(late)?
+    }
+
+    /// A document as JSON, or why not.
+    pub(super) fn answer<T: Serialize>(&self, done: Result<T, Refusal>) -> Response {
+        match done {
+            Ok(document) => match serde_json::to_vec(&document) {
+                Ok(bytes) => self.bytes("application/json", bytes),
+                Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+            },
+            Err((status, why)) => refused(status, &why),
+        }
+    }
+
+    /// An answer of that type, if there is room for it.
+    pub(super) fn bytes(&self, kind: &'static str, bytes: Vec<u8>) -> Response {
+        // One that is larger than all may be has to be alone.
+        let pieces = bytes.len().div_ceil(PIECE_BYTES).min(ANSWERS_BYTES_MAX / PIECE_BYTES);
+        let Ok(room) = Arc::clone(&self.answers).try_acquire_many_owned(pieces as u32) else {
+            return refused(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many answers wait to be read: ask again later",
+            );
+        };
+        let body = Body::new(Pieces { bytes, at: 0, _room: room });
+        let mut answer = body.into_response();
+        answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        answer
+    }
+}
+
+/// No, in a sentence.
+pub(super) fn refused(status: StatusCode, why: &str) -> Response {
+    (status, format!("{why}\n")).into_response()
+}
+
+/// An answer on its way, piece by piece.
+struct Pieces {
+    bytes: Vec<u8>,
+    at: usize,
+    _room: OwnedSemaphorePermit,
+}
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let rest = &self.bytes[self.at..];
+        let piece = Bytes::copy_from_slice(&rest[..rest.len().min(PIECE_BYTES)]);
+        self.at += piece.len();
+        Poll::Ready((!piece.is_empty()).then_some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact((self.bytes.len() - self.at) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn bodies_are_read_up_to_the_bound_and_few_at_a_time() {
+        let bodies = Bodies::default();
+        let read = async |len: usize| bodies.read(Body::from(vec![b'a'; len]), 100).await;
+        assert_eq!(read(100).await.expect("at the bound").len(), 100);
+        assert_eq!(read(101).await.expect_err("past it").0, StatusCode::PAYLOAD_TOO_LARGE);
+        // One that does not say its length.
+        let frames = futures_of(vec![60, 41]);
+        assert_eq!(bodies.read(frames, 100).await.expect_err("past it").0, StatusCode::PAYLOAD_TOO_LARGE);
+        let _others = bodies.read.acquire_many(BODIES_MAX as u32).await.expect("it is open");
+        assert_eq!(read(1).await.expect_err("no turn").0, StatusCode::SERVICE_UNAVAILABLE);
+    }
+
+    /// A body in frames of these lengths.
+    fn futures_of(lens: Vec<usize>) -> Body {
+        struct Frames(Vec<usize>);
+        impl hyper::body::Body for Frames {
+            type Data = Bytes;
+            type Error = Infallible;
+            fn poll_frame(
+                mut self: Pin<&mut Self>,
+                _cx: &mut Context<'_>,
+            ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+                Poll::Ready(self.0.pop().map(|len| Ok(Frame::data(Bytes::from(vec![0; len])))))
+            }
+        }
+        Body::new(Frames(lens))
+    }
+
+    #[tokio::test]
+    async fn answers_wait_within_a_bound_and_come_whole() {
+        let bodies = Bodies::default();
+        let text: Vec<u8> = (0..3 * PIECE_BYTES + 7).map(|at| at as u8).collect();
+        let whole = bodies.bytes("text/plain", text.clone()).into_body().collect().await;
+        assert_eq!(whole.expect("it cannot fail").to_bytes(), text);
+        let most = bodies.bytes("text/plain", vec![0; ANSWERS_BYTES_MAX + 1]);
+        assert_eq!(most.status(), StatusCode::OK, "alone there is room for any");
+        assert_eq!(bodies.bytes("text/plain", vec![0; 1]).status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(most);
+        assert_eq!(bodies.bytes("text/plain", vec![0; 1]).status(), StatusCode::OK);
+    }
+}

@@ -1,0 +1,222 @@
+//! The HTTP server below the API: a thread of its own, connections within bounds, and patience that ends.
+//!
+//! Path of a request: [`start`] -> one connection ([`connections`], TLS, [`patience`]) -> hyper reads the head -> `http::front`
+//! -> the API. Nothing of it runs on the thread of the sources' connections: a large document, a glob or a handshake
+//! delays other requests at most.
+//! Bounds: connections (`http.max_connections`, and of one client), [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head,
+//! [`HANDSHAKE_MAX`], [`WRITE_PATIENCE`] for an answer that nobody reads; of bodies and answers in `http`.
+//! Not here: what is answered, and to whom (`http`, `guard`).
+
+mod connections;
+mod patience;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+use self::connections::{Bounds, Connections, Place, Request};
+use self::patience::Patient;
+use crate::admin::guard::Ends;
+use crate::admin::http::{self, Api};
+
+/// Largest head of a request. The longest query that means anything is a line of 32 KiB, written as URLs write it.
+const HEAD_BYTES_MAX: usize = 128 * 1024;
+
+/// Most headers of a request.
+const HEADERS_MAX: usize = 64;
+
+/// Longest wait for the whole head of a request, from the connection's begin or the end of the answer before.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest TLS handshake.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// How long an answer may stand still because its reader takes nothing.
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Wait after a connection could not be accepted: there may be no descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves `listener` on a thread of its own until `stop` turns true and no request is open any more. What it gives resolves
+/// then.
+///
+/// # Errors
+/// When there is no thread or no runtime to be had.
+pub(super) fn start(
+    listener: std::net::TcpListener,
+    api: Api,
+    stop: watch::Receiver<bool>,
+) -> io::Result<oneshot::Receiver<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (end, ended) = oneshot::channel();
+    std::thread::Builder::new().name("http".into()).spawn(move || {
+        if let Err(error) = runtime.block_on(serve(listener, Arc::new(api), stop)) {
+            tracing::error!("cannot serve http: {error}");
+        }
+        // Work with files that a request has left behind goes on by itself.
+        runtime.shutdown_background();
+        let _nobody_waits = end.send(());
+    })?;
+    Ok(ended)
+}
+
+async fn serve(
+    listener: std::net::TcpListener,
+    api: Arc<Api>,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let connections = Connections::default();
+    let mut tasks = JoinSet::new();
+    loop {
+        // All branches are cancel-safe.
+        let accepted = tokio::select! {
+            biased;
+            // A closed channel means that the daemon has ended too.
+            _ = stop.wait_for(|stop| *stop) => break,
+            Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let server = &api.shared.wiring.load().plan.http_server;
+                let bounds = Bounds { all: server.connections_max, of_peer: server.peer_connections_max };
+                if let Some(place) = connections.admit(peer.ip(), bounds) {
+                    tasks.spawn(connection(stream, peer, place, Arc::clone(&api), stop.clone()));
+                }
+                // Whoever is there has the first word before the next comes.
+                tokio::task::yield_now().await;
+            }
+            Err(error) => {
+                tracing::debug!("http: accept: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    while tasks.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// One connection, to its end.
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+    api: Arc<Api>,
+    stop: watch::Receiver<bool>,
+) {
+    let ends = Ends::new(peer.ip(), stream.local_addr().ok().map(|own| own.ip()));
+    let place = Arc::new(place);
+    let tls = api.shared.wiring.load().certificates.of_http();
+    let Some(tls) = tls else {
+        return requests(Patient::new(stream, WRITE_PATIENCE), ends, place, api, stop).await;
+    };
+    let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
+    // Cancel-safe enough: a connection that is left in the middle of it is closed.
+    let shaken = tokio::select! {
+        biased;
+        () = place.told_to_go() => return,
+        shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake) => shaken,
+    };
+    match shaken {
+        Ok(Ok(stream)) => requests(Patient::new(stream, WRITE_PATIENCE), ends, place, api, stop).await,
+        Ok(Err(error)) => tracing::debug!("http: handshake with {peer}: {error}"),
+        Err(_late) => tracing::debug!("http: handshake with {peer}: it took too long"),
+    }
+}
+
+async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    ends: Ends,
+    place: Arc<Place>,
+    api: Arc<Api>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let router = TowerToHyperService::new(http::router(Arc::clone(&api)));
+    let of_requests = Arc::clone(&place);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let under_way = of_requests.request();
+        let (api, router) = (Arc::clone(&api), router.clone());
+        async move {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(ConnectInfo(ends));
+            let answer = match http::front(&api, &request) {
+                Err(refusal) => refusal,
+                Ok(()) => match hyper::service::Service::call(&router, request).await {
+                    Ok(answer) => answer,
+                    Err(never) => match never {},
+                },
+            };
+            Ok::<_, Infallible>(answer.map(|body| UnderWay { body, _request: under_way }))
+        }
+    });
+    let mut served = std::pin::pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME_MAX)
+            .max_headers(HEADERS_MAX)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let mut stops = false;
+    loop {
+        // Dropping what is served closes the connection; the other branches leave it as it is.
+        tokio::select! {
+            biased;
+            served = served.as_mut() => {
+                if let Err(error) = served {
+                    tracing::debug!("http: {error}");
+                }
+                return;
+            }
+            () = place.told_to_go() => return,
+            _ = stop.wait_for(|stop| *stop), if !stops => {
+                stops = true;
+                served.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// The body of an answer, whose request is under way as long as it is there.
+struct UnderWay {
+    body: Body,
+    _request: Request,
+}
+
+impl hyper::body::Body for UnderWay {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

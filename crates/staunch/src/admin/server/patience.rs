@@ -1,0 +1,104 @@
+//! A stream that is given up when its peer takes nothing for a while: whoever asks and does not read.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// A stream whose writes have to get on.
+#[derive(Debug)]
+pub(super) struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    /// Until when what waits to be written has to get on.
+    until: Pin<Box<Sleep>>,
+    waits: bool,
+}
+
+impl<S> Patient<S> {
+    /// `stream`, whose writes may stand still for so long.
+    pub(super) fn new(stream: S, patience: Duration) -> Patient<S> {
+        Patient { stream, patience, until: Box::pin(tokio::time::sleep(patience)), waits: false }
+    }
+
+    /// What a write has come to, with the end of patience as an error.
+    fn judged<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waits = false;
+            return written;
+        }
+        if !std::mem::replace(&mut self.waits, true) {
+            self.until.as_mut().reset(Instant::now() + self.patience);
+        }
+        ready!(self.until.as_mut().poll(cx));
+        let why = format!("the peer took nothing for {} s", self.patience.as_secs());
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, from);
+        self.judged(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, from);
+        self.judged(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.judged(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.judged(cx, shut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_takes_nothing_is_given_up_and_one_that_takes_a_byte_at_a_time_is_not() {
+        let (ours, mut theirs) = tokio::io::duplex(4);
+        let mut ours = Patient::new(ours, Duration::from_secs(3600));
+        ours.write_all(b"1234").await.expect("there is room");
+        let reader = async {
+            for _ in 0..4 {
+                theirs.read_exact(&mut [0; 1]).await.expect("it is there");
+            }
+        };
+        let (written, ()) = tokio::join!(ours.write_all(b"5678"), reader);
+        written.expect("it got on all the time");
+        ours.patience = Duration::from_millis(1);
+        let error = ours.write_all(b"9").await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

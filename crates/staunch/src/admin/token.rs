@@ -1,0 +1,94 @@
+//! The token of the HTTP API: read from a file, and compared without telling by the time it takes how much of it was right.
+
+use std::io::Read;
+use std::path::Path;
+
+/// Shortest token: sixteen random characters cannot be guessed over a network.
+pub const TOKEN_BYTES_MIN: usize = 16;
+
+/// Longest.
+pub const TOKEN_BYTES_MAX: usize = 512;
+
+/// A token that requests must have.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Box<[u8]>);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// The token in a file: its only line, without white space around it.
+    ///
+    /// # Errors
+    /// In a few words, without anything of the file.
+    pub fn read(path: &Path) -> Result<Token, String> {
+        let mut text = Vec::new();
+        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+        // One line feed, and a byte that is too many.
+        let most = (TOKEN_BYTES_MAX + 3) as u64;
+        file.take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
+        let token = text.trim_ascii();
+        if !(TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len()) {
+            return Err(format!("the token is not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} characters long"));
+        }
+        if !token.iter().all(u8::is_ascii_graphic) {
+            return Err("the token is not one line of printable characters".into());
+        }
+        Ok(Token(token.into()))
+    }
+
+    /// True when that is it. Takes as long for every text of one length.
+    pub fn is(&self, given: &[u8]) -> bool {
+        let differing = self.0.iter().zip(given).fold(0, |bits, (ours, theirs)| bits | (ours ^ theirs));
+        given.len() == self.0.len() && std::hint::black_box(differing) == 0
+    }
+
+    /// Its text, for a request of ours.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("it is printable ASCII")
+    }
+}
+
+/// True when others than its owner may read a file.
+#[cfg(unix)]
+pub fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o077 != 0)
+}
+
+/// True when others than its owner may read a file, as far as this system says so by its mode.
+#[cfg(not(unix))]
+pub fn is_open_to_others(_path: &Path) -> bool {
+    false
+}
+
+#[test]
+fn tokens_are_one_line_of_a_sensible_length() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("token");
+    let table: &[(String, Result<&str, &str>)] = &[
+        ("0123456789abcdef\n".into(), Ok("0123456789abcdef")),
+        ("0123456789abcde\n".into(), Err("characters long")),
+        ("x".repeat(TOKEN_BYTES_MAX) + "\r\n", Ok("")),
+        ("x".repeat(TOKEN_BYTES_MAX + 1), Err("characters long")),
+        ("x".repeat(9000), Err("characters long")),
+        ("0123456789abcdef\nmore".into(), Err("one line")),
+        (String::new(), Err("characters long")),
+    ];
+    for (text, want) in table {
+        std::fs::write(&path, text).expect("it can be written");
+        match (Token::read(&path), want) {
+            (Ok(token), Ok(want)) => {
+                assert!(token.is(text.trim().as_bytes()) && token.text().starts_with(want));
+                assert!(!token.is(b"") && !token.is(&text.as_bytes()[1..]) && !token.is(b"0123456789abcdeg"));
+                assert!(!format!("{token:?}").contains("0123"));
+            }
+            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+            (found, want) => panic!("{found:?} instead of {want:?}"),
+        }
+    }
+    assert!(Token::read(&folder.path().join("none")).is_err());
+}

@@ -1,0 +1,233 @@
+//! What the HTTP server refuses, and whom it makes room for: requests for other names, without a token, with bodies that
+//! nobody wants, and connections that never ask.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+
+/// A daemon with more in `[http]`.
+fn start(more: &str) -> (Daemon, FakeGraphite) {
+    let graphite = FakeGraphite::new();
+    let toml = crate::sources::config(&["udp://127.0.0.1:0"], &graphite);
+    let toml = format!("{toml}\n[http]\nlisten = \"127.0.0.1:0\"\n{more}");
+    (Builder::native(&toml).start(), graphite)
+}
+
+fn connect(at: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(at).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket has time-outs");
+    stream
+}
+
+/// The status of the answer to a head, of whose body nothing is sent.
+fn status(at: SocketAddr, head: &str) -> u16 {
+    let mut stream = connect(at);
+    write!(stream, "{head}\r\n\r\n").expect("it reads");
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).expect("an answer, whatever the body");
+    std::str::from_utf8(&begin[9..]).ok().and_then(|status| status.parse().ok()).expect("a status")
+}
+
+/// True when the other side has closed it.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).expect("a socket can be so");
+    match stream.read(&mut [0; 512]) {
+        Ok(len) => len == 0,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+#[test]
+fn requests_are_answered_only_for_addresses_and_allowed_names() {
+    let (mut daemon, _graphite) = start("allowed_hosts = [\"Staunch.example.org\"]");
+    let at = daemon.http();
+    let table = [
+        ("127.0.0.1", 200),
+        ("localhost:8680", 200),
+        ("[::1]", 200),
+        ("staunch.example.org:8680", 200),
+        ("evil.example:8680", 421),
+        ("127.0.0.1.evil.example", 421),
+    ];
+    for (host, want) in table {
+        for path in ["/metrics", "/api/v1/accounts", "/api/v1/series", "/"] {
+            let found = status(at, &format!("GET {path} HTTP/1.1\r\nHost: {host}"));
+            assert_eq!(found, want, "{path} of {host}");
+        }
+        for path in ["/healthz", "/ready"] {
+            assert_eq!(status(at, &format!("GET {path} HTTP/1.1\r\nHost: {host}")), 200, "{path} of {host}");
+        }
+    }
+    assert_eq!(status(at, "GET /metrics HTTP/1.0"), 200, "no browser asks without a Host");
+    assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example"), 421);
+    daemon.stop();
+}
+
+#[test]
+fn bodies_are_refused_by_their_heads() {
+    let (mut daemon, _graphite) = start("");
+    let at = daemon.http();
+    let here = format!("Host: {at}");
+    let bytes = "Content-Type: application/octet-stream";
+    let replay = "POST /api/v1/queues/carbon/replay HTTP/1.1";
+    let table = [
+        (format!("{replay}\r\nHost: evil.example\r\n{bytes}\r\nContent-Length: 30000000"), 421),
+        (format!("{replay}\r\n{here}\r\nContent-Type: text/plain\r\nContent-Length: 30000000"), 403),
+        (format!("{replay}\r\n{here}\r\n{bytes}\r\nOrigin: http://a.b\r\nContent-Length: 30000000"), 403),
+        (format!("{replay}\r\n{here}\r\nContent-Type: application/json\r\nContent-Length: 30000000"), 415),
+        (format!("{replay}\r\n{here}\r\n{bytes}\r\nContent-Length: 33554433"), 413),
+        (format!("{}\r\n{here}\r\n{bytes}\r\nContent-Length: 9", replay.replace("carbon", "nobody")), 404),
+        ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 30000000".to_owned(), 421),
+    ];
+    for (head, want) in table {
+        assert_eq!(status(at, &head), want, "{head}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn heads_have_a_bound() {
+    let (mut daemon, _graphite) = start("");
+    let at = daemon.http();
+    let with = |headers: usize| {
+        let more: String = (0..headers).map(|at| format!("\r\nX-{at}: y")).collect();
+        status(at, &format!("GET / HTTP/1.1\r\nHost: {at}{more}"))
+    };
+    assert_eq!((with(63), with(64)), (200, 431), "64 headers and one more");
+    let long = |bytes: usize| {
+        let mut stream = connect(at);
+        let head = format!("GET / HTTP/1.1\r\nHost: {at}\r\nX: {}\r\n\r\n", "y".repeat(bytes));
+        // It may close before it has read everything.
+        let _closed = stream.write_all(head.as_bytes());
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).map(|()| begin[9..] == *b"200").unwrap_or(false)
+    };
+    assert!(long(100_000) && !long(300_000), "128 KiB in all");
+    daemon.stop();
+}
+
+#[test]
+fn connections_that_never_ask_make_room_for_those_that_do() {
+    let (mut daemon, _graphite) = start("max_connections = 8\nmax_connections_per_peer = 4");
+    let at = daemon.http();
+    let mut idle: Vec<TcpStream> = (0..4).map(|_| connect(at)).collect();
+    for stream in &mut idle {
+        stream.write_all(b"GET /healthz HT").expect("it reads");
+    }
+    for _ in 0..8 {
+        assert_eq!(daemon.get("/healthz").status, 200, "past the bound");
+    }
+    wait_for("the oldest to be closed", || idle.iter_mut().any(is_closed).then_some(()));
+    let mut more: Vec<TcpStream> = (0..40).map(|_| connect(at)).collect();
+    wait_for("all but four to be closed", || {
+        let open = more.iter_mut().chain(&mut idle).filter_map(|stream| (!is_closed(stream)).then_some(()));
+        (open.count() <= 4).then_some(())
+    });
+    assert_eq!(daemon.get("/healthz").status, 200);
+    daemon.stop();
+}
+
+#[test]
+fn with_a_token_everything_but_health_needs_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "0123456789abcdef\n").expect("it can be written");
+    let (mut daemon, _graphite) = start(&format!("token_file = \"{}\"", file.display()));
+    let at = daemon.http();
+    let with = |method: &str, path: &str, token: &str| {
+        let kind = "Content-Type: application/json\r\nContent-Length: 0";
+        status(at, &format!("{method} {path} HTTP/1.1\r\nHost: {at}\r\nAuthorization: {token}\r\n{kind}"))
+    };
+    let drop = "/api/v1/queues/nobody/drop";
+    for (token, get, post) in [
+        ("Bearer 0123456789abcdef", 200, 404),
+        ("Bearer 0123456789abcdeF", 401, 401),
+        ("Basic 0123456789abcdef", 401, 401),
+    ] {
+        assert_eq!((with("GET", "/metrics", token), with("POST", drop, token)), (get, post), "{token}");
+        assert_eq!((with("GET", "/healthz", token), with("GET", "/ready", token)), (200, 200));
+    }
+    std::fs::write(&file, "another-token-of-ours").expect("it can be written");
+    daemon.signal("HUP");
+    wait_for("the new token to hold", || {
+        (with("GET", "/metrics", "Bearer another-token-of-ours") == 200).then_some(())
+    });
+    assert_eq!(with("GET", "/metrics", "Bearer 0123456789abcdef"), 401, "the old one is none any more");
+    let ours = |file: &str| {
+        let mut top = Command::new(env!("CARGO_BIN_EXE_staunch"));
+        let top = top.args(["top", "--once", "--api", &at.to_string()]).env("STAUNCH_TOKEN_FILE", file);
+        top.output().expect("it runs").status.success()
+    };
+    assert!(ours(&file.display().to_string()) && !ours(""), "our own tools have it from a file");
+    daemon.stop();
+}
+
+#[test]
+fn a_glob_of_many_steps_ends_its_page_early_and_the_cursors_lead_on() {
+    let (mut daemon, _graphite) = start("");
+    let socket = crate::support::udp(daemon.at("app", "udp"));
+    let packets = (0..80).map(|at| {
+        (0..10).map(|n| format!("{}.{:04}:1|c\n", "a".repeat(120), at * 10 + n)).collect::<String>()
+    });
+    crate::support::traffic::send_all(&socket, packets);
+    daemon.wait_source("app", "aggregated", 800);
+    let (mut pages, mut found, mut cursor) = (0, 0, String::new());
+    // More of them than any name has: each name is gone through with all that is reached.
+    let pattern = "*a".repeat(500);
+    loop {
+        let page = daemon.json(&format!("/api/v1/series?limit=1000&name={pattern}{cursor}"));
+        pages += 1;
+        found += page["series"].as_array().expect("rows").len();
+        match page["next"].as_u64() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(found, 0);
+    assert!(pages > 1, "one page would have had room for all rows");
+    let all = daemon.json(&format!("/api/v1/series?limit=1000&name=a{}", "*".repeat(1000)));
+    assert_eq!(all["series"].as_array().expect("rows").len(), 800, "stars in a row are one");
+    daemon.stop();
+}
+
+#[test]
+fn with_tls_nothing_is_answered_without_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let pem = folder.path().join("http.pem");
+    let both = certified.signing_key.serialize_pem() + &certified.cert.pem();
+    std::fs::write(&pem, both).expect("it can be written");
+    let toml = crate::sources::config(&["udp://127.0.0.1:0"], &FakeGraphite::new());
+    let tls = format!("tls = {{ cert = \"{}\" }}", pem.display());
+    let toml = format!("{toml}\n[http]\nlisten = \"127.0.0.1:0\"\n{tls}");
+    let mut daemon = Builder::native(&toml).spawn();
+    let at = wait_for("the banner", || {
+        let place = daemon.stderr().contains("/api/v1/").then(|| daemon.banner("http "))??;
+        place.strip_prefix("https://")?.strip_suffix('/')?.parse::<SocketAddr>().ok()
+    });
+    let provider = rustls::crypto::ring::default_provider();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certified.cert.der().clone()).expect("a certificate");
+    let config = rustls::ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .expect("they are there")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = "127.0.0.1".try_into().expect("a name");
+    let mut tls = rustls::ClientConnection::new(std::sync::Arc::new(config), name).expect("it can begin");
+    let mut stream = connect(at);
+    let mut stream = rustls::Stream::new(&mut tls, &mut stream);
+    write!(stream, "GET /healthz HTTP/1.1\r\nHost: {at}\r\n\r\n").expect("a handshake");
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).expect("an answer");
+    assert_eq!(&begin[9..], b"200");
+    let mut plain = connect(at);
+    write!(plain, "GET /healthz HTTP/1.1\r\nHost: {at}\r\n\r\n").expect("it reads");
+    let mut answer = Vec::new();
+    let _reset = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "an alert at most");
+    daemon.stop();
+}
