@@ -1,5 +1,6 @@
 //! Bytes to records and back, one module per protocol: pure, no I/O, no clock.
 
+pub mod first_line;
 pub mod frame;
 pub mod graphite;
 pub mod management;
