@@ -23,3 +23,11 @@ pub const TIMER_VALUES_MAX: usize = 1_000_000;
 
 /// Most connections that one stream listener serves at once.
 pub const CONNECTIONS_MAX: usize = 10_000;
+
+/// Most clients that one management port serves at once.
+pub const MANAGEMENT_CONNECTIONS_MAX: usize = 256;
+
+/// Connections that one peer may have where nobody says how many: half of all, so that nobody can take every place.
+pub const fn connections_per_peer(connections_max: usize) -> usize {
+    if connections_max < 2 { 1 } else { connections_max / 2 }
+}

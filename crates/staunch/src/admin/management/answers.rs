@@ -1,160 +1,68 @@
-//! The StatsD management port (spec statsd §11): health checks and scripts that exist work as they are.
+//! What the commands of a management port do: a call into the shard or a look at accounts, and the reply in words.
 //!
-//! Path of a command: [`serve`] -> `wire::management` -> a call into the shard -> the reply.
-//! Dumps are made page by page, so that a large one does not make receiving wait.
+//! Not here: the words themselves (`wire::management`), dumps (`dump`), who is a client (`super`).
 
-use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use config::plan::{ManagementPlan, ManagementReplies, OutputKind};
 use model::Kind;
 use pipeline::OutputFigures;
-use process::aggregate::Current;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use wire::management::{
-    COMMAND_BYTES_MAX, Command, Commands, Dump, Form, Names, Pattern, ProxyCommand, ProxyReplies, Replies,
-    TargetFigures,
-};
+use tokio::io::AsyncWrite;
+use wire::management::{Command, Form, Names, Pattern, ProxyCommand, ProxyReplies, Replies, TargetFigures};
 
+use super::reply::Reply;
+use super::{ClientEnd, Next, dump};
 use crate::admin::accounts;
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 
-/// Silence after which a command without LF counts: health checkers that send none exist.
-const SILENCE: Duration = Duration::from_millis(50);
-
-/// Most clients at once.
-const CLIENTS_MAX: usize = 256;
-
-/// A client that sends nothing for so long is closed.
-const IDLE: Duration = Duration::from_secs(600);
-
-/// Series of one page of a dump.
-const PAGE_SERIES: usize = 2_000;
-
-/// Serves until `stop` turns true.
-pub async fn serve(
-    listener: TcpListener,
-    plan: ManagementPlan,
-    shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let mut clients = JoinSet::new();
-    loop {
-        // All branches are cancel-safe.
-        let accepted = tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => return,
-            Some(_ended) = clients.join_next(), if !clients.is_empty() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
-                let client = Client { plan: in_force(&plan, &shared), shared: Arc::clone(&shared) };
-                clients.spawn(async move {
-                    if let Err(error) = client.run(stream).await {
-                        tracing::debug!("management client: {error}");
-                    }
-                });
-            }
-            Ok(_) => tracing::debug!("more than {CLIENTS_MAX} management clients: one was turned away"),
-            Err(error) => {
-                tracing::debug!("management: accept: {error}");
-                tokio::time::sleep(SILENCE).await;
-            }
-        }
-    }
+/// Who asks, and of whom.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) plan: &'a ManagementPlan,
+    pub(super) shared: &'a Shared,
 }
 
-/// What the plan in force says of the port that was opened as `opened` says: a reload may have changed the rest.
-fn in_force(opened: &ManagementPlan, shared: &Shared) -> ManagementPlan {
-    let wiring = shared.wiring.load();
-    let same = wiring.plan.management.iter().find(|port| port.listen == opened.listen);
-    same.unwrap_or(opened).clone()
-}
-
-struct Client {
-    plan: ManagementPlan,
-    shared: Arc<Shared>,
-}
-
-/// Whether the client stays.
-#[derive(PartialEq, Eq)]
-enum Next {
-    Stay,
-    Close,
-}
-
-impl Client {
-    async fn run(self, mut stream: TcpStream) -> io::Result<()> {
-        let mut commands = Commands::new(COMMAND_BYTES_MAX);
-        let mut buffer = [0; 4096];
-        loop {
-            let patience = if commands.has_unterminated() { SILENCE } else { IDLE };
-            let mut whole: Vec<Vec<u8>> = Vec::new();
-            let mut ended = false;
-            match tokio::time::timeout(patience, stream.read(&mut buffer)).await {
-                Err(_silence) if commands.has_unterminated() => whole.extend(commands.take_unterminated()),
-                Err(_idle) => return Ok(()),
-                Ok(read) => {
-                    let len = read?;
-                    ended = len == 0;
-                    commands.push(&buffer[..len], |command| whole.push(command.to_vec()));
-                    if ended {
-                        whole.extend(commands.take_unterminated());
-                    }
-                }
-            }
-            for command in whole {
-                let mut reply = Vec::new();
-                let next = self.answer(&command, &mut reply).await;
-                stream.write_all(&reply).await?;
-                if next == Next::Close {
-                    return Ok(());
-                }
-            }
-            if ended {
-                return Ok(());
-            }
-        }
-    }
-
-    fn form(&self) -> Form {
+impl Asked<'_> {
+    fn form(self) -> Form {
         match self.plan.replies {
             ManagementReplies::Node | ManagementReplies::Proxy { .. } => Form::Node,
             ManagementReplies::Perl => Form::Perl,
         }
     }
 
-    async fn answer(&self, command: &[u8], out: &mut Vec<u8>) -> Next {
+    /// Answers a command. What is made of the answer at the end is the caller's to write.
+    ///
+    /// # Errors
+    /// When the client is gone, or does not read.
+    pub(super) async fn answer<W: AsyncWrite + Unpin>(
+        self,
+        command: &[u8],
+        reply: &mut Reply<'_, W>,
+    ) -> Result<Next, ClientEnd> {
         if let ManagementReplies::Proxy { cluster } = self.plan.replies {
-            return self.answer_as_proxy(cluster, command, out).await;
+            return Ok(self.answer_as_proxy(cluster, command, &mut reply.made).await);
         }
         let form = self.form();
         let replies = Replies::new(form);
         match Command::parse(form, command) {
-            Command::Help => replies.help(out),
-            Command::Stats => self.stats(replies, out).await,
-            Command::Dump { kind, json } => self.dump(kind, json, out).await,
-            Command::Delete { .. } if self.plan.read_only => replies.error(out),
-            Command::Delete { kind, names } => self.delete(kind, names, out).await,
-            Command::Health { set } => self.health(set, replies, out),
-            Command::Config => self.config(replies, out),
-            Command::Targets => self.targets(replies, out),
-            Command::Drops => self.drops(replies, out),
-            Command::Quit => return Next::Close,
-            Command::Unknown => replies.error(out),
+            Command::Help => replies.help(&mut reply.made),
+            Command::Stats => self.stats(replies, &mut reply.made).await,
+            Command::Dump { kind, json } => dump::write(self.shared, kind, json, reply).await?,
+            Command::Delete { .. } if self.plan.read_only => replies.error(&mut reply.made),
+            Command::Delete { kind, names } => self.delete(kind, names, reply).await?,
+            Command::Health { set } => self.health(set, replies, &mut reply.made),
+            Command::Config => self.config(replies, &mut reply.made),
+            Command::Targets => self.targets(replies, &mut reply.made),
+            Command::Drops => self.drops(replies, &mut reply.made),
+            Command::Quit => return Ok(Next::Close),
+            Command::Unknown => replies.error(&mut reply.made),
         }
-        Next::Stay
+        Ok(Next::Stay)
     }
 
     /// The commands of node's cluster proxy (spec statsd §13).
-    async fn answer_as_proxy(&self, cluster: usize, command: &[u8], out: &mut Vec<u8>) -> Next {
+    async fn answer_as_proxy(self, cluster: usize, command: &[u8], out: &mut Vec<u8>) -> Next {
         let replies = ProxyReplies.node();
         match ProxyCommand::parse(command) {
             ProxyCommand::Help => ProxyReplies.help(out),
@@ -172,18 +80,20 @@ impl Client {
         Next::Stay
     }
 
-    fn health(&self, set: Option<bool>, replies: Replies, out: &mut Vec<u8>) {
-        if let Some(up) = set {
-            self.shared.healthy.store(up, Relaxed);
+    fn health(self, set: Option<bool>, replies: Replies, out: &mut Vec<u8>) {
+        match set {
+            Some(_) if self.plan.read_only => return replies.error(out),
+            Some(up) => self.shared.healthy.store(up, Relaxed),
+            None => {}
         }
         replies.health(self.shared.healthy.load(Relaxed), out);
     }
 
-    fn config(&self, replies: Replies, out: &mut Vec<u8>) {
+    fn config(self, replies: Replies, out: &mut Vec<u8>) {
         replies.config(self.plan.config.iter().map(|(key, value)| (key.as_str(), value.as_str())), out);
     }
 
-    async fn stats(&self, replies: Replies, out: &mut Vec<u8>) {
+    async fn stats(self, replies: Replies, out: &mut Vec<u8>) {
         let now = Clock::now();
         let started_s = now.wall_seconds() - self.shared.uptime_s().min(now.wall_seconds());
         let wiring = self.shared.wiring.load_full();
@@ -211,37 +121,12 @@ impl Client {
         replies.end(out);
     }
 
-    async fn dump(&self, kind: Kind, json: bool, out: &mut Vec<u8>) {
-        let mut dump = Dump::begin(json, out);
-        let mut cursor = Some((0, 0));
-        while let Some(from) = cursor {
-            // Values are copied out on the shard's thread, a page at a time, and written here.
-            let page = self.shared.shard.call(move |worker| {
-                let mut rows: Vec<(Vec<u8>, Held)> = Vec::new();
-                let next = worker.shard.visit(kind, from, PAGE_SERIES, |series, current| {
-                    let mut name = series.name.to_vec();
-                    if !series.tags.is_empty() {
-                        name.push(b';');
-                        name.extend_from_slice(series.tags);
-                    }
-                    rows.push((name, Held::of(&current)));
-                });
-                (rows, next)
-            });
-            let Ok((rows, next)) = page.await else { break };
-            for (name, held) in rows {
-                match held {
-                    Held::Number(value) => dump.number(&name, value, out),
-                    Held::Numbers(values) => dump.numbers(&name, &values, out),
-                    Held::Texts(members) => dump.texts(&name, members.iter().map(Vec::as_slice), out),
-                }
-            }
-            cursor = next;
-        }
-        dump.end(out);
-    }
-
-    async fn delete(&self, kind: Kind, names: Names<'_>, out: &mut Vec<u8>) {
+    async fn delete<W: AsyncWrite + Unpin>(
+        self,
+        kind: Kind,
+        names: Names<'_>,
+        reply: &mut Reply<'_, W>,
+    ) -> Result<(), ClientEnd> {
         let form = self.form();
         let replies = Replies::new(form);
         for name in names.iter() {
@@ -262,15 +147,20 @@ impl Client {
             });
             let deleted = deleted.await.unwrap_or_default();
             if deleted.is_empty() {
-                replies.not_found(name, out);
+                replies.not_found(name, &mut reply.made);
             }
-            deleted.iter().for_each(|name| replies.deleted(name, out));
+            for name in deleted {
+                replies.deleted(&name, &mut reply.made);
+                reply.go_on().await?;
+            }
+            reply.go_on().await?;
         }
-        replies.delete_end(out);
+        replies.delete_end(&mut reply.made);
+        Ok(())
     }
 
-    fn targets(&self, replies: Replies, out: &mut Vec<u8>) {
-        for row in accounts::page(&self.shared, Clock::now()).outputs {
+    fn targets(self, replies: Replies, out: &mut Vec<u8>) {
+        for row in accounts::page(self.shared, Clock::now()).outputs {
             replies.target(
                 &TargetFigures {
                     name: &row.name,
@@ -288,8 +178,8 @@ impl Client {
         replies.end(out);
     }
 
-    fn drops(&self, replies: Replies, out: &mut Vec<u8>) {
-        let page = accounts::page(&self.shared, Clock::now());
+    fn drops(self, replies: Replies, out: &mut Vec<u8>) {
+        let page = accounts::page(self.shared, Clock::now());
         for row in &page.sources {
             for (family, reasons) in &row.losses {
                 reasons
@@ -345,25 +235,6 @@ fn backend_stats(
     replies.stat_ago(word, "last_exception", last_exception_s, now_s, out);
     replies.stat(word, "flush_time", figures.flush_ms, out);
     replies.stat(word, "flush_length", figures.flush_length, out);
-}
-
-/// What a series holds, copied off the shard.
-enum Held {
-    Number(f64),
-    Numbers(Vec<f64>),
-    Texts(Vec<Vec<u8>>),
-}
-
-impl Held {
-    fn of(current: &Current<'_>) -> Held {
-        match current {
-            Current::Counter(value) | Current::Gauge(value) => Held::Number(*value),
-            Current::Timer { values, .. } => Held::Numbers(values.to_vec()),
-            Current::Set { members, .. } => {
-                Held::Texts(members.iter().map(|member| member.to_vec()).collect())
-            }
-        }
-    }
 }
 
 #[cfg(test)]
