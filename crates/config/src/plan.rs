@@ -173,6 +173,31 @@ pub struct ManagementPlan {
     pub healthy: bool,
     /// What `config` prints: key, or `key > sub`, and value.
     pub config: Vec<(String, String)>,
-    /// Refuse the `del*` commands.
+    /// Refuse the `del*` commands, `health up` and `health down`.
     pub read_only: bool,
+    /// Most clients at once.
+    pub connections_max: usize,
+    /// Most of them from one peer; half of them where it is none.
+    pub connections_per_peer_max: Option<usize>,
+}
+
+impl ManagementPlan {
+    /// A port as an empty section means it, but for its address.
+    pub fn at(listen: SocketAddr) -> ManagementPlan {
+        ManagementPlan {
+            listen,
+            replies: ManagementReplies::Node,
+            healthy: true,
+            config: Vec::new(),
+            read_only: false,
+            connections_max: model::limits::MANAGEMENT_CONNECTIONS_MAX,
+            connections_per_peer_max: None,
+        }
+    }
+
+    /// Most clients of one peer at once.
+    pub fn connections_per_peer_max(&self) -> usize {
+        let half = || model::limits::connections_per_peer(self.connections_max);
+        self.connections_per_peer_max.unwrap_or_else(half)
+    }
 }

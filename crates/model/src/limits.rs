@@ -30,3 +30,10 @@ pub const CONNECTIONS_MAX: usize = 10_000;
 /// Most outputs of a plan, those that reloads have removed since the start included: an [`OutputId`](crate::OutputId) has 16
 /// bits.
 pub const OUTPUTS_MAX: usize = 1 << 16;
+/// Most clients that one management port serves at once.
+pub const MANAGEMENT_CONNECTIONS_MAX: usize = 256;
+
+/// Connections that one peer may have where nobody says how many: half of all, so that nobody can take every place.
+pub const fn connections_per_peer(connections_max: usize) -> usize {
+    if connections_max < 2 { 1 } else { connections_max / 2 }
+}

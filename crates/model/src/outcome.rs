@@ -66,6 +66,8 @@ reasons! {
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
         Invalid "invalid" "A relay's `validate` did not find what must stand behind the name.",
         BadPacking "bad_packing" "A packed stream could not be unpacked any further; the connection was closed.",
+        HttpRequest "http_request" "A connection began with an HTTP request in the place of lines; it was closed.",
+        TlsHandshake "tls_handshake" "A connection began with a TLS handshake in the place of lines; it was closed.",
     }
 }
 
@@ -128,7 +130,7 @@ reasons! {
         InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
         Reloaded "reloaded" "Since a reload the condition that held when the connection was made can no longer be met for the source; a new connection has the new one.",
         IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
-        Unread "unread" "The client did not read its acknowledgements for as long as `idle_timeout`.",
+        Unread "unread" "The client did not read its acknowledgements for 30 seconds, or for as long as `idle_timeout` where that is shorter.",
         BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",
         Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
     }

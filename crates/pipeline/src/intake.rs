@@ -14,6 +14,7 @@ use model::{
     Span, Tally,
 };
 use std::sync::atomic::Ordering::Relaxed;
+use wire::first_line::{FirstLine, Foreign, Opening};
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::{Parsed, Parser};
 
@@ -40,6 +41,10 @@ pub struct Intake {
     raw: bool,
     tail_counts: bool,
     framing: Framing,
+    /// Asked until it is known that the connection carries lines; none where it need not be asked.
+    first_line: Option<FirstLine>,
+    /// It does not: nothing of it is read any more.
+    foreign: bool,
     /// The source gives points; the parser has nothing to do then.
     points: Option<PointReading>,
     /// Messages that unfold to more than one batch takes.
@@ -114,6 +119,8 @@ impl IntakeMaker {
             parses: *parses,
             raw: *raw,
             tail_counts: plan.tail_counts,
+            first_line: matches!(framing, Framing::Lines(_)).then(FirstLine::default),
+            foreign: false,
             framing,
             points: points.clone(),
             messages: Messages::default(),
@@ -143,6 +150,7 @@ pub struct Complaint {
 impl Intake {
     fn framed(mut self, frame_bytes_max: usize) -> Intake {
         self.framing = Framing::Frames(LengthFramer::new(frame_bytes_max));
+        self.first_line = None;
         self
     }
 
@@ -211,13 +219,14 @@ impl Intake {
     ///
     /// When a length prefix is past the limit the connection cannot be followed any further: that is counted as
     /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
-    /// is in the batch.
+    /// is in the batch. The same holds for a connection that begins with something else than lines.
     pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         scratch.clear();
         if self.takes_messages() {
             return self.messages(bytes, now, scratch);
         }
+        let bytes = if self.first_line.is_some() { self.lines_of(bytes) } else { bytes };
         let Scratch { parsed, points: found, whole, packets, lines } = scratch;
         let (whole, lost) = cut(&mut self.framing, bytes, whole, packets);
         self.lose(lost);
@@ -316,9 +325,39 @@ impl Intake {
         framer + self.messages.memory_bytes()
     }
 
-    /// True when a frame could not be followed: the connection must be closed.
+    /// What of `bytes` may be lines: nothing any more once the connection has turned out to carry something else.
+    fn lines_of<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let opening = match &mut self.first_line {
+            Some(first_line) if !self.foreign => first_line.push(bytes),
+            _ => return &[],
+        };
+        let (reason, what) = match opening {
+            Opening::Undecided => return bytes,
+            Opening::Lines => {
+                self.first_line = None;
+                return bytes;
+            }
+            Opening::Foreign(Foreign::Http) => (Reject::HttpRequest, "an HTTP request"),
+            Opening::Foreign(Foreign::Tls) => (Reject::TlsHandshake, "a TLS handshake"),
+        };
+        self.foreign = true;
+        self.broken = true;
+        if let Framing::Lines(framer) = &mut self.framing {
+            // What came of its first line is the record that is rejected.
+            framer.finish();
+        }
+        self.reject_lines(reason, 1, what);
+        &[]
+    }
+
+    /// True when a frame could not be followed, or no lines come: the connection must be closed.
     pub fn is_broken(&self) -> bool {
         self.broken
+    }
+
+    /// True when the connection began with something else than lines. Whoever is there understands no answer of ours.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign
     }
 
     /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`].
@@ -402,7 +441,13 @@ impl Intake {
     #[must_use]
     pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {
         match &mut self.framing {
-            Framing::Lines(framer) => framer.go_on_with(&unfinished.bytes, unfinished.discarding),
+            Framing::Lines(framer) => {
+                framer.go_on_with(&unfinished.bytes, unfinished.discarding);
+                // It may be the first line, of which nothing was read as a line yet.
+                self.first_line.iter_mut().for_each(|first_line| {
+                    first_line.push(&unfinished.bytes);
+                });
+            }
             Framing::Frames(framer) => framer.go_on_with(&unfinished.bytes),
         }
         if let (Some(told), Some(connection)) = (unfinished.told, connection) {
@@ -649,5 +694,85 @@ fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
             let mark = intake.mark().map_or(last, |mark| (mark.up_to, mark.rejected));
             assert_eq!(mark, (lines, rejected), "reads of {step} bytes");
         }
+    }
+}
+
+#[test]
+fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
+    let statsd = "
+        [sources.s]
+        type = \"statsd\"
+        listen = [\"tcp://127.0.0.1:0\"]
+        line_bytes_max = \"64B\"
+        [transforms.t]
+        type = \"aggregate\"
+        from = [\"s\"]
+        [outputs.o]
+        type = \"console\"
+        from = [\"t\"]
+    ";
+    let graphite = |personality: &str| {
+        format!(
+            "[sources.s]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nline_bytes_max = \"64B\"\n\
+             personality = \"{personality}\"\n\
+             [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n"
+        )
+    };
+    // A target that makes the line longer than the limit changes nothing.
+    let request = format!("POST /{} HTTP/1.1\r\nHost: a\r\n\r\na:1|c\na 1 1700000000\n", "x".repeat(100));
+    let now = Now::default();
+    for text in [statsd.to_owned(), graphite("strict"), graphite("c-relay")] {
+        for (step, read_on) in [(1, false), (7, true), (40, true), (4096, true)] {
+            let (accounts, maker) = first_source(&text);
+            let mut intake = maker.make();
+            let mut records = 0;
+            for read in request.as_bytes().chunks(step) {
+                // A stop reads what has come without a look at what was found.
+                if intake.is_broken() && !read_on {
+                    break;
+                }
+                let batch = intake.stream(read, now);
+                records += batch.receipt.records();
+                batch.receipt.settle(Outcome::Filtered);
+                intake.settle_too_long();
+            }
+            intake.close(true, now).receipt.settle(Outcome::Filtered);
+            assert!(intake.is_broken() && intake.is_foreign() && records == 0, "{text}");
+            let account = accounts.source(SourceId(0));
+            assert_eq!(account.rejected(Reject::HttpRequest), 1, "reads of {step} bytes");
+            let long = account.rejected(Reject::LineTooLong);
+            let sum = account.sum(0);
+            assert!(sum.holds() && sum.received == 1 + long && long <= 1, "{sum:?}");
+        }
+        let (accounts, maker) = first_source(&text);
+        let mut intake = maker.make();
+        intake.stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now).receipt.settle(Outcome::Filtered);
+        assert!(!intake.is_broken());
+        assert_eq!(accounts.source(SourceId(0)).rejected(Reject::HttpRequest), 0);
+    }
+}
+
+#[test]
+fn a_first_line_that_another_process_began_to_read_is_still_the_first() {
+    let text = "
+        [sources.s]
+        type = \"statsd\"
+        listen = [\"tcp://127.0.0.1:0\"]
+        [outputs.o]
+        type = \"tcp\"
+        from = [\"s\"]
+        to = [\"tcp://127.0.0.1:9\"]
+    ";
+    let (_, maker) = first_source(text);
+    let now = Now::default();
+    for (begun, foreign) in [("GET / HT", true), ("", true), ("a:1|c\nGET / HT", true), ("GET /:1|c", false)]
+    {
+        let mut before = maker.make();
+        before.stream(begun.as_bytes(), now).receipt.settle(Outcome::Filtered);
+        let unfinished = before.unfinished().expect("it can be gone on with");
+        let mut after = maker.make().going_on(&unfinished, None);
+        let rest = if begun.is_empty() { "GET / HTTP/1.1\n" } else { "TP/1.1\n" };
+        after.stream(rest.as_bytes(), now).receipt.settle(Outcome::Filtered);
+        assert_eq!(after.is_foreign(), foreign, "{begun:?}");
     }
 }

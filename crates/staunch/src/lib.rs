@@ -1,6 +1,7 @@
 //! What the binary is made of: the daemon with its sockets, threads and ports, and the command line.
 
 pub mod admin;
+pub mod admission;
 mod ask;
 #[cfg(unix)]
 pub mod bench;

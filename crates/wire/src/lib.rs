@@ -8,6 +8,7 @@ mod cost {
     #[inline(always)]
     pub(crate) fn touch(_bytes: usize) {}
 }
+pub mod first_line;
 pub mod frame;
 pub mod graphite;
 pub mod management;

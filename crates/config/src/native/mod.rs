@@ -161,13 +161,7 @@ fn default_http() -> SocketAddr {
 }
 
 fn default_management() -> ManagementPlan {
-    ManagementPlan {
-        listen: SocketAddr::from(([127, 0, 0, 1], 8126)),
-        replies: ManagementReplies::Node,
-        healthy: true,
-        config: Vec::new(),
-        read_only: false,
-    }
+    ManagementPlan::at(SocketAddr::from(([127, 0, 0, 1], 8126)))
 }
 
 /// The named sections of one family.
@@ -376,6 +370,8 @@ fn management(
         }
         Fields::set(&mut management.healthy, fields.flag("healthy"));
         Fields::set(&mut management.read_only, fields.flag("read_only"));
+        Fields::set(&mut management.connections_max, fields.whole_usize("max_connections"));
+        management.connections_per_peer_max = fields.whole_usize("max_connections_per_peer");
         if let Some(value::Checked::Map(config)) = fields.other("config") {
             management.config = config.clone();
         }

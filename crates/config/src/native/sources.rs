@@ -22,6 +22,7 @@ pub(crate) fn default_plan(name: &str) -> SourcePlan {
         listen: vec![Listen::Udp(address), Listen::Tcp(address)],
         receive_buffer_bytes: 64 << 20,
         connections_max: model::limits::CONNECTIONS_MAX,
+        connections_per_peer_max: None,
         idle_timeout_ms: 3_600_000,
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
@@ -72,6 +73,7 @@ pub(super) fn build(
     }
     Fields::set(&mut plan.receive_buffer_bytes, fields.whole("receive_buffer"));
     Fields::set(&mut plan.connections_max, fields.whole_usize("connections_max"));
+    plan.connections_per_peer_max = fields.whole_usize("max_connections_per_peer");
     Fields::set(&mut plan.idle_timeout_ms, fields.whole("idle_timeout"));
     Fields::set(&mut plan.line_bytes_max, fields.whole_usize("line_bytes_max"));
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));

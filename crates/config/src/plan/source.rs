@@ -52,6 +52,8 @@ pub struct SourcePlan {
     pub receive_buffer_bytes: u64,
     /// Most connections at once.
     pub connections_max: usize,
+    /// Most of them from one peer; half of them where it is none.
+    pub connections_per_peer_max: Option<usize>,
     /// A connection that sent nothing for so long is closed; 0 for never.
     pub idle_timeout_ms: u64,
     /// Longest line of a stream, in bytes.
@@ -64,6 +66,14 @@ pub struct SourcePlan {
     pub packing: Packing,
     /// How they are encrypted, if they are; only of [`SourceKind::Graphite`].
     pub tls: Option<Box<ListenTls>>,
+}
+
+impl SourcePlan {
+    /// Most connections of one peer at once, per listener.
+    pub fn connections_per_peer_max(&self) -> usize {
+        let half = || model::limits::connections_per_peer(self.connections_max);
+        self.connections_per_peer_max.unwrap_or_else(half)
+    }
 }
 
 /// Protocol of a source.

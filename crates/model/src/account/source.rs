@@ -34,10 +34,14 @@ pub struct SourceAccount {
     pub packets_truncated: AtomicU64,
     /// Datagrams that the kernel dropped because the receive buffer was full.
     pub kernel_dropped: AtomicU64,
+    /// Attempts to read a datagram socket that failed; nothing that waited was lost by them.
+    pub read_errors: AtomicU64,
     /// Connections that were accepted.
     pub connections_accepted: AtomicU64,
     /// Connections that were turned away at `connections_max`.
     pub connections_refused: AtomicU64,
+    /// Connections that were turned away at `max_connections_per_peer`.
+    pub connections_refused_per_peer: AtomicU64,
     /// Connections that ended in an error (reset, time-out).
     pub connections_broken: AtomicU64,
     /// Connections that ended before their encryption began.
@@ -133,8 +137,10 @@ impl Default for SourceAccount {
             packets_empty: zero(),
             packets_truncated: zero(),
             kernel_dropped: zero(),
+            read_errors: zero(),
             connections_accepted: zero(),
             connections_refused: zero(),
+            connections_refused_per_peer: zero(),
             connections_broken: zero(),
             handshakes_failed: zero(),
             connections_open: zero(),
@@ -256,8 +262,10 @@ impl SourceAccount {
             ("packets_empty", "", &self.packets_empty),
             ("packets_truncated", "", &self.packets_truncated),
             ("kernel_dropped", "", &self.kernel_dropped),
+            ("read_errors", "", &self.read_errors),
             ("connections_accepted", "", &self.connections_accepted),
             ("connections_refused", "", &self.connections_refused),
+            ("connections_refused_per_peer", "", &self.connections_refused_per_peer),
             ("connections_broken", "", &self.connections_broken),
             ("handshakes_failed", "", &self.handshakes_failed),
             ("glued_tag_fields", "", &self.glued_tag_fields),

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
 use crate::clock::Clock;
+use crate::admin::management::{ClientEnd, ManagementAccount};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::worker::Asking;
@@ -35,6 +36,19 @@ pub struct AccountsPage {
     pub outputs: Vec<OutputRow>,
     /// One row per aggregation with checkpoints.
     pub checkpoints: Vec<CheckpointRow>,
+    /// Clients of the management ports.
+    pub management: ManagementRow,
+}
+
+/// Clients of all management ports.
+#[derive(Debug, Default, Serialize)]
+pub struct ManagementRow {
+    /// There now.
+    pub open: u64,
+    /// Accepted so far.
+    pub accepted: u64,
+    /// How they ended, or why they were turned away; only those above 0.
+    pub ended: BTreeMap<&'static str, u64>,
 }
 
 /// Reasons by family (`rejected`, `shed`, …), only those above 0.
@@ -59,6 +73,8 @@ pub struct SourceRow {
     pub losses: LossTable,
     /// Datagrams that the kernel dropped before we could read them.
     pub kernel_dropped: u64,
+    /// Attempts to read a datagram socket that failed.
+    pub read_errors: u64,
     /// Datagrams, or reads that gave a whole line.
     pub packets: u64,
     /// Datagrams without a byte.
@@ -75,6 +91,8 @@ pub struct SourceRow {
     pub connections_accepted: u64,
     /// Connections turned away at `connections_max`.
     pub connections_refused: u64,
+    /// Connections turned away at `max_connections_per_peer`.
+    pub connections_refused_per_peer: u64,
     /// Connections that ended in an error.
     pub connections_broken: u64,
     /// Connections that ended before their encryption began.
@@ -292,7 +310,17 @@ fn with_outputs(shared: &Shared, wiring: &Wiring, sources: Vec<SourceRow>, now: 
         }
     }
     let checkpoints = checkpoints::rows(shared, now);
-    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs, checkpoints }
+    let management = management_row(&shared.management_account);
+    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs, checkpoints, management }
+}
+
+fn management_row(account: &ManagementAccount) -> ManagementRow {
+    let ended = ClientEnd::ALL.map(|end| (end.word(), account.ended(end)));
+    ManagementRow {
+        open: account.open(),
+        accepted: account.accepted(),
+        ended: ended.into_iter().filter(|(_, count)| *count > 0).collect(),
+    }
 }
 
 impl OutputRow {
@@ -381,6 +409,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
         holds: sum.holds(),
         losses: table(account.losses()),
         kernel_dropped: account.kernel_dropped.load(Relaxed),
+        read_errors: account.read_errors.load(Relaxed),
         packets: account.packets.load(Relaxed),
         packets_empty: account.packets_empty.load(Relaxed),
         packets_truncated: account.packets_truncated.load(Relaxed),
@@ -389,6 +418,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
         connections_open: account.connections_open.load(Relaxed),
         connections_accepted: account.connections_accepted.load(Relaxed),
         connections_refused: account.connections_refused.load(Relaxed),
+        connections_refused_per_peer: account.connections_refused_per_peer.load(Relaxed),
         connections_broken: account.connections_broken.load(Relaxed),
         handshakes_failed: account.handshakes_failed.load(Relaxed),
         glued_tag_fields: account.glued_tag_fields.load(Relaxed),
@@ -513,12 +543,14 @@ fn the_page_on_the_api_shows_these_documents() {
         sources: vec![source],
         outputs: vec![output],
         checkpoints: vec![CheckpointRow::default()],
+        management: ManagementRow::default(),
     };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
     assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
     assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
     assert_eq!(members(&accounts["checkpoints"][0]), members(&page["checkpoints"][0]));
+    assert_eq!(members(&accounts["management"]), members(&page["management"]));
     assert_eq!(members(&accounts["outputs"][0]["disk"]), members(&page["outputs"][0]["disk"]));
     assert_eq!(members(&accounts["sources"][0]["sockets"][0]), members(&page["sources"][0]["sockets"][0]));
     let item = SeriesItem {

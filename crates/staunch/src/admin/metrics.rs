@@ -14,6 +14,7 @@ use pipeline::ShardFigures;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable};
 use crate::admin::checkpoints::CheckpointRow;
+use crate::admin::management::ClientEnd;
 use crate::admin::relay::{self as relay_page, RelayRow};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Asking;
@@ -89,6 +90,7 @@ fn render(
     reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
     reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
     sources(&mut out, page);
+    management(&mut out, shared);
     acks::sources(&mut out, page);
     kernel::sockets(&mut out, page);
     kernel::batches(&mut out, shared);
@@ -129,7 +131,7 @@ fn sources(out: &mut String, page: &AccountsPage) {
         loss_rows(&mut records, source, &row.losses);
     }
     type Read = fn(&accounts::SourceRow) -> u64;
-    let counters: [(&'static str, &str, Read); 10] = [
+    let counters: [(&'static str, &str, Read); 12] = [
         ("staunch_source_received_total", "Records received, good or bad.", |row| row.sum.received),
         ("staunch_source_packets_total", "Datagrams, or reads that gave a whole line.", |row| row.packets),
         ("staunch_source_packets_empty_total", "Datagrams without a byte.", |row| row.packets_empty),
@@ -141,6 +143,14 @@ fn sources(out: &mut String, page: &AccountsPage) {
         }),
         ("staunch_source_connections_refused_total", "Connections turned away at the limit.", |row| {
             row.connections_refused
+        }),
+        (
+            "staunch_source_connections_refused_per_peer_total",
+            "Connections turned away at the limit of their peer.",
+            |row| row.connections_refused_per_peer,
+        ),
+        ("staunch_source_read_errors_total", "Failed attempts to read a datagram socket.", |row| {
+            row.read_errors
         }),
         ("staunch_source_connections_broken_total", "Connections that ended in an error.", |row| {
             row.connections_broken
@@ -161,6 +171,18 @@ fn sources(out: &mut String, page: &AccountsPage) {
     page.sources.iter().for_each(|row| flight.row(&[("source", &row.name)], row.sum.in_flight as f64));
     let mut holds = family(out, "staunch_source_sum_holds", "gauge", "1 when each record has one outcome.");
     page.sources.iter().for_each(|row| holds.row(&[("source", &row.name)], f64::from(u8::from(row.holds))));
+}
+
+/// Clients of the management ports.
+fn management(out: &mut String, shared: &Shared) {
+    let account = &shared.management_account;
+    family(out, "staunch_management_connections_open", "gauge", "Clients of the management ports.")
+        .row(&[], account.open() as f64);
+    let help = "How clients of the management ports ended, or why they were turned away.";
+    let mut ended = family(out, "staunch_management_connections_ended_total", "counter", help);
+    for end in ClientEnd::ALL {
+        ended.row(&[("reason", end.word())], account.ended(end) as f64);
+    }
 }
 
 /// How copies ended.

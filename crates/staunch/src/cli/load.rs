@@ -8,7 +8,7 @@ use anyhow::Context;
 use config::Format;
 use config::diagnostic::{Diagnostic, Source, has_errors, render};
 use config::import::{self, javascript};
-use config::plan::{ManagementPlan, ManagementReplies, Plan};
+use config::plan::{ManagementPlan, Plan};
 
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
 use super::wants_colour;
@@ -250,12 +250,6 @@ pub(crate) fn set_ports(plan: &mut Plan, ports: &Ports) {
         (None, _) => {}
         (Some(Port::Off), _) => plan.management.clear(),
         (Some(Port::At(address)), Some(management)) => management.listen = address,
-        (Some(Port::At(listen)), None) => plan.management.push(ManagementPlan {
-            listen,
-            replies: ManagementReplies::Node,
-            healthy: true,
-            config: Vec::new(),
-            read_only: false,
-        }),
+        (Some(Port::At(listen)), None) => plan.management.push(ManagementPlan::at(listen)),
     }
 }

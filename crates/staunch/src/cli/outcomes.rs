@@ -36,6 +36,12 @@ const BAD_MESSAGE: &str = "The rest of the connection was read on. What sends to
 const BAD_PACKING: &str = "One for each connection that ended so: nobody can say how many records were lost. What came before counts. \
      `transport` must be the same here and at the sender; the log says what was found.";
 
+const HTTP_REQUEST: &str = "One for each connection; nothing of the request, its body included, was read as lines. A web page may have made a \
+     browser send it, or a scanner looks for web servers. HTTP is at the address of `[http]`.";
+
+const TLS_HANDSHAKE: &str =
+    "One for each connection. Give the source `tls`, or have the client send in the clear.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
@@ -104,6 +110,8 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
         Reject::Invalid => "Correct the sender, or the expression; with `else log` the log shows the lines.",
         Reject::BadPacking => BAD_PACKING,
+        Reject::HttpRequest => HTTP_REQUEST,
+        Reject::TlsHandshake => TLS_HANDSHAKE,
     }
 }
 
@@ -255,7 +263,7 @@ pub(crate) const NO_LOSS: [(&str, &str); 9] = [
 ];
 
 /// Losses that no sum holds, because nobody could count the records.
-pub(crate) const OUTSIDE: [(&str, &str); 5] = [
+pub(crate) const OUTSIDE: [(&str, &str); 7] = [
     (
         "kernel_dropped",
         "Datagrams that the kernel threw away because the receive buffer was full, before anybody could count their \
@@ -267,6 +275,17 @@ pub(crate) const OUTSIDE: [(&str, &str); 5] = [
         "Datagrams of more than 65,535 bytes (unix sockets only). Their whole lines count; the last one, which lost its end, is rejected as `packet_truncated`.",
     ),
     ("connections_refused", "Connections turned away at `connections_max`."),
+    (
+        "connections_refused_per_peer",
+        "Connections turned away because their address had as many as `max_connections_per_peer` already: by default half \
+         of `connections_max`. Raise it where a proxy, or this machine itself, has that many clients of good will.",
+    ),
+    (
+        "read_errors",
+        "Attempts to read a datagram socket that failed: the system was short of memory, for example. Nothing that waited in \
+         it was lost by them; it is read again in a moment. A socket that can never be read again is told of by the log and \
+         by `/ready`.",
+    ),
     (
         "connections_broken",
         "Connections that ended in an error. A line that one left unfinished is rejected as `tail_lost`.",

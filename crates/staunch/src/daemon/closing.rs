@@ -123,8 +123,13 @@ mod tests {
         let sum =
             |copies, delivered, waiting| OutputSum { copies, delivered, waiting, ..OutputSum::default() };
         let output = |name: &str, sum| OutputRow { name: name.into(), sum, ..OutputRow::default() };
-        let mut page =
-            AccountsPage { time_ms: 0, sources: Vec::new(), outputs: Vec::new(), checkpoints: Vec::new() };
+        let mut page = AccountsPage {
+            time_ms: 0,
+            sources: Vec::new(),
+            outputs: Vec::new(),
+            checkpoints: Vec::new(),
+            management: Default::default(),
+        };
         assert_eq!(report(&page), ["no line was read", "to all endpoints: 0 copies: none"]);
         page.sources = vec![
             SourceRow { name: "idle".into(), ..SourceRow::default() },

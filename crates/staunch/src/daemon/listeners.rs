@@ -13,11 +13,12 @@ use tokio::task::JoinHandle;
 use crate::daemon::launch::complain;
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::Inheritance;
-use crate::daemon::worker::{DatagramSocket, shown};
+use crate::daemon::worker::{DatagramSocket, Reading, shown};
 use crate::kernel::{Drops, Kernel, SocketOpened};
-use crate::sources::bind::{self, Bound, ShortBuffer, bind};
+use crate::sources::accept::{Before, accept};
+use crate::sources::bind::{self, Bound, ShortBuffer, SocketFile, bind};
 use crate::sources::parked::Parked;
-use crate::sources::stream::{Before, Order, StreamSource, accept};
+use crate::sources::stream::{Order, StreamSource};
 use crate::sys::OwnedFd;
 
 /// A listener that is open and not yet served.
@@ -143,7 +144,7 @@ pub fn datagram_sockets(
             fd: fd.try_clone()?,
             intake: makers[listener.source.index()].make(),
             account: Arc::clone(account),
-            failed: false,
+            reading: Reading::default(),
         });
     }
     Ok(sockets)
@@ -154,6 +155,7 @@ pub fn datagram_sockets(
 struct Served {
     source: String,
     listen: Listen,
+    file: Option<SocketFile>,
     at: Listen,
     /// The socket itself, for another process or for another task.
     bound: Bound,
@@ -162,6 +164,12 @@ struct Served {
     task: Option<Accepting>,
     /// Connections at rest, while another process may be about to go on with them.
     parked: Vec<Parked>,
+}
+
+impl Served {
+    fn unlink(&self) {
+        self.file.iter().for_each(SocketFile::unlink);
+    }
 }
 
 /// A task that accepts connections, and how it is told of another plan. It gives those that are at rest in the end.
@@ -223,7 +231,9 @@ impl Listeners {
         let Opened { listen, at, bound: Some(bound), .. } = listener else { return Ok(()) };
         let name = source.plan.name.clone();
         let (stop, task) = task(bound.try_clone()?, source, shared, Before { parked, busy: None });
-        self.served.push(Served { source: name, listen, at, bound, stop, task, parked: Vec::new() });
+        let file = SocketFile::of(&listen);
+        let parked = Vec::new();
+        self.served.push(Served { source: name, listen, file, at, bound, stop, task, parked });
         Ok(())
     }
 
@@ -284,7 +294,7 @@ impl Listeners {
     /// Lets go of everything: another process has the sockets. Those that are not `passed` on end here.
     pub fn leave(self, passed: &dyn Fn(&str, &Listen) -> bool) {
         let ended = self.served.iter().filter(|served| !passed(&served.source, &served.listen));
-        ended.for_each(|served| bind::unlink(&served.listen));
+        ended.for_each(|served| served.unlink());
     }
 
     /// Source name and place of every listener.
@@ -335,7 +345,7 @@ impl Listeners {
                 (Some(_), None) => {}
                 (None, task) => {
                     served.stop.send_replace(Order::Stop);
-                    bind::unlink(&served.listen);
+                    served.unlink();
                     if let (None, Some(at)) = (task, source) {
                         gone.push((SourceId(at as u16), served.listen.clone()));
                     }
@@ -359,7 +369,7 @@ impl Listeners {
                     // A task that panicked has told so itself. Cancel-safe: a handle can be waited for again.
                     let _ended = task.await;
                 }
-                bind::unlink(&served.listen);
+                served.unlink();
                 self.served.pop();
             }
         };

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::admin::management::ManagementAccount;
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::Board;
@@ -61,6 +62,8 @@ pub struct Shared {
     pub http: Option<SocketAddr>,
     /// Where the management ports are open.
     pub management: Vec<SocketAddr>,
+    /// What became of their clients.
+    pub management_account: ManagementAccount,
     /// When the daemon started.
     pub started: Now,
     /// What `health` answers.
@@ -149,6 +152,10 @@ impl Shared {
             why.push("switched down by `health down`".to_owned());
         }
         let wiring = self.wiring.load();
+        for (source, at) in self.kernel.unreadable() {
+            let name = wiring.plan.sources.get(source.index()).map_or("", |plan| &*plan.name);
+            why.push(format!("source `{name}` cannot read from {at} any more"));
+        }
         for (plan, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets) {
             if !plan.required || is_retired(plan) {
                 continue;

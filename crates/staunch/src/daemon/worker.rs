@@ -11,6 +11,7 @@ mod batches;
 mod handing_over;
 mod handle;
 mod moving;
+mod reading;
 mod socket;
 
 use std::io;
@@ -35,6 +36,7 @@ use crate::sys::{self, Gather, PacketReader, Rest, Watch};
 use crate::talk::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, ShardHandle, Unanswered};
+pub use reading::Reading;
 pub use socket::{DatagramSocket, peer, shown};
 
 /// Datagrams that one system call takes at most.
@@ -265,6 +267,9 @@ impl Worker {
         let mut got = 0;
         let Worker { shard, sockets, complaints, reader, routed, scratch, .. } = self;
         for socket in sockets {
+            if !socket.reading.is_due(Clock::mono_ns) {
+                continue;
+            }
             for _batch in 0..TURN_BATCHES {
                 let packets = match socket.receive(reader) {
                     Ok(packets) => packets,
@@ -273,6 +278,7 @@ impl Worker {
                         break;
                     }
                 };
+                socket.reading.works();
                 if packets.spans.is_empty() {
                     break;
                 }
@@ -465,11 +471,11 @@ impl Worker {
             let look_ns = if self.blocked { self.blocked_until_ns } else { u64::MAX };
             let until_ns = self.due_ns.min(self.chores_due_ns).min(self.lines_due_ns).min(look_ns);
             let until_ns = until_ns.min(self.saver.due_ns()).min(self.moves_due_ns);
+            let until_ns = self.sockets.iter().map(|socket| socket.reading.due_ns()).fold(until_ns, u64::min);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
-            watches.extend(
-                self.sockets.iter().filter(|socket| !socket.failed).map(|socket| Watch::new(&socket.fd)),
-            );
+            let watched = self.sockets.iter().filter(|socket| socket.reading.is_watched());
+            watches.extend(watched.map(|socket| Watch::new(&socket.fd)));
             let since_ns = Clock::mono_ns();
             if let Err(error) = sys::wait_readable(&mut watches, Some(until_ns.saturating_sub(now.mono_ns))) {
                 tracing::error!("cannot wait for packets: {error}");

@@ -52,6 +52,8 @@ pub struct SocketGauge {
     dropped_raw: AtomicU32,
     /// The socket itself does not tell: the tables must.
     blind: AtomicBool,
+    /// It is not read any more.
+    unreadable: AtomicBool,
 }
 
 /// The figures of one socket.
@@ -76,6 +78,11 @@ impl SocketGauge {
     #[inline]
     pub fn count_batch(&self, packets: usize) {
         self.batches.count(packets);
+    }
+
+    /// Notes that its socket is not read any more: it is gone, or is none.
+    pub fn set_unreadable(&self) {
+        self.unreadable.store(true, Relaxed);
     }
 
     /// Asks the kernel about `socket`, which must be the one that it was opened with.
@@ -155,6 +162,7 @@ impl Kernel {
             rx_queue_bytes: AtomicU64::new(0),
             buffer_bytes: AtomicU64::new(0),
             blind: AtomicBool::new(false),
+            unreadable: AtomicBool::new(false),
         });
         gauge.read(socket);
         state.sockets.retain(|known| known.strong_count() > 0);
@@ -168,6 +176,12 @@ impl Kernel {
         let mut figures: Vec<SocketFigures> = measured.collect();
         figures.sort_by_key(|figures| figures.source.index());
         figures
+    }
+
+    /// Where the open sockets listen that cannot be read any more, each with its source.
+    pub fn unreadable(&self) -> Vec<(SourceId, String)> {
+        let broken = self.gauges().filter(|gauge| gauge.unreadable.load(Relaxed));
+        broken.map(|gauge| (gauge.opened.source, gauge.opened.listen.clone())).collect()
     }
 
     /// Batch sizes of a source; none when it never had a datagram socket.

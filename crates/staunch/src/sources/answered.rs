@@ -25,6 +25,9 @@ use crate::sources::stream::{
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// A client that takes nothing of its answers for so long is closed, however long it may be silent.
+const UNREAD_MAX: Duration = Duration::from_secs(30);
+
 /// Bytes that one read throws away after `err`.
 const THROWN_BYTES: usize = 16 * 1024;
 
@@ -129,7 +132,6 @@ impl Answered {
     }
 
     /// Its connection.
-    #[cfg(target_os = "linux")]
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -166,7 +168,7 @@ impl Answered {
                     return End::Broken(error.to_string());
                 },
                 // A client that waits for an answer is not idle; one that does not take it is.
-                () = tokio::time::sleep(self.idle), if blocked || waits == 0 => {
+                () = tokio::time::sleep(self.patience(blocked)), if blocked || waits == 0 => {
                     let why = if blocked { Unacked::Unread } else { Unacked::IdleTimeout };
                     self.seat.fail(why);
                     return End::Broken(why.why().to_owned());
@@ -184,12 +186,20 @@ impl Answered {
                 Err(end) => return end,
             };
             self.hand_on(batch, shared).await;
+            if self.intake.is_foreign() {
+                return End::Broken("it began with something else than lines".to_owned());
+            }
             if self.intake.is_broken() {
                 return End::BadFrame;
             }
             // As in `stream`: a client that always has more leaves the others their turns.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// How long its client may do nothing.
+    fn patience(&self, blocked: bool) -> Duration {
+        if blocked { self.idle.min(UNREAD_MAX) } else { self.idle }
     }
 
     /// When we stop: what the peer has already sent still counts, up to its last whole line.
@@ -308,7 +318,7 @@ impl Answered {
                     break;
                 },
                 // Perhaps nobody is there any more: a closed side tells nothing of the other one.
-                () = tokio::time::sleep(self.idle) => {
+                () = tokio::time::sleep(self.patience(blocked)) => {
                     if blocked {
                         self.count_unread();
                         break;

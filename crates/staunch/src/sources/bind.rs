@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use config::plan::Listen;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
@@ -252,20 +252,52 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     if is_abstract(path) {
         return Ok(());
     }
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let found = match std::fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
     if !sys::is_socket(&found) {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
             "there is a file of another kind at that path",
         ));
     }
-    let probe =
-        |kind| Socket::new(Domain::UNIX, kind, None).and_then(|socket| socket.connect(&unix_address(path)?));
-    let alive = [Type::STREAM, Type::DGRAM].into_iter().any(|kind| probe(kind).is_ok());
-    if alive {
+    if is_alive(&probe(path))? {
         return Err(io::ErrorKind::AddrInUse.into());
     }
-    std::fs::remove_file(path)
+    // Another process may have put its own socket there since the look.
+    match std::fs::symlink_metadata(path) {
+        Ok(now) if sys::file_mark(&now) == sys::file_mark(&found) => std::fs::remove_file(path),
+        Ok(_other) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks who is at a socket file. A datagram socket asks: to connect it does nothing to whoever listens there, and the type
+/// is compared before anything else is looked at.
+fn probe(path: &Path) -> io::Result<()> {
+    let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&unix_address(path)?)
+}
+
+/// Whether somebody has the socket file that was asked. Only a refusal says that nobody does: another error is one of
+/// somebody who has a socket of another type (EPROTOTYPE), or takes from a peer of its own only (EPERM).
+///
+/// # Errors
+/// When it could not be asked: then it is not ours to remove.
+fn is_alive(asked: &io::Result<()>) -> io::Result<bool> {
+    let Err(error) = asked else { return Ok(true) };
+    match error.raw_os_error() {
+        // Nobody, or nothing at all by now.
+        Some(errno::ECONNREFUSED) => Ok(false),
+        _ if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Some(errno::EPROTOTYPE | errno::EPERM | errno::EAGAIN) => Ok(true),
+        Some(number) => Err(io::Error::from_raw_os_error(number)),
+        None => Err(error.kind().into()),
+    }
 }
 
 fn set_mode(path: &Path, mode: Option<u32>) -> io::Result<()> {
@@ -275,16 +307,127 @@ fn set_mode(path: &Path, mode: Option<u32>) -> io::Result<()> {
     }
 }
 
-/// Removes the socket file of a unix listener at the end.
-pub fn unlink(listen: &Listen) {
-    let (Listen::UnixStream { path, .. }
-    | Listen::UnixDatagram { path, .. }
-    | Listen::UnixFrames { path, .. }) = listen
-    else {
-        return;
-    };
-    if !is_abstract(path) {
-        // Already gone is as good.
-        let _gone = std::fs::remove_file(path);
+/// The socket file of a unix listener, as it was when we bound it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketFile {
+    path: PathBuf,
+    mark: (u64, u64, i64, i64),
+}
+
+impl SocketFile {
+    /// That of `listen`, which is bound; none where there is no file.
+    pub fn of(listen: &Listen) -> Option<SocketFile> {
+        let (Listen::UnixStream { path, .. }
+        | Listen::UnixDatagram { path, .. }
+        | Listen::UnixFrames { path, .. }) = listen
+        else {
+            return None;
+        };
+        if is_abstract(path) {
+            return None;
+        }
+        let found = std::fs::symlink_metadata(path).ok()?;
+        Some(SocketFile { path: path.clone(), mark: sys::file_mark(&found) })
+    }
+
+    /// Removes it at the end, unless somebody has put another one in its place.
+    pub fn unlink(&self) {
+        let found = std::fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|found| sys::file_mark(&found) == self.mark) {
+            // Already gone is as good.
+            let _gone = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::net::{UnixDatagram, UnixListener};
+
+    use super::*;
+
+    fn taken(error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::AddrInUse
+    }
+
+    #[test]
+    fn a_socket_that_somebody_has_stays_of_whatever_type_it_is() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("s");
+        for kind in [Type::STREAM, Type::DGRAM, Type::SEQPACKET] {
+            // Between its bind and its listen a socket is alive as well.
+            for listens in [false, true] {
+                let socket = Socket::new(Domain::UNIX, kind, None).expect("a socket");
+                socket.bind(&SockAddr::unix(&path).expect("a short path")).expect("a free path");
+                if listens && kind != Type::DGRAM {
+                    socket.listen(1).expect("it can");
+                }
+                let refused = remove_stale(&path).expect_err("it is alive");
+                assert!(taken(&refused), "{kind:?}: {refused}");
+                drop(socket);
+                remove_stale(&path).expect("nobody has it any more");
+                assert!(!path.exists(), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_socket_with_a_peer_or_a_full_backlog_is_alive() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let (path, other) = (folder.path().join("s"), folder.path().join("o"));
+        let (one, two) =
+            (UnixDatagram::bind(&path).expect("free"), UnixDatagram::bind(&other).expect("free"));
+        one.connect(&other).expect("it is there");
+        assert!(taken(&remove_stale(&path).expect_err("it is alive")));
+        drop((one, two));
+        remove_stale(&path).expect("nobody has it any more");
+        let listener = UnixListener::bind(&path).expect("free");
+        assert!(taken(&remove_stale(&path).expect_err("it is alive")));
+        assert!(
+            listener.set_nonblocking(true).is_ok_and(|()| listener.accept().is_err()),
+            "nobody came to it"
+        );
+    }
+
+    #[test]
+    fn what_is_no_socket_stays() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let file = folder.path().join("f");
+        std::fs::write(&file, "mine").expect("it can be written");
+        let link = folder.path().join("l");
+        std::os::unix::fs::symlink(folder.path().join("s"), &link).expect("a link can be made");
+        for path in [file.as_path(), folder.path(), &link] {
+            let refused = remove_stale(path).expect_err("it is no socket");
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{}", path.display());
+        }
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"mine");
+        remove_stale(&folder.path().join("none")).expect("there is nothing");
+    }
+
+    #[test]
+    fn at_the_end_only_our_own_file_goes() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("s");
+        let listen = Listen::UnixStream { path: path.clone(), mode: None };
+        let (bound, _) = bind(&listen, 0).expect("a free path");
+        let file = SocketFile::of(&listen).expect("it has a file");
+        std::fs::remove_file(&path).expect("it is there");
+        let _other = UnixListener::bind(&path).expect("free again");
+        file.unlink();
+        assert!(path.exists(), "somebody else listens there");
+        let others = SocketFile::of(&listen).expect("it has a file");
+        others.unlink();
+        assert!(!path.exists());
+        others.unlink();
+        drop(bound);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_not_removed() {
+        for number in [errno::EMFILE, errno::ENOMEM, errno::EACCES] {
+            let asked = Err(io::Error::from_raw_os_error(number));
+            assert_eq!(is_alive(&asked).map_err(|error| error.raw_os_error()), Err(Some(number)));
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Sources: sockets that records come in by. Datagram sockets are read by the shard's thread (`daemon::worker`),
 //! connections by tasks of their own.
 
+pub mod accept;
 mod answered;
 pub mod bind;
+mod handshakes;
 pub mod own;
 pub mod parked;
 pub mod relay_own;

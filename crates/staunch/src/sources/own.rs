@@ -188,6 +188,7 @@ mod tests {
             time_ms: 0,
             sources: vec![row("app", "statsd", received), row("me", "self", 99)],
             outputs: vec![output],
+            management: Default::default(),
             checkpoints: Vec::new(),
         }
     }

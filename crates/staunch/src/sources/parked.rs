@@ -70,6 +70,14 @@ impl Parked {
         })
     }
 
+    /// Address of its client, where it has one.
+    pub(super) fn peer_ip(&self) -> Option<std::net::IpAddr> {
+        match &self.0 {
+            Kind::Plain(plain) => plain.stream.peer_ip(),
+            Kind::Answered(answered) => answered.stream().peer_ip(),
+        }
+    }
+
     /// Goes on until it ends, or comes to rest again.
     pub(super) async fn go_on(
         self,

@@ -1,7 +1,7 @@
-//! Connections of a source: accept, read, hand whole lines to the shard, wait when it is full.
+//! Connections of a source: read, hand whole lines to the shard, wait when it is full.
 //!
-//! Path of a line: [`accept`] -> [`Plain::serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
-//! Not here: framing and parsing (`pipeline`), datagrams (`daemon::worker`), clients that are answered (`answered`),
+//! Path of a line: `accept` -> [`Plain::serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
+//! Not here: who is accepted (`accept`), framing and parsing (`pipeline`), datagrams (`daemon::worker`), clients that are answered (`answered`),
 //! connections between two processes (`parked`).
 //! Invariants: a connection waits for room in the exchange before it reads, which makes its peer wait, and so holds its
 //! unfinished line while it waits and nothing else; what a read becomes is in memory of the thread, and handed on before the
@@ -17,32 +17,23 @@ use std::time::Duration;
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
 use pipeline::{Intake, IntakeMaker, Scratch};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{MutexGuard, watch};
-use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
-use crate::sources::bind::Bound;
-use crate::sources::parked::Parked;
 use crate::sources::wrapping::{Wrapping, tell_failed};
 #[cfg(target_os = "linux")]
 use crate::sys;
-use crate::sys::{UnixListener, UnixStream};
+use crate::sys::UnixStream;
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
-const BACKLOG_MAX: usize = 1024;
-
 /// Most bytes that a connection may still give while stopping: what its peer had sent before. A peer that goes on
 /// sending does not keep us from ending.
 const LAST_READ_BYTES_MAX: u64 = 8 << 20;
-
-/// Pause before another attempt to accept when the process is out of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest wait for room in the exchange before it is looked at again.
 const ROOM_PAUSE: Duration = Duration::from_millis(500);
@@ -82,31 +73,9 @@ pub enum Order {
     HandOver,
 }
 
-enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
 pub(super) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
-}
-
-impl Listener {
-    fn new(bound: Bound) -> io::Result<Listener> {
-        match bound {
-            Bound::Tcp(listener) => Ok(Listener::Tcp(TcpListener::from_std(listener)?)),
-            Bound::Unix(listener) => Ok(Listener::Unix(UnixListener::from_std(listener)?)),
-            Bound::Datagram(_) => Err(io::ErrorKind::InvalidInput.into()),
-        }
-    }
-
-    async fn accept(&self) -> io::Result<Stream> {
-        match self {
-            Listener::Tcp(listener) => Ok(Stream::Tcp(listener.accept().await?.0)),
-            Listener::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
-        }
-    }
 }
 
 impl Stream {
@@ -190,116 +159,6 @@ impl Stream {
     }
 }
 
-/// Connections that were at rest.
-#[derive(Default)]
-pub struct Before {
-    /// To go on with.
-    pub parked: Vec<Parked>,
-    /// Gives those that were not in time.
-    pub busy: Option<JoinHandle<Vec<Parked>>>,
-}
-
-impl Before {
-    /// The next that come late; never when none can. Cancel-safe.
-    async fn late(&mut self) -> Vec<Parked> {
-        let Some(busy) = &mut self.busy else { return std::future::pending().await };
-        let late = busy.await;
-        self.busy = None;
-        // A task that panicked has told so itself.
-        late.unwrap_or_default()
-    }
-}
-
-/// Accepts connections until `orders` say otherwise, then lets the open ones end, or gives them back at rest. What
-/// `updates` says of limits and answers holds for the connections that come after it, and how lines are read for all.
-///
-/// # Errors
-/// When the listener cannot be used at all.
-pub async fn accept(
-    bound: Bound,
-    updates: watch::Receiver<StreamSource>,
-    shared: Arc<Shared>,
-    mut orders: watch::Receiver<Order>,
-    mut before: Before,
-) -> io::Result<Vec<Parked>> {
-    let listener = Listener::new(bound)?;
-    let mut connections = JoinSet::new();
-    for parked in before.parked.drain(..) {
-        connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
-    }
-    let order = loop {
-        // All branches are cancel-safe: nothing is accepted when another one wins.
-        let stream = tokio::select! {
-            biased;
-            order = ordered(&mut orders) => break order,
-            Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
-            late = before.late() => {
-                for parked in late {
-                    connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
-                }
-                continue;
-            }
-            accepted = listener.accept() => accepted,
-        };
-        // Asked for now: it may have changed while nobody came.
-        let source = updates.borrow().clone();
-        let stream = match stream {
-            Ok(stream) => stream,
-            Err(error) => {
-                source.account.connections_broken.fetch_add(1, Relaxed);
-                tracing::debug!("accept on {}: {error}", shown(&source.listen));
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        if source.has_room(connections.len()) {
-            source.account.connections_accepted.fetch_add(1, Relaxed);
-            let parked = Parked::begin(stream, source, &shared);
-            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
-        }
-    };
-    // Connections that the kernel made for us already: what their peers sent counts as well.
-    let waiting_max = if order == Order::HandOver { 0 } else { BACKLOG_MAX };
-    for _waiting in 0..waiting_max {
-        // Cancel-safe; a listener that has nobody waiting does not make us wait.
-        let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
-        let Ok(Ok(stream)) = accepted.await else { break };
-        let source = updates.borrow().clone();
-        if source.has_room(connections.len()) {
-            source.account.connections_accepted.fetch_add(1, Relaxed);
-            let parked = Parked::begin(stream, source, &shared);
-            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
-        }
-    }
-    while before.busy.is_some() {
-        for parked in before.late().await {
-            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
-        }
-    }
-    let mut at_rest = Vec::new();
-    while let Some(ended) = connections.join_next().await {
-        at_rest.extend(ended.ok().flatten());
-    }
-    Ok(at_rest)
-}
-
-impl StreamSource {
-    /// Whether one more connection may come to those that are `open`; told and counted when not.
-    pub fn has_room(&self, open: usize) -> bool {
-        let max = self.plan.connections_max;
-        if open < max {
-            return true;
-        }
-        if self.account.connections_refused.fetch_add(1, Relaxed) == 0 {
-            tracing::warn!(
-                "source `{}` has {max} connections and refuses more: raise `connections_max`",
-                self.plan.name
-            );
-        }
-        false
-    }
-}
-
 /// A connection whose client is told nothing.
 pub(super) struct Plain {
     pub(super) stream: Stream,
@@ -324,7 +183,7 @@ impl Plain {
         let why = match &end {
             End::AtRest => return Some(self),
             End::Broken(why) => Some(&**why),
-            End::BadFrame => Some("a frame longer than the limit"),
+            End::BadFrame => Some("a frame longer than the limit, or no lines at all"),
             End::Unpackable(why) => Some(*why),
             End::Orderly | End::CutOff | End::Stopped | End::Failed => None,
         };

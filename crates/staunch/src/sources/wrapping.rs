@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::{SECOND_NS, SampleBatch};
@@ -14,14 +15,16 @@ use pipeline::Intake;
 use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
+use crate::admission::PeerKey;
 use crate::clock::Clock;
+use crate::sources::handshakes::{Handshakes, STALL};
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
+
+/// Longest silence before a handshake.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// Longest handshake, from the first byte to the last.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-
-/// Most handshakes at once, over all listeners. Each costs a signature and some kilobytes; further ones are refused.
-const HANDSHAKES_MAX: usize = 512;
 
 /// A failed handshake is told at most once in so long.
 const TOLD_NS: u64 = 60 * SECOND_NS;
@@ -30,7 +33,7 @@ thread_local! {
     // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
     static UNWRAPPED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     // All connections are on the runtime's thread.
-    static HANDSHAKES: Cell<usize> = const { Cell::new(0) };
+    static HANDSHAKES: Arc<Handshakes> = Arc::default();
     static TOLD_AT_NS: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
@@ -50,25 +53,6 @@ enum Ending {
     /// The peer has said that it is done.
     Closed,
     Broken(String),
-}
-
-/// One of [`HANDSHAKES_MAX`].
-struct Handshake;
-
-impl Handshake {
-    fn begin() -> Option<Handshake> {
-        let running = HANDSHAKES.get();
-        (running < HANDSHAKES_MAX).then(|| {
-            HANDSHAKES.set(running + 1);
-            Handshake
-        })
-    }
-}
-
-impl Drop for Handshake {
-    fn drop(&mut self) {
-        HANDSHAKES.set(HANDSHAKES.get() - 1);
-    }
 }
 
 /// Tells of a failed handshake, one now and then.
@@ -108,33 +92,28 @@ impl Wrapping {
     /// # Errors
     /// In words.
     pub(super) async fn shake_hands(&mut self, stream: &Stream) -> Result<(), String> {
-        self.shake_hands_within(HANDSHAKE_MAX, stream).await
+        match tokio::time::timeout(SILENCE_MAX, stream.readable()).await {
+            Ok(Ok(())) => self.shake_hands_within(HANDSHAKE_MAX, STALL, stream).await,
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_elapsed) => Err("the client said nothing".to_owned()),
+        }
     }
 
-    async fn shake_hands_within(&mut self, limit: Duration, stream: &Stream) -> Result<(), String> {
-        let _one = Handshake::begin().ok_or_else(|| format!("{HANDSHAKES_MAX} are under way"))?;
+    async fn shake_hands_within(
+        &mut self,
+        limit: Duration,
+        stall: Duration,
+        stream: &Stream,
+    ) -> Result<(), String> {
+        let all = HANDSHAKES.with(Arc::clone);
         let done = tokio::time::timeout(limit, async {
-            while self.is_handshaking() && self.end.is_none() {
-                stream.readable().await.map_err(|error| error.to_string())?;
-                match read_scratch(stream, |bytes| {
-                    self.decrypt(bytes);
-                    Ok(())
-                }) {
-                    Ok(_some) => {}
-                    Err(End::Broken(why)) => return Err(why),
-                    Err(_end) => return Err("the client went away".to_owned()),
-                }
-                loop {
-                    match self.answer(stream) {
-                        Ok(false) => break,
-                        Ok(true) => stream.writable().await.map_err(|error| error.to_string())?,
-                        // Tickets for a next time. Who has said all and gone wants none, and what he said counts.
-                        Err(_gone) if !self.is_handshaking() => break,
-                        Err(error) => return Err(error.to_string()),
-                    }
-                }
+            let one = all.begin(PeerKey::of(stream.peer_ip())).await;
+            // A handshake that is left is over: the connection is closed.
+            tokio::select! {
+                biased;
+                done = self.shake(stream) => done,
+                () = one.is_needed(stall) => Err("it took long, and others waited".to_owned()),
             }
-            Ok(())
         });
         done.await.unwrap_or_else(|_elapsed| Err("it took too long".to_owned()))?;
         match (&self.end, self.is_handshaking()) {
@@ -142,6 +121,30 @@ impl Wrapping {
             (Some(_), true) => Err("the client went away".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    async fn shake(&mut self, stream: &Stream) -> Result<(), String> {
+        while self.is_handshaking() && self.end.is_none() {
+            stream.readable().await.map_err(|error| error.to_string())?;
+            match read_scratch(stream, |bytes| {
+                self.decrypt(bytes);
+                Ok(())
+            }) {
+                Ok(_some) => {}
+                Err(End::Broken(why)) => return Err(why),
+                Err(_end) => return Err("the client went away".to_owned()),
+            }
+            loop {
+                match self.answer(stream) {
+                    Ok(false) => break,
+                    Ok(true) => stream.writable().await.map_err(|error| error.to_string())?,
+                    // Tickets for a next time. Who has said all and gone wants none, and what he said counts.
+                    Err(_gone) if !self.is_handshaking() => break,
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// True when there may be lines, or an end, without another read of the socket.
@@ -279,8 +282,6 @@ impl Write for Socket<'_> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::sync::Arc;
-
     use rustls::crypto::ring;
     use rustls::pki_types::ServerName;
     use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
@@ -288,6 +289,7 @@ mod tests {
     use tokio::net::UnixStream;
 
     use super::*;
+    use crate::sources::handshakes::HANDSHAKES_PER_PEER_MAX;
 
     /// A server's end of a connection, and a client's with the socket that it has.
     fn ends() -> (Wrapping, Stream, ClientConnection, UnixStream) {
@@ -325,7 +327,7 @@ mod tests {
         run(async {
             let (mut wrapping, stream, _client, _silent) = ends();
             let limit = Duration::from_millis(1);
-            let done = wrapping.shake_hands_within(limit, &stream).await;
+            let done = wrapping.shake_hands_within(limit, STALL, &stream).await;
             assert_eq!(done, Err("it took too long".to_owned()));
             let (mut wrapping, stream, _client, gone) = ends();
             drop(gone);
@@ -334,17 +336,26 @@ mod tests {
     }
 
     #[test]
-    fn so_many_handshakes_are_under_way_and_no_more() {
+    fn one_that_takes_long_gives_way_to_those_that_wait() {
         run(async {
-            let mut others: Vec<Handshake> = std::iter::from_fn(Handshake::begin).collect();
-            assert_eq!(others.len(), HANDSHAKES_MAX);
-            let (mut wrapping, stream, _client, gone) = ends();
+            let all = HANDSHAKES.with(Arc::clone);
+            let peer = PeerKey::of(None);
+            let mut others = Vec::new();
+            for _ in 1..HANDSHAKES_PER_PEER_MAX {
+                others.push(all.begin(peer).await);
+            }
+            let (mut slow, stream, _client, near) = ends();
+            // It has begun, and says no more.
+            near.try_write(&[0x16]).expect("there is room");
+            let (mut next, other_stream, _client, gone) = ends();
             drop(gone);
-            let refused = wrapping.shake_hands(&stream).await;
-            assert_eq!(refused, Err(format!("{HANDSHAKES_MAX} are under way")));
-            others.pop();
-            assert_eq!(wrapping.shake_hands(&stream).await, Err("the client went away".to_owned()));
-            assert!(Handshake::begin().is_some(), "one that has failed is none any more");
+            let stall = Duration::from_millis(1);
+            let (slow, next) = tokio::join!(
+                slow.shake_hands_within(HANDSHAKE_MAX, stall, &stream),
+                next.shake_hands_within(HANDSHAKE_MAX, stall, &other_stream),
+            );
+            assert_eq!(slow, Err("it took long, and others waited".to_owned()));
+            assert_eq!(next, Err("the client went away".to_owned()));
         });
     }
 

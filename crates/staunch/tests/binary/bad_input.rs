@@ -1,9 +1,11 @@
 //! Bytes that nobody should send: the daemon lives, accounts for every one, and says each thing once.
 
-use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 use crate::sources::config;
 use crate::support::traffic::send_all;
@@ -229,7 +231,8 @@ fn slow_clients_do_not_slow_a_healthy_one() {
 
 #[test]
 fn connections_past_the_limit_are_turned_away_and_counted() {
-    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "connections_max = 5", "");
+    let limits = "connections_max = 5\nmax_connections_per_peer = 5";
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], limits, "");
     let at = daemon.at("app", "tcp");
     let mut kept: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(at).expect("it listens")).collect();
     daemon.wait_source("app", "connections_open", 5);
@@ -249,6 +252,83 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
     let mut next = TcpStream::connect(at).expect("it listens");
     next.write_all(b"kept:1|c\n").expect("it reads");
     daemon.wait_source("app", "aggregated", 6);
+    assert_well(daemon);
+}
+
+#[test]
+fn no_peer_takes_more_than_half_of_the_connections_unless_it_is_told_so() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://[::]:0"], "connections_max = 6", "");
+    let port = daemon.at("app", "tcp").port();
+    let kept: Vec<TcpStream> =
+        (0..3).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("it listens")).collect();
+    daemon.wait_source("app", "connections_open", 3);
+    for _ in 0..7 {
+        drop(TcpStream::connect(("127.0.0.1", port)).expect("the kernel accepts"));
+    }
+    daemon.wait_source("app", "connections_refused_per_peer", 7);
+    // Another address has places left.
+    let from = |address: &str| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let bound = |text: &str| SocketAddr::from((text.parse::<Ipv4Addr>().expect("an address"), 0)).into();
+        socket.bind(&bound(address)).expect("all of 127.0.0.0/8 is here");
+        socket.connect(&SocketAddr::from(([127, 0, 0, 1], port)).into()).expect("it listens");
+        TcpStream::from(socket)
+    };
+    let mut others: Vec<TcpStream> = (0..3).map(|_| from("127.0.0.2")).collect();
+    others.iter_mut().for_each(|other| other.write_all(b"other:1|c\n").expect("it reads"));
+    daemon.wait_source("app", "aggregated", 3);
+    assert_eq!(Daemon::number(&daemon.source("app"), "connections_refused"), 0);
+    let told = || daemon.stderr().matches("raise `max_connections_per_peer`").count();
+    wait_for("a word about it", || (told() > 0).then_some(()));
+    assert_eq!(told(), 1, "{}", daemon.stderr());
+    drop(kept);
+    daemon.wait_source("app", "connections_open", 3);
+    let mut next = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    next.write_all(b"kept:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 4);
+    assert_well(daemon);
+}
+
+#[test]
+fn a_request_of_a_browser_is_closed_and_its_body_counts_for_nothing() {
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "", "");
+    let at = daemon.at("app", "tcp");
+    let post = "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n\r\nbody:1|c\nbody:2|c\n";
+    let hello = [&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[0; 501]].concat();
+    let sent: [(&str, &[u8]); 3] = [
+        ("http_request", post.as_bytes()),
+        ("http_request", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nbody:1|c\n"),
+        ("tls_handshake", &hello),
+    ];
+    for (_, bytes) in sent {
+        for pieces in [bytes.len(), 1] {
+            let mut stream = TcpStream::connect(at).expect("it listens");
+            stream.set_nodelay(true).expect("a TCP socket");
+            stream.set_read_timeout(Some(crate::support::PATIENCE)).expect("a time-out can be set");
+            for piece in bytes.chunks(pieces) {
+                // It may be closed before all of it is sent.
+                if stream.write_all(piece).is_err() {
+                    break;
+                }
+            }
+            let closed = stream.read(&mut [0]);
+            assert!(
+                matches!(&closed, Ok(0))
+                    || closed.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+            );
+        }
+    }
+    daemon.wait_source("app", "connections_open", 0);
+    let row = daemon.source("app");
+    assert_eq!(Daemon::number(&row, "aggregated"), 0, "{row}");
+    let rejected = &row["losses"]["rejected"];
+    assert_eq!((&rejected["http_request"], &rejected["tls_handshake"]), (&4.into(), &2.into()), "{row}");
+    assert_eq!(Daemon::number(&row, "received"), 6, "{row}");
+    assert_told(&daemon, "http_request");
+    // Lines that begin like a request are lines.
+    let mut stream = TcpStream::connect(at).expect("it listens");
+    stream.write_all(b"GET /x:1|c\nGET / HTTP/1.1\ngood:1|c\n").expect("it reads");
+    daemon.wait_source("app", "aggregated", 2);
     assert_well(daemon);
 }
 

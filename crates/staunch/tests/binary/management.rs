@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::support::{Builder, Daemon, PATIENCE, udp};
+use crate::support::{Builder, Daemon, PATIENCE, udp, wait_for};
 
 fn start(management: &str) -> Daemon {
     let toml = format!(
@@ -157,6 +157,115 @@ fn read_only_refuses_what_deletes() {
         assert_eq!(client.ask(command, "\n"), "ERROR\n", "{command}");
     }
     assert!(client.ask("counters", END).contains("'a': 1"));
+    for command in ["health down", "health up", "health DOWN"] {
+        assert_eq!(client.ask(command, "\n"), "ERROR\n", "{command}");
+    }
+    assert_eq!(client.ask("health", "\n"), "health: up\n");
+    assert_eq!(daemon.get("/ready").status, 200);
+    daemon.stop();
+}
+
+/// How many clients ended so.
+fn ended(daemon: &Daemon, reason: &str) -> u64 {
+    daemon.json("/api/v1/accounts")["management"]["ended"][reason].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn a_request_of_a_browser_runs_no_command() {
+    let mut daemon = start("");
+    udp(daemon.at("app", "udp")).send(b"a:1|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    let post = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:8126\r\n\r\nhealth down\ndelcounters a\n";
+    for pieces in [post.len(), 1] {
+        let mut client = Client::new(&daemon);
+        client.stream.set_nodelay(true).expect("a TCP socket");
+        for piece in post.chunks(pieces) {
+            if client.stream.write_all(piece).is_err() {
+                break;
+            }
+        }
+        let mut answer = Vec::new();
+        // Closed, perhaps by a reset: what it sent was not read.
+        let _reset = client.stream.read_to_end(&mut answer);
+        assert!(!String::from_utf8_lossy(&answer).contains("health"), "{}", answer.escape_ascii());
+    }
+    wait_for("two of them", || (ended(&daemon, "http_request") == 2).then_some(()));
+    let mut client = Client::new(&daemon);
+    assert_eq!(client.ask("health", "\n"), "health: up\n");
+    assert!(client.ask("counters", END).contains("'a': 1"));
+    daemon.stop();
+}
+
+#[test]
+fn clients_that_do_not_read_hold_a_piece_and_give_way() {
+    let mut daemon = start("max_connections = 8\nmax_connections_per_peer = 8\n");
+    let socket = udp(daemon.at("app", "udp"));
+    // Some megabytes of answer: more than two sockets hold.
+    let name = "n".repeat(1_000);
+    let mut sent: u64 = 0;
+    for batch in 0..20 {
+        let packet: String = (0..50).map(|n| format!("{name}.{}:1|c\n", batch * 50 + n)).collect();
+        socket.send(packet.as_bytes()).expect("it is there");
+        sent += 50;
+        daemon.wait_source("app", "aggregated", sent);
+    }
+    let mut all = Client::new(&daemon);
+    all.say("counters\nquit\n");
+    let mut dump = String::new();
+    all.stream.read_to_string(&mut dump).expect("an orderly end");
+    assert!(dump.matches(&name).count() as u64 == sent && dump.ends_with(END));
+    drop(all);
+    wait_for("its end", || (ended(&daemon, "orderly") == 1).then_some(()));
+    let deaf: Vec<Client> = (0..8)
+        .map(|_| {
+            let mut client = Client::new(&daemon);
+            client.say(&"counters\n".repeat(30));
+            client
+        })
+        .collect();
+    wait_for("all of them", || {
+        (daemon.json("/api/v1/accounts")["management"]["accepted"].as_u64() == Some(9)).then_some(())
+    });
+    // They only wait; one of them gives its place as soon as it has done so for a moment.
+    wait_for("an answer", || {
+        let mut client = Client::new(&daemon);
+        client.say("health\n");
+        let mut answer = String::new();
+        client.stream.shutdown(std::net::Shutdown::Write).ok()?;
+        client.stream.read_to_string(&mut answer).ok()?;
+        (answer == "health: up\n").then_some(())
+    });
+    assert!(ended(&daemon, "replaced") >= 1);
+    drop(deaf);
+    daemon.stop();
+}
+
+#[test]
+fn long_series_are_dumped_whole() {
+    let mut daemon = start("");
+    let socket = udp(daemon.at("app", "udp"));
+    let mut sent = 0;
+    for batch in 0..10 {
+        let values: String = (0..1_000).map(|n| format!("t:{}|ms\n", batch * 1_000 + n)).collect();
+        let members: String = (0..100).map(|n| format!("u:m{}|s\n", batch * 100 + n)).collect();
+        for packet in [values, members] {
+            socket.send(packet.as_bytes()).expect("it is there");
+            sent += packet.lines().count() as u64;
+            daemon.wait_source("app", "aggregated", sent);
+        }
+    }
+    socket.send(b"v:1|ms\n").expect("it is there");
+    daemon.wait_source("app", "aggregated", sent + 1);
+    let mut client = Client::new(&daemon);
+    let mut json = |command: &str| -> serde_json::Value {
+        serde_json::from_str(client.ask(command, END).trim_end_matches(END)).expect("for machines")
+    };
+    let timers = json("timers json");
+    let want: Vec<u64> = (0..10_000).collect();
+    assert_eq!(timers["t"], serde_json::json!(want));
+    assert_eq!(timers["v"], serde_json::json!([1]));
+    let want: Vec<String> = (0..1_000).map(|n| format!("m{n}")).collect();
+    assert_eq!(json("sets json")["u"], serde_json::json!(want));
     daemon.stop();
 }
 

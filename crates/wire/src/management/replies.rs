@@ -158,7 +158,7 @@ fn words(name: &[u8], figure: &[u8], value: &str, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Writes the answer to `counters`, `timers`, `gauges` or `sets`, an entry at a time: `begin`, entries, `end`.
+/// Writes the answer to `counters`, `timers`, `gauges` or `sets`, a value at a time: `begin`, entries, `end`.
 ///
 /// As text: node's object notation, one entry per line, names always quoted, nothing cut. As JSON: one line,
 /// a blank behind each `:` and `,`.
@@ -166,13 +166,15 @@ fn words(name: &[u8], figure: &[u8], value: &str, out: &mut Vec<u8>) {
 pub struct Dump {
     json: bool,
     entries: u64,
+    /// Values of the list under way.
+    values: u64,
 }
 
 impl Dump {
     /// Begins the answer. `json` as [`super::Command::Dump`] says.
     pub fn begin(json: bool, out: &mut Vec<u8>) -> Dump {
         out.push(b'{');
-        Dump { json, entries: 0 }
+        Dump { json, entries: 0, values: 0 }
     }
 
     /// A counter or gauge with its value.
@@ -181,16 +183,32 @@ impl Dump {
         self.value(value, out);
     }
 
-    /// A timer with the window's values.
-    pub fn numbers(&mut self, name: &[u8], values: &[f64], out: &mut Vec<u8>) {
+    /// A timer or a set: then come its values, each with [`Dump::list_number`] or [`Dump::list_text`], and
+    /// [`Dump::list_end`].
+    pub fn list_begin(&mut self, name: &[u8], out: &mut Vec<u8>) {
         self.name(name, out);
-        self.list(values.iter(), out, |value, out| self.value(*value, out));
+        out.push(b'[');
+        self.values = 0;
     }
 
-    /// A set with its members.
-    pub fn texts<'a>(&mut self, name: &[u8], members: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
-        self.name(name, out);
-        self.list(members.into_iter(), out, |member, out| self.text(member, out));
+    /// A value of a timer.
+    pub fn list_number(&mut self, value: f64, out: &mut Vec<u8>) {
+        self.next_value(out);
+        self.value(value, out);
+    }
+
+    /// A member of a set.
+    pub fn list_text(&mut self, member: &[u8], out: &mut Vec<u8>) {
+        self.next_value(out);
+        self.text(member, out);
+    }
+
+    /// The end of a timer or set.
+    pub fn list_end(&mut self, out: &mut Vec<u8>) {
+        if self.values > 0 && !self.json {
+            out.push(b' ');
+        }
+        out.push(b']');
     }
 
     /// Ends the answer.
@@ -219,18 +237,12 @@ impl Dump {
         if self.json { json_number(value, out) } else { js_format(value, out) }
     }
 
-    fn list<T>(&self, items: impl Iterator<Item = T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
-        let blank: &[u8] = if self.json { b"" } else { b" " };
-        out.push(b'[');
-        let mut any = false;
-        for item in items {
-            out.extend_from_slice(if any { b", " } else { blank });
-            any = true;
-            write(item, out);
-        }
-        if any {
-            out.extend_from_slice(blank);
-        }
-        out.push(b']');
+    fn next_value(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(match (self.values, self.json) {
+            (0, true) => b"",
+            (0, false) => b" ",
+            _ => b", ",
+        });
+        self.values += 1;
     }
 }

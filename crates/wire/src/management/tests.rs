@@ -230,9 +230,14 @@ fn dumps_have_one_entry_a_line_and_nothing_is_cut() {
     let lists = |json| {
         written(|out| {
             let mut dump = Dump::begin(json, out);
-            dump.numbers(b"lat", &[1.0, 2.0], out);
-            dump.numbers(b"idle", &[], out);
-            dump.texts(b"uid", [b"7".as_slice(), b"it's"], out);
+            dump.list_begin(b"lat", out);
+            [1.0, 2.0].iter().for_each(|value| dump.list_number(*value, out));
+            dump.list_end(out);
+            dump.list_begin(b"idle", out);
+            dump.list_end(out);
+            dump.list_begin(b"uid", out);
+            [b"7".as_slice(), b"it's"].iter().for_each(|member| dump.list_text(member, out));
+            dump.list_end(out);
             dump.end(out);
         })
     };
@@ -240,7 +245,9 @@ fn dumps_have_one_entry_a_line_and_nothing_is_cut() {
     assert_eq!(lists(true), "{\"lat\": [1, 2], \"idle\": [], \"uid\": [\"7\", \"it's\"]}\nEND\n\n");
     let long = written(|out| {
         let mut dump = Dump::begin(false, out);
-        dump.numbers(b"t", &[5.0; 1000], out);
+        dump.list_begin(b"t", out);
+        (0..1000).for_each(|_| dump.list_number(5.0, out));
+        dump.list_end(out);
         dump.end(out);
     });
     assert_eq!(long, format!("{{ 't': [ 5{} ] }}\nEND\n\n", ", 5".repeat(999)));

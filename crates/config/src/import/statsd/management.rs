@@ -14,11 +14,10 @@ pub(super) fn port(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Ma
     let listen = listen(import, root);
     let healthy = if perl { true } else { healthy(import, root) };
     Some(ManagementPlan {
-        listen: listen?,
         replies: if perl { ManagementReplies::Perl } else { ManagementReplies::Node },
         healthy,
         config: listing(root.node(), !perl),
-        read_only: false,
+        ..ManagementPlan::at(listen?)
     })
 }
 

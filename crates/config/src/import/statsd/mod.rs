@@ -158,6 +158,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         listen: listen?,
         receive_buffer_bytes: RECEIVE_BUFFER_BYTES,
         connections_max: model::limits::CONNECTIONS_MAX,
+        connections_per_peer_max: None,
         idle_timeout_ms: 0,
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,

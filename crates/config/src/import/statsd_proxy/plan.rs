@@ -77,11 +77,9 @@ fn whole_plan(config: &ProxyConfig) -> Plan {
         labels: config.nodes.iter().map(|node| node.label.clone()).collect(),
     });
     plan.management.push(ManagementPlan {
-        listen: config.management,
         replies: ManagementReplies::Proxy { cluster: 0 },
-        healthy: true,
         config: config.management_config.clone(),
-        read_only: false,
+        ..ManagementPlan::at(config.management)
     });
     plan
 }

@@ -192,6 +192,11 @@ fn print_management(out: &mut Out, plan: &Plan, management: &ManagementPlan) {
     }
     out.flag_unless("healthy", management.healthy, default.healthy);
     out.flag_unless("read_only", management.read_only, default.read_only);
+    let connections = (management.connections_max, default.connections_max);
+    out.key_unless("max_connections", connections.0.to_string(), connections.1.to_string());
+    if let Some(per_peer) = management.connections_per_peer_max {
+        out.key("max_connections_per_peer", per_peer.to_string());
+    }
     if !management.config.is_empty() {
         out.heading("management.config");
         for (key, value) in &management.config {
@@ -234,6 +239,9 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
         source.connections_max.to_string(),
         default.connections_max.to_string(),
     );
+    if let Some(per_peer) = source.connections_per_peer_max {
+        out.key("max_connections_per_peer", per_peer.to_string());
+    }
     out.key_unless("idle_timeout", time(source.idle_timeout_ms), time(default.idle_timeout_ms));
     out.key_unless(
         "line_bytes_max",

@@ -277,7 +277,8 @@ fn listen() -> impl Strategy<Value = Listen> {
 fn source() -> impl Strategy<Value = SourcePlan> {
     let numbers = (4096u64..=1 << 30, 1usize..1_000_000, 0u64..1 << 34, 64usize..1 << 26, any::<bool>());
     let acks = any::<bool>();
-    (vec(listen(), 1..4), numbers, acks).prop_map(|(listen, numbers, acks)| {
+    let per_peer = option::of(1usize..1_000_000);
+    (vec(listen(), 1..4), numbers, acks, per_peer).prop_map(|(listen, numbers, acks, per_peer)| {
         let (buffer, connections, idle, line, tail_counts) = numbers;
         let answers = |listen: &Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
         let ack_when = (acks && listen.iter().any(answers)).then_some(AckWhen::Accepted);
@@ -287,6 +288,7 @@ fn source() -> impl Strategy<Value = SourcePlan> {
             listen,
             receive_buffer_bytes: buffer,
             connections_max: connections,
+            connections_per_peer_max: per_peer,
             idle_timeout_ms: idle,
             line_bytes_max: line,
             tail_counts,
@@ -677,13 +679,19 @@ fn management() -> impl Strategy<Value = ManagementPlan> {
         Just(ManagementReplies::Perl),
         (0usize..3).prop_map(|cluster| ManagementReplies::Proxy { cluster }),
     ];
-    (ip(), replies, any::<[bool; 2]>(), proptest::collection::btree_map(text(), text(), 0..4)).prop_map(
-        |(ip, replies, [healthy, read_only], config)| ManagementPlan {
-            listen: SocketAddr::new(ip, 0),
-            replies,
-            healthy,
-            config: config.into_iter().collect(),
-            read_only,
+    let connections = (1usize..100_000, option::of(1usize..100_000));
+    let config = proptest::collection::btree_map(text(), text(), 0..4);
+    (ip(), replies, any::<[bool; 2]>(), config, connections).prop_map(
+        |(ip, replies, [healthy, read_only], config, (connections_max, connections_per_peer_max))| {
+            ManagementPlan {
+                listen: SocketAddr::new(ip, 0),
+                replies,
+                healthy,
+                config: config.into_iter().collect(),
+                read_only,
+                connections_max,
+                connections_per_peer_max,
+            }
         },
     )
 }

@@ -37,6 +37,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         LISTENING,
+        "max_connections_per_peer",
+        Type::Whole { min: 1, max: 1_000_000 },
+        Depends("half of `connections_max`"),
+        "10000",
+        "Most connections at once from one address, per TCP listener.",
+        "Further ones are closed at once and counted. Of IPv6 all addresses of one /64 are one peer, and an IPv4 address is the same however it is written. All clients behind a proxy, and all on this machine, come from one address: raise it up to `connections_max` where that is so. It does not hold for unix sockets.",
+    ),
+    row(
+        LISTENING,
         "idle_timeout",
         Type::Duration { min_ms: 0, max_ms: YEAR },
         Toml("\"1h\""),

@@ -10,6 +10,7 @@ use model::{Now, Peer, SourceAccount, SourceId, Span};
 use pipeline::{Intake, Routed, Scratch, Shard};
 
 use super::Complaints;
+use super::reading::{Reading, Word};
 use crate::clock::Clock;
 use crate::kernel::SocketGauge;
 use crate::sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
@@ -33,8 +34,8 @@ pub struct DatagramSocket {
     pub account: Arc<SourceAccount>,
     /// What the kernel holds and drops.
     pub gauge: Arc<SocketGauge>,
-    /// Reading failed: told once.
-    pub failed: bool,
+    /// Whether it can be read.
+    pub reading: Reading,
 }
 
 impl DatagramSocket {
@@ -104,11 +105,15 @@ impl DatagramSocket {
     }
 
     pub(super) fn note_failure(&mut self, error: &io::Error) {
-        if !std::mem::replace(&mut self.failed, true) {
-            tracing::error!(
-                "cannot read from {}: {error}; the socket is left alone from now on",
-                shown(&self.listen)
-            );
+        self.account.read_errors.fetch_add(1, Relaxed);
+        let at = shown(&self.listen);
+        match self.reading.failed(error, Clock::mono_ns()) {
+            Word::None => {}
+            Word::Passing => tracing::warn!("cannot read from {at}: {error}; it is tried again"),
+            Word::Final => {
+                self.gauge.set_unreadable();
+                tracing::error!("cannot read from {at}: {error}; the socket is left alone from now on");
+            }
         }
     }
 

@@ -1,0 +1,288 @@
+//! What the commands of a management port do: a call into the shard or a look at accounts, and the reply in words.
+//!
+//! Not here: the words themselves (`wire::management`), dumps (`dump`), who is a client (`super`).
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::plan::{ManagementPlan, ManagementReplies, OutputKind};
+use model::Kind;
+use pipeline::{DumpCursor, OutputFigures};
+use tokio::io::AsyncWrite;
+use wire::management::{Command, Form, Names, Pattern, ProxyCommand, ProxyReplies, Replies, TargetFigures};
+
+use super::reply::Reply;
+use super::{ClientEnd, Next, dump};
+use crate::admin::accounts;
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+
+/// Who asks, and of whom.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) plan: &'a ManagementPlan,
+    pub(super) shared: &'a Shared,
+}
+
+impl Asked<'_> {
+    fn form(self) -> Form {
+        match self.plan.replies {
+            ManagementReplies::Node | ManagementReplies::Proxy { .. } => Form::Node,
+            ManagementReplies::Perl => Form::Perl,
+        }
+    }
+
+    /// Answers a command. What is made of the answer at the end is the caller's to write.
+    ///
+    /// # Errors
+    /// When the client is gone, or does not read.
+    pub(super) async fn answer<W: AsyncWrite + Unpin>(
+        self,
+        command: &[u8],
+        reply: &mut Reply<'_, W>,
+    ) -> Result<Next, ClientEnd> {
+        if let ManagementReplies::Proxy { cluster } = self.plan.replies {
+            return Ok(self.answer_as_proxy(cluster, command, &mut reply.made).await);
+        }
+        let form = self.form();
+        let replies = Replies::new(form);
+        match Command::parse(form, command) {
+            Command::Help => replies.help(&mut reply.made),
+            Command::Stats => self.stats(replies, &mut reply.made).await,
+            Command::Dump { kind, json } => dump::write(self.shared, kind, json, reply).await?,
+            Command::Delete { .. } if self.plan.read_only => replies.error(&mut reply.made),
+            Command::Delete { kind, names } => self.delete(kind, names, reply).await?,
+            Command::Health { set } => self.health(set, replies, &mut reply.made),
+            Command::Config => self.config(replies, &mut reply.made),
+            Command::Targets => self.targets(replies, &mut reply.made),
+            Command::Drops => self.drops(replies, &mut reply.made),
+            Command::Quit => return Ok(Next::Close),
+            Command::Unknown => replies.error(&mut reply.made),
+        }
+        Ok(Next::Stay)
+    }
+
+    /// The commands of node's cluster proxy (spec statsd §13).
+    async fn answer_as_proxy(self, cluster: usize, command: &[u8], out: &mut Vec<u8>) -> Next {
+        let replies = ProxyReplies.node();
+        match ProxyCommand::parse(command) {
+            ProxyCommand::Help => ProxyReplies.help(out),
+            ProxyCommand::Health { set } => self.health(set, replies, out),
+            ProxyCommand::Status => {
+                let live = self.shared.live_labels(cluster).await;
+                ProxyReplies.status(self.shared.uptime_s(), live.iter().map(String::as_str), out);
+            }
+            ProxyCommand::Config => self.config(replies, out),
+            ProxyCommand::Targets => self.targets(replies, out),
+            ProxyCommand::Drops => self.drops(replies, out),
+            ProxyCommand::Quit => return Next::Close,
+            ProxyCommand::Unknown => replies.error(out),
+        }
+        Next::Stay
+    }
+
+    fn health(self, set: Option<bool>, replies: Replies, out: &mut Vec<u8>) {
+        match set {
+            Some(_) if self.plan.read_only => return replies.error(out),
+            Some(up) => self.shared.healthy.store(up, Relaxed),
+            None => {}
+        }
+        replies.health(self.shared.healthy.load(Relaxed), out);
+    }
+
+    fn config(self, replies: Replies, out: &mut Vec<u8>) {
+        replies.config(self.plan.config.iter().map(|(key, value)| (key.as_str(), value.as_str())), out);
+    }
+
+    async fn stats(self, replies: Replies, out: &mut Vec<u8>) {
+        let now = Clock::now();
+        let started_s = now.wall_seconds() - self.shared.uptime_s().min(now.wall_seconds());
+        let wiring = self.shared.wiring.load_full();
+        let accounts: Vec<_> = wiring.accounts.sources().map(|(_, _, account)| account).collect();
+        let last_s = accounts.iter().map(|account| account.last_packet_s.load(Relaxed)).max().unwrap_or(0);
+        let bad = accounts.iter().map(|account| account.sum(0).rejected).sum();
+        replies.stats_begin(
+            self.shared.uptime_s(),
+            now.wall_seconds().saturating_sub(last_s.max(started_s)),
+            bad,
+            out,
+        );
+        // Gone only while stopping: then there are no figures of outputs.
+        let figures =
+            self.shared.shard.call(|worker| worker.shard.output_figures()).await.unwrap_or_default();
+        for figures in figures {
+            let plan = &wiring.plan.outputs[figures.output.index()];
+            if plan.from.is_empty() {
+                continue;
+            }
+            let last_exception_s = wiring.outlets[figures.output.index()].account.last_error_s.load(Relaxed);
+            let moments = Moments { started_s, last_exception_s, now_s: now.wall_seconds() };
+            backend_stats(replies, self.form(), &plan.kind, figures, moments, out);
+        }
+        replies.end(out);
+    }
+
+    async fn delete<W: AsyncWrite + Unpin>(
+        self,
+        kind: Kind,
+        names: Names<'_>,
+        reply: &mut Reply<'_, W>,
+    ) -> Result<(), ClientEnd> {
+        let form = self.form();
+        let replies = Replies::new(form);
+        for name in names.iter() {
+            // A name that several transforms have was deleted once, as far as a client is concerned.
+            let is_exact = matches!(Pattern::of(form, name), Pattern::Exact(_));
+            let mut found = false;
+            let mut cursor = Some(DumpCursor::default());
+            while let Some(from) = cursor {
+                // Asked for anew for each slice: a client that does not read takes nobody's place.
+                let mut asking = self.shared.shard.ask_in_line().await;
+                let owned = name.to_vec();
+                let slice = asking.call(move |worker| {
+                    let mut deleted: Vec<Vec<u8>> = Vec::new();
+                    let pattern = Pattern::of(form, &owned);
+                    let is = |written: &[u8]| match &pattern {
+                        Pattern::Exact(name) => written == *name,
+                        Pattern::Prefix(prefix) => written.starts_with(prefix),
+                    };
+                    let see = |written: &[u8]| deleted.push(written.to_vec());
+                    let next = worker.shard.delete_some(kind, from, is, see);
+                    (deleted, next)
+                });
+                let Ok((deleted, next)) = slice.await else { break };
+                drop(asking);
+                for name in deleted {
+                    if !(is_exact && found) {
+                        replies.deleted(&name, &mut reply.made);
+                    }
+                    found = true;
+                    reply.go_on().await?;
+                }
+                cursor = next;
+            }
+            if !found {
+                replies.not_found(name, &mut reply.made);
+            }
+            reply.go_on().await?;
+        }
+        replies.delete_end(&mut reply.made);
+        Ok(())
+    }
+
+    fn targets(self, replies: Replies, out: &mut Vec<u8>) {
+        for row in accounts::page(self.shared, Clock::now()).outputs {
+            replies.target(
+                &TargetFigures {
+                    name: &row.name,
+                    state: row.state,
+                    since_s: row.state_for_s,
+                    delivered: row.sum.delivered,
+                    lost: row.sum.lost(),
+                    waiting: row.sum.waiting,
+                    waiting_bytes: row.bytes_waiting,
+                    last_error: row.last_error,
+                },
+                out,
+            );
+        }
+        replies.end(out);
+    }
+
+    fn drops(self, replies: Replies, out: &mut Vec<u8>) {
+        let page = accounts::page(self.shared, Clock::now());
+        for row in &page.sources {
+            for (family, reasons) in &row.losses {
+                reasons
+                    .iter()
+                    .for_each(|(reason, count)| replies.drop(&row.name, family, reason, *count, out));
+            }
+            replies.drop(&row.name, "kernel", "dropped", row.kernel_dropped, out);
+        }
+        for row in &page.outputs {
+            for (family, reasons) in &row.losses {
+                reasons
+                    .iter()
+                    .for_each(|(reason, count)| replies.drop(&row.name, family, reason, *count, out));
+            }
+        }
+        replies.end(out);
+    }
+}
+
+/// Unix seconds that `stats` tells about an output.
+#[derive(Clone, Copy)]
+struct Moments {
+    started_s: u64,
+    /// 0 for never.
+    last_exception_s: u64,
+    now_s: u64,
+}
+
+/// The figures of one output under the names of the original's backend; those without a counterpart there under the
+/// word of their type.
+fn backend_stats(
+    replies: Replies,
+    form: Form,
+    kind: &OutputKind,
+    figures: OutputFigures,
+    moments: Moments,
+    out: &mut Vec<u8>,
+) {
+    let Moments { started_s, last_exception_s, now_s } = moments;
+    let word = match (kind, form) {
+        // Repeaters say nothing there, and nothing is flushed to files of events.
+        (OutputKind::Packets(_) | OutputKind::EventFile { .. }, _) => return,
+        (OutputKind::Console { .. }, Form::Node) => {
+            // No `last_` in the names: so node prints the moments themselves.
+            let or_start = |moment: u64| if moment == 0 { started_s } else { moment };
+            replies.stat("console", "lastFlush", or_start(figures.last_flush_s), out);
+            return replies.stat("console", "lastException", or_start(last_exception_s), out);
+        }
+        (OutputKind::PerlFile { .. }, Form::Perl) => "file",
+        _ => accounts::output_word(kind),
+    };
+    replies.stat_ago(word, "last_flush", figures.last_flush_s, now_s, out);
+    replies.stat_ago(word, "last_exception", last_exception_s, now_s, out);
+    replies.stat(word, "flush_time", figures.flush_ms, out);
+    replies.stat(word, "flush_length", figures.flush_length, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use config::plan::ConsoleForm;
+    use model::OutputId;
+
+    use super::*;
+
+    #[test]
+    fn figures_have_the_names_of_the_originals_backends() {
+        let console = OutputKind::Console { form: ConsoleForm::Node, pretty: false };
+        let events = OutputKind::EventFile { path: "e".into(), file_bytes_max: 1, files_max: 1 };
+        let file = OutputKind::PerlFile { path: "f".into(), stats_prefix: "statsd".into() };
+        let table: &[(&OutputKind, Form, u64, &str)] = &[
+            (&console, Form::Node, 0, "console.lastFlush: 90\nconsole.lastException: 50\n"),
+            (&console, Form::Node, 70, "console.lastFlush: 90\nconsole.lastException: 70\n"),
+            (
+                &console,
+                Form::Perl,
+                70,
+                "console.last_flush: 10\nconsole.last_exception: 30\nconsole.flush_time: 3\nconsole.flush_length: 4\n",
+            ),
+            (
+                &file,
+                Form::Perl,
+                0,
+                "file.last_flush: 10\nfile.last_exception: 100\nfile.flush_time: 3\nfile.flush_length: 4\n",
+            ),
+            (&events, Form::Node, 0, ""),
+        ];
+        for (kind, form, last_exception_s, want) in table {
+            let mut out = Vec::new();
+            let figures =
+                OutputFigures { output: OutputId(0), last_flush_s: 90, flush_ms: 3, flush_length: 4 };
+            let moments = Moments { started_s: 50, last_exception_s: *last_exception_s, now_s: 100 };
+            backend_stats(Replies::new(*form), *form, kind, figures, moments, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), *want);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The StatsD management port (spec statsd §11): health checks and scripts that exist work as they are.
+//!
+//! Path of a command: [`serve`] -> [`Client::run`] -> `wire::management` -> `answers`: a call into the shard -> `Reply`.
+//! Not here: what the commands do (`answers`), dumps page by page (`dump`), writing (`reply`).
+//! Invariant: a client holds a command, a piece of an answer and a page of a dump, whatever it asks and whether it reads.
+
+mod account;
+mod answers;
+mod dump;
+mod reply;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::plan::ManagementPlan;
+use model::SECOND_NS;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use wire::first_line::{FirstLine, Foreign, Opening};
+use wire::management::{COMMAND_BYTES_MAX, Commands};
+
+pub use self::account::{ClientEnd, ManagementAccount};
+use self::reply::Reply;
+use crate::admission::{Admission, Full, Limits, PeerKey, Refusals, Seat};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+use crate::sources::accept::ACCEPT_PAUSE;
+use crate::sys;
+
+/// Silence after which a command without LF counts: health checkers that send none exist.
+const SILENCE: Duration = Duration::from_millis(50);
+
+/// A client that has not said anything for so long after it came is closed.
+const FIRST_COMMAND_MAX: Duration = Duration::from_secs(30);
+
+/// A client that sends nothing for so long is closed.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// A client that has said nothing, or read nothing, for so long gives its place to a new one when there is no other.
+const STALLED_NS: u64 = SECOND_NS;
+
+/// What the clients of a port have in common.
+struct Door {
+    opened: ManagementPlan,
+    shared: Arc<Shared>,
+    places: Arc<Admission>,
+    refusals: Refusals,
+    failures: Refusals,
+}
+
+/// Serves until `stop` turns true.
+pub async fn serve(
+    listener: TcpListener,
+    plan: ManagementPlan,
+    shared: Arc<Shared>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut clients = JoinSet::new();
+    let door = Door {
+        opened: plan,
+        shared,
+        places: Arc::default(),
+        refusals: Refusals::default(),
+        failures: Refusals::default(),
+    };
+    loop {
+        // All branches are cancel-safe.
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            Some(_ended) = clients.join_next(), if !clients.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                if let Some(client) = door.admit(stream, from.ip()) {
+                    clients.spawn(client.serve());
+                }
+            }
+            Err(error) => {
+                door.failed(&error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+impl Door {
+    /// A client, if there is a place for it.
+    fn admit(&self, stream: TcpStream, from: IpAddr) -> Option<Client> {
+        let plan = in_force(&self.opened, &self.shared);
+        let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
+        let now_ns = Clock::mono_ns();
+        let account = &self.shared.management_account;
+        let full = match self.places.admit_or_replace(PeerKey::of(Some(from)), limits, now_ns, STALLED_NS) {
+            Ok(seat) => {
+                account.accept();
+                let (input, output) = stream.into_split();
+                return Some(Client { plan, shared: Arc::clone(&self.shared), input, output, seat });
+            }
+            Err(full) => full,
+        };
+        let (end, option) = match full {
+            Full::All => (ClientEnd::Refused, "max_connections"),
+            Full::PerPeer => (ClientEnd::RefusedPerPeer, "max_connections_per_peer"),
+        };
+        account.end(end);
+        if let Some(refused) = self.refusals.note(now_ns) {
+            let listen = self.opened.listen;
+            tracing::warn!(
+                "management port {listen} refuses clients at `{option}`, the last one from {from} ({refused} since this was last said)"
+            );
+        }
+        None
+    }
+
+    fn failed(&self, error: &io::Error) {
+        let listen = self.opened.listen;
+        if !sys::is_out_of_resources(error) {
+            tracing::debug!("management: accept: {error}");
+        } else if let Some(times) = self.failures.note(Clock::mono_ns()) {
+            tracing::warn!(
+                "cannot accept clients on {listen}: {error} ({times} attempts); they wait in the kernel"
+            );
+        }
+    }
+}
+
+/// What the plan in force says of the port that was opened as `opened` says: a reload may have changed the rest.
+fn in_force(opened: &ManagementPlan, shared: &Shared) -> ManagementPlan {
+    let wiring = shared.wiring.load();
+    let same = wiring.plan.management.iter().find(|port| port.listen == opened.listen);
+    same.unwrap_or(opened).clone()
+}
+
+struct Client {
+    plan: ManagementPlan,
+    shared: Arc<Shared>,
+    input: OwnedReadHalf,
+    output: OwnedWriteHalf,
+    seat: Seat,
+}
+
+/// Whether the client stays.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Stay,
+    Close,
+}
+
+/// What a client did next.
+enum Said {
+    /// It sent so many bytes; 0 at its end.
+    Bytes(usize),
+    /// Nothing, for as long as it was waited for.
+    Nothing,
+}
+
+impl Client {
+    async fn serve(self) {
+        let shared = Arc::clone(&self.shared);
+        let end = match self.run().await {
+            Ok(()) => ClientEnd::Orderly,
+            Err(end) => end,
+        };
+        shared.management_account.end(end);
+        shared.management_account.close();
+    }
+
+    /// Serves it to its end.
+    async fn run(mut self) -> Result<(), ClientEnd> {
+        let mut commands = Commands::new(COMMAND_BYTES_MAX);
+        let mut first_line = Some(FirstLine::default());
+        let mut buffer = [0; 4096];
+        let mut patience = FIRST_COMMAND_MAX;
+        loop {
+            let held = commands.has_unterminated();
+            let mut whole: Vec<Vec<u8>> = Vec::new();
+            let mut ended = false;
+            match self.hear(&mut buffer, if held { SILENCE } else { patience }).await? {
+                Said::Nothing if held => whole.extend(commands.take_unterminated()),
+                Said::Nothing => return Err(ClientEnd::Silent),
+                Said::Bytes(len) => {
+                    let said = &buffer[..len];
+                    self.refuse_foreign(&mut first_line, said)?;
+                    patience = IDLE;
+                    ended = len == 0;
+                    commands.push(said, |command| whole.push(command.to_vec()));
+                    if ended {
+                        whole.extend(commands.take_unterminated());
+                    }
+                }
+            }
+            for command in whole {
+                let mut reply = Reply::new(&mut self.output, &self.seat);
+                let asked = answers::Asked { plan: &self.plan, shared: &self.shared };
+                let next = asked.answer(&command, &mut reply).await?;
+                reply.finish().await?;
+                if next == Next::Close {
+                    return Ok(());
+                }
+            }
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn hear(&mut self, buffer: &mut [u8], patience: Duration) -> Result<Said, ClientEnd> {
+        self.seat.wait_begins(Clock::mono_ns());
+        // All branches are cancel-safe.
+        let said = tokio::select! {
+            biased;
+            read = tokio::time::timeout(patience, self.input.read(buffer)) => read,
+            () = self.seat.asked_to_leave() => return Err(ClientEnd::Replaced),
+        };
+        self.seat.wait_ends();
+        match said {
+            Err(_elapsed) => Ok(Said::Nothing),
+            Ok(Ok(len)) => Ok(Said::Bytes(len)),
+            Ok(Err(error)) => {
+                tracing::debug!("management client: {error}");
+                Err(ClientEnd::Broken)
+            }
+        }
+    }
+
+    /// Ends a client that begins with something else than commands: a web page may have made a browser send it.
+    fn refuse_foreign(&self, first_line: &mut Option<FirstLine>, said: &[u8]) -> Result<(), ClientEnd> {
+        let opening = first_line.as_mut().map_or(Opening::Lines, |first_line| first_line.push(said));
+        let (end, what) = match opening {
+            Opening::Undecided => return Ok(()),
+            Opening::Lines => {
+                *first_line = None;
+                return Ok(());
+            }
+            Opening::Foreign(Foreign::Http) => (ClientEnd::HttpRequest, "an HTTP request"),
+            Opening::Foreign(Foreign::Tls) => (ClientEnd::TlsHandshake, "a TLS handshake"),
+        };
+        if self.shared.management_account.foreign.note(Clock::mono_ns()).is_some() {
+            let from = self.input.peer_addr().map_or_else(|_| "a client".to_owned(), |from| from.to_string());
+            tracing::warn!("management port {}: {from} began with {what} and was closed", self.plan.listen);
+        }
+        Err(end)
+    }
+}

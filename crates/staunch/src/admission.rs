@@ -1,0 +1,325 @@
+//! Who may have a place: a bound on all connections of a listener, and a lower one on those of one peer, so that nobody
+//! can take every place.
+//!
+//! A listener asks with [`Admission::admit`]; the [`Seat`] that it gets is held for as long as the connection lives. Where
+//! [`Admission::admit_or_replace`] is asked, connections that only wait (for their client to say something, or to read)
+//! give way to a new one when there is no other place.
+//! Not here: the limits (`config`), what is counted and under which name (the listeners).
+//! Invariant: a place is counted from `admit` until its seat is dropped, or was asked to leave.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::SECOND_NS;
+use tokio::sync::Notify;
+
+/// A refusal is told at most once in so long.
+const TOLD_EVERY_NS: u64 = 60 * SECOND_NS;
+
+/// Who is at the other end, as far as places are shared out. An IPv4 address is the same in both of its forms; whoever has
+/// one IPv6 address has all of its /64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PeerKey {
+    /// An IPv4 address.
+    V4(Ipv4Addr),
+    /// The upper half of an IPv6 address.
+    V6(u64),
+    /// A client of a unix socket, or one that is gone already. Only the bound on all holds: who may open the socket's
+    /// file is asked for by its permissions, and all clients of a machine are often one user.
+    Local,
+}
+
+impl PeerKey {
+    /// The key of an address.
+    pub fn of(address: Option<IpAddr>) -> PeerKey {
+        match address.map(|address| address.to_canonical()) {
+            Some(IpAddr::V4(address)) => PeerKey::V4(address),
+            Some(IpAddr::V6(address)) => PeerKey::V6((address.to_bits() >> 64) as u64),
+            None => PeerKey::Local,
+        }
+    }
+}
+
+/// Most connections at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of everybody.
+    pub all: usize,
+    /// Of one peer.
+    pub per_peer: usize,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// Everybody together has as many as may be.
+    All,
+    /// This peer has.
+    PerPeer,
+}
+
+/// The places of one listener.
+#[derive(Debug, Default)]
+pub struct Admission {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_id: u64,
+    seats: BTreeMap<u64, (PeerKey, Arc<Waiting>)>,
+    of_peer: BTreeMap<PeerKey, usize>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// Since when its connection only waits, monotonic nanoseconds; `u64::MAX` while it is at work.
+    since_ns: AtomicU64,
+    leave: Notify,
+}
+
+/// One place, given back when it is dropped.
+#[derive(Debug)]
+pub struct Seat {
+    id: u64,
+    waiting: Arc<Waiting>,
+    admission: Arc<Admission>,
+}
+
+impl Admission {
+    /// A place for a connection of `peer`, if there is one.
+    ///
+    /// # Errors
+    /// Which limit is reached.
+    pub fn admit(self: &Arc<Admission>, peer: PeerKey, limits: Limits) -> Result<Seat, Full> {
+        let mut state = self.lock();
+        match state.full(peer, limits) {
+            None => Ok(state.seat(peer, self)),
+            Some(full) => Err(full),
+        }
+    }
+
+    /// The same. When there is none, a connection that has only waited for `stalled_ns` is asked to leave, the one that
+    /// has waited the longest: of the peer itself where its own limit is reached, else of the peer that has the most.
+    /// What that costs grows with the connections that are open.
+    ///
+    /// # Errors
+    /// Which limit is reached when nobody can be asked.
+    pub fn admit_or_replace(
+        self: &Arc<Admission>,
+        peer: PeerKey,
+        limits: Limits,
+        now_ns: u64,
+        stalled_ns: u64,
+    ) -> Result<Seat, Full> {
+        let mut state = self.lock();
+        // A reload may have lowered the limits: then one makes no room.
+        while let Some(full) = state.full(peer, limits) {
+            let Some(id) = state.longest_waiting(peer, full, now_ns, stalled_ns) else { return Err(full) };
+            if let Some(waiting) = state.forget(id) {
+                waiting.leave.notify_one();
+            }
+        }
+        Ok(state.seat(peer, self))
+    }
+
+    /// A place for a connection that is there already: another process has accepted it.
+    pub fn admit_anyway(self: &Arc<Admission>, peer: PeerKey) -> Seat {
+        self.lock().seat(peer, self)
+    }
+
+    /// Connections that have a place.
+    pub fn open(&self) -> usize {
+        self.lock().seats.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn full(&self, peer: PeerKey, limits: Limits) -> Option<Full> {
+        let full = peer != PeerKey::Local && self.of(peer) >= limits.per_peer;
+        match (self.seats.len() >= limits.all, full) {
+            // With both, room for everybody must be made among its own.
+            (_, true) if limits.per_peer < limits.all => Some(Full::PerPeer),
+            (true, _) => Some(Full::All),
+            (false, true) => Some(Full::PerPeer),
+            (false, false) => None,
+        }
+    }
+
+    fn of(&self, peer: PeerKey) -> usize {
+        self.of_peer.get(&peer).copied().unwrap_or(0)
+    }
+
+    fn seat(&mut self, peer: PeerKey, admission: &Arc<Admission>) -> Seat {
+        let id = self.next_id;
+        self.next_id += 1;
+        let waiting = Arc::new(Waiting { since_ns: AtomicU64::new(u64::MAX), leave: Notify::new() });
+        self.seats.insert(id, (peer, Arc::clone(&waiting)));
+        *self.of_peer.entry(peer).or_insert(0) += 1;
+        Seat { id, waiting, admission: Arc::clone(admission) }
+    }
+
+    /// None when it was forgotten already.
+    fn forget(&mut self, id: u64) -> Option<Arc<Waiting>> {
+        let (peer, waiting) = self.seats.remove(&id)?;
+        let left = self.of(peer).saturating_sub(1);
+        if left == 0 {
+            self.of_peer.remove(&peer);
+        } else {
+            self.of_peer.insert(peer, left);
+        }
+        Some(waiting)
+    }
+
+    fn longest_waiting(&self, peer: PeerKey, full: Full, now_ns: u64, stalled_ns: u64) -> Option<u64> {
+        let waited_ns = |waiting: &Waiting| now_ns.saturating_sub(waiting.since_ns.load(Relaxed));
+        let candidates = self.seats.iter().filter(|(_, (of, waiting))| {
+            (full == Full::All || *of == peer) && waited_ns(waiting) >= stalled_ns.max(1)
+        });
+        let longest = candidates.max_by_key(|(_, (of, waiting))| (self.of(*of), waited_ns(waiting)));
+        longest.map(|(id, _)| *id)
+    }
+}
+
+impl Seat {
+    /// From now on its connection waits for its client, and may be asked to leave.
+    pub fn wait_begins(&self, now_ns: u64) {
+        self.waiting.since_ns.store(now_ns, Relaxed);
+    }
+
+    /// The client has said something, or read something.
+    pub fn wait_ends(&self) {
+        self.waiting.since_ns.store(u64::MAX, Relaxed);
+    }
+
+    /// Resolves when its place is needed. Cancel-safe, for one who asks at a time.
+    pub async fn asked_to_leave(&self) {
+        self.waiting.leave.notified().await;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.admission.lock().forget(self.id);
+    }
+}
+
+/// Tells of refusals, one line for many.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    state: Mutex<(Option<u64>, u64)>,
+}
+
+impl Refusals {
+    /// Counts one. Gives how many there were since the last time when it is to be told of: at first at once, then at most
+    /// once a minute.
+    pub fn note(&self, now_ns: u64) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (told_ns, untold) = &mut *state;
+        *untold += 1;
+        if told_ns.is_some_and(|told_ns| now_ns.saturating_sub(told_ns) < TOLD_EVERY_NS) {
+            return None;
+        }
+        *told_ns = Some(now_ns);
+        Some(std::mem::take(untold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { all: 4, per_peer: 2 };
+
+    fn peer(address: &str) -> PeerKey {
+        PeerKey::of(Some(address.parse().expect("an address")))
+    }
+
+    #[test]
+    fn addresses_of_one_peer_have_one_key() {
+        let table = [
+            ("10.0.0.1", "::ffff:10.0.0.1", true),
+            ("10.0.0.1", "10.0.0.2", false),
+            ("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true),
+            ("2001:db8::1", "2001:db8:0:1::1", false),
+            ("::1", "127.0.0.1", false),
+        ];
+        for (one, other, same) in table {
+            assert_eq!(peer(one) == peer(other), same, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn limits_hold_for_all_and_for_each_peer_and_are_given_back() {
+        let admission = Arc::new(Admission::default());
+        let admit = |address: &str| admission.admit(peer(address), LIMITS);
+        let first = admit("10.0.0.1").expect("room");
+        let _second = admit("10.0.0.1").expect("room");
+        assert_eq!(admit("::ffff:10.0.0.1").err(), Some(Full::PerPeer));
+        let _others = [admit("10.0.0.2").expect("room"), admit("10.0.0.3").expect("room")];
+        assert_eq!(admit("10.0.0.4").err(), Some(Full::All));
+        assert_eq!(admission.admit(PeerKey::Local, LIMITS).err(), Some(Full::All));
+        drop(first);
+        assert_eq!(admission.open(), 3);
+        let _again = admit("10.0.0.1").expect("room");
+        // What is there already is counted, and not refused.
+        let handed = admission.admit_anyway(peer("10.0.0.5"));
+        assert_eq!((admission.open(), admit("10.0.0.6").err()), (5, Some(Full::All)));
+        drop(handed);
+        assert!(admission.lock().of_peer.len() == 3, "peers without a connection are forgotten");
+    }
+
+    #[test]
+    fn clients_of_unix_sockets_share_only_the_bound_on_all() {
+        let admission = Arc::new(Admission::default());
+        let seats: Vec<_> =
+            std::iter::from_fn(|| admission.admit(PeerKey::of(None), LIMITS).ok()).take(9).collect();
+        assert_eq!(seats.len(), LIMITS.all);
+    }
+
+    /// Whether it was asked to leave.
+    fn asked(seat: &Seat) -> bool {
+        let mut asked = std::pin::pin!(seat.asked_to_leave());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        asked.as_mut().poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn who_only_waits_gives_way_the_longest_first_and_nobody_at_work_does() {
+        let admission = Arc::new(Admission::default());
+        let come = |address: &str, now_ns| admission.admit_or_replace(peer(address), LIMITS, now_ns, 10);
+        let (first, second) = (come("10.0.0.1", 0).expect("room"), come("10.0.0.1", 0).expect("room"));
+        assert_eq!(come("10.0.0.1", 100).err(), Some(Full::PerPeer), "both are at work");
+        first.wait_begins(95);
+        second.wait_begins(92);
+        assert_eq!(come("10.0.0.1", 101).err(), Some(Full::PerPeer), "neither has waited for long");
+        let third = come("10.0.0.1", 102).expect("the second one leaves");
+        assert_eq!((asked(&first), asked(&second), admission.open()), (false, true, 2));
+        // It goes later, and nothing is given back twice.
+        drop(second);
+        assert_eq!(admission.open(), 2);
+        first.wait_ends();
+        third.wait_begins(110);
+        let others = [come("10.0.0.2", 110).expect("room"), come("10.0.0.3", 110).expect("room")];
+        others[0].wait_begins(103);
+        // Of the peer that has the most, although another one has waited longer.
+        let _fifth = come("10.0.0.4", 120).expect("the third one leaves");
+        assert_eq!((asked(&third), asked(&others[0]), asked(&first)), (true, false, false));
+        drop((first, third, others));
+        assert_eq!(admission.open(), 1);
+    }
+
+    #[test]
+    fn refusals_are_told_at_once_and_then_by_the_minute() {
+        let refusals = Refusals::default();
+        let minute = TOLD_EVERY_NS;
+        let told = [5, 6, minute, minute + 5, minute + 6].map(|now_ns| refusals.note(now_ns));
+        assert_eq!(told, [Some(1), None, None, Some(3), None]);
+    }
+}

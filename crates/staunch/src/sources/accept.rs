@@ -1,0 +1,239 @@
+//! Accepting connections of a source: whoever comes has a place, or is told by a close that there is none.
+//!
+//! Path of a connection: [`accept`] -> `Admission::admit` -> `Parked::begin` -> a task of its own.
+//! Not here: reading (`stream`), how places are shared out (`admission`).
+//! Invariant: a connection has its place for as long as its task lives.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::admission::{Admission, Full, Limits, PeerKey, Refusals, Seat};
+use crate::clock::Clock;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::shown;
+use crate::sources::bind::Bound;
+use crate::sources::parked::Parked;
+use crate::sources::stream::{Order, Stream, StreamSource, ordered};
+use crate::sys::{self, UnixListener};
+
+/// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
+const BACKLOG_MAX: usize = 1024;
+
+/// Pause before another attempt to accept when the process is out of descriptors, or the system out of memory.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    fn new(bound: Bound) -> io::Result<Listener> {
+        match bound {
+            Bound::Tcp(listener) => Ok(Listener::Tcp(TcpListener::from_std(listener)?)),
+            Bound::Unix(listener) => Ok(Listener::Unix(UnixListener::from_std(listener)?)),
+            Bound::Datagram(_) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// A connection, and whose it is: a client that has gone again is still known by its address.
+    async fn accept(&self) -> io::Result<(Stream, Option<IpAddr>)> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, from) = listener.accept().await?;
+                Ok((Stream::Tcp(stream), Some(from.ip())))
+            }
+            Listener::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), None)),
+        }
+    }
+}
+
+/// Connections that were at rest.
+#[derive(Default)]
+pub struct Before {
+    /// To go on with.
+    pub parked: Vec<Parked>,
+    /// Gives those that were not in time.
+    pub busy: Option<JoinHandle<Vec<Parked>>>,
+}
+
+impl Before {
+    /// The next that come late; never when none can. Cancel-safe.
+    async fn late(&mut self) -> Vec<Parked> {
+        let Some(busy) = &mut self.busy else { return std::future::pending().await };
+        let late = busy.await;
+        self.busy = None;
+        // A task that panicked has told so itself.
+        late.unwrap_or_default()
+    }
+}
+
+/// What the connections of a listener have in common.
+struct Door {
+    shared: Arc<Shared>,
+    updates: watch::Receiver<StreamSource>,
+    orders: watch::Receiver<Order>,
+    places: Arc<Admission>,
+    refusals: Refusals,
+    failures: Refusals,
+    connections: JoinSet<Option<Parked>>,
+}
+
+impl Door {
+    /// Goes on with a connection that has a place already.
+    fn go_on(&mut self, parked: Parked) {
+        let seat = self.places.admit_anyway(PeerKey::of(parked.peer_ip()));
+        self.serve(parked, seat);
+    }
+
+    fn serve(&mut self, parked: Parked, seat: Seat) {
+        let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone());
+        self.connections.spawn(async move {
+            let at_rest = served.await;
+            drop(seat);
+            at_rest
+        });
+    }
+
+    /// Serves who has come, if there is a place.
+    fn take(&mut self, (stream, from): (Stream, Option<IpAddr>)) {
+        // Asked for now: it may have changed while nobody came.
+        let source = self.updates.borrow().clone();
+        let plan = &source.plan;
+        let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
+        match self.places.admit(PeerKey::of(from), limits) {
+            Ok(seat) => {
+                source.account.connections_accepted.fetch_add(1, Relaxed);
+                let parked = Parked::begin(stream, source, &self.shared);
+                self.serve(parked, seat);
+            }
+            Err(full) => self.refuse(&source, from, full),
+        }
+    }
+
+    fn refuse(&self, source: &StreamSource, from: Option<IpAddr>, full: Full) {
+        let StreamSource { plan, account, .. } = source;
+        let count = match full {
+            Full::All => &account.connections_refused,
+            Full::PerPeer => &account.connections_refused_per_peer,
+        };
+        count.fetch_add(1, Relaxed);
+        let Some(refused) = self.refusals.note(Clock::mono_ns()) else { return };
+        let (name, all, of_peer) = (&plan.name, plan.connections_max, plan.connections_per_peer_max());
+        match (full, from) {
+            (Full::PerPeer, Some(from)) => tracing::warn!(
+                "source `{name}` has {of_peer} connections of {} and refuses more: raise `max_connections_per_peer` \
+                 if all of them are wanted ({refused} refused since this was last said)",
+                from.to_canonical()
+            ),
+            _ => tracing::warn!(
+                "source `{name}` has {all} connections and refuses more: raise `connections_max` \
+                 ({refused} refused since this was last said)"
+            ),
+        }
+    }
+
+    /// Accepting has failed: says whether to rest before the next attempt.
+    fn failed(&self, error: &io::Error) -> bool {
+        let source = self.updates.borrow();
+        if !sys::is_out_of_resources(error) {
+            // The client went away before it was accepted.
+            source.account.connections_broken.fetch_add(1, Relaxed);
+            tracing::debug!("accept on {}: {error}", shown(&source.listen));
+            return !matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+            );
+        }
+        if let Some(times) = self.failures.note(Clock::mono_ns()) {
+            let at = shown(&source.listen);
+            tracing::warn!(
+                "cannot accept connections on {at}: {error} ({times} attempts); they wait in the kernel"
+            );
+        }
+        true
+    }
+}
+
+/// Accepts connections until `orders` say otherwise, then lets the open ones end, or gives them back at rest. What
+/// `updates` says of limits and answers holds for the connections that come after it, and how lines are read for all.
+///
+/// # Errors
+/// When the listener cannot be used at all.
+pub async fn accept(
+    bound: Bound,
+    updates: watch::Receiver<StreamSource>,
+    shared: Arc<Shared>,
+    mut orders: watch::Receiver<Order>,
+    mut before: Before,
+) -> io::Result<Vec<Parked>> {
+    let listener = Listener::new(bound)?;
+    let mut door = Door {
+        shared,
+        updates,
+        orders: orders.clone(),
+        places: Arc::default(),
+        refusals: Refusals::default(),
+        failures: Refusals::default(),
+        connections: JoinSet::new(),
+    };
+    before.parked.drain(..).for_each(|parked| door.go_on(parked));
+    let order = loop {
+        // All branches are cancel-safe: nothing is accepted when another one wins.
+        let stream = tokio::select! {
+            biased;
+            order = ordered(&mut orders) => break order,
+            Some(_ended) = door.connections.join_next(), if !door.connections.is_empty() => continue,
+            late = before.late() => {
+                late.into_iter().for_each(|parked| door.go_on(parked));
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        match stream {
+            Ok(stream) => door.take(stream),
+            Err(error) if door.failed(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            Err(_gone) => {}
+        }
+    };
+    // Connections that the kernel made for us already: what their peers sent counts as well.
+    let waiting_max = if order == Order::HandOver { 0 } else { BACKLOG_MAX };
+    for _waiting in 0..waiting_max {
+        // Cancel-safe; a listener that has nobody waiting does not make us wait.
+        let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
+        let Ok(Ok(stream)) = accepted.await else { break };
+        door.take(stream);
+    }
+    while before.busy.is_some() {
+        before.late().await.into_iter().for_each(|parked| door.go_on(parked));
+    }
+    let mut at_rest = Vec::new();
+    while let Some(ended) = door.connections.join_next().await {
+        at_rest.extend(ended.ok().flatten());
+    }
+    Ok(at_rest)
+}
+
+impl StreamSource {
+    /// Whether one more connection of another process may come to those that are `open`; told and counted when not.
+    pub fn has_room(&self, open: usize) -> bool {
+        let max = self.plan.connections_max;
+        if open < max {
+            return true;
+        }
+        if self.account.connections_refused.fetch_add(1, Relaxed) == 0 {
+            tracing::warn!(
+                "source `{}` has {max} connections and refuses more: raise `connections_max`",
+                self.plan.name
+            );
+        }
+        false
+    }
+}

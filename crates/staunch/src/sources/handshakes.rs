@@ -1,0 +1,203 @@
+//! TLS handshakes that are under way: so many at once, and no peer more than half of them.
+//!
+//! Whoever finds no place waits for one, in the order of coming. One that is under way for longer than [`STALL`] gives its
+//! place to those that wait. A connection asks for a place only with its first byte, so that silent ones take none.
+//! Not here: the handshake itself (`wrapping`).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::admission::PeerKey;
+
+/// Most handshakes at once, over all listeners. Each costs a signature and some kilobytes.
+pub(super) const HANDSHAKES_MAX: usize = 512;
+
+/// Most of them of one peer.
+pub(super) const HANDSHAKES_PER_PEER_MAX: usize = HANDSHAKES_MAX / 2;
+
+/// A handshake that others wait for has so long. One that is served at once takes two journeys through the network.
+pub(super) const STALL: Duration = Duration::from_secs(1);
+
+/// Looks for others that wait, in the time of one stall.
+const LOOKS: u32 = 4;
+
+/// All that are under way, and all that wait.
+#[derive(Debug)]
+pub(super) struct Handshakes {
+    all: Places,
+    of_peer: Mutex<BTreeMap<PeerKey, OfPeer>>,
+}
+
+/// Places, and how many wait for one.
+#[derive(Clone, Debug)]
+struct Places {
+    free: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+struct OfPeer {
+    places: Places,
+    /// Handshakes that have a place, or wait for one.
+    here: usize,
+}
+
+/// One that has a place.
+pub(super) struct Handshake {
+    waiting: [Arc<AtomicUsize>; 2],
+    _places: [OwnedSemaphorePermit; 2],
+    _here: Here,
+}
+
+/// A peer is known for as long as it has a handshake.
+struct Here {
+    peer: PeerKey,
+    of: Arc<Handshakes>,
+}
+
+impl Default for Handshakes {
+    fn default() -> Handshakes {
+        Handshakes { all: Places::new(HANDSHAKES_MAX), of_peer: Mutex::default() }
+    }
+}
+
+impl Handshakes {
+    /// Begins one of `peer`, as soon as there is a place. Cancel-safe.
+    pub(super) async fn begin(self: &Arc<Handshakes>, peer: PeerKey) -> Handshake {
+        let (places, here) = self.come(peer);
+        let of_peer = places.take().await;
+        let of_all = self.all.take().await;
+        Handshake {
+            waiting: [places.waiting, Arc::clone(&self.all.waiting)],
+            _places: [of_peer, of_all],
+            _here: here,
+        }
+    }
+
+    fn come(self: &Arc<Handshakes>, peer: PeerKey) -> (Places, Here) {
+        let mut peers = self.lock();
+        let of_peer = peers
+            .entry(peer)
+            .or_insert_with(|| OfPeer { places: Places::new(HANDSHAKES_PER_PEER_MAX), here: 0 });
+        of_peer.here += 1;
+        (of_peer.places.clone(), Here { peer, of: Arc::clone(self) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, OfPeer>> {
+        self.of_peer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        let mut peers = self.of.lock();
+        if let Some(of_peer) = peers.get_mut(&self.peer) {
+            of_peer.here -= 1;
+            if of_peer.here == 0 {
+                peers.remove(&self.peer);
+            }
+        }
+    }
+}
+
+impl Places {
+    fn new(places: usize) -> Places {
+        Places { free: Arc::new(Semaphore::new(places)), waiting: Arc::default() }
+    }
+
+    async fn take(&self) -> OwnedSemaphorePermit {
+        let _waits = Waits::new(&self.waiting);
+        Arc::clone(&self.free).acquire_owned().await.expect("it is never closed")
+    }
+}
+
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Waits<'_> {
+    fn new(waiting: &AtomicUsize) -> Waits<'_> {
+        waiting.fetch_add(1, Relaxed);
+        Waits(waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Handshake {
+    /// Resolves when it has had its place for `stall` and others wait for it. Cancel-safe.
+    pub(super) async fn is_needed(&self, stall: Duration) {
+        tokio::time::sleep(stall).await;
+        while self.waiting.iter().all(|waiting| waiting.load(Relaxed) == 0) {
+            tokio::time::sleep(stall / LOOKS).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn peer(last: u8) -> PeerKey {
+        PeerKey::of(Some([10, 0, 0, last].into()))
+    }
+
+    /// Those of `peer` that find a place at once, at most so many.
+    fn begin(all: &Arc<Handshakes>, peer: PeerKey, most: usize) -> Vec<Handshake> {
+        // A runtime lets a task do so much only between two waits.
+        let next = || match poll(pin!(tokio::task::unconstrained(all.begin(peer)))) {
+            Poll::Ready(begun) => Some(begun),
+            Poll::Pending => None,
+        };
+        std::iter::from_fn(next).take(most).collect()
+    }
+
+    #[test]
+    fn no_peer_has_more_than_half_and_who_waits_comes_next() {
+        let all = Arc::new(Handshakes::default());
+        let mut first = begin(&all, peer(1), usize::MAX);
+        assert_eq!(first.len(), HANDSHAKES_PER_PEER_MAX);
+        let mut second = begin(&all, peer(2), usize::MAX);
+        assert_eq!(first.len() + second.len(), HANDSHAKES_MAX);
+        let mut third = pin!(all.begin(peer(3)));
+        let mut again = pin!(all.begin(peer(1)));
+        assert!(poll(third.as_mut()).is_pending() && poll(again.as_mut()).is_pending());
+        second.pop();
+        assert!(poll(again.as_mut()).is_pending(), "its own peer has as many as it may");
+        assert!(poll(third.as_mut()).is_ready());
+        // The place that is free now was given back by the third, and a peer's by its own.
+        first.pop();
+        assert!(poll(again.as_mut()).is_ready());
+        drop((first, second));
+        assert!(all.lock().is_empty(), "a peer without a handshake is forgotten");
+    }
+
+    #[test]
+    fn a_place_is_needed_only_when_somebody_waits_for_it() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.expect("a runtime").block_on(async {
+            let all = Arc::new(Handshakes::default());
+            let others = begin(&all, peer(1), HANDSHAKES_PER_PEER_MAX);
+            let (of_peer, of_another) = (&others[0], begin(&all, peer(2), 1));
+            let stall = Duration::from_millis(1);
+            let mut waits = pin!(all.begin(peer(1)));
+            assert!(poll(waits.as_mut()).is_pending());
+            of_peer.is_needed(stall).await;
+            let free = tokio::time::timeout(stall * 20, of_another[0].is_needed(stall)).await;
+            assert!(free.is_err(), "nobody waits for a place of this peer");
+        });
+    }
+}

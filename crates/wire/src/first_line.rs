@@ -1,0 +1,272 @@
+//! Whether a connection that should carry lines begins with something else: an HTTP request, or a TLS handshake.
+//!
+//! A web page may make any browser send a request to a port of this machine; without this its body would be read as
+//! lines. No memory but the state: the decision does not depend on where reads cut the bytes, and no length of the line
+//! escapes it.
+//! Not here: what becomes of the connection, and protocols with frames, where such bytes are a length past every limit.
+//! Invariant: no line that a protocol of ours reads is taken for a request. `GET 1 1700000000` is a good point; a request
+//! ends in `HTTP/1.1` or the like, which is no time, no value and no type, and holds no `#`, which begins tags in StatsD.
+
+/// Longest method that is looked for; the longest that is registered has 17 bytes.
+const METHOD_BYTES_MAX: u8 = 32;
+
+/// Bytes of a TLS record with a ClientHello that are looked at: record header, handshake header, version.
+const HELLO_BYTES: usize = 11;
+
+/// What a connection carries that is no lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// An HTTP request, the preface of HTTP/2 included.
+    Http,
+    /// A TLS handshake.
+    Tls,
+}
+
+/// What is known so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// Nothing yet: go on asking.
+    Undecided,
+    /// Lines: no need to ask again.
+    Lines,
+    /// Something else: the connection is to be closed.
+    Foreign(Foreign),
+}
+
+/// Looks at the first line of a connection that is not empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstLine {
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    /// Empty lines at most.
+    #[default]
+    Begin,
+    /// So many bytes of a method.
+    Method(u8),
+    /// Behind the first blank; whether something of the target has come.
+    Target(bool),
+    /// So many bytes of `HTTP/`.
+    Protocol(u8),
+    /// The digits of the version.
+    Version(Version),
+    /// The beginning of a TLS record.
+    Hello([u8; HELLO_BYTES], u8),
+    Decided(Opening),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Version {
+    Begin,
+    Major,
+    Dot,
+    Minor,
+}
+
+impl FirstLine {
+    /// Takes the next bytes of the connection.
+    pub fn push(&mut self, bytes: &[u8]) -> Opening {
+        for byte in bytes {
+            if let State::Decided(opening) = self.state {
+                return opening;
+            }
+            self.state = self.state.after(*byte);
+        }
+        match self.state {
+            State::Decided(opening) => opening,
+            _ => Opening::Undecided,
+        }
+    }
+}
+
+impl State {
+    fn after(self, byte: u8) -> State {
+        const LINES: State = State::Decided(Opening::Lines);
+        match (self, byte) {
+            (State::Begin, b'\r' | b'\n') => State::Begin,
+            (State::Begin, b'A'..=b'Z') => State::Method(1),
+            (State::Begin, 0x16) => State::Hello([0x16; HELLO_BYTES], 1),
+            (State::Method(len), b'A'..=b'Z' | b'-') if len < METHOD_BYTES_MAX => State::Method(len + 1),
+            (State::Method(_), b' ') => State::Target(false),
+            (State::Target(true), b' ') => State::Protocol(0),
+            (State::Target(_), b'!'..=b'"' | b'$'..=b'~' | 0x80..) => State::Target(true),
+            (State::Protocol(at), byte) if b"HTTP/".get(usize::from(at)) == Some(&byte) => {
+                if at == 4 {
+                    State::Version(Version::Begin)
+                } else {
+                    State::Protocol(at + 1)
+                }
+            }
+            (State::Version(Version::Begin), b'0'..=b'9') => State::Version(Version::Major),
+            (State::Version(Version::Major), b'.') => State::Version(Version::Dot),
+            (State::Version(Version::Dot), b'0'..=b'9') => State::Version(Version::Minor),
+            (State::Version(Version::Major | Version::Minor), b'\r' | b'\n') => {
+                State::Decided(Opening::Foreign(Foreign::Http))
+            }
+            (State::Hello(mut hello, at), byte) => {
+                hello[usize::from(at)] = byte;
+                let at = at + 1;
+                match usize::from(at) == HELLO_BYTES {
+                    false if may_be_hello(&hello[..usize::from(at)]) => State::Hello(hello, at),
+                    true if is_hello(&hello) => State::Decided(Opening::Foreign(Foreign::Tls)),
+                    _ => LINES,
+                }
+            }
+            (State::Decided(_), _) => self,
+            _ => LINES,
+        }
+    }
+}
+
+/// The major version 3 is in all of them, from SSL 3.0 to TLS 1.3; the type 1 is ClientHello, whose length has three
+/// bytes.
+fn may_be_hello(begin: &[u8]) -> bool {
+    let wanted: [fn(u8) -> bool; HELLO_BYTES] = [
+        |byte| byte == 0x16,
+        |byte| byte == 3,
+        |byte| byte <= 4,
+        |_| true,
+        |_| true,
+        |byte| byte == 1,
+        |byte| byte == 0,
+        |_| true,
+        |_| true,
+        |byte| byte == 3,
+        |byte| byte <= 4,
+    ];
+    begin.iter().zip(wanted).all(|(byte, wanted)| wanted(*byte))
+}
+
+/// The two lengths fit each other: a message goes on in another record only when the first is full.
+fn is_hello(begin: &[u8; HELLO_BYTES]) -> bool {
+    let record = u32::from(u16::from_be_bytes([begin[3], begin[4]]));
+    let message = u32::from(u16::from_be_bytes([begin[7], begin[8]])) + 4;
+    may_be_hello(begin) && (message == record || (message > record && record >= HELLO_BYTES as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is found, which must not depend on where the bytes are cut.
+    #[track_caller]
+    fn opening(bytes: &[u8]) -> Opening {
+        let whole = FirstLine::default().push(bytes);
+        for step in 1..4 {
+            let mut first = FirstLine::default();
+            let mut found = Opening::Undecided;
+            for piece in bytes.chunks(step) {
+                found = first.push(piece);
+            }
+            assert_eq!(found, whole, "{} in pieces of {step}", bytes.escape_ascii());
+        }
+        whole
+    }
+
+    #[test]
+    fn requests_are_told_from_lines_that_begin_like_them() {
+        let http = Opening::Foreign(Foreign::Http);
+        let table: &[(&str, Opening)] = &[
+            ("GET / HTTP/1.1\r\nHost: a\r\n\r\na:1|c\n", http),
+            ("POST /a:1|c HTTP/1.0\n", http),
+            ("POST /?a=1 HTTP/1.1\r", http),
+            ("OPTIONS * HTTP/1.1\r\n", http),
+            ("CONNECT a.test:443 HTTP/1.1\r\n", http),
+            ("M-SEARCH * HTTP/1.1\r\n", http),
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", http),
+            ("GET http://a.test/ HTTP/3\r\n", http),
+            ("\r\n\nPUT /\u{fc} HTTP/1.1\r\n", http),
+            // Not all there yet.
+            ("", Opening::Undecided),
+            ("GET", Opening::Undecided),
+            ("GET 1", Opening::Undecided),
+            ("GET / HTTP/1.1", Opening::Undecided),
+            // Good lines, and bad ones that are no requests.
+            ("GET 1 1700000000\n", Opening::Lines),
+            ("GET 1 1700000000", Opening::Lines),
+            ("GET\n", Opening::Lines),
+            ("GET:1|c\nGET / HTTP/1.1\n", Opening::Lines),
+            ("GET /:1|c\n", Opening::Lines),
+            ("GET /:1|c|#a: HTTP/1.1\n", Opening::Lines),
+            ("GET / HTTP/1.1:1|c\n", Opening::Lines),
+            ("GET / HTTP/1.1|c\n", Opening::Lines),
+            ("GET / HTTP/11\n", Opening::Lines),
+            ("GET / HTTP/.1\n", Opening::Lines),
+            ("GET / HTTP/1.\n", Opening::Lines),
+            ("GET / HTTP/1.1 \n", Opening::Lines),
+            ("GET  / HTTP/1.1\n", Opening::Lines),
+            ("GET\t/ HTTP/1.1\n", Opening::Lines),
+            ("GET /\n", Opening::Lines),
+            ("GET / http/1.1\n", Opening::Lines),
+            ("get / HTTP/1.1\n", Opening::Lines),
+            (" GET / HTTP/1.1\n", Opening::Lines),
+            ("api.hits:3|c\n", Opening::Lines),
+            ("health\n", Opening::Lines),
+        ];
+        for (bytes, want) in table {
+            assert_eq!(opening(bytes.as_bytes()), *want, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_method_and_a_target_have_their_bounds() {
+        let method = |len: usize| format!("{} / HTTP/1.1\n", "M".repeat(len));
+        let max = usize::from(METHOD_BYTES_MAX);
+        assert_eq!(opening(method(max).as_bytes()), Opening::Foreign(Foreign::Http));
+        assert_eq!(opening(method(max + 1).as_bytes()), Opening::Lines);
+        // A target has none: the line of a long one would be discarded, and its body read.
+        let long = format!("POST /{} HTTP/1.1\r\n", "a".repeat(300_000));
+        assert_eq!(FirstLine::default().push(long.as_bytes()), Opening::Foreign(Foreign::Http));
+    }
+
+    #[test]
+    fn a_handshake_is_told_from_a_strange_name() {
+        let hello = |record: u16, message: u16| {
+            let mut bytes = vec![0x16, 3, 1];
+            bytes.extend_from_slice(&record.to_be_bytes());
+            bytes.extend_from_slice(&[1, 0]);
+            bytes.extend_from_slice(&message.to_be_bytes());
+            bytes.extend_from_slice(&[3, 3]);
+            bytes
+        };
+        let tls = Opening::Foreign(Foreign::Tls);
+        // 10 is a line feed, and nothing but a length here.
+        for (bytes, want) in [
+            (hello(512, 508), tls),
+            (hello(10, 6), tls),
+            (hello(512, 1600), tls),
+            (hello(512, 400), Opening::Lines),
+            (hello(512, 508)[..10].to_vec(), Opening::Undecided),
+            (b"\x16\x03:1|c\n".to_vec(), Opening::Lines),
+            (b"\x16\x03\x01\n".to_vec(), Opening::Undecided),
+            (b"\x16\x03\x01ab:1|c\n".to_vec(), Opening::Lines),
+        ] {
+            assert_eq!(opening(&bytes), want, "{}", bytes.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_good_line_is_a_request(
+            name in "(GET|POST|PUT|[A-Z-]{1,9})( [!-~]{1,9})?",
+            kind in "c|g|ms|s|h|d",
+            value in any::<i32>(),
+            tags in "(\\|#[a-zA-Z/:,. 0-9]{1,12}( HTTP/1\\.1)?)?",
+            time in 1u32..,
+            crlf in any::<bool>(),
+        ) {
+            let end = if crlf { "\r\n" } else { "\n" };
+            let lines =
+                [format!("{name}:{value}|{kind}{tags}{end}"), format!("{name} {value} {time}{end}")];
+            for line in lines {
+                prop_assert!(
+                    !matches!(FirstLine::default().push(line.as_bytes()), Opening::Foreign(_)), "{line:?}"
+                );
+            }
+        }
+    }
+}
