@@ -51,13 +51,18 @@ fn read_slot<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<[u8; SLOT
     Ok(bytes)
 }
 
+type SlotBytes = [u8; SLOT_BYTES];
+
+/// What [`read_slots`] gives.
+type Slots = (Vec<(Slot, usize, usize)>, bool);
+
 /// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot). And whether
 /// a cursor was written once, readable or not: a file that was only prepared is all zeros. `passed` says which errors
 /// are passed over; a file that is not there is none.
 pub(super) fn read_slots<D: Disk>(
     disk: &D,
-    passed: impl Fn(Result<[u8; SLOT_BYTES], DiskError>) -> Result<Option<[u8; SLOT_BYTES]>, DiskError>,
-) -> Result<(Vec<(Slot, usize, usize)>, bool), DiskError> {
+    passed: impl Fn(Result<SlotBytes, DiskError>) -> Result<Option<SlotBytes>, DiskError>,
+) -> Result<Slots, DiskError> {
     let (mut found, mut was_written) = (Vec::new(), false);
     for (name, file) in NAMES.iter().map(|name| disk.open(name)).enumerate() {
         let file = match file {
