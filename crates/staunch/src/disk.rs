@@ -9,7 +9,7 @@
 //! its file system is not mounted), nothing is made, found missing or removed there: [`DiskError::Away`].
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,6 +124,21 @@ fn make_safely(path: &Path) -> io::Result<()> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Puts a file of these bytes in the place of `name`, if there is one: after a loss of power either of them is there,
+/// whole.
+///
+/// # Errors
+/// When it cannot be written, synced or renamed; what was there is there then, but after a failed sync of the folder.
+pub fn replace_safely(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let half = folder.join(format!("{name}.new"));
+    let mut file = File::create(&half)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let whole = folder.join(name);
+    fs::rename(&half, &whole)?;
+    sync_parent(&whole)
 }
 
 #[cfg(unix)]
@@ -271,6 +286,17 @@ mod tests {
         let parts = vec![&*part; 3000];
         disk.write_at(&file, 0, &parts).expect("written");
         assert_eq!(disk.size(&file), Ok(900_000));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_leaves_no_half() {
+        let held = tempfile::tempdir().expect("a folder");
+        for bytes in [&b"one"[..], b"", b"two"] {
+            replace_safely(held.path(), "note", bytes).expect("written");
+            assert_eq!(fs::read(held.path().join("note")).expect("it is there"), bytes);
+        }
+        let names = fs::read_dir(held.path()).expect("it lists").count();
+        assert_eq!(names, 1);
     }
 
     #[test]

@@ -184,7 +184,9 @@ impl State {
         let checkpoints = Arc::new(checkpoint::Board::default());
         let handover = Arc::new(match data_dir {
             None if data_dir::is_wanted(plan) => Handover::default(),
-            _ => Handover::read(&plan.data_dir),
+            _ => Handover::read(&plan.data_dir).with_context(|| {
+                format!("cannot read what the last instance left in {}", plan.data_dir.display())
+            })?,
         });
         if let Some(data_dir) = data_dir {
             checkpoints.keep_in(data_dir.state_dir());
