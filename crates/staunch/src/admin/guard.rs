@@ -11,7 +11,8 @@ use axum::extract::connect_info::Connected;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::serve::IncomingStream;
-use tokio::net::TcpListener;
+
+use crate::admin::limited::Limited;
 
 /// Types of bodies that a browser sends elsewhere only when it was told that it may, which we never tell it.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];
@@ -31,8 +32,8 @@ impl Ends {
     }
 }
 
-impl Connected<IncomingStream<'_, TcpListener>> for Ends {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Ends {
+impl Connected<IncomingStream<'_, Limited>> for Ends {
+    fn connect_info(stream: IncomingStream<'_, Limited>) -> Ends {
         let own = stream.io().local_addr().map(|own: SocketAddr| own.ip());
         Ends { peer: stream.remote_addr().ip(), own: own.ok() }
     }

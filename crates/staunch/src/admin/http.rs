@@ -17,11 +17,13 @@ use tokio::sync::watch;
 
 use crate::admin::accounts;
 use crate::admin::guard::{self, Ends};
+use crate::admin::limited::Limited;
 use crate::admin::metrics;
 use crate::admin::queues;
 use crate::admin::relay::{self, ExplainQuery};
 use crate::admin::series::{self, SeriesQuery};
 use crate::clock::Clock;
+use crate::daemon::descriptors::Kind;
 use crate::daemon::shared::{Beat, Shared};
 
 /// Longest wait for a sign of life of the shard's thread, whose turns take milliseconds. Whoever probes with less patience
@@ -68,7 +70,7 @@ pub async fn serve(
         let _stopped = stop.wait_for(|stop| *stop).await;
     };
     let service = router.into_make_service_with_connect_info::<Ends>();
-    axum::serve(listener, service).with_graceful_shutdown(stopped).await
+    axum::serve(Limited::new(listener, Kind::Http), service).with_graceful_shutdown(stopped).await
 }
 
 async fn healthz(State(shared): State<Arc<Shared>>) -> Response {

@@ -23,6 +23,7 @@ use wire::management::{
 
 use crate::admin::accounts;
 use crate::clock::Clock;
+use crate::daemon::descriptors;
 use crate::daemon::shared::Shared;
 
 /// Silence after which a command without LF counts: health checkers that send none exist.
@@ -55,8 +56,13 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
+                let Some(permit) = descriptors::try_take(descriptors::Kind::Management) else {
+                    tracing::debug!("no descriptor for another management client: it was turned away");
+                    continue;
+                };
                 let client = Client { plan: in_force(&plan, &shared), shared: Arc::clone(&shared) };
                 clients.spawn(async move {
+                    let _permit = permit;
                     if let Err(error) = client.run(stream).await {
                         tracing::debug!("management client: {error}");
                     }

@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod checkpoints;
 mod guard;
 pub mod http;
+mod limited;
 pub mod management;
 pub mod metrics;
 pub mod queues;

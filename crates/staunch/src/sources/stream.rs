@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
+use crate::daemon::descriptors::{self, Kind, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::bind::Bound;
@@ -222,7 +223,8 @@ pub async fn accept(
     let listener = Listener::new(bound)?;
     let mut connections = JoinSet::new();
     for parked in before.parked.drain(..) {
-        connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+        let go_on = parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone());
+        connections.spawn(permitted(descriptors::take(Kind::Source), go_on));
     }
     let order = loop {
         // All branches are cancel-safe: nothing is accepted when another one wins.
@@ -232,7 +234,8 @@ pub async fn accept(
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
             late = before.late() => {
                 for parked in late {
-                    connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+                    let go_on = parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone());
+        connections.spawn(permitted(descriptors::take(Kind::Source), go_on));
                 }
                 continue;
             }
@@ -249,10 +252,11 @@ pub async fn accept(
                 continue;
             }
         };
-        if source.has_room(connections.len()) {
+        if let Some(permit) = source.permit(connections.len()) {
             source.account.connections_accepted.fetch_add(1, Relaxed);
             let parked = Parked::begin(stream, source, &shared);
-            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+            let go_on = parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone());
+            connections.spawn(permitted(permit, go_on));
         }
     };
     // Connections that the kernel made for us already: what their peers sent counts as well.
@@ -262,15 +266,17 @@ pub async fn accept(
         let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
         let Ok(Ok(stream)) = accepted.await else { break };
         let source = updates.borrow().clone();
-        if source.has_room(connections.len()) {
+        if let Some(permit) = source.permit(connections.len()) {
             source.account.connections_accepted.fetch_add(1, Relaxed);
             let parked = Parked::begin(stream, source, &shared);
-            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+            let go_on = parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone());
+            connections.spawn(permitted(permit, go_on));
         }
     }
     while before.busy.is_some() {
         for parked in before.late().await {
-            connections.spawn(parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone()));
+            let go_on = parked.go_on(Arc::clone(&shared), updates.clone(), orders.clone());
+            connections.spawn(permitted(descriptors::take(Kind::Source), go_on));
         }
     }
     let mut at_rest = Vec::new();
@@ -280,7 +286,30 @@ pub async fn accept(
     Ok(at_rest)
 }
 
+/// A connection that counts as long as it goes on.
+async fn permitted<T>(permit: Permit, connection: impl Future<Output = T>) -> T {
+    let _permit = permit;
+    connection.await
+}
+
 impl StreamSource {
+    /// The permit of one more connection beside those that are `open`; told and counted when there is none.
+    fn permit(&self, open: usize) -> Option<Permit> {
+        if !self.has_room(open) {
+            return None;
+        }
+        let permit = descriptors::try_take(Kind::Source);
+        if permit.is_none() && self.account.connections_refused.fetch_add(1, Relaxed) == 0 {
+            tracing::warn!(
+                "all sources have {} connections and source `{}` refuses more: raise the limit on open files \
+                 (LimitNOFILE, `ulimit -Hn`)",
+                descriptors::max(Kind::Source),
+                self.plan.name
+            );
+        }
+        permit
+    }
+
     /// Whether one more connection may come to those that are `open`; told and counted when not.
     pub fn has_room(&self, open: usize) -> bool {
         let max = self.plan.connections_max;
