@@ -21,11 +21,29 @@ pub enum DiskError {
     Short,
     /// Not permitted, or mounted read-only.
     Denied,
+    /// The system is short of something that it may have again soon: file descriptors, memory.
+    Scarce {
+        /// As the system numbers it.
+        code: i32,
+    },
+    /// The folder is not there, or another one is in its place. It may come back.
+    Away,
     /// Anything else, with the system's error code (0 where there is none).
     Io {
         /// As the system numbers it.
         code: i32,
     },
+}
+
+impl DiskError {
+    /// True when the error says nothing about the bytes on the disk: something is short, away or not permitted. The caller
+    /// waits and tries again, and counts nothing as damaged (design §12).
+    pub fn passes(self) -> bool {
+        match self {
+            DiskError::Full | DiskError::Denied | DiskError::Scarce { .. } | DiskError::Away => true,
+            DiskError::NotFound | DiskError::Exists | DiskError::Short | DiskError::Io { .. } => false,
+        }
+    }
 }
 
 impl fmt::Display for DiskError {
@@ -36,6 +54,10 @@ impl fmt::Display for DiskError {
             DiskError::Full => f.write_str("no space left on the disk"),
             DiskError::Short => f.write_str("the file ends too early"),
             DiskError::Denied => f.write_str("not permitted"),
+            DiskError::Scarce { code } => {
+                write!(f, "the system is short of file descriptors or memory (error {code})")
+            }
+            DiskError::Away => f.write_str("the folder is away, or another one is in its place"),
             DiskError::Io { code } => write!(f, "the disk failed (error {code})"),
         }
     }

@@ -5,10 +5,11 @@
 //! Not here: what is written where (`deliver`), who else may have the folder (`daemon::data_dir`), when to sync
 //! (`daemon::syncs`).
 //! Invariant: the folder has one owner, who holds the lock of the data directory. That a name is free is therefore
-//! looked up, not asked of the system in one step.
+//! looked up, not asked of the system in one step. While another folder, or none, is in its place (somebody moved it, or
+//! its file system is not mounted), nothing is made, found missing or removed there: [`DiskError::Away`].
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,8 +68,45 @@ impl Folder {
     }
 
     fn open_with(&self, name: &str, options: &mut OpenOptions) -> Result<Arc<File>, DiskError> {
-        let file = options.read(true).write(!self.read_only).open(self.path.join(name)).map_err(reason)?;
-        Ok(Arc::new(file))
+        let file = options.read(true).write(!self.read_only).open(self.path.join(name));
+        Ok(Arc::new(file.map_err(|error| self.reason(error))?))
+    }
+
+    /// What a queue has to know of an error. A name is missing only where the folder is the one that was opened.
+    fn reason(&self, error: io::Error) -> DiskError {
+        match reason(error) {
+            DiskError::NotFound => self.is_there().err().unwrap_or(DiskError::NotFound),
+            other => other,
+        }
+    }
+
+    /// Fails when the folder that was opened is not where it was.
+    #[cfg(unix)]
+    fn is_there(&self) -> Result<(), DiskError> {
+        use std::os::unix::fs::MetadataExt;
+        let here = match fs::metadata(&self.path) {
+            Ok(here) => here,
+            Err(error) => {
+                return Err(match reason(error) {
+                    DiskError::NotFound => DiskError::Away,
+                    other => other,
+                });
+            }
+        };
+        let opened = self.handle.metadata().map_err(reason)?;
+        let same = (here.dev(), here.ino()) == (opened.dev(), opened.ino());
+        if same { Ok(()) } else { Err(DiskError::Away) }
+    }
+
+    /// Other systems do not say which folder it is.
+    #[cfg(not(unix))]
+    fn is_there(&self) -> Result<(), DiskError> {
+        if self.path.is_dir() { Ok(()) } else { Err(DiskError::Away) }
+    }
+
+    fn may_change_names(&self) -> Result<(), DiskError> {
+        self.may_change()?;
+        self.is_there()
     }
 }
 
@@ -86,6 +124,21 @@ fn make_safely(path: &Path) -> io::Result<()> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Puts a file of these bytes in the place of `name`, if there is one: after a loss of power either of them is there,
+/// whole.
+///
+/// # Errors
+/// When it cannot be written, synced or renamed; what was there is there then, but after a failed sync of the folder.
+pub fn replace_safely(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let half = folder.join(format!("{name}.new"));
+    let mut file = File::create(&half)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let whole = folder.join(name);
+    fs::rename(&half, &whole)?;
+    sync_parent(&whole)
 }
 
 #[cfg(unix)]
@@ -106,7 +159,8 @@ impl Disk for Folder {
     /// Names that are no UTF-8 are none of a queue's.
     fn list(&self) -> Result<Vec<String>, DiskError> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&*self.path).map_err(reason)? {
+        self.is_there()?;
+        for entry in fs::read_dir(&*self.path).map_err(|error| self.reason(error))? {
             let entry = entry.map_err(reason)?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if let Ok(name) = entry.file_name().into_string()
@@ -119,7 +173,7 @@ impl Disk for Folder {
     }
 
     fn create(&self, name: &str) -> Result<Arc<File>, DiskError> {
-        self.may_change()?;
+        self.may_change_names()?;
         self.open_with(name, OpenOptions::new().create_new(true))
     }
 
@@ -157,26 +211,26 @@ impl Disk for Folder {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
-        self.may_change()?;
+        self.may_change_names()?;
         let to = self.path.join(to);
         if fs::symlink_metadata(&to).is_ok() {
             return Err(DiskError::Exists);
         }
-        fs::rename(self.path.join(from), to).map_err(reason)
+        fs::rename(self.path.join(from), to).map_err(|error| self.reason(error))
     }
 
     fn replace(&self, from: &str, to: &str) -> Result<(), DiskError> {
-        self.may_change()?;
-        fs::rename(self.path.join(from), self.path.join(to)).map_err(reason)
+        self.may_change_names()?;
+        fs::rename(self.path.join(from), self.path.join(to)).map_err(|error| self.reason(error))
     }
 
     fn remove(&self, name: &str) -> Result<(), DiskError> {
-        self.may_change()?;
-        fs::remove_file(self.path.join(name)).map_err(reason)
+        self.may_change_names()?;
+        fs::remove_file(self.path.join(name)).map_err(|error| self.reason(error))
     }
 }
 
-/// What a queue has to know of an error.
+/// What a queue has to know of an error, whichever folder it is.
 fn reason(error: io::Error) -> DiskError {
     use io::ErrorKind as Kind;
     match error.kind() {
@@ -185,7 +239,11 @@ fn reason(error: io::Error) -> DiskError {
         Kind::StorageFull | Kind::QuotaExceeded => DiskError::Full,
         Kind::UnexpectedEof => DiskError::Short,
         Kind::PermissionDenied | Kind::ReadOnlyFilesystem => DiskError::Denied,
-        _ => DiskError::Io { code: error.raw_os_error().unwrap_or(0) },
+        Kind::NotADirectory | Kind::StaleNetworkFileHandle => DiskError::Away,
+        _ => {
+            let code = error.raw_os_error().unwrap_or(0);
+            if sys::is_scarce(&error) { DiskError::Scarce { code } } else { DiskError::Io { code } }
+        }
     }
 }
 
@@ -231,6 +289,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_replaced_whole_and_leaves_no_half() {
+        let held = tempfile::tempdir().expect("a folder");
+        for bytes in [&b"one"[..], b"", b"two"] {
+            replace_safely(held.path(), "note", bytes).expect("written");
+            assert_eq!(fs::read(held.path().join("note")).expect("it is there"), bytes);
+        }
+        let names = fs::read_dir(held.path()).expect("it lists").count();
+        assert_eq!(names, 1);
+    }
+
+    #[test]
     fn who_only_looks_changes_nothing() {
         let (_held, disk) = folder();
         let file = disk.create("one").expect("a new file");
@@ -247,6 +316,30 @@ mod tests {
         assert!(Folder::to_read(disk.path().join("nothing")).is_err());
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_is_away_or_another_one_is_not_one_without_files() {
+        let (held, disk) = folder();
+        let file = disk.create("one").expect("a new file");
+        let away = held.path().join("away");
+        fs::rename(disk.path(), &away).expect("moved");
+        for another in [false, true] {
+            if another {
+                fs::create_dir(disk.path()).expect("the mount point");
+            }
+            assert_eq!(disk.open("one").err(), Some(DiskError::Away));
+            assert_eq!(disk.create("two").err(), Some(DiskError::Away));
+            assert_eq!(disk.list(), Err(DiskError::Away));
+            let changed = [disk.rename("one", "two"), disk.replace("one", "two"), disk.remove("one")];
+            assert_eq!(changed, [Err(DiskError::Away); 3]);
+            assert_eq!((disk.write_at(&file, 0, &[b"a"]), disk.sync(&file)), (Ok(()), Ok(())), "it is open");
+        }
+        fs::remove_dir(disk.path()).expect("nothing was made in it");
+        fs::rename(&away, disk.path()).expect("moved back");
+        assert_eq!(disk.list(), Ok(vec!["one".to_owned()]));
+        assert_eq!(disk.open("two").err(), Some(DiskError::NotFound), "it is not there");
+    }
+
     #[test]
     fn errors_are_told_apart_as_far_as_a_queue_needs() {
         let of = |kind: io::ErrorKind| reason(kind.into());
@@ -261,6 +354,13 @@ mod tests {
             (libc::EDQUOT, DiskError::Full),
             (libc::EACCES, DiskError::Denied),
             (libc::EROFS, DiskError::Denied),
+            (libc::EMFILE, DiskError::Scarce { code: libc::EMFILE }),
+            (libc::ENFILE, DiskError::Scarce { code: libc::ENFILE }),
+            (libc::ENOMEM, DiskError::Scarce { code: libc::ENOMEM }),
+            (libc::EAGAIN, DiskError::Scarce { code: libc::EAGAIN }),
+            (libc::EINTR, DiskError::Scarce { code: libc::EINTR }),
+            (libc::ESTALE, DiskError::Away),
+            (libc::ENOTDIR, DiskError::Away),
             (libc::EIO, DiskError::Io { code: libc::EIO }),
         ] {
             assert_eq!(reason(io::Error::from_raw_os_error(code)), want);

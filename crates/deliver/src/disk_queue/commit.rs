@@ -39,11 +39,20 @@ pub struct SyncJob<F> {
     pub(super) cursor: Option<F>,
 }
 
+/// Why a segment was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotSynced {
+    /// It could not be opened now: nothing was tried.
+    NotOpened(DiskError),
+    /// The sync failed, which is final.
+    Failed(DiskError),
+}
+
 /// How each part of a [`SyncJob`] ended.
 #[must_use = "the queue waits for the result of each sync"]
 #[derive(Debug)]
 pub struct SyncDone {
-    pub(super) segments: Vec<(u64, Result<(), DiskError>)>,
+    pub(super) segments: Vec<(u64, Result<(), NotSynced>)>,
     pub(super) directory: Result<(), DiskError>,
     pub(super) cursor: Result<(), DiskError>,
 }
@@ -53,7 +62,11 @@ impl<F: Clone> SyncJob<F> {
     pub fn perform<D: Disk<File = F>>(self, disk: &D) -> SyncDone {
         let sync = |(sequence, file): (u64, Option<F>)| {
             let file = file.map_or_else(|| disk.open(&segment_name(sequence)), Ok);
-            (sequence, file.and_then(|file| disk.sync(&file)))
+            let file = file.map_err(|error| match error.passes() {
+                true => NotSynced::NotOpened(error),
+                false => NotSynced::Failed(error),
+            });
+            (sequence, file.and_then(|file| disk.sync(&file).map_err(NotSynced::Failed)))
         };
         let segments = self.segments.into_iter().map(sync).collect();
         let cursor = self.cursor.map_or(Ok(()), |file| disk.sync(&file));
@@ -95,6 +108,8 @@ pub(super) struct Commit<F> {
     since_ns: Option<u64>,
     /// What the job that runs covers.
     running: Option<Vec<Dirty<F>>>,
+    /// Some of them could not be opened and are tried again after a pause.
+    pub(super) waits: bool,
     /// Sorted, apart from each other.
     in_doubt: VecDeque<Range<u64>>,
     end: u64,
@@ -107,7 +122,7 @@ impl<F: Clone> Commit<F> {
         let dirty = |(sequence, records)| Dirty { sequence, file: None, records, new: true };
         let dirty: Vec<Dirty<F>> = found.map(dirty).collect();
         let since_ns = (!dirty.is_empty()).then_some(now_ns);
-        Commit { dirty, since_ns, running: None, in_doubt: VecDeque::new(), end }
+        Commit { dirty, since_ns, running: None, waits: false, in_doubt: VecDeque::new(), end }
     }
 
     /// A segment was begun; its first record comes next.
@@ -160,8 +175,13 @@ impl<F: Clone> Commit<F> {
     /// The job ended. Returns the segments that must be closed, and how many records came to be in doubt.
     pub(super) fn finish(&mut self, done: &SyncDone) -> (Vec<u64>, u64) {
         let (mut failed, mut doubtful) = (Vec::new(), 0);
+        let mut again = Vec::new();
         for ran in self.running.take().unwrap_or_default() {
             let own = done.segments.iter().find(|(sequence, _)| *sequence == ran.sequence);
+            if matches!(own, Some((_, Err(NotSynced::NotOpened(_))))) {
+                again.push(ran);
+                continue;
+            }
             let good = own.is_some_and(|(_, result)| result.is_ok()) && (!ran.new || done.directory.is_ok());
             if good {
                 continue;
@@ -182,7 +202,16 @@ impl<F: Clone> Commit<F> {
         if self.dirty.is_empty() {
             self.since_ns = None;
         }
+        self.waits = !again.is_empty();
+        again.append(&mut self.dirty);
+        self.dirty = again;
         (failed, doubtful)
+    }
+
+    /// What could not be opened is due at `at_ns` as if it had come then.
+    pub(super) fn again(&mut self, at_ns: u64) {
+        self.waits = false;
+        self.since_ns.get_or_insert(at_ns);
     }
 
     fn doubt(&mut self, records: Range<u64>) {
@@ -233,9 +262,13 @@ mod tests {
     use super::*;
 
     fn done(segments: &[(u64, bool)], directory: bool) -> SyncDone {
-        let result = |good: bool| if good { Ok(()) } else { Err(DiskError::Io { code: 5 }) };
+        let error = DiskError::Io { code: 5 };
+        let result = |good: bool| if good { Ok(()) } else { Err(error) };
         SyncDone {
-            segments: segments.iter().map(|(sequence, good)| (*sequence, result(*good))).collect(),
+            segments: segments
+                .iter()
+                .map(|(sequence, good)| (*sequence, result(*good).map_err(NotSynced::Failed)))
+                .collect(),
             directory: result(directory),
             cursor: Ok(()),
         }

@@ -43,16 +43,6 @@ pub(super) struct Cursor<F> {
     name_is_new: bool,
 }
 
-/// True when a cursor was written once, readable or not. A file that was only prepared is all zeros.
-pub(super) fn was_written<D: Disk>(disk: &D) -> bool {
-    NAMES.iter().filter_map(|name| disk.open(name).ok()).any(|file| {
-        SLOT_OFFSETS.into_iter().any(|offset| match read_slot(disk, &file, offset) {
-            Ok(bytes) => bytes != [0; SLOT_BYTES],
-            Err(error) => error != DiskError::Short,
-        })
-    })
-}
-
 /// The last slot of a file of version 1 ends earlier.
 fn read_slot<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<[u8; SLOT_BYTES], DiskError> {
     let len = disk.size(file)?.saturating_sub(offset).clamp(SLOT_BYTES_MIN as u64, SLOT_BYTES as u64);
@@ -61,16 +51,37 @@ fn read_slot<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<[u8; SLOT
     Ok(bytes)
 }
 
-/// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot).
-pub(super) fn read_slots<D: Disk>(disk: &D) -> Vec<(Slot, usize, usize)> {
-    let mut found = Vec::new();
-    for (name, file) in NAMES.iter().enumerate().filter_map(|(at, name)| Some((at, disk.open(name).ok()?))) {
+type SlotBytes = [u8; SLOT_BYTES];
+
+/// What [`read_slots`] gives.
+type Slots = (Vec<(Slot, usize, usize)>, bool);
+
+/// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot). And whether
+/// a cursor was written once, readable or not: a file that was only prepared is all zeros. `passed` says which errors
+/// are passed over; a file that is not there is none.
+pub(super) fn read_slots<D: Disk>(
+    disk: &D,
+    passed: impl Fn(Result<SlotBytes, DiskError>) -> Result<Option<SlotBytes>, DiskError>,
+) -> Result<Slots, DiskError> {
+    let (mut found, mut was_written) = (Vec::new(), false);
+    for (name, file) in NAMES.iter().map(|name| disk.open(name)).enumerate() {
+        let file = match file {
+            Err(DiskError::NotFound) => continue,
+            file => file,
+        };
         for (place, offset) in SLOT_OFFSETS.into_iter().enumerate() {
-            let slot = read_slot(disk, &file, offset).ok().and_then(|bytes| Slot::decode(&bytes));
+            let read = file
+                .clone()
+                .and_then(|file| read_slot(disk, &file, offset).or_else(|_| read_slot(disk, &file, offset)));
+            was_written |= match read {
+                Ok(bytes) => bytes != [0; SLOT_BYTES],
+                Err(error) => error != DiskError::Short,
+            };
+            let slot = passed(read)?.and_then(|bytes| Slot::decode(&bytes));
             found.extend(slot.map(|slot| (slot, name, place)));
         }
     }
-    found
+    Ok((found, was_written))
 }
 
 impl<F: Clone> Cursor<F> {

@@ -24,6 +24,13 @@ pub struct Faults {
     pub sync_error_in: Option<u64>,
     /// (name, first byte, last byte): what cannot be read.
     pub unreadable: Vec<(String, u64, u64)>,
+    /// That read fails; the next one finds everything as it was.
+    pub read_error_in: Option<u64>,
+    /// Files can be neither opened nor made nor listed, for want of descriptors, memory or permission. Those that are open
+    /// work.
+    pub opens_fail: Option<DiskError>,
+    /// The folder is away: nothing in it can be reached by name. Files that are open work.
+    pub away: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -80,6 +87,19 @@ impl State {
         self.dead = due(&mut self.faults.crash_in);
         self.faults_met += u64::from(self.dead);
         Ok(self.dead)
+    }
+
+    /// Whether files can be opened now.
+    fn opens(&mut self) -> Result<(), DiskError> {
+        self.reaches()?;
+        self.faults_met += u64::from(self.faults.opens_fail.is_some());
+        self.faults.opens_fail.map_or(Ok(()), Err)
+    }
+
+    /// Whether names can be reached now.
+    fn reaches(&mut self) -> Result<(), DiskError> {
+        self.faults_met += u64::from(self.faults.away);
+        if self.faults.away { Err(DiskError::Away) } else { Ok(()) }
     }
 
     fn put(&mut self, file: usize, offset: usize, bytes: &[u8]) {
@@ -214,6 +234,11 @@ impl FaultyDisk {
         state.names_safe.insert(name.to_owned(), file);
     }
 
+    /// Names of all files, whatever fails.
+    pub fn names(&self) -> Vec<String> {
+        self.state().names.keys().cloned().collect()
+    }
+
     /// A file's bytes.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
@@ -236,8 +261,12 @@ impl Disk for FaultyDisk {
     type File = usize;
 
     fn list(&self) -> Result<Vec<String>, DiskError> {
-        let state = self.state();
-        if state.dead { Err(DEAD) } else { Ok(state.names.keys().cloned().collect()) }
+        let mut state = self.state();
+        if state.dead {
+            return Err(DEAD);
+        }
+        state.opens()?;
+        Ok(state.names.keys().cloned().collect())
     }
 
     fn create(&self, name: &str) -> Result<usize, DiskError> {
@@ -245,6 +274,7 @@ impl Disk for FaultyDisk {
         if state.crashes()? {
             return Err(DEAD);
         }
+        state.opens()?;
         if state.names.contains_key(name) {
             return Err(DiskError::Exists);
         }
@@ -255,10 +285,11 @@ impl Disk for FaultyDisk {
     }
 
     fn open(&self, name: &str) -> Result<usize, DiskError> {
-        let state = self.state();
+        let mut state = self.state();
         if state.dead {
             return Err(DEAD);
         }
+        state.opens()?;
         state.names.get(name).copied().ok_or(DiskError::NotFound)
     }
 
@@ -319,7 +350,7 @@ impl Disk for FaultyDisk {
         let bad = state.faults.unreadable.iter().any(|(name, first, last)| {
             state.names.get(name) == Some(file) && offset <= *last && *first < end
         });
-        if bad {
+        if due(&mut state.faults.read_error_in) || bad {
             state.faults_met += 1;
             return Err(FAILED);
         }
@@ -370,6 +401,7 @@ impl Disk for FaultyDisk {
         if state.crashes()? {
             return Err(DEAD);
         }
+        state.reaches()?;
         if state.names.contains_key(to) {
             return Err(DiskError::Exists);
         }
@@ -383,6 +415,7 @@ impl Disk for FaultyDisk {
         if state.crashes()? {
             return Err(DEAD);
         }
+        state.reaches()?;
         let file = state.names.remove(from).ok_or(DiskError::NotFound)?;
         state.names.insert(to.to_owned(), file);
         Ok(())
@@ -393,6 +426,7 @@ impl Disk for FaultyDisk {
         if state.crashes()? {
             return Err(DEAD);
         }
+        state.reaches()?;
         state.names.remove(name).map(|_| ()).ok_or(DiskError::NotFound)
     }
 }

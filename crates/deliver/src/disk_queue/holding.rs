@@ -4,7 +4,7 @@
 //! takes it. An error of a write is final for its segment, not for the block.
 //! Not here: a full disk, which is a full queue (`writing`).
 //! Invariant: what is held comes behind everything on disk and before everything that comes; it is bounded in bytes and
-//! in time, and past either bound it is shed (`disk_failed`).
+//! in time, and past either bound it is shed (`disk_failed`). Time counts only while the disk itself fails.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,7 +47,8 @@ impl Held {
         self.tried = now;
         match result {
             Ok(()) => self.failing_since_ns = None,
-            Err(DiskError::Full) => {}
+            // Room, descriptors, a folder: it is not the disk that fails.
+            Err(error) if error.passes() => self.failing_since_ns = None,
             Err(_) => drop(self.failing_since_ns.get_or_insert(now.mono_ns)),
         }
     }

@@ -8,7 +8,7 @@
 use model::{Disk, DiskError};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
-use super::recovery::{Survey, survey};
+use super::recovery::{Survey, Unreadable, survey};
 use super::scan::{Damage, DamageKind, SegmentReader};
 use super::{Recovery, Segment};
 use crate::block::Block;
@@ -90,6 +90,13 @@ pub enum Step<'a> {
     Damage(&'a Stretch),
     /// The rest of the last segment, from this byte on, is no record yet: somebody writes there.
     BeingWritten(u64),
+    /// The rest of a segment cannot be read now, for a reason that may pass: what is in it is neither found nor damaged.
+    NotRead {
+        /// The segment.
+        segment: u64,
+        /// Why not.
+        error: DiskError,
+    },
 }
 
 /// Told of each step; its error ends the walk.
@@ -97,12 +104,13 @@ type Visit<'a, E> = dyn FnMut(Step<'_>) -> Result<(), E> + 'a;
 
 impl Inspection {
     /// Looks at the directory: headers of all segments, and those of the records in the last one. With `live` a process
-    /// may be writing there. Fails only when the directory cannot be listed.
+    /// may be writing there. Fails when the directory cannot be listed, or something in it cannot be read now for a reason
+    /// that may pass.
     pub fn of<D: Disk>(disk: &D, live: bool) -> Result<Inspection, DiskError> {
-        let mut found = survey(disk, live)?;
+        let mut found = survey(disk, Unreadable::PassedOver, live)?;
         if live && found.report.cursor_lost {
             // Its first write may have come between two looks.
-            found = survey(disk, live)?;
+            found = survey(disk, Unreadable::PassedOver, live)?;
         }
         Ok(Inspection { survey: found, live })
     }
@@ -149,11 +157,16 @@ impl Inspection {
     pub fn oldest_wall_ns<D: Disk>(&self, disk: &D) -> Option<u64> {
         let read = self.survey.settled;
         for (segment, from, end) in self.waiting_segments() {
-            let Ok(file) = disk.open(&segment_name(segment.sequence)) else { continue };
+            let file = match disk.open(&segment_name(segment.sequence)) {
+                Ok(file) => file,
+                Err(error) if error.passes() => return None,
+                Err(_) => continue,
+            };
             let mut reader = SegmentReader::of_headers(segment.sequence, file);
             let fits = |header: &RecordHeader| header.before.covers(read) && end.covers(header.after());
+            reader.passes_over(true);
             let next = reader.next(disk, self.id(), (from, segment.size), fits, &mut Vec::new());
-            if let Some((header, _)) = next {
+            if let Some((header, _)) = next.ok()? {
                 return Some(header.made_wall_ns);
             }
         }
@@ -240,17 +253,23 @@ impl<D: Disk> Walk<'_, D> {
                 }
                 return Ok(());
             }
+            Err(error) if error.passes() => return self.not_read(segment, (error, end), visit),
             Err(_) => {
                 self.note(segment, &[Damage { from: at, to, kind: DamageKind::Unreadable }]);
                 return Ok(());
             }
         };
         let mut reader = SegmentReader::new(segment.sequence, file);
+        reader.passes_over(true);
         loop {
             let mut damage = Vec::new();
             let read = self.read;
             let fits = |header: &RecordHeader| header.before.covers(read) && end.covers(header.after());
             let next = reader.next(self.disk, self.inspection.id(), (at, to), fits, &mut damage);
+            let next = match next {
+                Ok(next) => next,
+                Err(error) => return self.not_read(segment, (error, end), visit),
+            };
             self.note(segment, &damage);
             let Some((header, offset)) = next else { return Ok(()) };
             at = offset + header.disk_bytes();
@@ -259,9 +278,24 @@ impl<D: Disk> Walk<'_, D> {
             match body.map(|body| header.block(self.inspection.id(), body, 0)) {
                 Ok(Some(block)) => self.record(place, &header, &block, visit)?,
                 Ok(None) => self.bad_body(segment, (&header, offset), DamageKind::Body, visit)?,
+                Err(error) if error.passes() => return self.not_read(segment, (error, end), visit),
                 Err(_) => self.bad_body(segment, (&header, offset), DamageKind::Unreadable, visit)?,
             }
         }
+    }
+
+    /// Nothing is known of the rest of the segment; damage before it is not counted, either.
+    fn not_read<E>(
+        &mut self,
+        segment: &Segment,
+        (error, end): (DiskError, Totals),
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        self.open = Stretch::default();
+        if end.records > self.read.records {
+            self.read = end;
+        }
+        visit(Step::NotRead { segment: segment.sequence, error })
     }
 
     fn record<E>(

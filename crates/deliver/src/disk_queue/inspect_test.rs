@@ -40,6 +40,7 @@ pub(super) fn walk(disk: &FaultyDisk, begin: Begin, live: bool) -> Walked {
                 walked.blocks.push((text, record.waits));
             }
             Step::Damage(stretch) => walked.damage.push(stretch.clone()),
+            Step::NotRead { error, .. } => panic!("everything can be read: {error}"),
             Step::BeingWritten(from) => walked.written_from = Some(from),
         }
         Ok(())
@@ -204,6 +205,7 @@ fn what_a_process_removes_during_a_walk_is_settled() {
         match step {
             Step::Record(record) => found.push(record.number),
             Step::Damage(stretch) => return Err(stretch.clone()),
+            Step::NotRead { error, .. } => panic!("everything can be read: {error}"),
             Step::BeingWritten(_) => {}
         }
         Ok(())
@@ -264,8 +266,12 @@ fn salvaged(disk: &FaultyDisk) -> Vec<(String, Option<u64>, bool)> {
 fn set_aside(disk: &FaultyDisk) {
     let (mut queue, _) =
         DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now()).expect("it lists");
-    while let Some(entry) = queue.pop(now()) {
-        entry.settle(CopyOutcome::Delivered);
+    let mut at = now();
+    while !queue.is_empty() {
+        match queue.pop(at) {
+            Some(entry) => entry.settle(CopyOutcome::Delivered),
+            None => at = at.plus_ns(READ_AGAIN_MS * MS_NS),
+        }
     }
     let done = queue.begin_last_sync().map(|job| job.perform(disk));
     let _synced = done.map(|done| queue.on_synced(done));

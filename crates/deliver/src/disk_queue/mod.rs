@@ -65,6 +65,9 @@ mod recovery;
 pub mod salvage;
 mod scan;
 mod settle;
+mod stalled;
+#[cfg(test)]
+mod stalled_test;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -79,7 +82,7 @@ use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::plan::{QueueKind, QueueLimits};
 use crate::queue::{Appended, Entry, Queue};
-use commit::Commit;
+use commit::{Commit, NotSynced};
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
 use cursor::Cursor;
 pub use format::Totals;
@@ -88,10 +91,13 @@ pub(crate) use format::{decode_borders, encode_borders, form_code};
 use holding::Held;
 pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
 use quarantine::Quarantine;
+pub use recovery::Unreadable;
 pub use scan::DamageKind;
 use scan::SegmentReader;
 use settle::Settlement;
 pub(crate) use settle::{Part, SettleLog, Ticket};
+pub use stalled::READ_AGAIN_MS;
+use stalled::Stalled;
 
 /// Most records that may be read and unsettled at one time, or settled behind one that is not. [`DiskQueue::pop`] gives
 /// none past it.
@@ -136,7 +142,7 @@ pub struct Recovery {
     pub segments: u64,
     /// Of those and of others: segments whose header is damaged, or that are not the queue's at all.
     pub segments_damaged: u64,
-    /// Segments that the disk does not open. They are left alone.
+    /// Segments that the disk fails to open. They go to the quarantine.
     pub segments_unreadable: u64,
     /// Segments that were settled whole and could be removed.
     pub segments_removed: u64,
@@ -157,6 +163,8 @@ pub struct DiskQueueCounts {
     pub write_errors: u64,
     /// Times that a sync failed.
     pub sync_errors: u64,
+    /// Times that something could not be read and is tried again.
+    pub read_errors: u64,
     /// Times that a file could not be removed or renamed.
     pub remove_errors: u64,
     /// Records whose sync failed.
@@ -183,6 +191,8 @@ struct Segment {
     size: u64,
     /// The disk could not read all of it: it goes to the quarantine rather than away.
     unreadable: bool,
+    /// So does one of which a damaged range could not be copied.
+    kept_whole: bool,
 }
 
 impl Segment {
@@ -212,6 +222,8 @@ pub enum Canary {
     SyncTriedAgain,
     /// A segment goes when its last record was read.
     SegmentRemovedTooEarly,
+    /// Bytes that could not be read for want of a descriptor count as damaged.
+    ScarcityIsDamage,
 }
 
 /// See the module's header.
@@ -237,6 +249,10 @@ pub struct DiskQueue<D: Disk> {
     read: Totals,
     /// The next record to be read, when it has been looked up.
     front: Option<(RecordHeader, Place)>,
+    /// Why nothing can be read; none while reading goes on.
+    stalled: Option<Stalled>,
+    /// Monotonic time of the last call that said it.
+    now_ns: u64,
     returned: BTreeMap<u64, Returned>,
     returned_copies: u64,
     returned_bytes: u64,
@@ -260,8 +276,10 @@ pub struct DiskQueue<D: Disk> {
 }
 
 impl<D: Disk> DiskQueue<D> {
-    /// Opens what is in the directory, whatever that is, and counts what waits there as routed. Fails only when the
-    /// directory cannot be listed. `fresh_id` is a random number: the id of the queue, should it be new.
+    /// Opens what is in the directory, whatever that is, and counts what waits there as routed. Fails when the directory
+    /// cannot be listed, or something in it cannot be read for a reason that may pass ([`DiskError::passes`]): nothing was
+    /// changed then, and the caller opens it again later. What the disk fails to read is passed over. `fresh_id` is a
+    /// random number: the id of the queue, should it be new.
     pub fn open(
         disk: D,
         plan: DiskQueuePlan,
@@ -269,7 +287,18 @@ impl<D: Disk> DiskQueue<D> {
         fresh_id: u64,
         now: Now,
     ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
-        let found = recovery::recover(&disk, plan.quarantine_bytes_max, fresh_id)?;
+        DiskQueue::open_with(disk, plan, account, (fresh_id, Unreadable::PassedOver), now)
+    }
+
+    /// The same, and says what becomes of bytes that the disk fails to read.
+    pub fn open_with(
+        disk: D,
+        plan: DiskQueuePlan,
+        account: Arc<OutputAccount>,
+        (fresh_id, unreadable): (u64, Unreadable),
+        now: Now,
+    ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
+        let found = recovery::recover(&disk, unreadable, plan.quarantine_bytes_max, fresh_id)?;
         let waiting = found.end.since(found.settled);
         account.route(waiting.copies, waiting.copy_bytes);
         hold(&account, waiting.disk_bytes);
@@ -297,6 +326,8 @@ impl<D: Disk> DiskQueue<D> {
             place: found.place,
             read: found.settled,
             front: None,
+            stalled: None,
+            now_ns: now.mono_ns,
             returned: BTreeMap::new(),
             returned_copies: 0,
             returned_bytes: 0,
@@ -339,6 +370,9 @@ impl<D: Disk> DiskQueue<D> {
         if self.commit.is_running() {
             return None;
         }
+        if self.commit.waits {
+            self.commit.again(now.mono_ns.saturating_add(READ_AGAIN_MS * MS_NS));
+        }
         if self.cursor_is_behind() {
             self.cursor.since_ns.get_or_insert(now.mono_ns);
             self.cursor.look(self.noted(), now.mono_ns);
@@ -349,7 +383,8 @@ impl<D: Disk> DiskQueue<D> {
         let cursor = self.cursor.since_ns.map(|since_ns| after(since_ns, window_ms));
         // Written sooner than synced: what a killed process delivers twice is as little as what it had accepted.
         let write = self.cursor.unwritten_since_ns.map(|since_ns| after(since_ns, self.plan.sync_window_ms));
-        records.into_iter().chain(cursor).chain(write).chain(self.held_due_ns()).min()
+        let due = records.into_iter().chain(cursor).chain(write);
+        due.chain(self.held_due_ns()).chain(self.read_due_ns()).min()
     }
 
     /// What to sync now. None while an earlier job runs, or when there is nothing.
@@ -375,7 +410,12 @@ impl<D: Disk> DiskQueue<D> {
     pub fn on_synced(&mut self, done: SyncDone) -> Synced {
         self.take_notes();
         let failed = |result: &Result<(), DiskError>| result.err();
-        let segments = done.segments.iter().filter_map(|(_, result)| failed(result));
+        let segments = done.segments.iter().filter_map(|(_, result)| match result {
+            Err(NotSynced::Failed(error)) => Some(*error),
+            Ok(()) | Err(NotSynced::NotOpened(_)) => None,
+        });
+        let not_opened = |(_, result): &&(u64, _)| matches!(result, Err(NotSynced::NotOpened(_)));
+        self.counts.read_errors += done.segments.iter().filter(not_opened).count() as u64;
         let errors: Vec<DiskError> =
             segments.chain(failed(&done.directory)).chain(failed(&done.cursor)).collect();
         self.counts.sync_errors += errors.len() as u64;
@@ -511,6 +551,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
             self.shed(block, Shed::QueueFull);
             return Appended::Shed;
         };
+        let waiting = self.account.bytes_waiting.load(Relaxed).saturating_add(header.disk_bytes());
+        let room = (waiting, self.plan.limits.bytes_max);
+        self.quarantine.make_way(&self.disk, room, &mut self.counts);
         let block = match self.fit(block, header.disk_bytes()) {
             Ok(block) => block,
             Err(appended) => return appended,
@@ -543,8 +586,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
                     return Some(entry);
                 }
                 Returned::Part(part) => {
-                    if let Some(entry) = self.read_again(number, part) {
-                        return Some(entry);
+                    let entry = self.read_returned(number, part);
+                    if entry.is_some() || self.stalled.is_some() {
+                        return entry;
                     }
                 }
             }
@@ -569,10 +613,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
 
     /// Sheds what is older than `age_max_ms` (`too_old`).
     fn expire(&mut self, now: Now) {
+        self.now_ns = self.now_ns.max(now.mono_ns);
         self.take_notes();
-        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
-            self.shed_front(Shed::TooOld);
-        }
+        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) && self.shed_front(Shed::TooOld) {}
     }
 
     fn shed_front(&mut self, reason: Shed) -> bool {
@@ -629,6 +672,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
     /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
     fn has_room(&self, disk_bytes: u64, copies: u64) -> bool {
         let held = self.account.bytes_waiting.load(Relaxed);
+        let held = held.saturating_add(self.quarantine.whole_bytes());
         let fits = held.saturating_add(disk_bytes) <= self.plan.limits.bytes_max;
         let waiting = self.account.copies_waiting();
         let most = self.plan.limits.records_max;

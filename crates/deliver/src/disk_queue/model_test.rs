@@ -34,6 +34,12 @@ enum Op {
     Crash(bool),
     SyncErrorIn(u64),
     WriteErrorIn(u64),
+    /// Files can or cannot be opened.
+    OpensFail(Option<DiskError>),
+    /// The folder is away, or is back.
+    Away(bool),
+    /// That read fails, once.
+    ReadErrorIn(u64),
     /// Room on the disk beyond what is used, or no bound.
     DiskBytes(Option<u64>),
     /// A byte of a file, and what becomes of it; the process dies with it.
@@ -66,6 +72,9 @@ fn ops(harm: Harm) -> impl Strategy<Value = Vec<Op>> {
         1 => (0..4_u64).prop_map(Op::SyncErrorIn),
         1 => (0..6_u64).prop_map(Op::WriteErrorIn),
         1 => proptest::option::of(0..400_u64).prop_map(Op::DiskBytes),
+        1 => passing().prop_map(Op::OpensFail),
+        1 => any::<bool>().prop_map(Op::Away),
+        1 => (0..4_u64).prop_map(Op::ReadErrorIn),
         1 => (any::<usize>(), any::<usize>(), 1..=255_u8).prop_map(move |(file, at, change)| match harm {
             Harm::None => Op::Pass(1),
             Harm::Flips => Op::Flip(file, at, change),
@@ -73,6 +82,14 @@ fn ops(harm: Harm) -> impl Strategy<Value = Vec<Op>> {
         }),
     ];
     proptest::collection::vec(op, 1..90)
+}
+
+fn passing() -> impl Strategy<Value = Option<DiskError>> {
+    prop_oneof![
+        2 => Just(None),
+        1 => Just(Some(DiskError::Scarce { code: 24 })),
+        1 => Just(Some(DiskError::Denied)),
+    ]
 }
 
 fn plans() -> impl Strategy<Value = DiskQueuePlan> {
@@ -129,6 +146,8 @@ struct Sim {
     flips: usize,
     lost_to_flips: usize,
     cuts: usize,
+    /// A machine or a process has died in the middle of something.
+    torn: bool,
     /// Copies of the record that was last given each number.
     numbers: BTreeMap<u64, u64>,
     /// After a loss of power nobody knows of some number which record had it.
@@ -173,6 +192,7 @@ impl Sim {
             flips: 0,
             lost_to_flips: 0,
             cuts: 0,
+            torn: false,
             numbers: BTreeMap::new(),
             doubtful: false,
             noted: 0,
@@ -203,8 +223,11 @@ impl Sim {
             Op::Crash(power) => self.crash(*power),
             Op::SyncErrorIn(calls) => self.disk.change_faults(|faults| faults.sync_error_in = Some(*calls)),
             Op::WriteErrorIn(calls) => self.disk.change_faults(|faults| faults.write_error_in = Some(*calls)),
+            Op::OpensFail(error) => self.disk.change_faults(|faults| faults.opens_fail = *error),
+            Op::Away(away) => self.disk.change_faults(|faults| faults.away = *away),
+            Op::ReadErrorIn(calls) => self.disk.change_faults(|faults| faults.read_error_in = Some(*calls)),
             Op::DiskBytes(room) => {
-                let names = self.disk.list().expect("the disk lives between operations");
+                let names = self.disk.names();
                 let used: u64 = names
                     .iter()
                     .filter_map(|name| self.disk.bytes(name))
@@ -232,9 +255,10 @@ impl Sim {
         let faults_met = self.disk.faults_met();
         // Even if the process dies in it, its header may be there.
         self.numbers.insert(number, lines as u64);
-        let want = self.model_append(&record);
+        let waits = self.may_wait();
+        let want = if waits { Appended::Kept } else { self.model_append(&record) };
         let appended = self.queue.append(block, self.now);
-        if faults_met == self.disk.faults_met() {
+        if !waits && faults_met == self.disk.faults_met() {
             assert_eq!(std::mem::discriminant(&appended), std::mem::discriminant(&want), "block {id}");
         }
         if appended == Appended::Kept {
@@ -242,6 +266,15 @@ impl Sim {
             self.waiting.push_back(id);
         }
         self.reconcile();
+    }
+
+    /// Something is short, or was when the queue looked last: it may wait instead of reading, and the naive queue does not.
+    fn may_wait(&self) -> bool {
+        let mut waits = self.queue.read_error().is_some();
+        self.disk.change_faults(|faults| {
+            waits |= faults.away || faults.opens_fail.is_some() || faults.read_error_in.is_some();
+        });
+        waits
     }
 
     /// What `when_full` makes of it; the naive queue sheds as it goes.
@@ -289,6 +322,11 @@ impl Sim {
     fn pop(&mut self) {
         let entry = self.queue.pop(self.now);
         if self.disk.is_dead() {
+            return;
+        }
+        if entry.is_none() && self.queue.read_error().is_some() {
+            // It waits; a pause later it tries again.
+            self.now = self.now.plus_ns(READ_AGAIN_MS * MS_NS);
             return;
         }
         let want = self.waiting.pop_front();
@@ -373,7 +411,7 @@ impl Sim {
     }
 
     fn flip(&mut self, file: usize, at: usize, change: u8) {
-        let names = self.disk.list().expect("the disk lives between operations");
+        let names = self.disk.names();
         let segments: Vec<&String> =
             names.iter().filter(|name| format::segment_sequence(name).is_some()).collect();
         if segments.is_empty() {
@@ -391,7 +429,7 @@ impl Sim {
     }
 
     fn cut_last(&mut self, left: Option<usize>) {
-        let names = self.disk.list().expect("the disk lives between operations");
+        let names = self.disk.names();
         let Some(last) = names.iter().filter(|name| format::segment_sequence(name).is_some()).max() else {
             return;
         };
@@ -412,6 +450,7 @@ impl Sim {
         let accepted = self.queue.accepted_up_to().0;
         self.held.clear();
         self.job = None;
+        self.torn |= power || self.disk.is_dead();
         if power {
             self.disk.lose_power();
             self.cursor_written = self.cursor_synced;
@@ -516,6 +555,9 @@ impl Sim {
         let held_bytes: u64 = self.held.iter().map(|(_, entry)| entry.memory_bytes()).sum();
         let waiting = self.queue.account().bytes_waiting.load(Relaxed);
         assert_eq!(waiting, self.queue.bytes() + held_bytes);
+        let damaged = self.queue.account().shed(Shed::Damaged);
+        let may_be_damaged = self.torn || self.flips + self.cuts > 0;
+        assert!(may_be_damaged || damaged == 0, "{damaged} copies are damaged, and no byte is");
         for record in self.records.values_mut().filter(|record| !record.gone) {
             let safe = self.queue.promise(Position(record.number)) == Promise::Safe;
             // What an earlier run left is synced, and never called safe: that run may have seen a sync fail.
@@ -585,6 +627,7 @@ fn each_canary_is_found() {
         Canary::CursorPastUnsettled,
         Canary::SyncTriedAgain,
         Canary::SegmentRemovedTooEarly,
+        Canary::ScarcityIsDamage,
     ] {
         let config =
             Config { cases: 3000, max_shrink_iters: 0, failure_persistence: None, ..Config::default() };

@@ -48,6 +48,7 @@ fn walk(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
             Step::Record(record) => blocks.push(record.block.bytes.to_vec()),
             Step::Damage(stretch) => lost += stretch.lost.copies,
             Step::BeingWritten(_) => unreachable!("nobody writes"),
+            Step::NotRead { error, .. } => unreachable!("everything can be read: {error}"),
         }
         Ok(())
     };

@@ -1,28 +1,90 @@
 //! What cannot be used is kept aside, with the reason, as far as there is room for it: somebody may want to look.
+//!
+//! Copies of ranges that failed their checksum (`SEGMENT-OFFSET.quarantine`) go first when room is wanted, here or for
+//! records that wait. Whole segments (`SEGMENT-whole.quarantine`) may hold records that can be read: only the operator
+//! removes them. Both count towards the bound of the queue.
 
 use model::{Disk, DiskError};
 
 use super::DiskQueueCounts;
-use super::format::{is_quarantine, quarantine_name, segment_name};
-use super::scan::{Damage, DamageKind};
+use super::format::{is_quarantine, quarantine_name, quarantine_place, segment_name};
+use super::scan::{Damage, DamageKind, SegmentReader};
 
 const PIECE_BYTES: u64 = 64 * 1024;
 
 /// The side files of one queue.
 #[derive(Debug)]
 pub(super) struct Quarantine {
-    bytes: u64,
+    /// Of copies of ranges.
+    ranges_bytes: u64,
+    /// Of everything else.
+    whole_bytes: u64,
     bytes_max: u64,
+}
+
+fn is_range(name: &str) -> bool {
+    matches!(quarantine_place(name), Some((_, Some(_))))
 }
 
 impl Quarantine {
     /// Counts what earlier runs left.
-    pub(super) fn new<D: Disk>(disk: &D, names: &[String], bytes_max: u64) -> Quarantine {
-        let sizes = names.iter().filter(|name| is_quarantine(name)).filter_map(|name| {
-            let file = disk.open(name).ok()?;
-            disk.size(&file).ok()
-        });
-        Quarantine { bytes: sizes.sum(), bytes_max }
+    pub(super) fn new<D: Disk>(disk: &D, names: &[String], bytes_max: u64) -> Result<Quarantine, DiskError> {
+        let mut quarantine = Quarantine { ranges_bytes: 0, whole_bytes: 0, bytes_max };
+        for name in names.iter().filter(|name| is_quarantine(name)) {
+            match disk.open(name).and_then(|file| disk.size(&file)) {
+                Ok(size) => *quarantine.bytes_of(name) += size,
+                Err(error) if error.passes() => return Err(error),
+                Err(_gone) => {}
+            }
+        }
+        Ok(quarantine)
+    }
+
+    fn bytes_of(&mut self, name: &str) -> &mut u64 {
+        if is_range(name) { &mut self.ranges_bytes } else { &mut self.whole_bytes }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.ranges_bytes + self.whole_bytes
+    }
+
+    /// Bytes that count against the bound of the queue and do not make way for records.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.whole_bytes
+    }
+
+    /// Removes copies of damaged ranges, the oldest first, until everything here and `bytes` of the queue are within
+    /// `bytes_max`, or none is left.
+    pub(super) fn make_way<D: Disk>(
+        &mut self,
+        disk: &D,
+        (bytes, bytes_max): (u64, u64),
+        counts: &mut DiskQueueCounts,
+    ) {
+        let fits = |quarantine: &Quarantine| bytes.saturating_add(quarantine.bytes()) <= bytes_max;
+        if self.ranges_bytes == 0 || fits(self) {
+            return;
+        }
+        let mut names = disk.list().unwrap_or_default();
+        names.retain(|name| is_range(name));
+        names.sort_unstable();
+        for name in names {
+            if fits(self) {
+                return;
+            }
+            // One whose size is not known stays.
+            let removed = disk.open(&name).and_then(|file| disk.size(&file)).and_then(|size| {
+                disk.remove(&name)?;
+                Ok(size)
+            });
+            match removed {
+                Ok(size) => {
+                    self.ranges_bytes = self.ranges_bytes.saturating_sub(size);
+                    counts.quarantine_full += 1;
+                }
+                Err(_) => counts.remove_errors += 1,
+            }
+        }
     }
 
     /// Removes all side files: how many, and their bytes.
@@ -33,31 +95,37 @@ impl Quarantine {
             disk.remove(name)?;
             files += 1;
             bytes += size;
-            self.bytes = self.bytes.saturating_sub(size);
+            let left = self.bytes_of(name);
+            *left = left.saturating_sub(size);
         }
         Ok((files, bytes))
     }
 
-    /// Copies a damaged range to a file of its own: one line with the reason, then the bytes that can be read.
+    /// Copies a damaged range to a file of its own: one line with the reason, then the bytes that can be read. Fails when
+    /// it could be copied at another time, so that its segment has to be kept.
     pub(super) fn keep_range<D: Disk>(
         &mut self,
         disk: &D,
         sequence: u64,
         damage: Damage,
         counts: &mut DiskQueueCounts,
-    ) {
+    ) -> Result<(), DiskError> {
         let Damage { from, to, kind } = damage;
         counts.damaged_ranges += 1;
         let name = segment_name(sequence);
         let reason = format!("{name}, bytes {from} to {to}: {}\n", kind.why());
-        let room = self.bytes_max.saturating_sub(self.bytes);
+        let room = self.bytes_max.saturating_sub(self.bytes());
         if reason.len() as u64 + (to - from) > room {
             counts.quarantine_full += 1;
-            return;
+            return Ok(());
         }
-        let Ok(source) = disk.open(&name) else { return };
+        let later = |error: DiskError| error.passes() && error != DiskError::Full;
         // An earlier run may have found the same range.
-        let Ok(target) = disk.create(&quarantine_name(sequence, Some(from))) else { return };
+        let create = || disk.create(&quarantine_name(sequence, Some(from)));
+        let (source, target) = match disk.open(&name).and_then(|source| Ok((source, create()?))) {
+            Ok(files) => files,
+            Err(error) => return if later(error) { Err(error) } else { Ok(()) },
+        };
         let mut written = 0;
         let mut put = |bytes: &[u8]| -> Result<(), DiskError> {
             disk.write_at(&target, written, &[bytes])?;
@@ -73,12 +141,14 @@ impl Quarantine {
             }
             at += piece.len() as u64;
         }
-        self.bytes += written;
+        self.ranges_bytes += written;
         counts.quarantined_bytes += written;
         counts.write_errors += u64::from(result.is_err());
+        result.or_else(|error| if later(error) { Err(error) } else { Ok(()) })
     }
 
-    /// Moves a whole segment aside. It is removed when there is no room for it. An error leaves it where it is.
+    /// Moves a whole segment aside. Where there is no room for it, one without a single record of any queue is removed;
+    /// any other is kept all the same. An error leaves it where it is.
     pub(super) fn keep_segment<D: Disk>(
         &mut self,
         disk: &D,
@@ -87,14 +157,25 @@ impl Quarantine {
         kind: DamageKind,
         counts: &mut DiskQueueCounts,
     ) -> Result<(), DiskError> {
-        counts.damaged_ranges += u64::from(kind == DamageKind::Foreign);
-        if size > self.bytes_max.saturating_sub(self.bytes) {
+        let name = segment_name(sequence);
+        if size > self.bytes_max.saturating_sub(self.bytes()) {
             counts.quarantine_full += 1;
-            return disk.remove(&segment_name(sequence));
+            if kind == DamageKind::Foreign && !has_records(disk, sequence, size)? {
+                counts.damaged_ranges += 1;
+                return disk.remove(&name);
+            }
         }
-        disk.rename(&segment_name(sequence), &quarantine_name(sequence, None))?;
-        self.bytes += size;
+        disk.rename(&name, &quarantine_name(sequence, None))?;
+        counts.damaged_ranges += u64::from(kind == DamageKind::Foreign);
+        self.whole_bytes += size;
         counts.quarantined_bytes += size;
         Ok(())
     }
+}
+
+/// Whether there is a record of any queue in a segment, or may be one.
+fn has_records<D: Disk>(disk: &D, sequence: u64, size: u64) -> Result<bool, DiskError> {
+    let file = disk.open(&segment_name(sequence))?;
+    // What cannot be read may be one.
+    Ok(SegmentReader::new(sequence, file).queue_id(disk, size).map_or(true, |id| id.is_some()))
 }

@@ -1,16 +1,17 @@
 //! The reading half: from the place of the cursor over all segments, past whatever is damaged.
 //!
 //! Damage is not counted when it is met but when it is passed: the next record that can be read says how much lies
-//! before it. Where none follows, the end of the queue says so.
+//! before it. Where none follows, the end of the queue says so. What the disk did not read is no damage: reading waits
+//! (`stalled`).
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Disk, Shed};
+use model::{CopyOutcome, Disk, DiskError, Shed};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
 use super::scan::{Damage, DamageKind, SegmentReader};
 use super::settle::{Part, Ticket};
-use super::{DiskQueue, Segment};
+use super::{DiskQueue, Returned, Segment};
 use crate::block::Block;
 use crate::queue::Entry;
 
@@ -24,11 +25,19 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// The next record to be read: its header and place.
+    /// The next record to be read: its header and place. None also while reading waits.
     fn front(&mut self) -> Option<(RecordHeader, Place)> {
         while self.front.is_none() && self.read.records < self.end.records {
+            if self.pauses().is_some() {
+                return None;
+            }
             match self.look_up() {
-                Some((header, place)) => {
+                Err(error) => {
+                    self.stall(error);
+                    return None;
+                }
+                Ok(Some((header, place))) => {
+                    self.unstall();
                     if header.before.records > self.read.records {
                         self.lose(header.before, place);
                     }
@@ -36,10 +45,14 @@ impl<D: Disk> DiskQueue<D> {
                     self.place = place;
                     self.front = Some((header, place));
                 }
-                None => self.lose(self.end, self.place),
+                Ok(None) => {
+                    self.unstall();
+                    self.lose(self.end, self.place);
+                }
             }
         }
         if self.front.is_none() {
+            self.unstall();
             self.catch_up(self.end);
         }
         self.front
@@ -54,80 +67,83 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// Goes on to the first record from `place` on that is whole as far as its header tells.
-    fn look_up(&mut self) -> Option<(RecordHeader, Place)> {
+    fn look_up(&mut self) -> Result<Option<(RecordHeader, Place)>, DiskError> {
         loop {
             let at = self.segments.partition_point(|segment| segment.sequence < self.place.sequence);
-            let segment = *self.segments.get(at)?;
+            let Some(segment) = self.segments.get(at).copied() else { return Ok(None) };
             if segment.sequence != self.place.sequence {
                 self.place = segment.place();
             }
-            if let Some((header, offset)) = self.next_in(segment) {
-                return Some((header, Place { sequence: segment.sequence, offset }));
+            if let Some((header, offset)) = self.next_in(segment)? {
+                return Ok(Some((header, Place { sequence: segment.sequence, offset })));
             }
             match self.segments.get(at + 1) {
                 Some(next) => self.place = next.place(),
                 None => {
                     self.place.offset = segment.size;
-                    return None;
+                    return Ok(None);
                 }
             }
         }
     }
 
     /// The next record in the segment that `place` is in.
-    fn next_in(&mut self, segment: Segment) -> Option<(RecordHeader, u64)> {
+    fn next_in(&mut self, segment: Segment) -> Result<Option<(RecordHeader, u64)>, DiskError> {
         // Nothing of the next segment can be in this one: a record past it was written again there, after an error.
         let at = self.segments.partition_point(|other| other.sequence <= segment.sequence);
         let (read, end) = (self.read, self.segments.get(at).map_or(self.end, |next| next.before));
+        let range = (self.place.offset, segment.size);
         let mut damage = Vec::new();
-        let mut reader = self.reader_of(segment.sequence);
-        let next = match &mut reader {
-            Some(reader) => {
-                let range = (self.place.offset, segment.size);
+        let next = match self.reader_of(segment.sequence) {
+            Ok(mut reader) => {
                 let fits = |header: &RecordHeader| header.before.covers(read) && end.covers(header.after());
-                reader.next(&self.disk, self.queue_id, range, fits, &mut damage)
+                let next = reader.next(&self.disk, self.queue_id, range, fits, &mut damage);
+                self.reader = Some(reader);
+                next
             }
-            None => {
-                let (from, to) = (self.place.offset, segment.size);
-                damage.push(Damage { from, to, kind: DamageKind::Unreadable });
+            Err(error) => Err(error),
+        };
+        let next = match next {
+            Err(error) if self.is_damage(error, segment.sequence) => {
+                let (from, to) = range;
+                damage = vec![Damage { from, to, kind: DamageKind::Unreadable }];
                 None
             }
+            next => next?,
         };
-        self.reader = reader;
         for damage in damage {
             self.set_aside(segment.sequence, damage);
         }
-        next
+        Ok(next)
     }
 
-    /// The reader, on that segment. None when it cannot be opened.
-    fn reader_of(&mut self, sequence: u64) -> Option<SegmentReader<D::File>> {
-        match self.reader.take() {
-            Some(reader) if reader.sequence == sequence => Some(reader),
-            _ => {
-                let file = self.disk.open(&segment_name(sequence)).ok()?;
-                Some(SegmentReader::new(sequence, file))
-            }
-        }
+    /// The reader, on that segment. It is put back by whoever took it.
+    fn reader_of(&mut self, sequence: u64) -> Result<SegmentReader<D::File>, DiskError> {
+        let mut reader = match self.reader.take() {
+            Some(reader) if reader.sequence == sequence => reader,
+            _ => SegmentReader::new(sequence, self.disk.open(&segment_name(sequence))?),
+        };
+        reader.passes_over(self.passes_over(sequence));
+        Ok(reader)
     }
 
     fn set_aside(&mut self, sequence: u64, damage: Damage) {
-        if damage.kind == DamageKind::Unreadable
-            && let Some(segment) = self.segments.iter_mut().find(|segment| segment.sequence == sequence)
-        {
-            segment.unreadable = true;
+        let kept = self.quarantine.keep_range(&self.disk, sequence, damage, &mut self.counts);
+        if let Some(segment) = self.segments.iter_mut().find(|segment| segment.sequence == sequence) {
+            segment.unreadable |= damage.kind == DamageKind::Unreadable;
+            segment.kept_whole |= kept.is_err();
         }
-        self.quarantine.keep_range(&self.disk, sequence, damage, &mut self.counts);
     }
 
-    /// Reads the next record whose body is whole.
+    /// Reads the next record whose body is whole. None also while reading waits.
     pub(super) fn read_next(&mut self) -> Option<Entry> {
         loop {
             let (header, start) = self.front()?;
             let end = Place { offset: start.offset + header.disk_bytes(), ..start };
+            let block = self.read_block(&header, start).ok()?;
             self.front = None;
             self.place = end;
-            match self.read_block(&header, start) {
+            match block {
                 Some(block) => {
                     self.read = header.after();
                     self.settlement.hand_out(header, start, end);
@@ -143,34 +159,55 @@ impl<D: Disk> DiskQueue<D> {
         Entry::from_disk(block, part, header.disk_bytes(), &self.account, ticket)
     }
 
-    fn read_block(&mut self, header: &RecordHeader, start: Place) -> Option<Block> {
+    /// The block of a record. None when it is damaged; an error while reading waits.
+    fn read_block(&mut self, header: &RecordHeader, start: Place) -> Result<Option<Block>, DiskError> {
+        if let Some(error) = self.pauses() {
+            return Err(error);
+        }
         let at_ns = self.mono_ns_of(self.made_wall_ns(header));
-        let size = self.segments.iter().find(|segment| segment.sequence == start.sequence)?.size;
-        let mut reader = self.reader_of(start.sequence);
-        let body = reader.as_mut().map(|reader| reader.body(&self.disk, header, start.offset, size));
-        let (block, kind) = match body {
-            Some(Ok(body)) => (header.block(self.queue_id, body, at_ns), DamageKind::Body),
-            Some(Err(_)) | None => (None, DamageKind::Unreadable),
+        let segment = self.segments.iter().find(|segment| segment.sequence == start.sequence);
+        let Some(size) = segment.map(|segment| segment.size) else { return Ok(None) };
+        let read = match self.reader_of(start.sequence) {
+            Ok(mut reader) => {
+                let body = reader.body(&self.disk, header, start.offset, size);
+                let block = body.map(|body| header.block(self.queue_id, body, at_ns));
+                self.reader = Some(reader);
+                block
+            }
+            Err(error) => Err(error),
         };
-        self.reader = reader;
+        let (block, kind) = match read {
+            Ok(block) => (block, DamageKind::Body),
+            Err(error) if self.is_damage(error, start.sequence) => (None, DamageKind::Unreadable),
+            Err(error) => {
+                self.stall(error);
+                return Err(error);
+            }
+        };
+        self.unstall();
         if block.is_none() {
             let (from, to) = (start.offset, start.offset + header.disk_bytes());
             self.set_aside(start.sequence, Damage { from, to, kind });
         }
-        block
+        Ok(block)
     }
 
-    /// Reads a record again whose entry was dropped. None when it is damaged by now.
-    pub(super) fn read_again(&mut self, number: u64, part: Part) -> Option<Entry> {
+    /// Reads a record again whose entry was dropped. None when it is damaged by now, or while reading waits: it is then
+    /// the next again.
+    pub(super) fn read_returned(&mut self, number: u64, part: Part) -> Option<Entry> {
         let (header, start) = self.settlement.find(number)?;
         match self.read_block(&header, start) {
-            Some(block) => {
+            Ok(Some(block)) => {
                 self.count_returned(u64::from(part.copies_left), header.disk_bytes(), false);
                 Some(self.entry(block, Some(part), &header))
             }
-            None => {
+            Ok(None) => {
                 self.counts.damaged_records += 1;
                 self.settle_part(number, part, Shed::Damaged);
+                None
+            }
+            Err(_) => {
+                self.returned.insert(number, Returned::Part(part));
                 None
             }
         }

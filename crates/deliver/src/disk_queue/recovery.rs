@@ -4,12 +4,15 @@
 //! short, the end of that segment; only where that has no record, either, the headers of all its records. Each header says what came before it, so that the counts of
 //! everything between are known, and the cursor says what was there in all. 10 GB are 160 segments. Damage inside a
 //! segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
+//!
+//! What cannot be read for want of descriptors, memory, permission or the folder is an error, and nothing was changed: the
+//! caller waits and opens again. So is what the disk fails to read, unless [`Unreadable::PassedOver`] says otherwise.
 
 use std::collections::VecDeque;
 
 use model::{Disk, DiskError};
 
-use super::cursor::{Cursor, read_slots, was_written};
+use super::cursor::{Cursor, read_slots};
 use super::format::{
     Place, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name, segment_sequence,
 };
@@ -59,6 +62,8 @@ pub(super) struct Survey {
     begun: Vec<u64>,
     /// (sequence number, size) of segments that are not the queue's.
     pub(super) foreign: Vec<(u64, u64)>,
+    /// Segments that the disk does not open.
+    unreadable: Vec<u64>,
     /// How many of the first segments are settled whole.
     pub(super) settled_segments: usize,
     pub(super) end: Totals,
@@ -80,15 +85,46 @@ struct Candidate {
     header: Option<SegmentHeader>,
 }
 
-/// Fails only when the directory cannot be listed.
+/// What is to be done about bytes that the disk fails to read, again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is an error: they may be readable in a moment.
+    Fails,
+    /// They are damaged. Segments that they are in are kept in quarantine.
+    PassedOver,
+}
+
+impl Unreadable {
+    /// What was read, or none when it is passed over.
+    fn unless_passed<T>(self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(DiskError::Short) => Ok(None),
+            Err(error) if self == Unreadable::PassedOver && !error.passes() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn reader<F: Clone>(self, mut reader: SegmentReader<F>) -> SegmentReader<F> {
+        reader.passes_over(self == Unreadable::PassedOver);
+        reader
+    }
+}
+
+/// Fails when the directory cannot be listed, or something in it cannot be read now.
 pub(super) fn recover<D: Disk>(
     disk: &D,
+    unreadable: Unreadable,
     quarantine_bytes_max: u64,
     fresh_id: u64,
 ) -> Result<Found<D::File>, DiskError> {
-    let mut survey = survey(disk, false)?;
-    let mut quarantine = Quarantine::new(disk, &survey.names, quarantine_bytes_max);
+    let mut survey = survey(disk, unreadable, false)?;
+    let mut quarantine = Quarantine::new(disk, &survey.names, quarantine_bytes_max)?;
     let mut counts = DiskQueueCounts::default();
+    for sequence in &survey.unreadable {
+        // The next run must not take it for settled.
+        quarantine.keep_segment(disk, *sequence, 0, DamageKind::Unreadable, &mut counts)?;
+    }
     for sequence in &survey.begun {
         // A crash at the start of a segment.
         let _left = disk.remove(&segment_name(*sequence));
@@ -96,9 +132,11 @@ pub(super) fn recover<D: Disk>(
     for (sequence, size) in &survey.foreign {
         let _left = quarantine.keep_segment(disk, *sequence, *size, DamageKind::Foreign, &mut counts);
     }
-    if let Some(last) = survey.segments.back() {
-        let keep = |damage: &Damage| quarantine.keep_range(disk, last.sequence, *damage, &mut counts);
-        survey.tail.iter().for_each(keep);
+    if let Some(last) = survey.segments.back_mut() {
+        for damage in &survey.tail {
+            let kept = quarantine.keep_range(disk, last.sequence, *damage, &mut counts);
+            last.kept_whole |= kept.is_err();
+        }
     }
     let queue_id = survey.queue_id.unwrap_or(fresh_id);
     let cursor = Cursor::new(disk, queue_id, survey.cursor);
@@ -120,24 +158,26 @@ pub(super) fn recover<D: Disk>(
     })
 }
 
-/// Reads what opening needs to know. Fails only when the directory cannot be listed.
+/// Reads what opening needs to know. Fails when the directory cannot be listed, or something in it cannot be read now.
 ///
 /// The names come first and the cursor last: what a process removes meanwhile is settled, and the cursor says so.
 /// With `live` a process may be writing: segments then end where they do, whatever the cursor says was written since.
-pub(super) fn survey<D: Disk>(disk: &D, live: bool) -> Result<Survey, DiskError> {
+pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> Result<Survey, DiskError> {
     let names = disk.list()?;
     let mut report = Recovery::default();
-    let candidates = candidates(disk, &names, &mut report);
+    let (candidates, not_opened) = candidates(disk, unreadable, &names)?;
+    report.segments_unreadable = not_opened.len() as u64;
     let sequences = names.iter().filter_map(|name| segment_sequence(name));
     let highest = sequences.filter(|sequence| *sequence < SEQUENCE_MAX).max().unwrap_or(0);
 
-    let mut slots = read_slots(disk);
+    let (mut slots, was_written) = read_slots(disk, |read| unreadable.unless_passed(read))?;
     slots.retain(|(slot, ..)| can_be(slot.settled) && can_be(slot.written));
-    let elected = queue_id(disk, &candidates, &slots);
+    let elected = queue_id(disk, unreadable, &candidates, &slots)?;
     let (mut segments, mut begun, mut foreign) = (VecDeque::new(), Vec::new(), Vec::new());
     for candidate in candidates {
         let before = segments.back().map_or(Totals::default(), |last: &Segment| last.before);
-        let adopted = elected.and_then(|queue_id| adopt(disk, &candidate, queue_id, before));
+        let adopt = |queue_id| adopt(disk, unreadable, &candidate, queue_id, before);
+        let adopted = elected.map_or(Ok(None), adopt)?;
         match adopted {
             Some(segment) => segments.push_back(segment),
             None if candidate.size <= SEGMENT_HEADER_BYTES as u64 => begun.push(candidate.sequence),
@@ -147,13 +187,13 @@ pub(super) fn survey<D: Disk>(disk: &D, live: bool) -> Result<Survey, DiskError>
     report.segments = segments.len() as u64;
     let headless = segments.iter().filter(|segment| segment.start == 0).count();
     report.segments_damaged = (headless + foreign.len()) as u64;
-    let (mut end, mut tail) = end_of_last(disk, elected.unwrap_or_default(), &segments);
+    let (mut end, mut tail) = end_of_last(disk, unreadable, elected.unwrap_or_default(), &segments)?;
 
     let cursor = slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
     let cursor = cursor.max_by_key(|(slot, ..)| slot.write).copied();
     let first = segments.front().map_or(end, |segment| segment.before);
     // Where nothing was settled yet there never was one.
-    let was_there = first.records > 0 || was_written(disk);
+    let was_there = first.records > 0 || was_written;
     report.cursor_lost = cursor.is_none() && !segments.is_empty() && was_there;
     let settled = cursor.map_or(first, |(slot, ..)| slot.settled);
     // After a loss of power the cursor may be ahead of the segments, and one that was removed may be back with records
@@ -177,6 +217,7 @@ pub(super) fn survey<D: Disk>(disk: &D, live: bool) -> Result<Survey, DiskError>
         segments,
         begun,
         foreign,
+        unreadable: not_opened,
         settled_segments,
         end,
         settled,
@@ -198,36 +239,45 @@ fn place(first: Option<&Segment>, cursor: Option<Place>) -> Place {
     cursor.filter(there).unwrap_or(start)
 }
 
-fn candidates<D: Disk>(disk: &D, names: &[String], report: &mut Recovery) -> Vec<Candidate> {
+/// Files that have the name of a segment, and the sequence numbers of those that the disk does not open.
+fn candidates<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    names: &[String],
+) -> Result<(Vec<Candidate>, Vec<u64>), DiskError> {
     let mut sequences: Vec<u64> = names
         .iter()
         .filter_map(|name| segment_sequence(name))
         .filter(|sequence| *sequence < SEQUENCE_MAX)
         .collect();
     sequences.sort_unstable();
-    let mut candidates = Vec::new();
+    let (mut candidates, mut not_opened) = (Vec::new(), Vec::new());
     for sequence in sequences {
         let opened = disk.open(&segment_name(sequence)).and_then(|file| Ok((disk.size(&file)?, file)));
-        let (size, file) = match opened {
-            Ok(opened) => opened,
-            // Removed since its name was read, by the process that owns the queue.
-            Err(DiskError::NotFound) => continue,
-            Err(_) => {
-                report.segments_unreadable += 1;
-                continue;
-            }
+        // Removed since its name was read, by the process that owns the queue.
+        if matches!(opened, Err(DiskError::NotFound)) {
+            continue;
+        }
+        let Some((size, file)) = unreadable.unless_passed(opened)? else {
+            not_opened.push(sequence);
+            continue;
         };
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let read = disk.read_at(&file, 0, &mut bytes).or_else(|_| disk.read_at(&file, 0, &mut bytes));
-        let header = read.ok().and_then(|()| SegmentHeader::decode(&bytes));
+        let header = unreadable.unless_passed(read)?.and_then(|()| SegmentHeader::decode(&bytes));
         let header = header.filter(|header| header.sequence == sequence && can_be(header.before));
         candidates.push(Candidate { sequence, size, header });
     }
-    candidates
+    Ok((candidates, not_opened))
 }
 
 /// The id that most headers and the cursor agree on; without any, that of the first record.
-fn queue_id<D: Disk>(disk: &D, candidates: &[Candidate], slots: &[(Slot, usize, usize)]) -> Option<u64> {
+fn queue_id<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    candidates: &[Candidate],
+    slots: &[(Slot, usize, usize)],
+) -> Result<Option<u64>, DiskError> {
     let last_slot = slots.iter().max_by_key(|(slot, ..)| slot.write).map(|(slot, ..)| slot.queue_id);
     let headers = candidates.iter().filter_map(|candidate| candidate.header.map(|header| header.queue_id));
     let mut votes: Vec<(u64, usize)> = Vec::new();
@@ -240,51 +290,73 @@ fn queue_id<D: Disk>(disk: &D, candidates: &[Candidate], slots: &[(Slot, usize, 
     // Of equals the first one: the cursor's, then the oldest.
     let most = votes.iter().map(|vote| vote.1).max();
     let elected = votes.iter().find(|vote| Some(vote.1) == most).map(|vote| vote.0);
-    let by_record = || {
-        candidates.iter().find_map(|candidate| {
-            let file = disk.open(&segment_name(candidate.sequence)).ok()?;
-            SegmentReader::new(candidate.sequence, file).queue_id(disk, candidate.size)
-        })
-    };
-    elected.or_else(by_record)
+    if elected.is_some() {
+        return Ok(elected);
+    }
+    for candidate in candidates {
+        let file = disk.open(&segment_name(candidate.sequence));
+        let Some(file) = unreadable.unless_passed(file)? else { continue };
+        let mut reader = unreadable.reader(SegmentReader::new(candidate.sequence, file));
+        let found = reader.queue_id(disk, candidate.size)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }
 
 /// The segment, if it is one of the queue and can follow what came before.
-fn adopt<D: Disk>(disk: &D, candidate: &Candidate, queue_id: u64, previous: Totals) -> Option<Segment> {
+fn adopt<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    candidate: &Candidate,
+    queue_id: u64,
+    previous: Totals,
+) -> Result<Option<Segment>, DiskError> {
     let Candidate { sequence, size, .. } = *candidate;
-    let segment = |before, start| Segment { sequence, before, start, size, unreadable: false };
+    let segment =
+        |before, start| Segment { sequence, before, start, size, unreadable: false, kept_whole: false };
     let segment = match candidate.header {
         Some(header) if header.queue_id == queue_id => segment(header.before, SEGMENT_HEADER_BYTES as u64),
-        Some(_) => return None,
+        Some(_) => return Ok(None),
         None => {
-            let mut reader = SegmentReader::new(sequence, disk.open(&segment_name(sequence)).ok()?);
+            let file = disk.open(&segment_name(sequence));
+            let Some(file) = unreadable.unless_passed(file)? else { return Ok(None) };
+            let mut reader = unreadable.reader(SegmentReader::new(sequence, file));
             let fits = |header: &RecordHeader| header.before.covers(previous) && can_be(header.after());
-            let (header, _) = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
+            let next = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
+            let Some((header, _)) = next else { return Ok(None) };
             segment(header.before, 0)
         }
     };
-    segment.before.covers(previous).then_some(segment)
+    Ok(Some(segment).filter(|segment| segment.before.covers(previous)))
 }
 
 /// Everything that the last segment speaks of, cut off or not, and its damage.
-fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -> (Totals, Vec<Damage>) {
+fn end_of_last<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    queue_id: u64,
+    segments: &VecDeque<Segment>,
+) -> Result<(Totals, Vec<Damage>), DiskError> {
     let mut damage = Vec::new();
-    let Some(last) = segments.back() else { return (Totals::default(), damage) };
-    let Ok(file) = disk.open(&segment_name(last.sequence)) else { return (last.before, damage) };
-    let mut reader = SegmentReader::of_headers(last.sequence, file);
+    let Some(last) = segments.back() else { return Ok((Totals::default(), damage)) };
+    let file = disk.open(&segment_name(last.sequence));
+    let Some(file) = unreadable.unless_passed(file)? else { return Ok((last.before, damage)) };
+    let mut reader = unreadable.reader(SegmentReader::of_headers(last.sequence, file));
     let belongs = |(header, at): &(RecordHeader, u64)| {
         let before = header.before;
         before.covers(last.before)
             && can_be(before)
             && before.since(last.before).disk_bytes == at.saturating_sub(last.start)
     };
-    if let Some((mark, _)) = reader.last_mark(disk, queue_id, last.size).filter(belongs) {
+    if let Some((mark, _)) = reader.last_mark(disk, queue_id, last.size)?.filter(belongs) {
         // Nobody was killed in the middle of a write: it says all that the headers would.
-        return (mark.before, damage);
+        return Ok((mark.before, damage));
     }
     // The last records are enough, if they are where they should be with nothing but records before them.
     let from = last.start.max(last.size.saturating_sub(TAIL_BYTES));
-    let near_end = reader.next(disk, queue_id, (from, last.size), |_| true, &mut damage).filter(belongs);
+    let near_end = reader.next(disk, queue_id, (from, last.size), |_| true, &mut damage)?.filter(belongs);
     let (mut end, mut at) = near_end.map_or((last.before, last.start), |(header, at)| (header.before, at));
     loop {
         let passed = end;
@@ -298,13 +370,13 @@ fn end_of_last<D: Disk>(disk: &D, queue_id: u64, segments: &VecDeque<Segment>) -
             fits
         };
         damage.clear();
-        let next = reader.next(disk, queue_id, (at, last.size), fits, &mut damage);
+        let next = reader.next(disk, queue_id, (at, last.size), fits, &mut damage)?;
         match next {
             Some((header, offset)) => at = offset + header.disk_bytes(),
             None => {
                 // Damage that cost a record is found again by whoever reads there.
                 damage.retain(|_| end == passed);
-                return (end, damage);
+                return Ok((end, damage));
             }
         }
     }

@@ -120,10 +120,11 @@ fn in_file<D: Disk, E>(
     let Ok(file) = disk.open(&about.name) else { return Ok(()) };
     let size = about.bytes;
     let mut reader = SegmentReader::new(0, file.clone());
+    reader.passes_over(true);
     let mut head = [0; SEGMENT_HEADER_BYTES];
     let header = disk.read_at(&file, 0, &mut head).ok().and_then(|()| SegmentHeader::decode(&head));
     let id = header.map(|header| header.queue_id).or(inspection.queue_id());
-    let Some(id) = id.or_else(|| reader.queue_id(disk, size)) else { return Ok(()) };
+    let Some(id) = id.or_else(|| reader.queue_id(disk, size).ok()?) else { return Ok(()) };
     let mut at = about.start;
     while at < size {
         let mut cut_off = None;
@@ -132,7 +133,8 @@ fn in_file<D: Disk, E>(
             true
         };
         let mut damage = Vec::new();
-        let next = reader.next(disk, id, (at, size), seen, &mut damage);
+        // What cannot be read now can be by whoever looks again: nothing is removed here.
+        let Ok(next) = reader.next(disk, id, (at, size), seen, &mut damage) else { return Ok(()) };
         // Of a record that is cut off the damage says where it is.
         let cut_at = damage.last().map_or(size, |damage| damage.from);
         let found = next.or(cut_off.map(|header| (header, cut_at)));

@@ -3,6 +3,9 @@
 //! A record that is where it should be costs one checksum. Where none is, the bytes are searched for the marker of the
 //! next one whose header holds; what was passed over is reported as damage. A header that holds is believed: its record
 //! is stepped over by its length, so that nothing inside a block is ever taken for a record.
+//!
+//! An error of reading is no damage: it is handed on, and whoever reads waits and asks again. Only a reader that
+//! [`SegmentReader::passes_over`] what the disk fails to read reports that as damage, too.
 
 use memchr::memmem;
 use model::{Disk, DiskError};
@@ -71,11 +74,34 @@ pub(super) struct SegmentReader<F> {
     chunk: Vec<u8>,
     chunk_at: u64,
     ahead_bytes: u64,
+    passes_over: bool,
 }
 
 impl<F: Clone> SegmentReader<F> {
     pub(super) fn new(sequence: u64, file: F) -> SegmentReader<F> {
-        SegmentReader { sequence, file, chunk: Vec::new(), chunk_at: 0, ahead_bytes: CHUNK_BYTES }
+        SegmentReader {
+            sequence,
+            file,
+            chunk: Vec::new(),
+            chunk_at: 0,
+            ahead_bytes: CHUNK_BYTES,
+            passes_over: false,
+        }
+    }
+
+    /// Whether what the disk fails to read is damage and passed over. Otherwise it is an error.
+    pub(super) fn passes_over(&mut self, passes_over: bool) {
+        self.passes_over = passes_over;
+    }
+
+    /// The bytes, or none where they are to be passed over: the file ends before them, or the disk fails to read them.
+    fn unless_passed<T>(&self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
+        match read {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(DiskError::Short) => Ok(None),
+            Err(error) if self.passes_over && !error.passes() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// A reader that goes from header to header.
@@ -84,7 +110,7 @@ impl<F: Clone> SegmentReader<F> {
     }
 
     /// The first record at `from` or behind it that `fits`, with its offset; none up to `size`. Marks are asked about as
-    /// well, and passed.
+    /// well, and passed. After an error `damage` means nothing.
     pub(super) fn next<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -92,10 +118,10 @@ impl<F: Clone> SegmentReader<F> {
         (from, size): (u64, u64),
         mut fits: impl FnMut(&RecordHeader) -> bool,
         damage: &mut Vec<Damage>,
-    ) -> Option<(RecordHeader, u64)> {
+    ) -> Result<Option<(RecordHeader, u64)>, DiskError> {
         let (mut from, mut at) = (from, from);
         while at < size {
-            let header = self.header(disk, queue_id, at, size);
+            let header = self.header(disk, queue_id, at, size)?;
             if let Some(header) = header.filter(&mut fits) {
                 if header.is_mark() {
                     note(damage, from, at, DamageKind::NotARecord);
@@ -105,13 +131,13 @@ impl<F: Clone> SegmentReader<F> {
                 }
                 if header.disk_bytes() <= size - at {
                     note(damage, from, at, DamageKind::NotARecord);
-                    return Some((header, at));
+                    return Ok(Some((header, at)));
                 }
                 note(damage, from, at, DamageKind::NotARecord);
                 note(damage, at, size, DamageKind::CutOff);
-                return None;
+                return Ok(None);
             }
-            at = self.next_marker(disk, at + 1, size, damage);
+            at = self.next_marker(disk, at + 1, size, damage)?;
         }
         let kind = if size.saturating_sub(from) < RECORD_HEADER_BYTES as u64 {
             DamageKind::CutOff
@@ -119,21 +145,25 @@ impl<F: Clone> SegmentReader<F> {
             DamageKind::NotARecord
         };
         note(damage, from, size, kind);
-        None
+        Ok(None)
     }
 
     /// The id in the first record of any queue.
-    pub(super) fn queue_id<D: Disk<File = F>>(&mut self, disk: &D, size: u64) -> Option<u64> {
-        let mut at = self.next_marker(disk, 0, size, &mut Vec::new());
+    pub(super) fn queue_id<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        size: u64,
+    ) -> Result<Option<u64>, DiskError> {
+        let mut at = self.next_marker(disk, 0, size, &mut Vec::new())?;
         while size.saturating_sub(at) >= RECORD_HEADER_BYTES as u64 {
-            let bytes = self.bytes(disk, at, RECORD_HEADER_BYTES as u64, size).ok();
-            let found = bytes.and_then(|bytes| RecordHeader::queue_id(bytes.first_chunk()?));
+            let bytes = self.head_at(disk, at, size)?;
+            let found = bytes.and_then(|bytes| RecordHeader::queue_id(&bytes));
             if found.is_some() {
-                return found;
+                return Ok(found);
             }
-            at = self.next_marker(disk, at + 1, size, &mut Vec::new());
+            at = self.next_marker(disk, at + 1, size, &mut Vec::new())?;
         }
-        None
+        Ok(None)
     }
 
     /// A record's borders and block.
@@ -165,10 +195,10 @@ impl<F: Clone> SegmentReader<F> {
         disk: &D,
         queue_id: u64,
         size: u64,
-    ) -> Option<(RecordHeader, u64)> {
-        let at = size.checked_sub(RECORD_HEADER_BYTES as u64)?;
-        let mark = self.header(disk, queue_id, at, size).filter(RecordHeader::is_mark)?;
-        Some((mark, at))
+    ) -> Result<Option<(RecordHeader, u64)>, DiskError> {
+        let Some(at) = size.checked_sub(RECORD_HEADER_BYTES as u64) else { return Ok(None) };
+        let mark = self.header(disk, queue_id, at, size)?.filter(RecordHeader::is_mark);
+        Ok(mark.map(|mark| (mark, at)))
     }
 
     fn header<D: Disk<File = F>>(
@@ -177,12 +207,24 @@ impl<F: Clone> SegmentReader<F> {
         queue_id: u64,
         at: u64,
         size: u64,
-    ) -> Option<RecordHeader> {
+    ) -> Result<Option<RecordHeader>, DiskError> {
         if size - at < RECORD_HEADER_BYTES as u64 {
-            return None;
+            return Ok(None);
         }
-        let bytes = self.bytes(disk, at, RECORD_HEADER_BYTES as u64, size).ok()?;
-        RecordHeader::decode(bytes.first_chunk()?, queue_id)
+        let bytes = self.head_at(disk, at, size)?;
+        Ok(bytes.and_then(|bytes| RecordHeader::decode(&bytes, queue_id)))
+    }
+
+    /// The bytes of a record's header; none where they are to be passed over.
+    fn head_at<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        at: u64,
+        size: u64,
+    ) -> Result<Option<[u8; RECORD_HEADER_BYTES]>, DiskError> {
+        let read = self.bytes(disk, at, RECORD_HEADER_BYTES as u64, size);
+        let head = read.map(|bytes| *bytes.first_chunk().expect("so many were asked for"));
+        self.unless_passed(head)
     }
 
     /// The offset of the first marker at `at` or behind it, or `size`.
@@ -192,23 +234,23 @@ impl<F: Clone> SegmentReader<F> {
         mut at: u64,
         size: u64,
         damage: &mut Vec<Damage>,
-    ) -> u64 {
+    ) -> Result<u64, DiskError> {
         while size.saturating_sub(at) >= RECORD_HEADER_BYTES as u64 {
             let held = self.held(at);
             let wanted = if held < MARKER.len() as u64 { self.ahead_bytes.min(size - at) } else { held };
             let page = (PAGE_BYTES - at % PAGE_BYTES).max(MARKER.len() as u64).min(size - at);
             let window = if self.bytes(disk, at, wanted, size).is_ok() { wanted } else { page };
-            let Ok(bytes) = self.bytes(disk, at, window, size) else {
-                note(damage, at, at + window, DamageKind::Unreadable);
-                at += window;
-                continue;
-            };
-            if let Some(found) = memmem::find(bytes, &MARKER) {
-                return at + found as u64;
+            let searched = self.bytes(disk, at, window, size).map(|bytes| memmem::find(bytes, &MARKER));
+            match self.unless_passed(searched)? {
+                None => {
+                    note(damage, at, at + window, DamageKind::Unreadable);
+                    at += window;
+                }
+                Some(Some(found)) => return Ok(at + found as u64),
+                Some(None) => at += window - (MARKER.len() as u64 - 1),
             }
-            at += window - (MARKER.len() as u64 - 1);
         }
-        size
+        Ok(size)
     }
 
     /// Bytes from `at` on that need no reading.

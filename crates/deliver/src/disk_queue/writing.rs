@@ -48,8 +48,9 @@ impl<D: Disk> DiskQueue<D> {
         RecordHeader::of(block, &self.borders, self.end, made_wall_ns, self.queue_id)
     }
 
-    /// Writes the record whose borders [`Self::header_of`] left. A full disk leaves the segment as it was, and the
-    /// next try writes over what this one left. Any other error closes it, and another is tried once.
+    /// Writes the record whose borders [`Self::header_of`] left. A full disk, or a system that is short of something, leaves
+    /// the segment as it was, and the next try writes over what this one left. Any other error closes it, and another is
+    /// tried once.
     pub(super) fn write(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
         let written = self.write_at_all(header, block, now);
         self.write_error = written.err();
@@ -124,14 +125,14 @@ impl<D: Disk> DiskQueue<D> {
         let first_try = self.write_once(header, block, now);
         let Err(error) = first_try else { return Ok(()) };
         self.counts.write_errors += 1;
-        if error == DiskError::Full {
+        if error.passes() {
             return Err(error);
         }
         self.writer = None;
         let second_try = self.write_once(header, block, now);
         if second_try.is_err() {
             self.counts.write_errors += 1;
-            if second_try != Err(DiskError::Full) {
+            if second_try.is_err_and(|error| !error.passes()) {
                 self.writer = None;
             }
         }
@@ -172,6 +173,7 @@ impl<D: Disk> DiskQueue<D> {
             start,
             size: start,
             unreadable: false,
+            kept_whole: false,
         });
         self.commit.begun(sequence, &file);
         self.reserved = 0;
@@ -283,15 +285,18 @@ impl<D: Disk> DiskQueue<D> {
             }
             // A file that somebody has open keeps its room on the disk.
             self.reader.take_if(|reader| reader.sequence == first.sequence);
-            let removed = if first.unreadable {
+            let removed = if first.unreadable || first.kept_whole {
                 let Segment { sequence, size, .. } = first;
                 let (quarantine, counts) = (&mut self.quarantine, &mut self.counts);
                 quarantine.keep_segment(&self.disk, sequence, size, DamageKind::Unreadable, counts)
             } else {
                 self.disk.remove(&segment_name(first.sequence))
             };
-            // The next run removes what could not be removed.
-            self.counts.remove_errors += u64::from(removed.is_err());
+            if removed.is_err_and(|error| error != DiskError::NotFound) {
+                // Tried again when the next cursor is synced.
+                self.counts.remove_errors += 1;
+                return;
+            }
             self.segments.pop_front();
         }
     }

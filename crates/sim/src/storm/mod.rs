@@ -343,10 +343,10 @@ mod tests {
         (Canary::TornLine, 0),
         (Canary::Reordered, 0),
         (Canary::AnsweredTooEarly, 4),
-        (Canary::RoomNotReserved, 2),
-        (Canary::Impatient, 3),
+        (Canary::RoomNotReserved, 8),
+        (Canary::Impatient, 2),
         (Canary::ToldTwice, 0),
-        (Canary::CheckpointForgotten, 22),
+        (Canary::CheckpointForgotten, 0),
     ];
 
     #[test]

@@ -1,7 +1,7 @@
 //! What goes wrong with disks, processes and machines in a storm, and what is checked when the next process begins.
 
 use deliver::disk_queue::faulty_disk::{Faults, FaultyDisk};
-use model::{Disk, OutputId};
+use model::{DiskError, OutputId};
 
 use super::vault::{Found, Legacy, Vault};
 use super::{CALM, KEPT, MS_NS, Storm, memory};
@@ -43,6 +43,8 @@ impl Storm {
             let calls = random.below(40);
             stored.disk.change_faults(|faults| faults.crash_in = Some(calls));
             format!("call {calls} ends the process: {:?}", self.end_of_next)
+        } else if random.chance(30) {
+            shortage(stored, random)
         } else {
             vault.disk_failed = true;
             fault(stored, vault, random, KEPT.contains(&outlet.name.as_str()))
@@ -103,12 +105,22 @@ impl Storm {
             return Ok(());
         }
         outlet.set_state(State::Down, now)?;
+        if self.random.chance(25) {
+            let name = outlet.name.clone();
+            return self.short_morning(&name, kept);
+        }
+        let outlet = &self.world.outlets[output.index()];
         self.story.tell(format!("the endpoint of `{}` is down", outlet.name));
         self.traffic_for(kept)?;
         let outlet = &self.world.outlets[output.index()];
         if let (Some(stored), Some(vault)) = (&outlet.stored, self.vaults.get_mut(&output)) {
-            vault.disk_failed = true;
-            let what = fault(stored, vault, &mut self.random, KEPT.contains(&outlet.name.as_str()));
+            let random = &mut self.random;
+            let what = if random.chance(30) {
+                shortage(stored, random)
+            } else {
+                vault.disk_failed = true;
+                fault(stored, vault, random, KEPT.contains(&outlet.name.as_str()))
+            };
             self.story.tell(format!("its disk: {what}"));
         }
         for _ in 0..self.random.between(1, 4) {
@@ -123,6 +135,27 @@ impl Storm {
             1 => self.crash(End::Killed),
             _ => self.crash(End::PowerLoss),
         }
+    }
+
+    /// The next process begins with what waits for an endpoint that is down. When that is up again, nothing can be opened
+    /// for a while.
+    fn short_morning(&mut self, name: &str, kept: Option<OutputId>) -> Result<(), String> {
+        for _ in 0..self.random.between(1, 4) {
+            self.traffic_for(kept)?;
+            self.advance(50)?;
+            self.check()?;
+        }
+        self.crash(End::Killed)?;
+        let now = self.world.now;
+        let Some(at) = self.world.outlet_at(name) else { return Ok(()) };
+        let outlet = &mut self.world.outlets[at];
+        let Some(stored) = &outlet.stored else { return Ok(()) };
+        let what = shortage(stored, &mut self.random);
+        self.story.tell(format!("the endpoint of `{name}` is up, its disk: {what}"));
+        outlet.set_state(State::Up, now)?;
+        let ms = self.random.between(100, 20_000);
+        self.advance(ms)?;
+        self.check()
     }
 
     /// For any output, or for those of clients that are answered.
@@ -260,6 +293,23 @@ fn in_output(outlet: &Outlet, what: &str) -> String {
     format!("output `{}`: {what}", outlet.name)
 }
 
+/// Something is short or away for a while, or fails once; says what. No byte of the disk is damaged by it.
+fn shortage(stored: &Stored, random: &mut Random) -> String {
+    let (what, change): (_, fn(&mut Faults)) = match random.below(6) {
+        0 => ("no file can be opened: no descriptors", |faults| {
+            faults.opens_fail = Some(DiskError::Scarce { code: 24 });
+        }),
+        1 => ("no file can be opened: no permission", |faults| faults.opens_fail = Some(DiskError::Denied)),
+        2 => ("the folder is away", |faults| faults.away = true),
+        3 => ("the next read fails", |faults| faults.read_error_in = Some(0)),
+        _ => ("everything is there again", |faults| {
+            (faults.opens_fail, faults.away, faults.read_error_in) = (None, false, None);
+        }),
+    };
+    stored.disk.change_faults(change);
+    what.to_owned()
+}
+
 /// Something goes wrong; says what. Of a disk that is `kept` nothing is damaged.
 fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) -> String {
     let calls = random.below(6);
@@ -301,7 +351,7 @@ fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) ->
 
 /// Names of the files that have `part` in their names.
 fn names(disk: &FaultyDisk, part: &str) -> Vec<String> {
-    let mut names = disk.list().unwrap_or_default();
+    let mut names = disk.names();
     names.retain(|name| name.contains(part) && !name.ends_with(".quarantine"));
     names
 }

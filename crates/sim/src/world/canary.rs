@@ -60,6 +60,8 @@ impl Canary {
         Canary::Queue(deliver::disk_queue::Canary::SyncTriedAgain),
         #[cfg(feature = "canary")]
         Canary::Queue(deliver::disk_queue::Canary::SegmentRemovedTooEarly),
+        #[cfg(feature = "canary")]
+        Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage),
     ];
 
     /// What the message of the check has in it that has to find the bug.
@@ -74,6 +76,8 @@ impl Canary {
             Canary::Impatient => "the pauses allow",
             Canary::ToldTwice => "counted twice",
             Canary::CheckpointForgotten => "since the last checkpoint",
+            #[cfg(feature = "canary")]
+            Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage) => "count as damaged",
             #[cfg(feature = "canary")]
             Canary::Queue(_) => "are gone",
         }

@@ -10,7 +10,7 @@ use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, SyncDone, SyncJob};
 use deliver::plan::QueueLimits;
 use deliver::queue::Queue;
-use model::{Disk, DiskError, Now, OutputAccount};
+use model::{DiskError, Now, OutputAccount};
 
 use crate::random::{Digest, Random};
 
@@ -110,6 +110,10 @@ impl Stored {
     /// # Errors
     /// When there is always something due.
     pub(crate) fn sync(&mut self, queue: &mut DiskQueue<FaultyDisk>, now: Now) -> Result<u64, String> {
+        if queue.read_again(now) {
+            // The sender is to try.
+            return Ok(now.mono_ns);
+        }
         for _ in 0..JOBS_MAX {
             if let Some(running) = self.running.take_if(|running| running.end_ns <= now.mono_ns) {
                 self.finish(queue, running);
@@ -189,7 +193,7 @@ impl Stored {
 
     /// All files, by name.
     pub(crate) fn files(&self) -> Vec<(String, Vec<u8>)> {
-        let names = self.disk.list().unwrap_or_default();
+        let names = self.disk.names();
         names.into_iter().filter_map(|name| Some((name.clone(), self.disk.bytes(&name)?))).collect()
     }
 

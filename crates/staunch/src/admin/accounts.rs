@@ -12,8 +12,8 @@ use model::{
 use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
-use crate::clock::Clock;
 use crate::admin::management::{ClientEnd, ManagementAccount};
+use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::worker::Asking;
@@ -220,9 +220,13 @@ pub struct DiskRow {
     pub quarantine_full: u64,
     /// Writes that failed, those on a full disk included.
     pub write_errors: u64,
+    /// Reads that failed and were tried again.
+    pub read_errors: u64,
+    /// Why nothing can be read although records wait; none while reading goes on.
+    pub read_error: Option<String>,
     /// Syncs that failed.
     pub sync_errors: u64,
-    /// Files that could not be removed or renamed.
+    /// Times that a file could not be removed or renamed.
     pub remove_errors: u64,
 }
 
@@ -513,6 +517,8 @@ fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
         quarantined_bytes: counts.quarantined_bytes,
         quarantine_full: counts.quarantine_full,
         write_errors: counts.write_errors,
+        read_errors: counts.read_errors,
+        read_error: queue.read_error().map(|error| error.to_string()),
         sync_errors: counts.sync_errors,
         remove_errors: counts.remove_errors,
     })

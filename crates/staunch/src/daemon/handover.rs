@@ -5,26 +5,33 @@
 //! checkpoint of a window that was told must not be counted again.
 //!
 //! So notes (`pipeline::checkpoints`) are written when the blocks of a flush have been appended to the outputs' queues, in time for a
-//! `kill -9`, by a thread of its own; and at the stop. They are not synced: after a loss of power an older note at worst
-//! lets a window be told twice, under the same label.
+//! `kill -9`, by a thread of its own; and at the stop. The file is written anew under another name and synced before it
+//! takes its place, and so is the folder: after a loss of power there is the last note or the one before, never half of
+//! one. A note that cannot be read for want of something is waited for at the start, and never written over.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use config::plan::Plan;
 use pipeline::checkpoints::{Note, Notes};
 use process::aggregate::checkpoint::Told;
 
 use crate::daemon::data_dir;
+use crate::{disk, sys};
 
 /// The file in the data folder.
 const FILE: &str = "last-flush";
 
 /// Longest file that is believed.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Tries of a start to read it while the system is short of something, and the pause between two: 10 s in all.
+const READ_TRIES: u32 = 40;
+const READ_PAUSE: Duration = Duration::from_millis(250);
 
 /// The notes, and how to make them last. The default one knows none and leaves none.
 #[derive(Debug, Default)]
@@ -47,7 +54,11 @@ struct Unwritten {
 
 impl Handover {
     /// Takes up what the instance before has left in the data folder.
-    pub fn read(data_dir: &Path) -> Handover {
+    ///
+    /// # Errors
+    /// When it is there and cannot be opened, for a reason that may pass or that the operator can mend: without it a window
+    /// could be told twice, and what is not read now would be written over.
+    pub fn read(data_dir: &Path) -> io::Result<Handover> {
         let path = data_dir.join(FILE);
         let mut handover =
             Handover { data_dir: Mutex::new(Some(data_dir.to_owned())), ..Handover::default() };
@@ -55,14 +66,17 @@ impl Handover {
         if fs::metadata(&path).is_ok_and(|found| found.len() > FILE_BYTES_MAX) {
             tracing::warn!("{} is no file of ours: left alone", path.display());
         } else {
-            match fs::read_to_string(&path) {
+            match patiently(|| fs::read_to_string(&path)) {
                 Ok(text) => notes = Notes::of_text(&text),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if waits(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(error);
+                }
                 Err(error) => tracing::warn!("cannot read {}: {error}", path.display()),
             }
         }
         handover.notes = Mutex::new(Unwritten { notes, unwritten: false });
-        handover
+        Ok(handover)
     }
 
     fn notes(&self) -> MutexGuard<'_, Unwritten> {
@@ -141,30 +155,59 @@ impl Handover {
         };
         let Some(data_dir) = self.data_dir().clone().filter(|_| !text.is_empty()) else { return Ok(()) };
         fs::create_dir_all(&data_dir)?;
-        let half = data_dir.join(format!("{FILE}.new"));
-        fs::write(&half, text)?;
-        fs::rename(&half, data_dir.join(FILE))
+        disk::replace_safely(&data_dir, FILE, text.as_bytes())
     }
+}
+
+/// Descriptors or memory are short.
+fn waits(error: &io::Error) -> bool {
+    sys::is_scarce(error)
+}
+
+/// Tries again while the system is short of something, for a while.
+fn patiently<T>(read: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..READ_TRIES {
+        match read() {
+            Err(error) if waits(&error) => std::thread::sleep(READ_PAUSE),
+            result => return result,
+        }
+    }
+    read()
 }
 
 #[test]
 fn what_is_left_is_taken_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let note = |label_s, number| Note { label_s, number };
-    let handover = Handover::read(folder.path());
+    let handover = Handover::read(folder.path()).expect("it can be read");
     handover.told("stats", note(1060, Some(3)));
     handover.told("a b", note(5, None));
     handover.leave().expect("written");
     // One that this instance does not know stays.
-    let handover = Handover::read(folder.path());
+    let handover = Handover::read(folder.path()).expect("it can be read");
     handover.told("stats", note(1070, Some(4)));
     handover.leave().expect("written");
-    let handover = Handover::read(folder.path());
+    let handover = Handover::read(folder.path()).expect("it can be read");
     let found = ["stats", "a b", "c"].map(|name| handover.told_of(name));
     let told = |label_s, number| Told { label_s, number };
     assert_eq!(found, [told(Some(1070), Some(4)), told(Some(5), None), Told::default()]);
     let elsewhere = tempfile::tempdir().expect("a folder");
     handover.keep_in(elsewhere.path());
     handover.leave().expect("written");
-    assert_eq!(Handover::read(elsewhere.path()).told_of("stats"), told(Some(1070), Some(4)));
+    let found = Handover::read(elsewhere.path()).expect("it can be read");
+    assert_eq!(found.told_of("stats"), told(Some(1070), Some(4)));
+}
+
+#[test]
+fn what_is_short_for_a_moment_is_waited_for() {
+    let tries = std::cell::Cell::new(0);
+    let scarce = || io::Error::from(io::ErrorKind::OutOfMemory);
+    let read = || {
+        tries.set(tries.get() + 1);
+        if tries.get() < 2 { Err(scarce()) } else { Ok("note") }
+    };
+    assert_eq!(patiently(read).expect("the second time"), "note");
+    assert_eq!(tries.get(), 2);
+    let missing = patiently::<()>(|| Err(io::ErrorKind::NotFound.into())).expect_err("it is not there");
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
 }

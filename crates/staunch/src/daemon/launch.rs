@@ -186,7 +186,9 @@ impl State {
         let checkpoints = Arc::new(checkpoint::Board::default());
         let handover = Arc::new(match data_dir {
             None if data_dir::is_wanted(plan) => Handover::default(),
-            _ => Handover::read(&plan.data_dir),
+            _ => Handover::read(&plan.data_dir).with_context(|| {
+                format!("cannot read what the last instance left in {}", plan.data_dir.display())
+            })?,
         });
         if let Some(data_dir) = data_dir {
             checkpoints.keep_in(data_dir.state_dir());
@@ -239,7 +241,8 @@ pub(super) fn take_data_dir(
 /// The queue of each output, with what waits in it.
 fn outlets(plan: &Plan, accounts: &Accounts, data_dir: Option<&DataDir>) -> anyhow::Result<Vec<Arc<Outlet>>> {
     let with_account = plan.outputs.iter().zip(accounts.outputs());
-    let opened = with_account.map(|(output, (_, _, account))| queues::open(output, account, data_dir));
+    let opened = with_account
+        .map(|(output, (_, _, account))| queues::open(output, account, data_dir, queues::Patience::Waits));
     let outlets = opened.collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(data_dir) = data_dir {
         queues::tell_orphans(plan, data_dir);

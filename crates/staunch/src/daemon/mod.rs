@@ -11,6 +11,7 @@ pub mod change;
 pub mod checkpoint;
 mod closing;
 pub mod data_dir;
+pub mod descriptors;
 pub mod handover;
 mod launch;
 pub mod listeners;
@@ -47,10 +48,6 @@ use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::take_over::{Control, Inheritance};
-
-/// Files that the daemon opens besides connections of sources: listeners, endpoints, queues on disk, HTTP.
-#[cfg(unix)]
-const FILES_BESIDES: u64 = 200;
 
 /// A signal that comes again within this time is the same order to stop.
 const SAME_STOP_NS: u64 = model::SECOND_NS / 4;
@@ -109,8 +106,8 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     runtime.block_on(run_inside(start, inherited))
 }
 
-/// Raises the limit on open files, and tells when the connections that the plan allows could use it up all the same:
-/// then outputs and queues on disk would find no file either.
+/// Raises the limit on open files, divides them (`descriptors`), and tells when the connections that the plan allows are
+/// more than the share of sources.
 #[cfg(unix)]
 fn make_room_for_files(plan: &Plan) {
     let streams = |source: &config::plan::SourcePlan| {
@@ -119,12 +116,18 @@ fn make_room_for_files(plan: &Plan) {
     };
     let connections: usize = plan.sources.iter().map(streams).sum();
     match crate::sys::raise_files_max() {
-        Ok(max) if max < connections as u64 + FILES_BESIDES => tracing::warn!(
-            target: crate::talk::ASIDE,
-            "{connections} connections are allowed (`connections_max`) and only {max} files may be open: lower the one or \
-             raise the other (LimitNOFILE, `ulimit -Hn`), or outputs and queues may find none left"
-        ),
-        Ok(_) => {}
+        Ok(max) => {
+            descriptors::divide(max, plan.outputs.len());
+            let share = descriptors::max(descriptors::Kind::Source);
+            if share < connections as u64 {
+                tracing::warn!(
+                    target: crate::talk::ASIDE,
+                    "{connections} connections are allowed (`connections_max`) and only {max} files may be open: past \
+                     {share} connections sources refuse more, so that outputs and queues find files. Lower the one or \
+                     raise the other (LimitNOFILE, `ulimit -Hn`)"
+                );
+            }
+        }
         Err(error) => tracing::debug!("the limit on open files stays as it is: {error}"),
     }
 }

@@ -1,25 +1,46 @@
 //! Opening the outputs' queues: in memory, or on disk with what an earlier run has left there.
 //!
 //! Not here: what a queue on disk recovers (`deliver::disk_queue`), the data directory's lock (`data_dir`).
-//! Invariant: a folder is opened once in the life of the process; see `reload` for outputs that come back.
+//! Invariant: a folder is opened once in the life of the process; see `reload` for outputs that come back. A start that
+//! lacks descriptors, memory or the folder waits [`OPENING_MS_MAX`] and is refused then: going on without what waits on disk
+//! would count it as lost.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::plan::{OutputKind, OutputPlan, Plan};
-use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery};
+use deliver::disk_queue::{DiskQueue, DiskQueuePlan, FAILING_MS_MAX, READ_AGAIN_MS, Recovery, Unreadable};
 use deliver::plan::{QueueKind, QueueLimits};
-use model::OutputAccount;
+use model::{DiskError, OutputAccount};
 
 use crate::clock::Clock;
 use crate::daemon::data_dir::{self, DataDir};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::random_seed;
 use crate::disk::Folder;
+use crate::sys;
+
+/// Pause between two tries of a start.
+const OPENING_PAUSE: Duration = Duration::from_millis(READ_AGAIN_MS);
 
 /// Share of the queue's bound that one segment takes at most: files are removed as a whole.
 const SEGMENTS_MIN: u64 = 8;
+
+/// How long a start waits for a queue that cannot be opened for a reason that may pass, in milliseconds; and as long for a
+/// disk that fails to read, before what it fails to read is passed over as damaged.
+const OPENING_MS_MAX: u64 = FAILING_MS_MAX;
+
+/// Whether somebody may wait for a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// A start: nothing runs yet.
+    Waits,
+    /// A reload: it is refused, and changes nothing.
+    None,
+}
 
 /// The queue of one output, with what waits in it.
 ///
@@ -29,12 +50,13 @@ pub fn open(
     output: &OutputPlan,
     account: &Arc<OutputAccount>,
     data_dir: Option<&DataDir>,
+    patience: Patience,
 ) -> anyhow::Result<Arc<Outlet>> {
     let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else {
         let outlet = Outlet::new(&output.name, output.queue, account);
         return Ok(Arc::new(outlet.with_connections(connections(output))));
     };
-    let (queue, folder) = open_on_disk(output, account, data_dir)?;
+    let (queue, folder) = open_on_disk(output, account, data_dir, patience)?;
     let outlet = Outlet::on_disk(&output.name, queue, folder);
     Ok(Arc::new(outlet.with_connections(connections(output))))
 }
@@ -45,7 +67,7 @@ pub fn open(
 /// The same.
 pub fn open_late(output: &OutputPlan, outlet: &Outlet, data_dir: Option<&DataDir>) -> anyhow::Result<()> {
     let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else { return Ok(()) };
-    let (queue, folder) = open_on_disk(output, &outlet.account, data_dir)?;
+    let (queue, folder) = open_on_disk(output, &outlet.account, data_dir, Patience::Waits)?;
     outlet.put_on_disk(queue, folder);
     Ok(())
 }
@@ -54,6 +76,7 @@ fn open_on_disk(
     output: &OutputPlan,
     account: &Arc<OutputAccount>,
     data_dir: &DataDir,
+    patience: Patience,
 ) -> anyhow::Result<(DiskQueue<Folder>, Folder)> {
     let QueueKind::Disk { sync_window_ms } = output.queue_kind else {
         anyhow::bail!("output `{}` has its queue in memory", output.name)
@@ -67,12 +90,66 @@ fn open_on_disk(
             path.display()
         )
     };
-    let folder = Folder::open(path.clone()).map_err(|error| failed(&error))?;
     let plan = disk_plan(output.queue, sync_window_ms);
-    let opened = DiskQueue::open(folder.clone(), plan, Arc::clone(account), random_seed(), Clock::now());
-    let (queue, found) = opened.map_err(|error| failed(&error))?;
+    let open = |unreadable| -> Result<_, OpenError> {
+        let folder = Folder::open(path.clone()).map_err(OpenError::of_folder)?;
+        let with = (random_seed(), unreadable);
+        let opened = DiskQueue::open_with(folder.clone(), plan, Arc::clone(account), with, Clock::now());
+        Ok((opened.map_err(OpenError::of_queue)?, folder))
+    };
+    let opened = opened_in_time(&output.name, patience, open);
+    let ((queue, found), folder) = opened.map_err(|error| failed(&error))?;
     tell(&output.name, &path, &found);
     Ok((queue, folder))
+}
+
+/// Why a queue was not opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+struct OpenError {
+    why: String,
+    waits: bool,
+    /// The disk failed to read something that may be passed over.
+    may_pass_over: bool,
+}
+
+impl OpenError {
+    fn of_folder(error: io::Error) -> OpenError {
+        OpenError { why: error.to_string(), waits: sys::is_scarce(&error), may_pass_over: false }
+    }
+
+    fn of_queue(error: DiskError) -> OpenError {
+        let failed = matches!(error, DiskError::Io { .. });
+        // Missing permission is the operator's to mend: a start says so at once.
+        let waits = failed || error.passes() && error != DiskError::Denied;
+        OpenError { why: error.to_string(), waits, may_pass_over: failed }
+    }
+}
+
+/// Opens, again and again where that may help, and past the time for it without what the disk fails to read.
+fn opened_in_time<T>(
+    output: &str,
+    patience: Patience,
+    open: impl Fn(Unreadable) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    let until_ns = Clock::mono_ns() + OPENING_MS_MAX * 1_000_000;
+    let mut told = false;
+    loop {
+        let error = match open(Unreadable::Fails) {
+            Err(error) if error.waits && patience == Patience::Waits => error,
+            result => return result,
+        };
+        if Clock::mono_ns() >= until_ns {
+            return if error.may_pass_over { open(Unreadable::PassedOver) } else { Err(error) };
+        }
+        if !told {
+            tracing::warn!(
+                "output `{output}`: its queue on disk cannot be opened yet: {error}; trying again"
+            );
+            told = true;
+        }
+        std::thread::sleep(OPENING_PAUSE);
+    }
 }
 
 /// An outlet of the same queue on disk for an output that goes on with it, see `reload`.
@@ -117,7 +194,7 @@ fn recovered(found: &Recovery) -> String {
     );
     for (count, what) in [
         (found.segments_damaged, "with a damaged header"),
-        (found.segments_unreadable, "that cannot be opened and are left alone"),
+        (found.segments_unreadable, "that the disk fails to open"),
     ] {
         if count > 0 {
             text.push_str(&format!("; {count} segment{} {what}", plural(count)));
@@ -175,6 +252,25 @@ mod tests {
             "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header; 2 of \
              them are gone, with the end of the last segment; where reading had come to is lost, so that some may be sent again"
         );
+    }
+
+    #[test]
+    fn a_start_waits_for_what_may_pass_and_a_reload_does_not() {
+        let failing = |left: u32, error: DiskError| {
+            let left = std::cell::Cell::new(left);
+            move |_: Unreadable| match left.get() {
+                0 => Ok(()),
+                more => {
+                    left.set(more - 1);
+                    Err(OpenError::of_queue(error))
+                }
+            }
+        };
+        let scarce = DiskError::Scarce { code: 24 };
+        assert!(opened_in_time("o", Patience::Waits, failing(1, scarce)).is_ok());
+        assert!(opened_in_time("o", Patience::Waits, failing(1, DiskError::Io { code: 5 })).is_ok());
+        assert!(opened_in_time("o", Patience::Waits, failing(1, DiskError::Denied)).is_err());
+        assert!(opened_in_time("o", Patience::None, failing(1, scarce)).is_err());
     }
 
     #[test]

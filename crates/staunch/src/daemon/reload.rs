@@ -187,7 +187,10 @@ fn outlets(
     for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
         outlets.push(match earlier_self(plan, at) {
             Some(earlier) => queues::successor(output, &outlets[earlier.index()]),
-            None => queues::open(output, accounts.output(OutputId(at as u16)), data_dir)?,
+            None => {
+                let account = accounts.output(OutputId(at as u16));
+                queues::open(output, account, data_dir, queues::Patience::None)?
+            }
         });
     }
     Ok(outlets)

@@ -7,18 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deliver::disk_queue::DiskQueueCounts;
+use deliver::disk_queue::{DiskQueue, DiskQueueCounts};
 use model::SECOND_NS;
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::daemon::outlet::{OnDisk, Outlet};
+use crate::disk::Folder;
 
 /// Pause when a sync is due and there is nothing to sync, which the disk's errors may lead to.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Least time between two lines about a disk that fails.
-const TELL_EVERY_NS: u64 = 10 * SECOND_NS;
+/// Least time between two lines about a disk that fails: the first failure is logged at once, then their count.
+const TELL_EVERY_NS: u64 = 60 * SECOND_NS;
 
 /// Starts the thread of an output whose queue is on disk; nothing for the others.
 ///
@@ -73,8 +74,8 @@ fn turn(outlet: &Outlet, disk: &OnDisk) {
     let is_due = due_ns.is_some_and(|due_ns| due_ns <= now.mono_ns);
     let held_copies = queue.held_copies();
     let job = if is_due { queue.begin_sync(now) } else { None };
-    if queue.held_copies() != held_copies {
-        // The disk has taken what it had refused: there is something to send.
+    if queue.held_copies() != held_copies || queue.read_again(now) {
+        // The disk has taken what it had refused, or may give what it did not: there is something to send.
         outlet.wake();
     }
     if let Some(job) = job {
@@ -110,7 +111,8 @@ impl Complaints {
             return;
         }
         let mut text = new_damage(&self.told, &counts);
-        if let Some(error) = outlet.queue().on_disk().and_then(|queue| queue.write_error()) {
+        let last = |queue: &mut DiskQueue<Folder>| queue.write_error().or(queue.read_error());
+        if let Some(error) = outlet.queue().on_disk().and_then(last) {
             text.push_str(&format!(" (the last: {error})"));
         }
         if !text.is_empty() {
@@ -130,6 +132,7 @@ fn new_damage(before: &DiskQueueCounts, now: &DiskQueueCounts) -> String {
             counts.quarantined_bytes,
             counts.quarantine_full,
             counts.write_errors,
+            counts.read_errors,
             counts.sync_errors,
             counts.in_doubt_records,
             counts.remove_errors,
@@ -141,6 +144,7 @@ fn new_damage(before: &DiskQueueCounts, now: &DiskQueueCounts) -> String {
         ("byte put in quarantine", "bytes put in quarantine"),
         ("range past the quarantine's bound", "ranges past the quarantine's bound"),
         ("write failed", "writes failed"),
+        ("read failed and is tried again", "reads failed and are tried again"),
         ("sync failed", "syncs failed"),
         ("block in doubt after it", "blocks in doubt after it"),
         ("file could not be removed", "files could not be removed"),

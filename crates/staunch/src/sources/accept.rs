@@ -16,6 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::admission::{Admission, Full, Limits, PeerKey, Refusals, Seat};
 use crate::clock::Clock;
+use crate::daemon::descriptors::{self, Kind, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::bind::Bound;
@@ -90,14 +91,14 @@ impl Door {
     /// Goes on with a connection that has a place already.
     fn go_on(&mut self, parked: Parked) {
         let seat = self.places.admit_anyway(PeerKey::of(parked.peer_ip()));
-        self.serve(parked, seat);
+        self.serve(parked, (seat, descriptors::take(Kind::Source)));
     }
 
-    fn serve(&mut self, parked: Parked, seat: Seat) {
+    fn serve(&mut self, parked: Parked, place: (Seat, Permit)) {
         let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone());
         self.connections.spawn(async move {
             let at_rest = served.await;
-            drop(seat);
+            drop(place);
             at_rest
         });
     }
@@ -110,9 +111,12 @@ impl Door {
         let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
         match self.places.admit(PeerKey::of(from), limits) {
             Ok(seat) => {
+                let Some(permit) = descriptors::try_take(Kind::Source) else {
+                    return self.refuse_at_descriptors(&source);
+                };
                 source.account.connections_accepted.fetch_add(1, Relaxed);
                 let parked = Parked::begin(stream, source, &self.shared);
-                self.serve(parked, seat);
+                self.serve(parked, (seat, permit));
             }
             Err(full) => self.refuse(&source, from, full),
         }
@@ -138,6 +142,17 @@ impl Door {
                  ({refused} refused since this was last said)"
             ),
         }
+    }
+
+    fn refuse_at_descriptors(&self, source: &StreamSource) {
+        source.account.connections_refused.fetch_add(1, Relaxed);
+        let Some(refused) = self.refusals.note(Clock::mono_ns()) else { return };
+        tracing::warn!(
+            "all sources have {} connections together and source `{}` refuses more: raise the limit on open files \
+             (LimitNOFILE, `ulimit -Hn`; {refused} refused since this was last said)",
+            descriptors::max(Kind::Source),
+            source.plan.name
+        );
     }
 
     /// Accepting has failed: says whether to rest before the next attempt.

@@ -25,6 +25,21 @@ impl<T: AsSocket> AsFd for T {
     }
 }
 
+/// True when the system was short of something that it may have again soon: descriptors, memory. An interrupted call
+/// counts as well: it did nothing.
+pub fn is_scarce(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind as Kind;
+    if matches!(error.kind(), Kind::OutOfMemory | Kind::WouldBlock | Kind::Interrupted) {
+        return true;
+    }
+    #[cfg(unix)]
+    let codes = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+    // ERROR_TOO_MANY_OPEN_FILES, ERROR_NOT_ENOUGH_MEMORY, ERROR_SHARING_VIOLATION.
+    #[cfg(not(unix))]
+    let codes = [4, 8, 32];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
 /// Numbers of errors, as [`std::io::Error::raw_os_error`] gives them.
 #[cfg(unix)]
 pub mod errno {

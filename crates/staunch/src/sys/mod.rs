@@ -39,7 +39,7 @@ pub use background::{Background, into_background};
 #[cfg(unix)]
 pub use filesystem::{drop_from_cache, room_at};
 pub use gather::{Gather, Rest};
-pub use handle::{AsFd, BorrowedFd, OwnedFd, errno, is_final_for_reading, is_out_of_resources};
+pub use handle::{AsFd, BorrowedFd, OwnedFd, errno, is_final_for_reading, is_out_of_resources, is_scarce};
 #[cfg(target_os = "linux")]
 pub use packets::{PacketReader, PacketWriter};
 pub use place::{read_exact_at, reserve, write_parts_at};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 
 use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
@@ -315,4 +315,49 @@ fn a_disk_that_fails_for_a_moment_costs_nothing() {
         assert_eq!(Daemon::number(&daemon.output("copy"), "losses/shed/disk_failed"), 0, "{when_full}");
         daemon.stop();
     }
+}
+
+/// Issue 11, 4: peers that take every descriptor they can get cost a queue nothing.
+#[test]
+fn a_queue_of_many_segments_drains_while_peers_hold_every_descriptor_that_they_get() {
+    let mut endpoint = away();
+    let toml = config(&[("copy", &endpoint)], "kind = \"disk\", bytes_max = \"2MiB\"");
+    let daemon = Builder::native(&toml).files_max(64).start();
+    send(&daemon, 0..60_000, &["copy"]);
+    wait_for("several segments", || {
+        (Daemon::number(&daemon.output("copy"), "disk/segments") >= 3).then_some(())
+    });
+    let idle = |at: SocketAddr| (0..80).map(move |_| TcpStream::connect(at).expect("the kernel takes it"));
+    let idle: Vec<TcpStream> = idle(daemon.at("app", "tcp")).chain(idle(daemon.http())).collect();
+    endpoint.come_back();
+    let lines = || endpoint.bytes().iter().filter(|byte| **byte == b'\n').count();
+    wait_for("all to come", || (lines() >= 60_000).then_some(()));
+    drop(idle);
+    wait_for("the page to be there again", || daemon.answers().then_some(()));
+    assert_all_came(&daemon, "copy", &endpoint, 0..60_000);
+    let disk = &daemon.output("copy")["disk"];
+    assert_eq!((&disk["damaged_ranges"], &disk["blocks_damaged"]), (&0.into(), &0.into()), "{disk}");
+    assert_eq!(Daemon::number(&daemon.output("copy"), "shed/damaged"), 0);
+}
+
+/// A folder that is moved away under a running daemon, and back.
+#[test]
+fn a_queue_waits_for_a_folder_that_is_away() {
+    let mut endpoint = away();
+    let toml = config(&[("copy", &endpoint)], "kind = \"disk\", bytes_max = \"2MiB\"");
+    let builder = Builder::native(&toml);
+    let data = builder.folder().to_owned();
+    let daemon = builder.start();
+    send(&daemon, 0..60_000, &["copy"]);
+    let folder = data.join(daemon.output("copy")["disk"]["folder"].as_str().expect("it has one"));
+    let elsewhere = folder.with_extension("away");
+    fs::rename(&folder, &elsewhere).expect("moved");
+    endpoint.come_back();
+    let waits = || daemon.output("copy")["disk"]["read_error"].as_str().map(str::to_owned);
+    let error = wait_for("it to miss its folder", waits);
+    assert!(error.contains("away"), "{error}");
+    fs::rename(&elsewhere, &folder).expect("moved back");
+    assert_all_came(&daemon, "copy", &endpoint, 0..60_000);
+    assert_eq!(daemon.output("copy")["disk"]["read_error"], serde_json::Value::Null);
+    assert!(daemon.stderr().contains("tried again"), "{}", daemon.stderr());
 }

@@ -28,6 +28,7 @@ pub use self::account::{ClientEnd, ManagementAccount};
 use self::reply::Reply;
 use crate::admission::{Admission, Full, Limits, PeerKey, Refusals, Seat};
 use crate::clock::Clock;
+use crate::daemon::descriptors::{self, Kind};
 use crate::daemon::shared::Shared;
 use crate::sources::accept::ACCEPT_PAUSE;
 use crate::sys;
@@ -94,7 +95,12 @@ impl Door {
     /// A client, if there is a place for it.
     fn admit(&self, stream: TcpStream, from: IpAddr) -> Option<Client> {
         let plan = in_force(&self.opened, &self.shared);
-        let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
+        let ports = self.shared.wiring.load().plan.management.len().max(1);
+        let of_descriptors = (descriptors::max(Kind::Management) as usize / ports).max(1);
+        let limits = Limits {
+            all: plan.connections_max.min(of_descriptors),
+            per_peer: plan.connections_per_peer_max(),
+        };
         let now_ns = Clock::mono_ns();
         let account = &self.shared.management_account;
         let full = match self.places.admit_or_replace(PeerKey::of(Some(from)), limits, now_ns, STALLED_NS) {

@@ -34,6 +34,7 @@ use self::connections::{Bounds, Connections, Place, Request};
 use self::patience::Patient;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
+use crate::daemon::descriptors::{self, Kind};
 
 /// Largest head of a request. The longest query that means anything is a line of 32 KiB, written as URLs write it.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
@@ -96,7 +97,9 @@ async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 let server = &api.shared.wiring.load().plan.http_server;
-                let bounds = Bounds { all: server.connections_max, of_peer: server.peer_connections_max };
+                let of_descriptors = descriptors::max(Kind::Http) as usize;
+                let all = server.connections_max.min(of_descriptors);
+                let bounds = Bounds { all, of_peer: server.peer_connections_max };
                 if let Some(place) = connections.admit(peer.ip(), bounds) {
                     tasks.spawn(connection(stream, peer, place, Arc::clone(&api), stop.clone()));
                 }

@@ -144,7 +144,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
     };
     let all: u64 = inspection.segments().map(|segment| segment.1).sum();
     let (mut read, mut told_ns) = (0, Clock::mono_ns());
-    let visit = &mut |step: Step<'_>| -> Result<(), ()> {
+    let visit = &mut |step: Step<'_>| -> anyhow::Result<()> {
         match step {
             Step::Record(record) => {
                 report.record(&record);
@@ -152,6 +152,10 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
             }
             Step::Damage(stretch) => report.damage(stretch),
             Step::BeingWritten(from) => report.written_from = Some(from),
+            Step::NotRead { segment, error } => {
+                let path = queue.path.display();
+                anyhow::bail!("cannot read segment {segment:016x} in {path}: {error}")
+            }
         }
         let now_ns = Clock::mono_ns();
         if now_ns.saturating_sub(told_ns) > PROGRESS_NS {
@@ -161,8 +165,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
         }
         Ok(())
     };
-    let walked = inspection.walk(&disk, Begin::First, visit);
-    debug_assert!(walked.is_ok(), "nothing in it ends the walk");
+    inspection.walk(&disk, Begin::First, visit)?;
     Ok(report)
 }
 

@@ -111,6 +111,10 @@ fn waiting(place: &Place, queue: &Queue, all: bool, out: &mut Out<'_>) -> Result
             Ok(())
         }
         Step::BeingWritten(_) => Ok(()),
+        Step::NotRead { segment, error } => {
+            let path = queue.path.display();
+            Err(Stop::Failed(anyhow::anyhow!("cannot read segment {segment:016x} in {path}: {error}")))
+        }
     })
 }
 

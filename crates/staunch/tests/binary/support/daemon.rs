@@ -44,6 +44,7 @@ pub(crate) struct Builder {
     file: Option<PathBuf>,
     stdout_closed: bool,
     environment: Vec<(String, String)>,
+    files_max: Option<u32>,
 }
 
 /// A daemon that runs.
@@ -93,6 +94,7 @@ impl Builder {
             file: None,
             stdout_closed: false,
             environment: Vec::new(),
+            files_max: None,
         }
     }
 
@@ -124,6 +126,13 @@ impl Builder {
         self
     }
 
+    /// It may have so many files open.
+    #[must_use]
+    pub(crate) fn files_max(mut self, files_max: u32) -> Builder {
+        self.files_max = Some(files_max);
+        self
+    }
+
     /// Its stdout is a pipe that nobody reads.
     #[must_use]
     pub(crate) fn closed_stdout(mut self) -> Builder {
@@ -133,9 +142,14 @@ impl Builder {
 
     /// Starts it, without waiting.
     pub(crate) fn spawn(self) -> Daemon {
-        let Builder { folder, args, file, stdout_closed, environment } = self;
+        let Builder { folder, args, file, stdout_closed, environment, files_max } = self;
+        let mut program = Command::new(binary());
+        if let Some(files_max) = files_max {
+            program = Command::new("/bin/sh");
+            program.args(["-c", &format!("ulimit -n {files_max} && exec \"$0\" \"$@\"")]).arg(binary());
+        }
         let Process { child, stdout, stderr, readers } =
-            Process::start(folder.path(), &args, &environment, stdout_closed);
+            Process::start(program, folder.path(), &args, &environment, stdout_closed);
         let folder = Arc::new(folder);
         Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
@@ -166,12 +180,13 @@ struct Process {
 
 impl Process {
     fn start(
+        mut program: Command,
         folder: &Path,
         args: &[String],
         environment: &[(String, String)],
         stdout_closed: bool,
     ) -> Process {
-        let mut child = Command::new(binary())
+        let mut child = program
             .args(args)
             .current_dir(folder)
             .env_remove("STAUNCH_LOG")
@@ -273,6 +288,11 @@ impl Daemon {
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
         http::get(self.http(), path).unwrap_or_else(|| panic!("no answer to GET {path}:\n{}", self.stderr()))
+    }
+
+    /// True when its HTTP port takes one more connection and answers.
+    pub(crate) fn answers(&self) -> bool {
+        http::get(self.http(), "/healthz").is_some()
     }
 
     /// GET of a JSON document.
@@ -423,7 +443,7 @@ impl Daemon {
         let kept = self.environment.iter().filter(|(name, _)| name != variable);
         let environment: Vec<_> = kept.cloned().collect();
         let Process { child, stdout, stderr, readers } =
-            Process::start(self.folder.path(), &args, &environment, false);
+            Process::start(Command::new(binary()), self.folder.path(), &args, &environment, false);
         let (folder, file) = (Arc::clone(&self.folder), self.file.clone());
         Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
@@ -433,7 +453,7 @@ impl Daemon {
     pub(crate) fn start_again(&mut self) {
         assert!(!self.is_alive(), "it still runs");
         let Process { child, stdout, stderr, readers } =
-            Process::start(self.folder.path(), &self.args, &self.environment, false);
+            Process::start(Command::new(binary()), self.folder.path(), &self.args, &self.environment, false);
         (self.child, self.stdout, self.stderr, self.readers) = (child, stdout, stderr, readers);
         self.wait_ready();
     }

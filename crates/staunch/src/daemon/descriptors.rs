@@ -1,0 +1,159 @@
+//! Who may have how many of the file descriptors that this process may open.
+//!
+//! Queues on disk, outputs and the daemon's own files open theirs without asking: half of all, or [`OWN_DESCRIPTORS`] and some
+//! for each output where that is less, are kept for them. The rest is divided among the connections of peers by kind, so
+//! that none of them takes what another one needs. An accept loop asks for a [`Permit`] and closes the connection when it
+//! gets none.
+//!
+//! | kind | share of the descriptors for peers |
+//! |---|---|
+//! | HTTP | a quarter, at most [`HTTP_CONNECTIONS_MAX`] |
+//! | management | an eighth, at most [`MANAGEMENT_CONNECTIONS_MAX`] |
+//! | sources | what these two leave |
+//!
+//! Not here: limits of a single source or port (`max_connections` and the like), which hold as well.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Descriptors that are kept for the daemon itself, beside those of outputs.
+pub const OWN_DESCRIPTORS: u64 = 200;
+
+/// The same for each output: its connection, and the segments that its queue reads, writes and syncs.
+pub const DESCRIPTORS_OF_OUTPUT: u64 = 4;
+
+/// Most connections of HTTP clients, however many descriptors there are.
+pub const HTTP_CONNECTIONS_MAX: u64 = 1024;
+
+/// Most connections of management clients, however many descriptors there are.
+pub const MANAGEMENT_CONNECTIONS_MAX: u64 = 256;
+
+/// What a descriptor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A connection of a client of a source.
+    Source,
+    /// A connection of an HTTP client.
+    Http,
+    /// A connection of a management client.
+    Management,
+}
+
+const KINDS: usize = 3;
+
+/// How many descriptors each kind may have, and has.
+#[derive(Debug)]
+pub struct Descriptors {
+    max: [AtomicU64; KINDS],
+    taken: [AtomicU64; KINDS],
+}
+
+/// The right to one connection, given back when dropped.
+#[derive(Debug)]
+#[must_use = "a connection without a permit does not count"]
+pub struct Permit {
+    of: &'static Descriptors,
+    kind: Kind,
+}
+
+/// Those of this process.
+static OURS: Descriptors = Descriptors::new();
+
+/// Divides the `total` descriptors of this process, which has so many outputs. Until then there is no limit.
+pub fn divide(total: u64, outputs: usize) {
+    OURS.divide(total, outputs);
+}
+
+/// The right to one more connection; none when its kind has its share.
+pub fn try_take(kind: Kind) -> Option<Permit> {
+    OURS.try_take(kind)
+}
+
+/// The right to a connection that is there already, such as one that another process has handed over.
+pub fn take(kind: Kind) -> Permit {
+    OURS.take(kind)
+}
+
+/// Most connections of this kind.
+pub fn max(kind: Kind) -> u64 {
+    OURS.max[kind as usize].load(Relaxed)
+}
+
+impl Descriptors {
+    /// Without a limit.
+    const fn new() -> Descriptors {
+        Descriptors {
+            max: [const { AtomicU64::new(u64::MAX) }; KINDS],
+            taken: [const { AtomicU64::new(0) }; KINDS],
+        }
+    }
+
+    fn divide(&self, total: u64, outputs: usize) {
+        let own = OWN_DESCRIPTORS.saturating_add(DESCRIPTORS_OF_OUTPUT.saturating_mul(outputs as u64));
+        let peers = total - own.min(total / 2);
+        let http = (peers / 4).clamp(1, HTTP_CONNECTIONS_MAX);
+        let management = (peers / 8).clamp(1, MANAGEMENT_CONNECTIONS_MAX);
+        let sources = peers.saturating_sub(http + management).max(1);
+        for (kind, max) in [(Kind::Source, sources), (Kind::Http, http), (Kind::Management, management)] {
+            self.max[kind as usize].store(max, Relaxed);
+        }
+    }
+
+    fn try_take(&'static self, kind: Kind) -> Option<Permit> {
+        let max = self.max[kind as usize].load(Relaxed);
+        let more = |taken: u64| (taken < max).then_some(taken + 1);
+        self.taken[kind as usize].fetch_update(Relaxed, Relaxed, more).ok()?;
+        Some(Permit { of: self, kind })
+    }
+
+    fn take(&'static self, kind: Kind) -> Permit {
+        self.taken[kind as usize].fetch_add(1, Relaxed);
+        Permit { of: self, kind }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.of.taken[self.kind as usize].fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_share_and_half_or_what_it_needs_is_kept() {
+        // (total, outputs, sources, HTTP, management)
+        let table = [
+            (0, 1, 1, 1, 1),
+            (80, 1, 25, 10, 5),
+            (1024, 1, 513, 205, 102),
+            (1024, 1000, 320, 128, 64),
+            (1 << 20, 10, (1 << 20) - 240 - 1024 - 256, 1024, 256),
+        ];
+        for (total, outputs, sources, http, management) in table {
+            let descriptors = Descriptors::new();
+            descriptors.divide(total, outputs);
+            let found = descriptors.max.each_ref().map(|max| max.load(Relaxed));
+            assert_eq!(found, [sources, http, management], "of {total} with {outputs} outputs");
+            assert!(total < 8 || found.iter().sum::<u64>() <= total - total.min(200) / 2);
+        }
+    }
+
+    #[test]
+    fn a_share_is_given_out_once_and_again_when_it_comes_back() {
+        static DESCRIPTORS: Descriptors = Descriptors::new();
+        let free = DESCRIPTORS.try_take(Kind::Http).expect("no limit yet");
+        drop(free);
+        DESCRIPTORS.divide(80, 1);
+        let mut taken: Vec<Permit> = (0..10).filter_map(|_| DESCRIPTORS.try_take(Kind::Http)).collect();
+        assert_eq!(taken.len(), 10);
+        assert!(DESCRIPTORS.try_take(Kind::Http).is_none(), "past it");
+        assert!(DESCRIPTORS.try_take(Kind::Management).is_some(), "another kind has its own");
+        taken.pop();
+        taken.push(DESCRIPTORS.try_take(Kind::Http).expect("one came back"));
+        taken.push(DESCRIPTORS.take(Kind::Http));
+        taken.pop();
+        assert!(DESCRIPTORS.try_take(Kind::Http).is_none(), "one that is there already counts");
+    }
+}
