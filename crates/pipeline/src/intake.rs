@@ -721,6 +721,7 @@ fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
     // A target that makes the line longer than the limit changes nothing.
     let request = format!("POST /{} HTTP/1.1\r\nHost: a\r\n\r\na:1|c\na 1 1700000000\n", "x".repeat(100));
     let now = Now::default();
+    let mut scratch = Scratch::default();
     for text in [statsd.to_owned(), graphite("strict"), graphite("c-relay")] {
         for (step, read_on) in [(1, false), (7, true), (40, true), (4096, true)] {
             let (accounts, maker) = first_source(&text);
@@ -731,12 +732,12 @@ fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
                 if intake.is_broken() && !read_on {
                     break;
                 }
-                let batch = intake.stream(read, now);
+                let batch = intake.stream(read, now, &mut scratch);
                 records += batch.receipt.records();
                 batch.receipt.settle(Outcome::Filtered);
                 intake.settle_too_long();
             }
-            intake.close(true, now).receipt.settle(Outcome::Filtered);
+            intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
             assert!(intake.is_broken() && intake.is_foreign() && records == 0, "{text}");
             let account = accounts.source(SourceId(0));
             assert_eq!(account.rejected(Reject::HttpRequest), 1, "reads of {step} bytes");
@@ -746,7 +747,7 @@ fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
         }
         let (accounts, maker) = first_source(&text);
         let mut intake = maker.make();
-        intake.stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now).receipt.settle(Outcome::Filtered);
+        intake.stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now, &mut scratch).receipt.settle(Outcome::Filtered);
         assert!(!intake.is_broken());
         assert_eq!(accounts.source(SourceId(0)).rejected(Reject::HttpRequest), 0);
     }
@@ -765,14 +766,15 @@ fn a_first_line_that_another_process_began_to_read_is_still_the_first() {
     ";
     let (_, maker) = first_source(text);
     let now = Now::default();
+    let mut scratch = Scratch::default();
     for (begun, foreign) in [("GET / HT", true), ("", true), ("a:1|c\nGET / HT", true), ("GET /:1|c", false)]
     {
         let mut before = maker.make();
-        before.stream(begun.as_bytes(), now).receipt.settle(Outcome::Filtered);
+        before.stream(begun.as_bytes(), now, &mut scratch).receipt.settle(Outcome::Filtered);
         let unfinished = before.unfinished().expect("it can be gone on with");
         let mut after = maker.make().going_on(&unfinished, None);
         let rest = if begun.is_empty() { "GET / HTTP/1.1\n" } else { "TP/1.1\n" };
-        after.stream(rest.as_bytes(), now).receipt.settle(Outcome::Filtered);
+        after.stream(rest.as_bytes(), now, &mut scratch).receipt.settle(Outcome::Filtered);
         assert_eq!(after.is_foreign(), foreign, "{begun:?}");
     }
 }
