@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 /// A stream whose writes have to get on.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl<S> Patient<S> {
             return written;
         }
         if !std::mem::replace(&mut self.waits, true) {
-            self.until.as_mut().reset(Instant::now() + self.patience);
+            self.until.set(tokio::time::sleep(self.patience));
         }
         ready!(self.until.as_mut().poll(cx));
         let why = format!("the peer took nothing for {} s", self.patience.as_secs());
