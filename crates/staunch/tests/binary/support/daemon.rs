@@ -44,6 +44,8 @@ pub(crate) struct Builder {
     file: Option<PathBuf>,
     stdout_closed: bool,
     environment: Vec<(String, String)>,
+    /// A command that ends as the binary behind it.
+    under: Vec<String>,
 }
 
 /// A daemon that runs.
@@ -93,6 +95,7 @@ impl Builder {
             file: None,
             stdout_closed: false,
             environment: Vec::new(),
+            under: Vec::new(),
         }
     }
 
@@ -124,6 +127,14 @@ impl Builder {
         self
     }
 
+    /// Starts it by a command that becomes it (`exec`), such as one that mounts something first.
+    #[must_use]
+    #[allow(dead_code, reason = "only benches do")]
+    pub(crate) fn under(mut self, command: &[&str]) -> Builder {
+        self.under = command.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
     /// Its stdout is a pipe that nobody reads.
     #[must_use]
     pub(crate) fn closed_stdout(mut self) -> Builder {
@@ -133,9 +144,9 @@ impl Builder {
 
     /// Starts it, without waiting.
     pub(crate) fn spawn(self) -> Daemon {
-        let Builder { folder, args, file, stdout_closed, environment } = self;
+        let Builder { folder, args, file, stdout_closed, environment, under } = self;
         let Process { child, stdout, stderr, readers } =
-            Process::start(folder.path(), &args, &environment, stdout_closed);
+            Process::start_under(&under, folder.path(), &args, &environment, stdout_closed);
         let folder = Arc::new(folder);
         Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
@@ -171,7 +182,25 @@ impl Process {
         environment: &[(String, String)],
         stdout_closed: bool,
     ) -> Process {
-        let mut child = Command::new(binary())
+        Process::start_under(&[], folder, args, environment, stdout_closed)
+    }
+
+    fn start_under(
+        under: &[String],
+        folder: &Path,
+        args: &[String],
+        environment: &[(String, String)],
+        stdout_closed: bool,
+    ) -> Process {
+        let mut command = match under {
+            [] => Command::new(binary()),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(binary());
+                command
+            }
+        };
+        let mut child = command
             .args(args)
             .current_dir(folder)
             .env_remove("STAUNCH_LOG")
