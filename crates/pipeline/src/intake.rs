@@ -747,7 +747,10 @@ fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
         }
         let (accounts, maker) = first_source(&text);
         let mut intake = maker.make();
-        intake.stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now, &mut scratch).receipt.settle(Outcome::Filtered);
+        intake
+            .stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now, &mut scratch)
+            .receipt
+            .settle(Outcome::Filtered);
         assert!(!intake.is_broken());
         assert_eq!(accounts.source(SourceId(0)).rejected(Reject::HttpRequest), 0);
     }

@@ -2,6 +2,7 @@
 //! live socket of another kind that is unlinked, an output that leads to our own listener.
 
 use std::fmt::Write as _;
+use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -33,14 +34,29 @@ fn passes(toml: &str) -> bool {
     Command::new(daemon::binary()).arg("check").arg(&file).output().expect("it starts").status.success()
 }
 
+/// An address of this machine that others reach it by, as the system would choose it. Nothing is sent.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|at| at.ip()).filter(|address| !address.is_loopback())
+}
+
 fn own_listener(finding: &mut Finding) {
-    let toml = "[sources.points]\ntype = \"graphite\"\nlisten = [\"udp://0.0.0.0:20031\"]\n\
-        [outputs.copy]\ntype = \"graphite\"\nfrom = [\"points\"]\nto = [\"udp://127.0.0.1:20031\"]\n";
-    finding.promise(!passes(toml), || {
-        "`check` passes points that go to our own wildcard listener over UDP".into()
+    let toml = |to: IpAddr, port: u16| {
+        format!(
+            "[sources.points]\ntype = \"graphite\"\nlisten = [\"udp://0.0.0.0:20031\"]\n\
+             [outputs.copy]\ntype = \"graphite\"\nfrom = [\"points\"]\nto = [\"udp://{to}:{port}\"]\n"
+        )
+    };
+    let loopback = IpAddr::from([127, 0, 0, 1]);
+    for own in own_address().into_iter().chain([loopback]) {
+        finding.promise(!passes(&toml(own, 20_031)), || {
+            format!("`check` passes points that go over UDP to {own}, where our own wildcard listener is")
+        });
+    }
+    finding.promise(passes(&toml(loopback, 20_032)), || {
+        "`check` refuses another port: this run shows nothing".into()
     });
-    let other = toml.replace("127.0.0.1:20031", "127.0.0.1:20032");
-    finding.promise(passes(&other), || "`check` refuses another port: this run shows nothing".into());
 }
 
 /// A socket of packets in order (SOCK_SEQPACKET) at the path of a source: somebody has it, and keeps it.

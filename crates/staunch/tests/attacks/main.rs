@@ -29,6 +29,9 @@ mod asker;
 mod attacker;
 mod cage;
 mod children;
+mod clocks;
+mod exhausted;
+mod files;
 mod finding;
 mod innocent;
 mod matrix;
@@ -61,6 +64,10 @@ const CASES: &[Case] = &[
     ("A9", a9::run),
     ("A10", a10::run),
     ("A11", a11::run),
+    ("C1", clocks::run),
+    ("E1", exhausted::inodes),
+    ("E2", exhausted::threads),
+    ("X1", files::run),
 ];
 
 /// For `--help`.
@@ -69,7 +76,7 @@ Attacks the daemon over loopback, and measures what an innocent peer notices (do
 
 usage: cargo test -p staunch --test attacks -- [CASE…] [options]
 
-  CASE          A1 to A11, M1 to M16; all without one
+  CASE          A1 to A11, C1, E1, E2, X1, M1 to M16; all without one
   --full        the numbers of docs/reliability.md, not those of a test
   --seed N      everything random comes from N
   --staunch PATH

@@ -217,7 +217,7 @@ pub(crate) fn run(bench: &Bench, case: &str) -> End {
     let mut records = 0;
     for (manner, thing, [few, many]) in BEHAVIOURS {
         let attack = Attack::new(target.clone(), manner, things[thing].0.clone()).on(bench.pick(few, many));
-        let counted = scene.attack(vec![attack], bench.pick(0.15, 2.5)).end();
+        let counted = scene.attack(vec![attack], bench.pick(0.1, 2.5)).end();
         records += counted.begun * most;
         if !scene.daemon.is_alive() || scene.accounts().is_none() {
             scene.finding.promise(false, || format!("nothing answers after `{}`", manner.word()));

@@ -71,7 +71,7 @@ pub(crate) struct Scene<'a> {
     cage: Cage,
     /// Payloads, and sockets of the bare loop.
     folder: TempDir,
-    made: Vec<(Attack, Duration)>,
+    made: Vec<(Vec<Attack>, Duration)>,
     /// Most resident bytes that are allowed above those before the attack.
     grows_max: u64,
     files: u64,
@@ -123,7 +123,11 @@ impl<'a> Scene<'a> {
 
     /// The same, from a builder whose config has [`Scene::innocent`] in it.
     pub(crate) fn of(bench: &'a Bench, builder: Builder, grows_max: u64) -> Scene<'a> {
-        let daemon = builder.start();
+        Scene::with(bench, builder.start(), grows_max)
+    }
+
+    /// The same, with a daemon that runs already.
+    pub(crate) fn with(bench: &'a Bench, daemon: Daemon, grows_max: u64) -> Scene<'a> {
         let (http, innocent) = (daemon.http(), daemon.at("innocent", "udp"));
         let mut scene = Scene {
             daemon,
@@ -192,7 +196,7 @@ impl<'a> Scene<'a> {
         self.finding.innocent.sent += sender.end()["sent"].as_u64().unwrap_or(0);
         self.finding.asked = self.finding.asked.and(asker.end());
         self.see_memory();
-        self.made.extend(attacks.into_iter().map(|attack| (attack, lasts)));
+        self.made.push((attacks, lasts));
         Held(held)
     }
 
@@ -261,7 +265,8 @@ impl<'a> Scene<'a> {
             format!("/healthz answered {} of {} within 1 s", asked.answered, asked.asked)
         });
         let stderr = self.daemon.stderr();
-        self.finding.promise(!stderr.contains("panicked"), || format!("it panicked: {stderr}"));
+        let panic: Vec<&str> = stderr.lines().skip_while(|line| !line.contains("panicked")).take(2).collect();
+        self.finding.promise(panic.is_empty(), || panic.join(" "));
         let alive = self.daemon.is_alive();
         self.finding.promise(alive, || "the daemon is gone".into());
         if self.bench.full {
@@ -303,11 +308,7 @@ impl<'a> Scene<'a> {
         let at = bare.line().and_then(|line| serde_json::from_str::<Value>(&line).ok()).expect("it listens");
         let at = |name: &str| at[name].as_str().and_then(|at| at.parse().ok()).expect("an address");
         let mut loss = Loss::default();
-        let mut made = std::mem::take(&mut self.made);
-        while !made.is_empty() {
-            let lasts = made[0].1;
-            let now: Vec<Attack> =
-                made.extract_if(.., |(_, time)| *time == lasts).map(|(attack, _)| attack).collect();
+        for (now, lasts) in std::mem::take(&mut self.made) {
             let sender = self.sender(at("innocent"));
             let mut held = Vec::new();
             for attack in &now {

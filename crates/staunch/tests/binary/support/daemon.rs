@@ -44,7 +44,8 @@ pub(crate) struct Builder {
     file: Option<PathBuf>,
     stdout_closed: bool,
     environment: Vec<(String, String)>,
-    files_max: Option<u32>,
+    /// A command that ends as the binary behind it.
+    under: Vec<String>,
 }
 
 /// A daemon that runs.
@@ -94,7 +95,7 @@ impl Builder {
             file: None,
             stdout_closed: false,
             environment: Vec::new(),
-            files_max: None,
+            under: Vec::new(),
         }
     }
 
@@ -128,8 +129,17 @@ impl Builder {
 
     /// It may have so many files open.
     #[must_use]
-    pub(crate) fn files_max(mut self, files_max: u32) -> Builder {
-        self.files_max = Some(files_max);
+    #[allow(dead_code, reason = "not every program needs it")]
+    pub(crate) fn files_max(self, files_max: u32) -> Builder {
+        let limited = format!("ulimit -n {files_max} && exec \"$0\" \"$@\"");
+        self.under(&["/bin/sh", "-c", &limited])
+    }
+
+    /// Starts it by a command that becomes it (`exec`), such as one that mounts something first.
+    #[must_use]
+    #[allow(dead_code, reason = "not every program needs it")]
+    pub(crate) fn under(mut self, command: &[&str]) -> Builder {
+        self.under = command.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -142,14 +152,9 @@ impl Builder {
 
     /// Starts it, without waiting.
     pub(crate) fn spawn(self) -> Daemon {
-        let Builder { folder, args, file, stdout_closed, environment, files_max } = self;
-        let mut program = Command::new(binary());
-        if let Some(files_max) = files_max {
-            program = Command::new("/bin/sh");
-            program.args(["-c", &format!("ulimit -n {files_max} && exec \"$0\" \"$@\"")]).arg(binary());
-        }
+        let Builder { folder, args, file, stdout_closed, environment, under } = self;
         let Process { child, stdout, stderr, readers } =
-            Process::start(program, folder.path(), &args, &environment, stdout_closed);
+            Process::start_under(&under, folder.path(), &args, &environment, stdout_closed);
         let folder = Arc::new(folder);
         Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
@@ -180,13 +185,30 @@ struct Process {
 
 impl Process {
     fn start(
-        mut program: Command,
         folder: &Path,
         args: &[String],
         environment: &[(String, String)],
         stdout_closed: bool,
     ) -> Process {
-        let mut child = program
+        Process::start_under(&[], folder, args, environment, stdout_closed)
+    }
+
+    fn start_under(
+        under: &[String],
+        folder: &Path,
+        args: &[String],
+        environment: &[(String, String)],
+        stdout_closed: bool,
+    ) -> Process {
+        let mut command = match under {
+            [] => Command::new(binary()),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(binary());
+                command
+            }
+        };
+        let mut child = command
             .args(args)
             .current_dir(folder)
             .env_remove("STAUNCH_LOG")
@@ -443,7 +465,7 @@ impl Daemon {
         let kept = self.environment.iter().filter(|(name, _)| name != variable);
         let environment: Vec<_> = kept.cloned().collect();
         let Process { child, stdout, stderr, readers } =
-            Process::start(Command::new(binary()), self.folder.path(), &args, &environment, false);
+            Process::start(self.folder.path(), &args, &environment, false);
         let (folder, file) = (Arc::clone(&self.folder), self.file.clone());
         Daemon { child, folder, file, stdout, stderr, readers, args, environment }
     }
@@ -453,7 +475,7 @@ impl Daemon {
     pub(crate) fn start_again(&mut self) {
         assert!(!self.is_alive(), "it still runs");
         let Process { child, stdout, stderr, readers } =
-            Process::start(Command::new(binary()), self.folder.path(), &self.args, &self.environment, false);
+            Process::start(self.folder.path(), &self.args, &self.environment, false);
         (self.child, self.stdout, self.stderr, self.readers) = (child, stdout, stderr, readers);
         self.wait_ready();
     }
