@@ -4,6 +4,7 @@ pub mod check;
 pub mod datagram;
 pub mod errors;
 pub mod file;
+pub mod hearing;
 pub mod key_flush;
 pub mod lanes;
 pub mod locator;

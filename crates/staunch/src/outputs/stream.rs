@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
+use crate::outputs::hearing::Hearing;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::wrapping::Wrapping;
@@ -25,7 +26,7 @@ use crate::outputs::{end, publish, tell, worked};
 use crate::sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
-const ANSWER_BYTES: usize = 512;
+const ANSWER_BYTES: usize = 4 * 1024;
 
 /// How connections to an endpoint are made.
 #[derive(Clone, Default)]
@@ -78,6 +79,7 @@ struct Connection {
     wrapping: Option<Wrapping>,
     /// The peer has reset it. At a unix socket nobody can tell any more what it had read.
     is_reset: bool,
+    hearing: Hearing,
 }
 
 impl Connection {
@@ -86,7 +88,8 @@ impl Connection {
         socket: io::Result<StreamSocket>,
         wrapping: io::Result<Option<Wrapping>>,
     ) -> io::Result<Box<Connection>> {
-        let mut open = Connection { socket: socket?, wrapping: wrapping?, is_reset: false };
+        let (socket, wrapping) = (socket?, wrapping?);
+        let mut open = Connection { socket, wrapping, is_reset: false, hearing: Hearing::default() };
         if let Some(wrapping) = &mut open.wrapping {
             wrapping.shake_hands(&open.socket).await?;
         }
@@ -122,11 +125,22 @@ impl Connection {
     /// Reads what the endpoint says, and throws it away. False when it has closed its side.
     fn hear(&mut self, answer: &mut [u8]) -> io::Result<bool> {
         let read = self.socket.try_read(answer);
-        match (self.noted(read)?, &mut self.wrapping) {
+        let len = self.noted(read)?;
+        self.hearing.heard(len, Clock::mono_ns);
+        match (len, &mut self.wrapping) {
             (0, _) => Ok(false),
             (len, Some(wrapping)) => wrapping.receive(&answer[..len]),
             (_, None) => Ok(true),
         }
+    }
+
+    /// Resolves when there is something to hear, or the end, and the endpoint may be heard. Cancel-safe.
+    async fn readable(&self) -> io::Result<()> {
+        let rest_ns = self.hearing.rest_ns(Clock::mono_ns);
+        if rest_ns > 0 {
+            tokio::time::sleep(Duration::from_nanos(rest_ns)).await;
+        }
+        self.socket.readable().await
     }
 
     /// Writes the first bytes of `lines`, and gives how many were taken.
@@ -384,7 +398,7 @@ async fn event(link: &mut Link, locator: &mut Locator, for_room: bool) -> Event 
             // Cancel-safe: both only ask.
             tokio::select! {
                 _room = open.socket.writable(), if for_room => Event::Room,
-                readable = open.socket.readable() => Event::Readable(readable),
+                readable = open.readable() => Event::Readable(readable),
             }
         }
     }
