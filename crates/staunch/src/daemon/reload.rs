@@ -13,6 +13,7 @@ use pipeline::{Accounts, earlier_self, laid_over};
 use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
+use crate::daemon::reread::Rereading;
 use crate::daemon::shared::{OUTPUTS_MAX, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
@@ -24,19 +25,23 @@ use crate::tls::{self, Certificates};
 /// gone for good would keep its memory, and an alert, for as long as the daemon runs.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
-/// Reloads, and says how it went: true when a new plan is in force. A failed reload changes nothing.
-pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) -> bool {
+/// Begins a reload, which [`end`] goes on with when the file has been read.
+pub(super) fn begin(running: &Running, reread: Option<&Reread>, rereading: &mut Rereading) {
     reopen_files(&running.shared);
     let Some(reread) = reread else {
         tracing::info!("SIGHUP: there is no config file to read anew");
-        return false;
+        return;
     };
     supervisor::reloading();
-    let reread = Arc::clone(reread);
-    let result = match tokio::task::spawn_blocking(move || reread()).await {
-        Ok(Ok(plan)) => apply(running, &plan).await,
-        Ok(Err(mistakes)) => Err(mistakes),
-        Err(_panicked) => Err("reading the configuration failed".to_owned()),
+    rereading.begin(reread);
+}
+
+/// Ends a reload with what was read, and says how it went: true when a new plan is in force. A failed reload changes
+/// nothing.
+pub(crate) async fn end(running: &mut Running, read: Result<Plan, String>) -> bool {
+    let result = match read {
+        Ok(plan) => apply(running, &plan).await,
+        Err(mistakes) => Err(mistakes),
     };
     let reloads = &running.shared.reloads;
     let done = result.is_ok();
