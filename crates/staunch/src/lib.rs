@@ -12,6 +12,7 @@ pub mod daemon;
 pub mod disk;
 pub mod explained;
 pub mod kernel;
+mod log_stream;
 pub mod outputs;
 pub mod sources;
 pub mod sys;

@@ -1,6 +1,6 @@
 //! From a file's name to a checked plan and what there is to say about it. Used by run, check, import and reload.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
@@ -81,14 +81,54 @@ fn the_machines_addresses_are_known() {
 
 fn read(file: &Path) -> anyhow::Result<(String, String)> {
     let name = file.display().to_string();
-    let size = std::fs::metadata(file).with_context(|| format!("cannot read {name}"))?.len();
+    let opened = std::fs::File::open(file).with_context(|| format!("cannot read {name}"))?;
+    let size = opened.metadata().with_context(|| format!("cannot read {name}"))?.len();
     anyhow::ensure!(
         size <= CONFIG_BYTES_MAX,
         "{name} has {size} bytes, and a config has at most {CONFIG_BYTES_MAX}"
     );
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {name}"))?;
+    // A pipe or a device has no size, and may have no end.
+    let mut bytes = Vec::new();
+    opened
+        .take(CONFIG_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {name}"))?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= CONFIG_BYTES_MAX,
+        "{name} has no end within {CONFIG_BYTES_MAX} bytes, the most that a config has"
+    );
     let text = String::from_utf8(bytes).ok().with_context(|| format!("{name} is not UTF-8 text"))?;
     Ok((name, text))
+}
+
+/// Whether a running daemon may read its config from `file` again: opening a pipe that nobody writes to would wait for ever.
+///
+/// # Errors
+/// When it is something else than a file. One that is not there, or a folder, has a better word when it is read.
+pub(crate) fn may_be_reread(file: &Path) -> Result<(), String> {
+    match std::fs::metadata(file) {
+        Ok(about) if !about.is_file() && !about.is_dir() => {
+            Err(format!("{} is a pipe or a device, which is read at the start only", file.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_has_no_end_is_no_config() {
+    let zero = Path::new("/dev/zero");
+    let error = read(zero).expect_err("it has no end").to_string();
+    assert!(error.contains("no end within 16777216 bytes"), "{error}");
+    assert!(may_be_reread(zero).is_err());
+    let folder = tempfile::tempdir().expect("a folder");
+    for (bytes, good) in [(CONFIG_BYTES_MAX, true), (CONFIG_BYTES_MAX + 1, false)] {
+        let file = folder.path().join("config");
+        std::fs::File::create(&file).and_then(|file| file.set_len(bytes)).expect("a file");
+        assert_eq!(read(&file).is_ok(), good, "{bytes}");
+        assert!(may_be_reread(&file).is_ok());
+    }
+    assert!(may_be_reread(folder.path()).is_ok() && may_be_reread(Path::new("none")).is_ok());
 }
 
 /// True for names that configs of node's statsd and Net::Statsd::Server have.

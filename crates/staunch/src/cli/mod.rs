@@ -108,7 +108,7 @@ fn start_log(args: &Args) {
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(crate::log_stream::Stderr)
         .with_ansi(colour)
         .with_target(false)
         .init();

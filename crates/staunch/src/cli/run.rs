@@ -90,12 +90,14 @@ fn start(
     let loaded = load()?;
     crate::talk::say(&loaded.rendered());
     let file = std::path::PathBuf::from(&loaded.name);
+    let again = file.clone();
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
     let reread: Reread = Arc::new(move || {
+        load::may_be_reread(&again)?;
         let loaded = load().map_err(|error| format!("{error:#}"))?;
         let rendered = loaded.rendered();
         let plan = plan_of(loaded).ok_or_else(|| of_reload(&rendered))?;
-        crate::talk::say(&rendered);
+        crate::log_stream::to_stderr(rendered.as_bytes());
         Ok(plan)
     });
     daemon::run(Start {

@@ -267,26 +267,33 @@ impl Listeners {
         all.flat_map(|(at, served)| served.parked.drain(..).map(move |parked| (at, parked))).collect()
     }
 
-    /// Goes on with connections after [`Self::come_to_rest`], with those that were `taken` among them.
+    /// Puts connections that were taken back to their places.
+    pub fn put_back(&mut self, taken: Vec<(usize, Parked)>) {
+        taken.into_iter().for_each(|(at, parked)| self.served[at].parked.push(parked));
+    }
+
+    /// Goes on with connections after [`Self::come_to_rest`], from the place `next` on, which is counted up: what failed
+    /// can be tried again from there.
     ///
     /// # Errors
-    /// When the runtime cannot take a socket.
+    /// When this process may open no further descriptor now.
     pub fn serve_again(
         &mut self,
+        next: &mut usize,
         plan: &Plan,
         makers: &[IntakeMaker],
         shared: &Arc<Shared>,
-        taken: Vec<(usize, Parked)>,
     ) -> io::Result<()> {
-        taken.into_iter().for_each(|(at, parked)| self.served[at].parked.push(parked));
-        for served in &mut self.served {
-            let Some(at) = plan.sources.iter().position(|source| source.name == served.source) else {
-                continue;
-            };
-            let source = stream_source(plan, SourceId(at as u16), &served.listen, makers, shared);
-            let busy = served.task.take().map(|(_, busy)| busy);
-            let before = Before { parked: std::mem::take(&mut served.parked), busy };
-            (served.stop, served.task) = task(served.bound.try_clone()?, source, shared, before);
+        for served in self.served.iter_mut().skip(*next) {
+            if let Some(at) = plan.sources.iter().position(|source| source.name == served.source) {
+                // First, since it is what may fail.
+                let bound = served.bound.try_clone()?;
+                let source = stream_source(plan, SourceId(at as u16), &served.listen, makers, shared);
+                let busy = served.task.take().map(|(_, busy)| busy);
+                let before = Before { parked: std::mem::take(&mut served.parked), busy };
+                (served.stop, served.task) = task(bound, source, shared, before);
+            }
+            *next += 1;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ pub mod outlet;
 pub mod pid_file;
 pub mod queues;
 pub mod reload;
+mod reread;
 pub mod shared;
 pub mod signals;
 mod stop;
@@ -45,9 +46,13 @@ use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::original::Original;
+use crate::daemon::reread::Rereading;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::take_over::{Control, Inheritance};
+
+/// How long threads for what may wait are kept: as long as the process runs.
+const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A signal that comes again within this time is the same order to stop.
 const SAME_STOP_NS: u64 = model::SECOND_NS / 4;
@@ -97,13 +102,24 @@ pub(crate) struct Running {
 /// process that runs does not let us take over.
 pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     #[cfg(unix)]
-    make_room_for_files(&start.plan);
+    {
+        make_room_for_files(&start.plan);
+        crate::sys::survive_file_size_limit();
+    }
     let inherited = if start.take_over { take_over::ask(&start.plan.data_dir)? } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_keep_alive(KEEP_THREADS)
         .build()
         .context("cannot start the runtime for connections")?;
-    runtime.block_on(run_inside(start, inherited))
+    // One thread for what may wait is there from now on. Where the system has no further ones (`ulimit -u`, the cgroup's
+    // pids.max) work is queued for it; without any the runtime would panic.
+    std::thread::Builder::new().spawn(|| ()).context("cannot start a thread for files and names")?;
+    runtime.spawn_blocking(|| ());
+    let ended = runtime.block_on(run_inside(start, inherited));
+    // What still waits, for a disk that hangs or a name server, is nothing that the end has to wait for.
+    runtime.shutdown_background();
+    ended
 }
 
 /// Raises the limit on open files, divides them (`descriptors`), and tells when the connections that the plan allows are
@@ -157,6 +173,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     if let Some(file) = file {
         tokio::spawn(change::watch(file, Arc::clone(&running.shared), changes));
     }
+    let mut rereading = Rereading::default();
     let signal = loop {
         // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
         tokio::select! {
@@ -167,14 +184,17 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 }
                 Request::Reload => {
                     original.iter().for_each(Original::tell_reload);
-                    let done = reload::reload(&mut running, reread.as_ref()).await;
-                    original.iter().for_each(|original| original.tell_reloaded(done));
+                    reload::begin(&running, reread.as_ref(), &mut rereading);
                 }
                 Request::Debug => original.iter().for_each(Original::tell_debug),
             },
-            _ = changed.recv() => {
-                let done = reload::reload(&mut running, reread.as_ref()).await;
+            _ = changed.recv() => reload::begin(&running, reread.as_ref(), &mut rereading),
+            read = rereading.done() => {
+                let done = reload::end(&mut running, read).await;
                 original.iter().for_each(|original| original.tell_reloaded(done));
+                if rereading.take_again() {
+                    reload::begin(&running, reread.as_ref(), &mut rereading);
+                }
             }
             Some(question) = asked.recv() => {
                 if take_over::hand_over(&mut running, question).await {

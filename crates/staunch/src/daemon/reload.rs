@@ -14,6 +14,7 @@ use pipeline::{Accounts, earlier_self, laid_over};
 use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
+use crate::daemon::reread::Rereading;
 use crate::daemon::shared::{SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
@@ -50,19 +51,23 @@ impl Failure {
     }
 }
 
-/// Reloads, and says how it went: true when a new plan is in force. A reload that is refused changes nothing.
-pub(crate) async fn reload(running: &mut Running, reread: Option<&Reread>) -> bool {
+/// Begins a reload, which [`end`] goes on with when the file has been read.
+pub(super) fn begin(running: &Running, reread: Option<&Reread>, rereading: &mut Rereading) {
     reopen_files(&running.shared);
     let Some(reread) = reread else {
         tracing::info!("SIGHUP: there is no config file to read anew");
-        return false;
+        return;
     };
     supervisor::reloading();
-    let reread = Arc::clone(reread);
-    let result = match tokio::task::spawn_blocking(move || reread()).await {
-        Ok(Ok(plan)) => apply(running, &plan).await,
-        Ok(Err(mistakes)) => Err(Failure::Unchanged(mistakes)),
-        Err(_panicked) => Err(Failure::Unchanged("reading the configuration failed".to_owned())),
+    rereading.begin(reread);
+}
+
+/// Ends a reload with what was read, and says how it went: true when a new plan is in force. A reload that is refused
+/// changes nothing.
+pub(crate) async fn end(running: &mut Running, read: Result<Plan, String>) -> bool {
+    let result = match read {
+        Ok(plan) => apply(running, &plan).await,
+        Err(mistakes) => Err(Failure::Unchanged(mistakes)),
     };
     let reloads = &running.shared.reloads;
     let done = !matches!(result, Err(Failure::Unchanged(_)));

@@ -14,10 +14,13 @@ use deliver::plan::FilePlan;
 use crate::clock::Clock;
 use crate::daemon::outlet::{Outlet, Seen};
 use crate::outputs::{end, publish, tell, worked};
-use crate::sys::links;
+use crate::sys::{self, Writable, links};
 
 /// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
 const NAP: Duration = Duration::from_secs(1);
+
+/// Bytes of one write to a stream of the process: a pipe with room takes so many without a wait (PIPE_BUF).
+const PIECE_BYTES: usize = 4096;
 
 /// Where the bytes go.
 #[derive(Clone, Debug)]
@@ -126,9 +129,11 @@ impl Open {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self {
             Open::File { file, .. } => file.write(bytes),
-            // A reader that has gone away is no error: what is said is said.
-            Open::Stdout => unless_closed(io::stdout().lock().write_all(bytes), bytes.len()),
-            Open::Stderr => unless_closed(io::stderr().lock().write_all(bytes), bytes.len()),
+            Open::Stdout => append_to(&io::stdout(), bytes, |piece| {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(piece).and_then(|()| stdout.flush())
+            }),
+            Open::Stderr => append_to(&io::stderr(), bytes, |piece| io::stderr().lock().write_all(piece)),
         };
         match written {
             Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WriteZero.into()),
@@ -141,6 +146,28 @@ impl Open {
         let Open::File { file, has_name: true } = self else { return false };
         file.metadata().is_ok_and(|found| links(&found) == 0)
     }
+}
+
+/// Gives a stream of the process what it takes: all of it, or less when nobody reads it for [`NAP`]. Its lock is held
+/// only while it has room, since the log may be the same stream.
+fn append_to(
+    stream: &impl Writable,
+    bytes: &[u8],
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<usize> {
+    let mut taken = 0;
+    while taken < bytes.len() {
+        if !sys::wait_writable(stream, NAP.as_nanos() as u64) {
+            return if taken > 0 { Ok(taken) } else { Err(io::Error::other("nobody reads it")) };
+        }
+        let rest = &bytes[taken..];
+        let piece = &rest[..rest.len().min(PIECE_BYTES)];
+        // Whole lines, if there is one: the log may come in between.
+        let piece = &piece[..memchr::memrchr(b'\n', piece).map_or(piece.len(), |at| at + 1)];
+        // A reader that has gone away is no error: what is said is said.
+        taken += unless_closed(write(piece), piece.len())?;
+    }
+    Ok(taken)
 }
 
 fn unless_closed(done: io::Result<()>, bytes: usize) -> io::Result<usize> {

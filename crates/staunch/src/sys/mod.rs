@@ -50,7 +50,7 @@ pub use process::on_core;
 #[cfg(unix)]
 pub use process::{
     CpuClock, Memory, core_now, cores, is_suspended, memory_of, pin_to_core, process_cpu_ns, raise_files_max,
-    suspend, terminate, thread_cpu_ns,
+    survive_file_size_limit, suspend, terminate, thread_cpu_ns,
 };
 pub use socket::{
     RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, refuse_more, set_receive_buffer, socket_memory,
@@ -62,7 +62,7 @@ pub use unix_socket::{
     UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, links, set_mode,
     socket_inode, unix_listener, unix_offered,
 };
-pub use wait::{Waker, Watch, wait_readable};
+pub use wait::{Waker, Watch, Writable, wait_readable, wait_writable};
 
 use std::net::IpAddr;
 

@@ -80,6 +80,14 @@ pub fn raise_files_max() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// Makes a write past the limit on the size of a file (`ulimit -f`) an error as any other, EFBIG. Without this it is the
+/// end of the process (SIGXFSZ).
+pub fn survive_file_size_limit() {
+    // SAFETY: no handler is set; that the signal is ignored concerns nobody else in this process. It cannot fail, the
+    // signal being one that may be ignored.
+    let _before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Asks a process to end (SIGTERM). It may have ended already, which is no error.
 ///
 /// # Errors

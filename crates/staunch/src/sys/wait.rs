@@ -50,6 +50,38 @@ pub fn wait_readable(watches: &mut [Watch<'_>], timeout_ns: Option<u64>) -> io::
     Ok(ready)
 }
 
+/// What [`wait_writable`] can look at.
+#[cfg(unix)]
+pub use std::os::fd::AsFd as Writable;
+
+/// What [`wait_writable`] can look at: here it does not look.
+#[cfg(windows)]
+pub trait Writable {}
+
+#[cfg(windows)]
+impl<T> Writable for T {}
+
+/// Sleeps until `to` takes bytes without a wait, for at most `timeout_ns` (rounded up to milliseconds). False after the
+/// time-out. A pipe takes PIPE_BUF bytes then; what fails at once counts as taking them.
+#[cfg(unix)]
+pub fn wait_writable(to: &impl Writable, timeout_ns: u64) -> bool {
+    let mut poll = libc::pollfd { fd: to.as_fd().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    let timeout_ms = libc::c_int::try_from(timeout_ns.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX);
+    // SAFETY: one entry, borrowed mutably for the call.
+    let mut look = |timeout_ms| unsafe { libc::poll(&mut poll, 1, timeout_ms) };
+    match look(timeout_ms) {
+        // A signal came in between: a last look.
+        ready if ready < 0 => look(0) > 0,
+        ready => ready > 0,
+    }
+}
+
+/// Windows has no poll that std or socket2 would know: a write may wait there.
+#[cfg(windows)]
+pub fn wait_writable(_to: &impl Writable, _timeout_ns: u64) -> bool {
+    true
+}
+
 /// The same without poll: looks at each of `watches`, which must be in non-blocking mode, every millisecond. Windows has
 /// no poll that std or socket2 would know; a daemon that is idle there wakes up a thousand times a second.
 ///

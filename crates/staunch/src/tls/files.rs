@@ -65,7 +65,12 @@ pub(super) fn key(file: &PemFile) -> Result<PrivateKeyDer<'static>, Wrong> {
 }
 
 fn read(file: &PemFile) -> Result<Vec<u8>, Wrong> {
-    let bytes = std::fs::metadata(&file.path).map_err(|error| cannot_read(file, &error))?.len();
+    let about = std::fs::metadata(&file.path).map_err(|error| cannot_read(file, &error))?;
+    if !about.is_file() && !about.is_dir() {
+        // It may have no end, or nobody who writes to it.
+        return Err((Some(file.clone()), "it is a pipe or a device".into(), "name a file of certificates"));
+    }
+    let bytes = about.len();
     if bytes > FILE_BYTES_MAX {
         return Err((Some(file.clone()), format!("it has {bytes} bytes"), "this is no file of certificates"));
     }

@@ -19,6 +19,8 @@ mod bench;
 mod check;
 mod disk_queue;
 mod encrypted;
+#[cfg(target_os = "linux")]
+mod exhausted;
 mod fanout;
 mod first_run;
 mod graphite;

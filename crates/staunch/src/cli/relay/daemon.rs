@@ -95,6 +95,7 @@ fn refused(lines: &str) {
 /// Reads the configuration anew and says how it differs from the one in force.
 fn reread(name: &str, load: &dyn Fn() -> Loaded, in_force: &InForce) -> Result<Plan, String> {
     tracing::info!(target: ORIGINAL, "reloading config from '{name}'");
+    crate::cli::load::may_be_reread(name.as_ref())?;
     let loaded = load();
     let said = loaded.said.trim_end();
     let Some(plan) = loaded.plan else {

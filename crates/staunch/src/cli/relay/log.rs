@@ -19,6 +19,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock::Clock;
+use crate::log_stream;
 use crate::talk::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
 
 /// The one log of the process.
@@ -172,12 +173,10 @@ impl Write for Line {
         let log = LOG.get();
         let mut file = log.map(|log| log.file.lock().unwrap_or_else(PoisonError::into_inner));
         match file.as_deref_mut() {
-            Some(Some(file)) => file.write_all(bytes)?,
-            _ if self.error => io::stderr().lock().write_all(bytes)?,
-            _ => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush())?;
-            }
+            // A disk that is full has no room for a word about it.
+            Some(Some(file)) => drop(file.write_all(bytes)),
+            _ if self.error => log_stream::to_stderr(bytes),
+            _ => log_stream::to_stdout(bytes),
         }
         Ok(bytes.len())
     }

@@ -6,11 +6,12 @@
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::plan::Listen;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use super::link::{Link, LinkError};
 use super::message::{Message, VERSION};
@@ -27,6 +28,9 @@ const MODE: u32 = 0o600;
 
 /// Longest wait for the first word.
 const HELLO_WITHIN_NS: u64 = 2 * model::SECOND_NS;
+
+/// Most peers whose first word is waited for at a time.
+const HEARD_MAX: usize = 32;
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -106,7 +110,12 @@ fn bind_new(data_dir: &Path, path: &Path) -> Result<UnixListener, String> {
 }
 
 async fn listen(listener: tokio::net::UnixListener, asked: mpsc::Sender<Asked>) {
+    let free = Arc::new(Semaphore::new(HEARD_MAX));
+    let mut hearings = JoinSet::new();
     loop {
+        // Closed by nobody.
+        let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
+        while hearings.try_join_next().is_some() {}
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream.into_std(),
             Err(error) => {
@@ -115,18 +124,19 @@ async fn listen(listener: tokio::net::UnixListener, asked: mpsc::Sender<Asked>) 
                 continue;
             }
         };
-        let link = stream.and_then(Link::new);
-        // On a thread: a peer that says nothing makes nobody wait but those who ask the same.
-        let heard = tokio::task::spawn_blocking(move || hear(link?)).await;
-        match heard {
-            Ok(Ok(question)) => {
-                if asked.send(question).await.is_err() {
-                    return;
-                }
+        let asked = asked.clone();
+        // Ends with this task.
+        hearings.spawn(async move {
+            // On a thread: a peer that says nothing makes nobody wait.
+            let heard = spawn_blocking(move || hear(Link::new(stream?)?)).await;
+            drop(place);
+            match heard {
+                // Nobody takes it when the daemon ends: the other process finds that out.
+                Ok(Ok(question)) => drop(asked.send(question).await),
+                Ok(Err(error)) => tracing::debug!("control socket: {error}"),
+                Err(error) => tracing::error!("control socket: {error}"),
             }
-            Ok(Err(error)) => tracing::debug!("control socket: {error}"),
-            Err(error) => tracing::error!("control socket: {error}"),
-        }
+        });
     }
 }
 
@@ -165,6 +175,26 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+
+    /// One more silent peer than are heard at a time would have a place only after [`HELLO_WITHIN_NS`].
+    #[test]
+    fn silent_peers_keep_nobody_from_asking() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut control = Control::open(folder.path(), None).expect("it can be made");
+        let connect = || UnixStream::connect(folder.path().join(FILE)).expect("it listens");
+        let _silent: Vec<UnixStream> = (1..HEARD_MAX).map(|_| connect()).collect();
+        let mut asks = connect();
+        let hello = Message::Hello { version: VERSION, program: "9.9.9".to_owned() };
+        asks.write_all(&hello.encode().expect("it is short")).expect("it has room");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let (to, mut asked) = mpsc::channel(1);
+            control.serve(to).expect("the runtime takes it");
+            let first = asked.recv().await.expect("somebody asks");
+            assert_eq!(first.program, "9.9.9");
+        });
+        runtime.shutdown_background();
+    }
 
     #[test]
     fn another_user_may_not_ask() {

@@ -45,6 +45,10 @@ const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
 /// How long a process that has been refused may still hold on to what it was given, if `take_over_timeout` is not less.
 const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
 
+/// How long it is tried to accept connections again after a take-over that came to nothing, and the pause between.
+const SERVE_AGAIN_WITHIN_NS: u64 = 30 * SECOND_NS;
+const SERVE_AGAIN_PAUSE: Duration = Duration::from_millis(20);
+
 /// A socket on offer, and what it is here.
 #[derive(Debug)]
 struct Offered {
@@ -528,18 +532,27 @@ async fn resume(running: &mut Running, connections: Vec<AtRest>) {
         worker.thaw();
         listeners::makers(&plan, &worker.shard, &accounts)
     });
-    if let Ok(makers) = makers.await
-        && let Err(error) = running.listeners.serve_again(
-            &wiring.plan,
-            &makers,
-            &shared,
-            connections.into_iter().map(|at_rest| (at_rest.place, at_rest.connection)).collect(),
-        )
-    {
-        tracing::error!("cannot accept connections again: {error}");
+    let taken = connections.into_iter().map(|at_rest| (at_rest.place, at_rest.connection));
+    running.listeners.put_back(taken.collect());
+    if let Ok(makers) = makers.await {
+        serve_again(running, &wiring.plan, &makers).await;
     }
     shared.handing_over.store(false, Relaxed);
     supervisor::ready(&shared, None);
+}
+
+/// Accepts and reads connections again. Where all descriptors are in use, as soon as there is one: connections that end
+/// give theirs back.
+async fn serve_again(running: &mut Running, plan: &config::plan::Plan, makers: &[pipeline::IntakeMaker]) {
+    let shared = Arc::clone(&running.shared);
+    let until_ns = Clock::mono_ns() + SERVE_AGAIN_WITHIN_NS;
+    let mut next = 0;
+    while let Err(error) = running.listeners.serve_again(&mut next, plan, makers, &shared) {
+        if Clock::mono_ns() > until_ns {
+            return tracing::error!("cannot accept connections again: {error}");
+        }
+        tokio::time::sleep(SERVE_AGAIN_PAUSE).await;
+    }
 }
 
 /// Ends what does not go on elsewhere.

@@ -1,0 +1,78 @@
+//! Reading the config file anew, beside the daemon's main task: a file system that hangs, or a name server, must not keep
+//! the daemon from hearing that it is to stop.
+//!
+//! Not here: what is done with the plan (`reload`), how a file is read (`cli`).
+
+use std::sync::Arc;
+
+use config::plan::Plan;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::Reread;
+
+/// At most one reading at a time. What was asked for meanwhile is one more, since the file may have changed meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Rereading {
+    under_way: Option<JoinHandle<Result<Plan, String>>>,
+    again: bool,
+}
+
+impl Rereading {
+    /// Begins, or notes that the file is to be read once more.
+    pub(super) fn begin(&mut self, reread: &Reread) {
+        if self.under_way.is_some() {
+            if !std::mem::replace(&mut self.again, true) {
+                tracing::info!(
+                    "the configuration is still being read, and will be read once more after that"
+                );
+            }
+            return;
+        }
+        let reread = Arc::clone(reread);
+        self.under_way = Some(spawn_blocking(move || reread()));
+    }
+
+    /// What was read, or why nothing was. Waits for ever while nothing is read. Cancel-safe.
+    pub(super) async fn done(&mut self) -> Result<Plan, String> {
+        let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
+        let read =
+            under_way.await.unwrap_or_else(|_panicked| Err("reading the configuration failed".to_owned()));
+        self.under_way = None;
+        read
+    }
+
+    /// True, once, when the file is to be read once more.
+    pub(super) fn take_again(&mut self) -> bool {
+        std::mem::take(&mut self.again)
+    }
+}
+
+#[test]
+fn what_is_asked_for_meanwhile_is_read_once_more() {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::sync::{Mutex, mpsc};
+
+    let (go, gone) = mpsc::channel::<()>();
+    let (gone, count) = (Mutex::new(gone), Arc::new(AtomicU64::new(0)));
+    let reread: Reread = {
+        let count = Arc::clone(&count);
+        Arc::new(move || {
+            let _told = gone.lock().expect("nobody panics").recv();
+            Err(format!("reading {}", count.fetch_add(1, Relaxed)))
+        })
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut rereading = Rereading::default();
+        for _ in 0..3 {
+            rereading.begin(&reread);
+        }
+        drop(go);
+        assert_eq!(rereading.done().await.err().as_deref(), Some("reading 0"));
+        assert!(rereading.take_again() && !rereading.take_again());
+        rereading.begin(&reread);
+        assert_eq!(rereading.done().await.err().as_deref(), Some("reading 1"));
+        assert!(!rereading.take_again());
+    });
+    assert_eq!(count.load(Relaxed), 2);
+}

@@ -1,0 +1,190 @@
+//! What the daemon needs of the system and does not get: a log that is read, files that can be read, room in files,
+//! threads. It goes on without, hears SIGTERM, and says what it can.
+
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+
+use crate::support::daemon::STAUNCH;
+use crate::support::{Builder, Daemon, udp, wait_for};
+
+const CONFIG: &str = "stop_timeout = \"1s\"\n[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+    [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"100ms\"\n\
+    [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"points\"\n";
+
+/// A daemon without anybody who reads its stderr: what it says goes to `stderr`.
+struct Unheard {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Unheard {
+    /// Starts it and waits until it has begun to write points.
+    fn start(stderr: impl Into<Stdio>) -> Unheard {
+        Unheard::start_with("", stderr)
+    }
+
+    /// The same with more in its config.
+    fn start_with(more: &str, stderr: impl Into<Stdio>) -> Unheard {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("in.sock");
+        let config = CONFIG.replace("udp://127.0.0.1:0", &format!("unixgram://{}", socket.display()));
+        std::fs::write(
+            folder.path().join("staunch.toml"),
+            format!("{config}{more}[http]\nenabled = false\n"),
+        )
+        .expect("written");
+        let mut command = Command::new(STAUNCH);
+        command.args(["run", "staunch.toml"]).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+        let unheard = Unheard { child: command.spawn().expect("it starts"), folder };
+        unheard.wait_points("up");
+        unheard
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Sends a counter until a point of it is written.
+    fn wait_points(&self, name: &str) {
+        let socket = UnixDatagram::unbound().expect("a socket");
+        wait_for("points in the file", || {
+            // Not there yet, or busy.
+            let _sent = socket.send_to(format!("{name}:1|c").as_bytes(), self.path("in.sock"));
+            let points = std::fs::read_to_string(self.path("points")).unwrap_or_default();
+            points.contains(name).then_some(())
+        });
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("there is a kill").success());
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.signal("TERM");
+        wait_for("its end", || self.child.try_wait().expect("it is our child"))
+    }
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        // It has ended already, in a test that went well.
+        let _ended = self.child.kill();
+        let _code = self.child.wait();
+    }
+}
+
+/// A pipe that is full, or nearly: whoever writes more to it waits until somebody reads.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (from, mut to) = std::io::pipe().expect("a pipe");
+    let filler = to.try_clone().expect("a descriptor");
+    // On a thread: where pipes are small it waits for a reader, too.
+    let _filling = std::thread::spawn(move || to.write_all(&[0; 65_536]));
+    (from, filler)
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_nothing() {
+    let (mut from, to) = full_pipe();
+    let daemon = Unheard::start(to);
+    daemon.signal("HUP");
+    let socket = UnixDatagram::unbound().expect("a socket");
+    socket.send_to(b"no sample at all", daemon.path("in.sock")).expect("it is there");
+    daemon.wait_points("after");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&heard);
+    let _reading = std::thread::spawn(move || {
+        let mut some = vec![0; 1 << 16];
+        while let Ok(len) = from.read(&mut some).map(|len| len.min(some.len())) {
+            into.lock().expect("nobody panics").extend_from_slice(&some[..len]);
+            if len == 0 {
+                return;
+            }
+        }
+    });
+    let said = |what: &str| String::from_utf8_lossy(&heard.lock().expect("nobody panics")).contains(what);
+    wait_for("the next words", || {
+        daemon.signal("HUP");
+        (said("log messages were dropped here") && said("reloaded")).then_some(())
+    });
+    assert_eq!(daemon.end().code(), Some(0));
+}
+
+#[test]
+fn a_log_whose_reader_has_ended_stops_nothing() {
+    let (from, to) = std::io::pipe().expect("a pipe");
+    drop(from);
+    let daemon = Unheard::start(to);
+    daemon.signal("HUP");
+    daemon.wait_points("after");
+    assert_eq!(daemon.end().code(), Some(0));
+}
+
+/// Both go to stderr, and the console's thread has its lock while it writes.
+#[test]
+fn a_console_that_nobody_reads_keeps_no_log_waiting() {
+    let (_from, to) = full_pipe();
+    let more = "[outputs.console]\ntype = \"console\"\nform = \"perl\"\nfrom = [\"stats\"]\n";
+    let daemon = Unheard::start_with(more, to);
+    daemon.wait_points("first");
+    daemon.signal("HUP");
+    daemon.wait_points("after");
+    assert_eq!(daemon.end().code(), Some(0));
+}
+
+#[test]
+fn a_config_that_became_a_pipe_is_refused_and_sigterm_is_heard() {
+    let mut daemon = Builder::native(CONFIG).start();
+    let file = daemon.file.clone().expect("it has one");
+    daemon.hang_up("refused", || {
+        std::fs::remove_file(&file).expect("it was there");
+        assert!(Command::new("mkfifo").arg(&file).status().expect("there is mkfifo").success());
+    });
+    wait_for("a word about it", || daemon.stderr().contains("read at the start only").then_some(()));
+    daemon.stop();
+}
+
+/// What it includes is a pipe that nobody writes to: reading it takes for ever.
+#[test]
+fn sigterm_is_heard_while_a_config_is_being_read() {
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let listen = listen.expect("a port is free").port();
+    let text = |more: &str| {
+        format!(
+            "cluster c forward 127.0.0.1:1;\nmatch * send to c;\nlisten type linemode 127.0.0.1:{listen} proto tcp;\n{more}"
+        )
+    };
+    let mut daemon = Builder::relay(&text("")).start();
+    let pipe = daemon.folder.path().join("pipe.conf");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    std::fs::write(daemon.file.as_ref().expect("it has one"), text("include pipe.conf;\n")).expect("written");
+    daemon.signal("HUP");
+    let said =
+        |daemon: &Daemon, what: &str| (daemon.stdout() + &daemon.stderr()).contains(what).then_some(());
+    wait_for("the reload to begin", || said(&daemon, "reloading config from"));
+    daemon.signal("HUP");
+    wait_for("a word on the other one", || said(&daemon, "is still being read"));
+    assert_eq!(daemon.get("/healthz").status, 200);
+    daemon.stop();
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end() {
+    let mut daemon = Builder::native(CONFIG).start();
+    let pid = daemon.pid().to_string();
+    let limited = Command::new("prlimit").args(["--fsize=64", "--pid", &pid]).status();
+    if !limited.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no prlimit here");
+        return daemon.stop();
+    }
+    let socket = udp(daemon.at("app", "udp"));
+    wait_for("the output to be down", || {
+        socket.send(b"a.name.that.is.long.enough.for.the.limit:1|c").expect("it is there");
+        (daemon.output("file")["state"] == "down").then_some(())
+    });
+    assert_eq!(daemon.get("/healthz").status, 200, "everything else goes on");
+    daemon.stop();
+}
