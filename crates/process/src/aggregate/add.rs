@@ -3,7 +3,7 @@
 //! Two passes over a few samples at a time: first all probes of the index, which depend on nothing but the
 //! hash and so overlap their cache misses, then the samples in order.
 
-use model::{Canonical, FlushInfo, Flushed, Kind, Now, RawKey, Sample, SampleView, SeriesRef, Span, Value};
+use model::{Canonical, FlushInfo, Flushed, Kind, Now, RawKey, Sample, SampleView, SeriesRef, Value};
 
 use super::counters::Counter;
 use super::desk::Desk;
@@ -20,6 +20,10 @@ const GROUP: usize = 32;
 /// a million names in random order; example `add_speed`).
 const MANY: u32 = 20_000;
 
+/// Longest key, name and tags together in bytes, that each value of a line may look at anew: to remember what came of it would
+/// cost more.
+const SHORT_KEY_BYTES: usize = 64;
+
 /// What the caller of `add` lends.
 struct Hooks<C, E> {
     canonical: C,
@@ -32,17 +36,22 @@ pub(super) struct Hint<'a> {
     pub(super) hash: u64,
     pub(super) raw: RawKey<'a>,
     place: Option<Place>,
-    /// Where the key lies in the batch.
-    at: (Span, Span),
 }
 
-/// What came of the sample before, where it has a key of its own in the batch. The values of one line share one: their name
-/// is looked at once, or a line of many values would cost their number times its name.
+/// What came of the last sample whose key was long or not known. The values of one line share one key: it is looked at once, or a line of
+/// many values would cost their number times its name.
 #[derive(Debug)]
 pub(super) struct Found {
-    at: (Span, Span),
+    /// Where the key lies in memory, which does not move during one call: begins and lengths of name and tags.
+    at: [usize; 4],
     kind: Kind,
     id: Option<u32>,
+}
+
+impl Found {
+    fn place(raw: RawKey<'_>) -> [usize; 4] {
+        [raw.name.as_ptr().addr(), raw.name.len(), raw.tags.as_ptr().addr(), raw.tags.len()]
+    }
 }
 
 impl Aggregator {
@@ -74,8 +83,7 @@ impl Aggregator {
             }
             for (place, sample) in places.iter().zip(samples) {
                 let raw = RawKey { name: sample.name.of(view.bytes), tags: sample.tags.of(view.bytes) };
-                let at = (sample.name, sample.tags);
-                let hint = Hint { hash: sample.hash, raw, place: *place, at };
+                let hint = Hint { hash: sample.hash, raw, place: *place };
                 if sample.extra != 0 && self.route(&view, sample, hint, &mut hooks, &mut added) {
                     continue;
                 }
@@ -163,17 +171,7 @@ impl Aggregator {
         C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
         E: FnMut(&FlushInfo, Flushed<'_>),
     {
-        let found = match &self.found {
-            Some(found) if found.at == hint.at && found.kind == S::KIND => found.id,
-            _ => {
-                let known =
-                    hint.place.and_then(|place| self.keys.confirm::<S>(&self.tables, place, hint.raw));
-                let id = known.or_else(|| self.locate::<S>(hint, &mut hooks.canonical, added));
-                self.found = Some(Found { at: hint.at, kind: S::KIND, id });
-                id
-            }
-        };
-        let Some(id) = found else {
+        let Some(id) = self.find::<S, C>(hint, &mut hooks.canonical, added) else {
             self.count_refused(added);
             return;
         };
@@ -191,6 +189,38 @@ impl Aggregator {
             Timed::Full => added.shed_timer_values += 1,
             Timed::NoRoom => added.shed_bytes_max += 1,
         }
+    }
+
+    /// The series of a sample, which is made when it is not known; none when it may not be.
+    #[inline]
+    fn find<S: State, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
+    where
+        C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
+    {
+        if hint.raw.name.len() + hint.raw.tags.len() > SHORT_KEY_BYTES {
+            return self.find_once::<S, C>(hint, canonical, added);
+        }
+        let known = hint.place.and_then(|place| self.keys.confirm::<S>(&self.tables, place, hint.raw));
+        known.or_else(|| self.find_once::<S, C>(hint, canonical, added))
+    }
+
+    /// The same for what costs more than a short look: once for all values of a line.
+    #[cold]
+    #[inline(never)]
+    fn find_once<S: State, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
+    where
+        C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
+    {
+        let at = Found::place(hint.raw);
+        if let Some(found) = &self.found
+            && (found.at, found.kind) == (at, S::KIND)
+        {
+            return found.id;
+        }
+        let known = hint.place.and_then(|place| self.keys.confirm::<S>(&self.tables, place, hint.raw));
+        let id = known.or_else(|| self.locate::<S>(hint, canonical, added));
+        self.found = Some(Found { at, kind: S::KIND, id });
+        id
     }
 
     /// Brings a series into the current window: flushes it if the sweep has not, revives it if it is a ghost.

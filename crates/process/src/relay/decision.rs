@@ -192,8 +192,8 @@ impl Decision {
         act: &mut impl FnMut(Act<'a>),
     ) -> Routing {
         let content = &self.content;
-        router.begin_rest();
         let mut routing = Routing::new(content.end);
+        let mut has_looked = false;
         let mut given = Given { once: router.once, outputs: [OutputId(0); COPIES_MAX] };
         let mut at = 0;
         while let Some(step) = content.steps.get(at) {
@@ -226,6 +226,9 @@ impl Decision {
                 Step::NameRefused => routing.names_refused += 1,
                 Step::GaveUp => routing.gave_up += 1,
                 Step::Check { check, skip } => {
+                    if !std::mem::replace(&mut has_looked, true) {
+                        router.begin_rest();
+                    }
                     let found = router.checks[check.expression as usize].is_in(line.rest);
                     if found == Ok(true) {
                         continue;

@@ -18,15 +18,17 @@ pub(super) struct Sink<'a, 'p> {
     /// Unix seconds of arrival.
     pub(super) now_s: u64,
     pub(super) into: &'p mut Parsed,
-    /// The hashes of the line's key, by kind: a line has many values and one name.
+    /// The hashes of the line's key, if it is long: a line has many values and one name.
     pub(super) hashed: Hashed,
 }
+
+/// Longest key, name and tags together in bytes, that is hashed anew for each value of a line: to remember it would cost more.
+const SHORT_KEY_BYTES: usize = 64;
 
 /// A key that was hashed, and what came out for each kind that it had.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Hashed {
-    name: Span,
-    tags: Span,
+    at: (Span, Span),
     of_kind: [Option<u64>; Kind::ALL.len()],
 }
 
@@ -82,16 +84,26 @@ impl<'a> Sink<'a, '_> {
         }
     }
 
+    /// The hash of a long key, made once for all values of its line.
+    #[inline(never)]
+    fn hash_long(&mut self, kind: Kind, key: RawKey<'_>, at: (Span, Span)) -> u64 {
+        if self.hashed.at != at {
+            self.hashed = Hashed { at, ..Hashed::default() };
+        }
+        let known = &mut self.hashed.of_kind[kind as usize];
+        *known.get_or_insert_with(|| self.parser.hasher.hash(kind, key.name, key.tags))
+    }
+
     /// Adds one sample. `extra` is what [`Sink::extra`] gave, or 0.
     pub(super) fn sample(&mut self, key: RawKey<'a>, reading: Reading, weight: f64, extra: u16) {
         let Reading { kind, value, gauge_op } = reading;
         touch(1);
         let (name, tags) = (self.span(key.name), self.span(key.tags));
-        if (self.hashed.name, self.hashed.tags) != (name, tags) {
-            self.hashed = Hashed { name, tags, ..Hashed::default() };
-        }
-        let known = &mut self.hashed.of_kind[kind as usize];
-        let hash = *known.get_or_insert_with(|| self.parser.hasher.hash(kind, key.name, key.tags));
+        let hash = if key.name.len() + key.tags.len() > SHORT_KEY_BYTES {
+            self.hash_long(kind, key, (name, tags))
+        } else {
+            self.parser.hasher.hash(kind, key.name, key.tags)
+        };
         self.into.samples.push(Sample { hash, value, weight, name, tags, kind, gauge_op, extra });
     }
 
