@@ -15,6 +15,7 @@
 mod checks;
 mod clients;
 mod memory;
+mod nights;
 mod outage;
 mod pipeline;
 mod report;
@@ -342,11 +343,11 @@ mod tests {
         (Canary::AckedTooEarly, 0),
         (Canary::TornLine, 0),
         (Canary::Reordered, 0),
-        (Canary::AnsweredTooEarly, 4),
-        (Canary::RoomNotReserved, 8),
-        (Canary::Impatient, 2),
+        (Canary::AnsweredTooEarly, 16),
+        (Canary::RoomNotReserved, 2),
+        (Canary::Impatient, 8),
         (Canary::ToldTwice, 0),
-        (Canary::CheckpointForgotten, 0),
+        (Canary::CheckpointForgotten, 4),
     ];
 
     #[test]
