@@ -322,6 +322,7 @@ mod tests {
 
     /// Seeds that found something once, until a new step makes other runs of them.
     const ONCE: &[(u64, &str)] = &[
+        (503, "a disk that was short of descriptors for hours was held against those whose endpoints refuse"),
         (637_106_210, "a client wrote on after its connection had ended, to another of its name"),
         (2_557_910_910, "a process died in writing its first checkpoint, which was whole"),
         (2_557_910_466, "a save was whole while the next one had begun"),

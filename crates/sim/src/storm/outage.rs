@@ -9,7 +9,6 @@ use super::vault::{Found, Legacy, Vault};
 use super::{CALM, KEPT, MS_NS, Storm, memory};
 use crate::random::Random;
 use crate::world::outlet::Outlet;
-use crate::world::peer::State;
 use crate::world::stored::Stored;
 
 /// The write that a disk of checkpoints loses is one of so many.
