@@ -231,7 +231,7 @@ impl Disk for Folder {
 }
 
 /// What a queue has to know of an error, whichever folder it is.
-fn reason(error: io::Error) -> DiskError {
+pub fn reason(error: io::Error) -> DiskError {
     use io::ErrorKind as Kind;
     match error.kind() {
         Kind::NotFound => DiskError::NotFound,

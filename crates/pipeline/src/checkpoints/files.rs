@@ -18,12 +18,19 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 /// Bytes that tell what a file is.
 const PEEK_BYTES: u64 = 4096;
 
+/// Times that the disk may fail to read a file before that is believed: what fails once is no damage.
+const READ_TRIES: usize = 3;
+
+/// More checkpoints than any aggregation makes: what is added to the last number that is known where a file that may have a
+/// higher one cannot be looked at.
+const NUMBER_LEAP: u64 = 1 << 32;
+
 /// One of the two files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generation {
     /// Its name.
     pub file: String,
-    /// What its header says.
+    /// What its header says. A file that the disk fails to read is one with a damaged header.
     pub peeked: Result<Peeked, NotRestored>,
 }
 
@@ -36,16 +43,28 @@ fn half_of(name: &str) -> String {
 }
 
 /// The generations that are there, the youngest first.
-pub fn generations<D: Disk>(disk: &D, name: &str) -> Vec<Generation> {
-    let mut found: Vec<Generation> = (0..2)
-        .filter_map(|generation| {
-            let file = file_of(name, generation);
-            let begin = read_up_to(disk, &file, PEEK_BYTES).ok()?;
-            Some(Generation { file, peeked: peek(&begin) })
-        })
-        .collect();
+///
+/// # Errors
+/// When nobody can know now what is there, see [`DiskError::passes`]: such a file may be the youngest.
+pub fn generations<D: Disk>(disk: &D, name: &str) -> Result<Vec<Generation>, DiskError> {
+    let mut found = Vec::new();
+    for file in [file_of(name, 0), file_of(name, 1)] {
+        let peeked = match tried(|| read_up_to(disk, &file, PEEK_BYTES)) {
+            Ok(begin) => peek(&begin),
+            Err(DiskError::NotFound) => continue,
+            Err(error) if error.passes() => return Err(error),
+            Err(_) => Err(NotRestored::Header),
+        };
+        found.push(Generation { file, peeked });
+    }
     found.sort_by_key(|generation| std::cmp::Reverse(generation.peeked.map_or(0, |peeked| peeked.number)));
-    found
+    Ok(found)
+}
+
+/// What reading gives in the end: what the disk failed to read is read again.
+fn tried<T>(read: impl Fn() -> Result<T, DiskError>) -> Result<T, DiskError> {
+    let failed = |result: &Result<T, DiskError>| matches!(result, Err(DiskError::Io { .. }));
+    (1..READ_TRIES).map(|_| read()).find(|result| !failed(result)).unwrap_or_else(&read)
 }
 
 /// Names of aggregations that have a checkpoint here.
@@ -59,9 +78,9 @@ pub fn names<D: Disk>(disk: &D) -> BTreeSet<String> {
 }
 
 /// Number of the next checkpoint of an aggregation: past those of all files that can be read, and past those that a
-/// `note` calls told.
+/// `note` calls told. Where a file cannot be looked at, past whatever number it may have.
 pub fn next_number<D: Disk>(disk: &D, name: &str, noted: Option<u64>) -> u64 {
-    let found = generations(disk, name);
+    let Ok(found) = generations(disk, name) else { return noted.unwrap_or(0).saturating_add(NUMBER_LEAP) };
     let numbers = found.iter().filter_map(|generation| Some(generation.peeked.ok()?.number));
     numbers.chain(noted).max().map_or(1, |number| number.saturating_add(1))
 }
@@ -69,6 +88,9 @@ pub fn next_number<D: Disk>(disk: &D, name: &str, noted: Option<u64>) -> u64 {
 /// How an aggregation begins in a new process, before the first batch: with what it held, from the youngest file that can
 /// be used, whose name comes with what was found in it; otherwise behind the last label. One without checkpoints leaves
 /// no files. `ignored` is told each file that cannot be used, and why. `disk` is none when there is nothing to read.
+///
+/// # Errors
+/// When nobody can know now what is there, see [`generations()`]: nothing has begun, and the caller tries again.
 pub fn begin<D: Disk>(
     disk: Option<&D>,
     shard: &mut Shard,
@@ -76,11 +98,11 @@ pub fn begin<D: Disk>(
     told: Told,
     now: Now,
     ignored: impl FnMut(&str, &str),
-) -> Option<(String, Restored)> {
-    let aggregate = transform.kind.as_aggregate()?;
+) -> Result<Option<(String, Restored)>, DiskError> {
+    let Some(aggregate) = transform.kind.as_aggregate() else { return Ok(None) };
     let name = transform.name.as_str();
     let restored = match disk {
-        Some(disk) if aggregate.checkpoint_ms > 0 => restore(disk, shard, name, told, now, ignored),
+        Some(disk) if aggregate.checkpoint_ms > 0 => restore(disk, shard, name, told, now, ignored)?,
         Some(disk) => {
             let _any = remove(disk, name);
             None
@@ -90,7 +112,7 @@ pub fn begin<D: Disk>(
     if restored.is_none() {
         told.label_s.into_iter().for_each(|label_s| shard.resume_after(name, label_s, now));
     }
-    restored
+    Ok(restored)
 }
 
 fn restore<D: Disk>(
@@ -100,10 +122,11 @@ fn restore<D: Disk>(
     told: Told,
     now: Now,
     mut ignored: impl FnMut(&str, &str),
-) -> Option<(String, Restored)> {
-    for Generation { file, peeked } in generations(disk, name) {
-        let read = match peeked {
-            Ok(_) => read_whole(disk, &file).map_err(|error| error.to_string()),
+) -> Result<Option<(String, Restored)>, DiskError> {
+    for Generation { file, peeked } in generations(disk, name)? {
+        let read = match peeked.map(|_| read_whole(disk, &file)) {
+            Ok(Err(WriteError::Disk(error))) if error.passes() => return Err(error),
+            Ok(read) => read.map_err(|error| error.to_string()),
             Err(why) => Err(why.why().to_owned()),
         };
         let restored = read.and_then(|bytes| match shard.import(name, &bytes, told, now) {
@@ -112,11 +135,11 @@ fn restore<D: Disk>(
             None => Err("nothing feeds the aggregation".to_owned()),
         });
         match restored {
-            Ok(restored) => return Some((file, restored)),
+            Ok(restored) => return Ok(Some((file, restored))),
             Err(why) => ignored(&file, &why),
         }
     }
-    None
+    Ok(None)
 }
 
 /// Removes all files of an aggregation, so that no loss of power brings them back: their windows are told by then. True when
@@ -130,11 +153,11 @@ pub fn remove<D: Disk>(disk: &D, name: &str) -> bool {
 }
 
 fn read_whole<D: Disk>(disk: &D, file: &str) -> Result<Vec<u8>, WriteError> {
-    let size = disk.size(&disk.open(file)?)?;
+    let size = tried(|| disk.size(&disk.open(file)?))?;
     if size > FILE_BYTES_MAX {
         return Err(WriteError::TooLarge);
     }
-    Ok(read_up_to(disk, file, size)?)
+    Ok(tried(|| read_up_to(disk, file, size))?)
 }
 
 fn read_up_to<D: Disk>(disk: &D, file: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
@@ -176,10 +199,11 @@ impl<D: Disk> NewFile<D> {
         Ok(())
     }
 
-    /// Syncs it and puts it in the place of the older generation. Gives its bytes.
+    /// Syncs it and puts it in the place of the older generation; while nobody can know which that is, nothing is replaced.
+    /// Gives its bytes.
     pub(super) fn finish(self, name: &str) -> Result<u64, WriteError> {
         self.disk.sync(&self.file)?;
-        let younger = generations(&self.disk, name).into_iter().find(|found| found.peeked.is_ok());
+        let younger = generations(&self.disk, name)?.into_iter().find(|found| found.peeked.is_ok());
         let first = file_of(name, 0);
         let place =
             if younger.is_some_and(|younger| younger.file == first) { file_of(name, 1) } else { first };
@@ -215,15 +239,15 @@ mod tests {
             file.write(&bytes).expect("written");
             assert_eq!(file.finish("a.b").expect("finished"), bytes.len() as u64);
             disk.lose_power();
-            let found = generations(&disk, "a.b");
+            let found = generations(&disk, "a.b").expect("they can be read");
             numbers.push(found.iter().map(|found| found.peeked.expect("whole").number).collect::<Vec<_>>());
         }
         assert_eq!(numbers, [vec![1], vec![2, 1], vec![3, 2], vec![4, 3]]);
         assert_eq!([None, Some(2), Some(9)].map(|noted| next_number(&disk, "a.b", noted)), [5, 5, 10]);
         // One that cannot be read is the older one.
-        let youngest = generations(&disk, "a.b").remove(0).file;
-        disk.store(&youngest, b"garbage");
-        assert_eq!(generations(&disk, "a.b")[0].peeked.map(|peeked| peeked.number), Ok(3));
+        let there = || generations(&disk, "a.b").expect("they can be read");
+        disk.store(&there()[0].file, b"garbage");
+        assert_eq!(there()[0].peeked.map(|peeked| peeked.number), Ok(3));
         drop(NewFile::create(disk.clone(), "a.b").expect("a file"));
         disk.store(&half_of("a.b"), b"left behind");
         drop(NewFile::create(disk.clone(), "a.b").expect("in its place"));
@@ -232,6 +256,40 @@ mod tests {
         assert_eq!(disk.bytes(&half_of("a.b")), None);
         assert!(remove(&disk, "a.b"));
         disk.lose_power();
-        assert!(generations(&disk, "a.b").is_empty() && !remove(&disk, "a.b"));
+        assert!(there().is_empty() && !remove(&disk, "a.b"));
+    }
+    /// Writes a checkpoint; opening fails with `then` when it is to take its place.
+    fn written(disk: &FaultyDisk, number: u64, then: Option<DiskError>) -> Result<u64, WriteError> {
+        let mut aggregator = Aggregator::new(AggregatePlan::default(), Now::default());
+        let mut bytes = Vec::new();
+        assert!(aggregator.save_begin(7, number, Now::default(), &mut bytes));
+        let mut file = NewFile::create(disk.clone(), "a").expect("a file");
+        file.write(&bytes).expect("written");
+        disk.change_faults(|faults| faults.opens_fail = then);
+        file.finish("a")
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_not_taken_for_absent() {
+        for error in [DiskError::Scarce { code: 24 }, DiskError::Denied] {
+            let disk = FaultyDisk::new(1);
+            for number in 5..=6 {
+                written(&disk, number, None).expect("finished");
+            }
+            assert_eq!(
+                written(&disk, 7, Some(error)),
+                Err(WriteError::Disk(error)),
+                "it would replace the younger one"
+            );
+            assert_eq!(generations(&disk, "a"), Err(error));
+            assert!(next_number(&disk, "a", Some(2)) > 7, "past those that cannot be looked at");
+            disk.change_faults(|faults| faults.opens_fail = None);
+            let numbers = |found: Vec<Generation>| -> Vec<u64> {
+                found.iter().map(|found| found.peeked.expect("whole").number).collect()
+            };
+            assert_eq!(generations(&disk, "a").map(numbers), Ok(vec![6, 5]));
+            disk.change_faults(|faults| faults.read_error_in = Some(0));
+            assert_eq!(generations(&disk, "a").map(numbers), Ok(vec![6, 5]), "what fails once is read again");
+        }
     }
 }

@@ -15,6 +15,7 @@
 mod checks;
 mod clients;
 mod memory;
+mod nights;
 mod outage;
 mod pipeline;
 mod report;
@@ -321,6 +322,7 @@ mod tests {
 
     /// Seeds that found something once, until a new step makes other runs of them.
     const ONCE: &[(u64, &str)] = &[
+        (503, "a disk that was short of descriptors for hours was held against those whose endpoints refuse"),
         (637_106_210, "a client wrote on after its connection had ended, to another of its name"),
         (2_557_910_910, "a process died in writing its first checkpoint, which was whole"),
         (2_557_910_466, "a save was whole while the next one had begun"),
@@ -342,11 +344,11 @@ mod tests {
         (Canary::AckedTooEarly, 0),
         (Canary::TornLine, 0),
         (Canary::Reordered, 0),
-        (Canary::AnsweredTooEarly, 4),
-        (Canary::RoomNotReserved, 8),
-        (Canary::Impatient, 2),
+        (Canary::AnsweredTooEarly, 16),
+        (Canary::RoomNotReserved, 2),
+        (Canary::Impatient, 8),
         (Canary::ToldTwice, 0),
-        (Canary::CheckpointForgotten, 0),
+        (Canary::CheckpointForgotten, 4),
     ];
 
     #[test]

@@ -1,4 +1,6 @@
 //! What goes wrong with disks, processes and machines in a storm, and what is checked when the next process begins.
+//!
+//! Not here: several of these in one night (`nights`).
 
 use deliver::disk_queue::faulty_disk::{Faults, FaultyDisk};
 use model::{DiskError, OutputId};
@@ -7,7 +9,6 @@ use super::vault::{Found, Legacy, Vault};
 use super::{CALM, KEPT, MS_NS, Storm, memory};
 use crate::random::Random;
 use crate::world::outlet::Outlet;
-use crate::world::peer::State;
 use crate::world::stored::Stored;
 
 /// The write that a disk of checkpoints loses is one of so many.
@@ -44,7 +45,10 @@ impl Storm {
             stored.disk.change_faults(|faults| faults.crash_in = Some(calls));
             format!("call {calls} ends the process: {:?}", self.end_of_next)
         } else if random.chance(30) {
-            shortage(stored, random)
+            match random.chance(30) {
+                true => all_is_there(stored),
+                false => shortage(stored, random),
+            }
         } else {
             vault.disk_failed = true;
             fault(stored, vault, random, KEPT.contains(&outlet.name.as_str()))
@@ -90,83 +94,6 @@ impl Storm {
             }
         };
         self.story.tell(format!("disk of checkpoints: {what}"));
-    }
-
-    /// An endpoint is down, its disk fails under what waits for it, and then the process dies: what one of these alone
-    /// hardly ever brings to light.
-    pub(super) fn bad_night(&mut self) -> Result<(), String> {
-        let on_disk: Vec<OutputId> = self.vaults.keys().copied().collect();
-        let kept = self.random.chance(30).then(|| *self.random.pick(KEPT));
-        let kept = kept.and_then(|name| self.world.outlet_at(name)).map(|at| OutputId(at as u16));
-        let output = kept.unwrap_or(*self.random.pick(&on_disk));
-        let now = self.world.now;
-        let outlet = &mut self.world.outlets[output.index()];
-        if CALM.contains(&outlet.name.as_str()) {
-            return Ok(());
-        }
-        outlet.set_state(State::Down, now)?;
-        if self.random.chance(25) {
-            let name = outlet.name.clone();
-            return self.short_morning(&name, kept);
-        }
-        let outlet = &self.world.outlets[output.index()];
-        self.story.tell(format!("the endpoint of `{}` is down", outlet.name));
-        self.traffic_for(kept)?;
-        let outlet = &self.world.outlets[output.index()];
-        if let (Some(stored), Some(vault)) = (&outlet.stored, self.vaults.get_mut(&output)) {
-            let random = &mut self.random;
-            let what = if random.chance(30) {
-                shortage(stored, random)
-            } else {
-                vault.disk_failed = true;
-                fault(stored, vault, random, KEPT.contains(&outlet.name.as_str()))
-            };
-            self.story.tell(format!("its disk: {what}"));
-        }
-        for _ in 0..self.random.between(1, 4) {
-            let ms = *self.random.pick(&[1, 5, 50, 200]);
-            self.advance(ms)?;
-            self.check()?;
-            self.traffic_for(kept)?;
-        }
-        self.check()?;
-        match self.random.below(4) {
-            0 => Ok(()),
-            1 => self.crash(End::Killed),
-            _ => self.crash(End::PowerLoss),
-        }
-    }
-
-    /// The next process begins with what waits for an endpoint that is down. When that is up again, nothing can be opened
-    /// for a while.
-    fn short_morning(&mut self, name: &str, kept: Option<OutputId>) -> Result<(), String> {
-        for _ in 0..self.random.between(1, 4) {
-            self.traffic_for(kept)?;
-            self.advance(50)?;
-            self.check()?;
-        }
-        self.crash(End::Killed)?;
-        let now = self.world.now;
-        let Some(at) = self.world.outlet_at(name) else { return Ok(()) };
-        let outlet = &mut self.world.outlets[at];
-        let Some(stored) = &outlet.stored else { return Ok(()) };
-        let what = shortage(stored, &mut self.random);
-        self.story.tell(format!("the endpoint of `{name}` is up, its disk: {what}"));
-        outlet.set_state(State::Up, now)?;
-        let ms = self.random.between(100, 20_000);
-        self.advance(ms)?;
-        self.check()
-    }
-
-    /// For any output, or for those of clients that are answered.
-    fn traffic_for(&mut self, kept: Option<OutputId>) -> Result<(), String> {
-        if kept.is_none() {
-            return self.datagrams();
-        }
-        for _ in 0..self.random.between(1, 5) {
-            self.clients()?;
-        }
-        self.world.turn()
     }
 
     /// The process dies, with the machine or without, and another begins.
@@ -294,24 +221,29 @@ fn in_output(outlet: &Outlet, what: &str) -> String {
 }
 
 /// Something is short or away for a while, or fails once; says what. No byte of the disk is damaged by it.
-fn shortage(stored: &Stored, random: &mut Random) -> String {
-    let (what, change): (_, fn(&mut Faults)) = match random.below(6) {
+pub(super) fn shortage(stored: &Stored, random: &mut Random) -> String {
+    let (what, change): (_, fn(&mut Faults)) = match random.below(4) {
         0 => ("no file can be opened: no descriptors", |faults| {
             faults.opens_fail = Some(DiskError::Scarce { code: 24 });
         }),
         1 => ("no file can be opened: no permission", |faults| faults.opens_fail = Some(DiskError::Denied)),
         2 => ("the folder is away", |faults| faults.away = true),
-        3 => ("the next read fails", |faults| faults.read_error_in = Some(0)),
-        _ => ("everything is there again", |faults| {
-            (faults.opens_fail, faults.away, faults.read_error_in) = (None, false, None);
-        }),
+        _ => ("the next read fails", |faults| faults.read_error_in = Some(0)),
     };
     stored.disk.change_faults(change);
     what.to_owned()
 }
 
+/// Nothing is short or away any more; says so.
+pub(super) fn all_is_there(stored: &Stored) -> String {
+    stored.disk.change_faults(|faults| {
+        (faults.opens_fail, faults.away, faults.read_error_in) = (None, false, None);
+    });
+    "everything is there again".to_owned()
+}
+
 /// Something goes wrong; says what. Of a disk that is `kept` nothing is damaged.
-fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) -> String {
+pub(super) fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) -> String {
     let calls = random.below(6);
     match random.below(if kept { 7 } else { 10 }) {
         0..=1 => {

@@ -8,6 +8,7 @@ use config::plan::TransformKind;
 use deliver::plan::SenderPlan;
 use deliver::queue::BLOCK_BYTES_MAX;
 
+use super::outage::all_is_there;
 use super::{CALM, MS_NS, Storm, pipeline};
 use crate::world::outlet::Outlet;
 use crate::world::peer::State;
@@ -66,6 +67,8 @@ impl Storm {
                 // A socket that is full is asked twenty times a second whether it still is: nobody else's hours.
                 outlet.set_state(State::Up, now)?;
             }
+            // And a disk that is short of something ten times: those are not these hours, either.
+            let _told = outlet.stored.as_ref().map(all_is_there);
         }
         let minutes = self.random.between(60, 240);
         self.story.tell(format!("{} endpoints refuse for {minutes} minutes", besieged.len()));

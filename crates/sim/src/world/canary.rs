@@ -119,7 +119,7 @@ impl Canary {
             Canary::ToldTwice => *notes = Notes::default(),
             Canary::CheckpointForgotten => {
                 for transform in &plan.transforms {
-                    let found = generations(disk, &transform.name);
+                    let found = generations(disk, &transform.name).unwrap_or_default();
                     found.iter().for_each(|generation| disk.store(&generation.file, b""));
                 }
             }

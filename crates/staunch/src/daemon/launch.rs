@@ -195,7 +195,7 @@ impl State {
             handover.keep(plan).context("cannot start the thread that keeps labels")?;
         }
         handed.take_up_states(shard, &handover, now)?;
-        checkpoint::restore(plan, shard, &handover, &checkpoints, &|name| handed.has_state(name), now);
+        checkpoint::restore(plan, shard, &handover, &checkpoints, &|name| handed.has_state(name), now)?;
         let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints), Arc::clone(&handover));
         saver.follow(plan, shard, now);
         Ok(State { handover, checkpoints, saver })

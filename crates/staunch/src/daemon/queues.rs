@@ -24,14 +24,14 @@ use crate::disk::Folder;
 use crate::sys;
 
 /// Pause between two tries of a start.
-const OPENING_PAUSE: Duration = Duration::from_millis(READ_AGAIN_MS);
+pub const OPENING_PAUSE: Duration = Duration::from_millis(READ_AGAIN_MS);
 
 /// Share of the queue's bound that one segment takes at most: files are removed as a whole.
 const SEGMENTS_MIN: u64 = 8;
 
 /// How long a start waits for a queue that cannot be opened for a reason that may pass, in milliseconds; and as long for a
 /// disk that fails to read, before what it fails to read is passed over as damaged.
-const OPENING_MS_MAX: u64 = FAILING_MS_MAX;
+pub const OPENING_MS_MAX: u64 = FAILING_MS_MAX;
 
 /// Whether somebody may wait for a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,17 +3,22 @@
 use std::path::Path;
 
 use config::plan::Plan;
-use model::{Now, SECOND_NS};
+use model::{DiskError, Now, SECOND_NS};
 use pipeline::{Shard, checkpoints};
 use process::aggregate::checkpoint::{Restored, Told, Window};
 
 use super::board::Board;
+use crate::clock::Clock;
 use crate::daemon::handover::Handover;
-use crate::disk::Folder;
+use crate::daemon::queues::{OPENING_MS_MAX, OPENING_PAUSE};
+use crate::disk::{Folder, reason};
 
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
 /// the last label only, and leave no files. Those that are `handed` have their state from another process, which may still
 /// need its files.
+///
+/// # Errors
+/// When what is there cannot be looked at, and still cannot after [`OPENING_MS_MAX`]: going on without it would replace it.
 pub fn restore(
     plan: &Plan,
     shard: &mut Shard,
@@ -21,20 +26,24 @@ pub fn restore(
     board: &Board,
     handed: &dyn Fn(&str) -> bool,
     now: Now,
-) {
-    let mut orphans =
-        board.folder().and_then(existing).map(|disk| checkpoints::names(&disk)).unwrap_or_default();
+) -> anyhow::Result<()> {
+    let disk = match board.folder() {
+        Some(folder) => in_time(folder, || existing(folder))?,
+        None => None,
+    };
+    let mut orphans = disk.as_ref().map(checkpoints::names).unwrap_or_default();
     plan.transforms.iter().for_each(|transform| {
         orphans.remove(&transform.name);
     });
-    let disk = board.folder().and_then(existing);
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
         let (name, told) = (transform.name.as_str(), handover.told_of(&transform.name));
         let shown = |file: &str| board.folder().map(|folder| folder.join(file)).unwrap_or_default();
-        let restored = checkpoints::begin(disk.as_ref(), shard, transform, told, now, |file, why| {
+        let ignored = |file: &str, why: &str| {
             board.change(name, |row| row.unreadable += 1);
             tracing::warn!("cannot use the checkpoint {}: {why}. It is ignored", shown(file).display());
-        });
+        };
+        let begin = || checkpoints::begin(disk.as_ref(), shard, transform, told, now, ignored);
+        let restored = in_time(&shown(name), begin)?;
         if let Some((file, restored)) = restored {
             tell(name, &shown(&file), &restored, board, now);
         }
@@ -51,11 +60,37 @@ pub fn restore(
             "there is a checkpoint of `{name}`, which this configuration does not have: it is left alone"
         );
     }
+    Ok(())
+}
+
+/// Looks again and again where that may help, as for queues on disk. Missing permission is the operator's to mend: a start
+/// says so at once.
+fn in_time<T>(path: &Path, mut look: impl FnMut() -> Result<T, DiskError>) -> anyhow::Result<T> {
+    let until_ns = Clock::mono_ns() + OPENING_MS_MAX * 1_000_000;
+    let mut told = false;
+    loop {
+        let error = match look() {
+            Ok(found) => return Ok(found),
+            Err(error) => error,
+        };
+        if !error.passes() || error == DiskError::Denied || Clock::mono_ns() >= until_ns {
+            anyhow::bail!(
+                "cannot read the checkpoints in {}: {error}\n  hint: make them readable for this user, or remove them: \
+                 what they hold is then lost",
+                path.display()
+            );
+        }
+        if !told {
+            tracing::warn!("the checkpoints in {} cannot be read yet: {error}; trying again", path.display());
+            told = true;
+        }
+        std::thread::sleep(OPENING_PAUSE);
+    }
 }
 
 /// Removes the files of aggregations that want no checkpoints, for a process that has just taken over.
 pub fn remove_unwanted(plan: &Plan, board: &Board) {
-    let Some(disk) = board.folder().and_then(existing) else { return };
+    let Some(disk) = board.folder().and_then(|folder| existing(folder).ok().flatten()) else { return };
     for (_, transform, aggregate) in plan.aggregates() {
         if aggregate.checkpoint_ms == 0 {
             let _any = checkpoints::remove(&disk, &transform.name);
@@ -63,13 +98,13 @@ pub fn remove_unwanted(plan: &Plan, board: &Board) {
     }
 }
 
-/// The folder, when it is there.
-fn existing(folder: &Path) -> Option<Folder> {
-    if !folder.is_dir() {
-        return None;
+/// The folder, when it is there. `Folder::open` would make it.
+fn existing(folder: &Path) -> Result<Option<Folder>, DiskError> {
+    match std::fs::metadata(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(reason(error)),
+        Ok(_) => Folder::open(folder.to_owned()).map(Some).map_err(reason),
     }
-    let opened = Folder::open(folder.to_owned());
-    opened.inspect_err(|error| tracing::warn!("cannot use {}: {error}", folder.display())).ok()
 }
 
 fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
@@ -104,7 +139,7 @@ fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
 /// Number of the next checkpoint of an aggregation, see [`checkpoints::next_number`].
 pub(super) fn next_number(folder: &Path, name: &str, told: Told) -> u64 {
     match existing(folder) {
-        Some(disk) => checkpoints::next_number(&disk, name, told.number),
-        None => told.number.map_or(1, |number| number.saturating_add(1)),
+        Ok(Some(disk)) => checkpoints::next_number(&disk, name, told.number),
+        Ok(None) | Err(_) => told.number.map_or(1, |number| number.saturating_add(1)),
     }
 }
