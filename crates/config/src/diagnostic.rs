@@ -125,8 +125,31 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
+/// Most diagnostics that are shown: more help nobody, and each takes some hundred bytes.
+pub const SHOWN_MAX: usize = 1_000;
+
+/// How many diagnostics there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Mistakes.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+}
+
+/// Counts diagnostics.
+pub fn count<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Count {
+    diagnostics.into_iter().fold(Count::default(), |mut count, diagnostic| {
+        match diagnostic.severity {
+            Severity::Error => count.errors += 1,
+            Severity::Warning => count.warnings += 1,
+        }
+        count
+    })
+}
+
 /// All diagnostics for a person, each with code, place, source line, caret, hint, and a closing line with their
-/// number. Ends with a line feed; empty when there are none.
+/// number. Of more than [`SHOWN_MAX`] it leaves some out, warnings first, and says how many. Ends with a line feed; empty when there are none.
 pub fn render(source: Source, diagnostics: &[Diagnostic], colour: bool) -> String {
     render_files(&[(source, diagnostics)], colour)
 }
@@ -140,17 +163,47 @@ pub fn render_files(files: &[(Source<'_>, &[Diagnostic])], colour: bool) -> Stri
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(renderer::DecorStyle::Ascii);
     let mut out = String::new();
+    let mut shown = Shown::of(all());
     for (source, diagnostics) in files.iter().filter(|(_, diagnostics)| !diagnostics.is_empty()) {
         let lines = Lines::new(source.text);
-        for diagnostic in *diagnostics {
+        for diagnostic in diagnostics.iter().filter(|diagnostic| shown.takes(diagnostic)) {
             out.push_str(&renderer.render(&[group(*source, &lines, diagnostic)]));
             out.push('\n');
         }
     }
-    let errors = all().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
-    out.push_str(&renderer.render(&[Group::with_title(closing(errors, all().count() - errors))]));
+    if shown.left_out > 0 {
+        let title = Level::NOTE.primary_title(format!("{} more are not shown", shown.left_out));
+        out.push_str(&renderer.render(&[Group::with_title(title)]));
+        out.push('\n');
+    }
+    out.push_str(&renderer.render(&[Group::with_title(closing(count(all())))]));
     out.push('\n');
     out
+}
+
+/// Which diagnostics are shown: at most [`SHOWN_MAX`], the first mistakes and, as far as they leave room, the first warnings.
+struct Shown {
+    errors_room: usize,
+    warnings_room: usize,
+    left_out: usize,
+}
+
+impl Shown {
+    fn of<'a>(all: impl Iterator<Item = &'a Diagnostic>) -> Shown {
+        let errors_room = count(all).errors.min(SHOWN_MAX);
+        Shown { errors_room, warnings_room: SHOWN_MAX - errors_room, left_out: 0 }
+    }
+
+    fn takes(&mut self, diagnostic: &Diagnostic) -> bool {
+        let room = match diagnostic.severity {
+            Severity::Error => &mut self.errors_room,
+            Severity::Warning => &mut self.warnings_room,
+        };
+        let takes = *room > 0;
+        *room -= usize::from(takes);
+        self.left_out += usize::from(!takes);
+        takes
+    }
 }
 
 /// Largest part of one line that is shown; the caret's surroundings when the line is longer.
@@ -204,7 +257,7 @@ fn cut(text: &str, start: usize, end: usize) -> (&str, usize, usize) {
     (&text[from..to], start - from, end.clamp(start, to) - from)
 }
 
-fn closing(errors: usize, warnings: usize) -> annotate_snippets::Title<'static> {
+fn closing(Count { errors, warnings }: Count) -> annotate_snippets::Title<'static> {
     let count = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     match (errors, warnings) {
         (0, _) => Level::WARNING.primary_title(format!("no mistakes, {}", count(warnings, "warning"))),
@@ -217,7 +270,7 @@ fn closing(errors: usize, warnings: usize) -> annotate_snippets::Title<'static> 
     }
 }
 
-/// All diagnostics for a program: a list of objects with `file`, `code`, `severity`, `message`, `label`, `hint`
+/// The same diagnostics for a program, without how many were left out ([`count`]): a list of objects with `file`, `code`, `severity`, `message`, `label`, `hint`
 /// (or null), and `line`, `column`, `end_line`, `end_column` (from 1, in characters, the end exclusive; null when
 /// the diagnostic has no place).
 pub fn to_json(source: Source, diagnostics: &[Diagnostic]) -> serde_json::Value {
@@ -239,7 +292,8 @@ pub fn to_json(source: Source, diagnostics: &[Diagnostic]) -> serde_json::Value 
             "end_column": end_column,
         })
     };
-    diagnostics.iter().map(each).collect()
+    let mut shown = Shown::of(diagnostics.iter());
+    diagnostics.iter().filter(|diagnostic| shown.takes(diagnostic)).map(each).collect()
 }
 
 /// The starts of a text's lines.
@@ -354,6 +408,30 @@ error: 1 mistake, 1 warning; nothing was started
         assert_eq!((&json[0]["end_line"], &json[0]["end_column"]), (&3.into(), &29.into()));
         assert_eq!(json[0]["code"], "C014");
         assert!(json[1]["line"].is_null() && json[1]["hint"].is_null());
+    }
+
+    #[test]
+    fn of_very_many_diagnostics_the_first_are_shown_and_all_are_counted() {
+        let source = Source { name: "pipeline.toml", text: TEXT };
+        for (errors, warnings, shown, left_out) in [
+            (SHOWN_MAX, 0, [SHOWN_MAX, 0], None),
+            (SHOWN_MAX + 1, 0, [SHOWN_MAX, 0], Some("note: 1 more are not shown")),
+            (0, SHOWN_MAX + 5, [0, SHOWN_MAX], Some("note: 5 more are not shown")),
+            (3, SHOWN_MAX, [3, SHOWN_MAX - 3], Some("note: 3 more are not shown")),
+            (2 * SHOWN_MAX, 7, [SHOWN_MAX, 0], Some("note: 1007 more are not shown")),
+        ] {
+            let mut all = vec![Diagnostic::warning(Code::Unused, "w").at(0..1); warnings];
+            all.extend(vec![Diagnostic::error(Code::Syntax, "m").at(48..58); errors]);
+            let text = render(source, &all, false);
+            let lines = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+            assert_eq!([lines("error[C001]"), lines("warning[C017]")], shown, "{errors} {warnings}");
+            assert_eq!(text.lines().find(|line| line.starts_with("note")), left_out);
+            assert_eq!(count(&all), Count { errors, warnings });
+            let last = text.lines().last().expect("a closing line");
+            let number = if errors > 0 { errors } else { warnings };
+            assert!(last.contains(&number.to_string()), "{last}");
+            assert_eq!(to_json(source, &all).as_array().map(Vec::len), Some(shown.iter().sum()));
+        }
     }
 
     #[test]

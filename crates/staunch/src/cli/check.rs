@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use config::diagnostic::to_json;
+use config::diagnostic::{Count, count, to_json};
 use config::plan::Plan;
 use serde_json::{Value, json};
 
@@ -23,6 +23,8 @@ pub(crate) struct Checked {
     pub(crate) said: String,
     /// The same for programs.
     pub(crate) diagnostics: Value,
+    /// How many there are, with those that are not among them.
+    pub(crate) count: Count,
     /// Where the rules of relays stand.
     pub(crate) place: Box<Place<'static>>,
 }
@@ -32,6 +34,7 @@ impl From<Loaded> for Checked {
         Checked {
             said: loaded.rendered(),
             diagnostics: to_json(loaded.source(), &loaded.diagnostics),
+            count: count(&loaded.diagnostics),
             place: Box::new(|statement, _| format!("rule {}", statement + 1)),
             plan: if loaded.has_errors() { None } else { loaded.plan },
             name: loaded.name,
@@ -79,7 +82,13 @@ fn told(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 fn document(checked: &Checked, args: &CheckArgs) -> anyhow::Result<Value> {
-    let mut document = json!({ "good": checked.plan.is_some(), "diagnostics": checked.diagnostics });
+    let Count { errors, warnings } = checked.count;
+    let mut document = json!({
+        "good": checked.plan.is_some(),
+        "errors": errors,
+        "warnings": warnings,
+        "diagnostics": checked.diagnostics,
+    });
     if let Some(plan) = &checked.plan {
         document["sources"] = copies::of_plan(plan).iter().map(copies::Copies::json).collect();
         let relays = rules::of_plan(plan, &*checked.place);

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::daemon::launch::complain;
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::Inheritance;
-use crate::daemon::worker::{DatagramSocket, Reading, shown};
+use crate::daemon::worker::{DatagramSocket, Reading, Share, shown};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::accept::{Before, accept};
 use crate::sources::bind::{self, Bound, ShortBuffer, SocketFile, bind};
@@ -145,6 +145,7 @@ pub fn datagram_sockets(
             intake: makers[listener.source.index()].make(),
             account: Arc::clone(account),
             reading: Reading::default(),
+            share: Share::default(),
         });
     }
     Ok(sockets)

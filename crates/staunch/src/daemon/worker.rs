@@ -2,7 +2,7 @@
 //!
 //! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` ->
 //! `Shard::push`; records of connections come through the exchange. What the shard gives goes to the outlets.
-//! In files of their own: `handle` (calls from other threads), `socket`, `batches` (what came on connections), `moving`
+//! In files of their own: `handle` (calls from other threads), `socket`, `share` (how much each socket gives), `batches` (what came on connections), `moving`
 //! (what waits for endpoints that are down), and `handing_over` (a hot restart).
 //! Not here: connections and outputs (tasks of their own), and decisions about records (`pipeline`).
 //! Invariant: no call in the loop waits for anything but the sockets, the waker and the clock.
@@ -12,6 +12,7 @@ mod handing_over;
 mod handle;
 mod moving;
 mod reading;
+mod share;
 mod socket;
 
 use std::io;
@@ -26,6 +27,7 @@ use tokio::sync::Notify;
 
 use self::batches::BLOCKED_PAUSE_NS;
 use self::handle::TellEnd;
+use self::share::{Read, Turn};
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
@@ -37,15 +39,13 @@ use crate::talk::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, ShardHandle, Unanswered};
 pub use reading::Reading;
+pub use share::Share;
 pub use socket::{DatagramSocket, peer, shown};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;
 const _: () =
     assert!(BATCH_PACKETS <= BATCH_BOUNDS[BATCH_BOUNDS.len() - 1], "the last class holds every call");
-
-/// Batches that one socket may give in a row before the others have their turn.
-const TURN_BATCHES: usize = 16;
 
 /// Series that a sweep visits between two looks at the sockets: some tens of microseconds.
 const SWEEP_SERIES: usize = 512;
@@ -228,9 +228,9 @@ impl Worker {
     pub fn run(mut self) {
         let _told_at_the_end = TellEnd(self.handle.clone());
         self.since_ns = Clock::mono_ns();
-        let mut got = 0;
+        let mut got = Turn::default();
         while !self.ended {
-            self.run_jobs(got > 0);
+            self.run_jobs(got.packets > 0);
             if self.frozen {
                 if !self.ended && !self.has_jobs() {
                     self.rest_until_called();
@@ -239,7 +239,7 @@ impl Worker {
             }
             got = self.receive();
             let now = Clock::now();
-            self.take_exchange(now);
+            got.more |= self.take_exchange(now);
             self.tick(now);
             self.deliver(now);
             self.move_on(now);
@@ -262,36 +262,31 @@ impl Worker {
         self.ended = true;
     }
 
-    /// One turn over the sockets: says how many packets came with the calls that emptied them.
-    fn receive(&mut self) -> usize {
-        let mut got = 0;
+    /// One turn over the sockets: what came, and whether more may wait.
+    fn receive(&mut self) -> Turn {
         let Worker { shard, sockets, complaints, reader, routed, scratch, .. } = self;
-        for socket in sockets {
+        let read = |socket: &mut DatagramSocket| {
             if !socket.reading.is_due(Clock::mono_ns) {
-                continue;
+                return Read::default();
             }
-            for _batch in 0..TURN_BATCHES {
-                let packets = match socket.receive(reader) {
-                    Ok(packets) => packets,
-                    Err(error) => {
-                        socket.note_failure(&error);
-                        break;
-                    }
-                };
-                socket.reading.works();
-                if packets.spans.is_empty() {
-                    break;
+            let packets = match socket.receive(reader) {
+                Ok(packets) => packets,
+                Err(error) => {
+                    socket.note_failure(&error);
+                    return Read::default();
                 }
-                let (more, count) = (packets.more, packets.spans.len());
-                socket.gauge.count_batch(count);
-                socket.take(&packets, shard, routed, *complaints, scratch);
-                got += count;
-                if !more {
-                    break;
-                }
+            };
+            socket.reading.works();
+            if packets.spans.is_empty() {
+                return Read::default();
             }
-        }
-        got
+            let bytes = packets.spans.iter().map(|span| span.len as usize).sum();
+            let read = Read { packets: packets.spans.len(), bytes, more: packets.more };
+            socket.gauge.count_batch(read.packets);
+            socket.take(&packets, shard, routed, *complaints, scratch);
+            read
+        };
+        share::turn(sockets, |socket| &mut socket.share, read)
     }
 
     fn tick(&mut self, now: Now) {
@@ -365,7 +360,7 @@ impl Worker {
     /// Empties the sockets. A flood into those that stay open does not keep us.
     fn last_read(&mut self) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        while self.receive().brought() && Clock::mono_ns() < until_ns {}
     }
 
     /// Closes datagram sockets of sources that a reload took away; what they have received still counts.
@@ -440,18 +435,18 @@ impl Worker {
     }
 
     /// Nothing to do: lets packets gather after some came, otherwise sleeps until something comes or is due.
-    fn rest(&mut self, got: usize, now: Now) {
+    fn rest(&mut self, got: Turn, now: Now) {
         if self.moves_due_ns <= now.mono_ns {
             return;
         }
         if self.due_ns <= now.mono_ns {
-            if self.sweep_waits_since_ns.is_some() && got == 0 {
+            if self.sweep_waits_since_ns.is_some() && got.packets == 0 {
                 std::thread::sleep(Duration::from_millis(1));
             }
             return;
         }
         // After a full turn it goes on at once; after a few packets it lets more of them gather.
-        match self.gather.after(got, got >= BATCH_PACKETS * TURN_BATCHES) {
+        match self.gather.after(got.packets, got.more) {
             Rest::Never => return,
             Rest::Nap(nap) => {
                 let since_ns = Clock::mono_ns();

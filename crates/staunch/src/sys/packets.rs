@@ -35,6 +35,8 @@ const _: () = assert!(PACKETS_MAX <= u16::MAX as usize, "places in `truncated` a
 pub struct PacketReader {
     arena: Arena,
     headers: Box<[libc::mmsghdr]>,
+    /// Of them, how many a call uses.
+    used: usize,
     /// Where `headers` point; kept for as long as they do.
     _vectors: Box<[libc::iovec]>,
     /// Where the kernel writes who sent each packet, while somebody wants to know.
@@ -67,6 +69,7 @@ impl PacketReader {
         Ok(PacketReader {
             arena,
             headers,
+            used: slots,
             _vectors: vectors,
             names: vec![nobody; slots].into_boxed_slice(),
             spans: Vec::with_capacity(slots),
@@ -75,13 +78,18 @@ impl PacketReader {
         })
     }
 
+    /// Calls from now on take so many packets at most (clamped to `1 ..=` the number of slots).
+    pub fn take_at_most(&mut self, packets: usize) {
+        self.used = packets.clamp(1, self.headers.len());
+    }
+
     /// Takes the packets that wait at `socket`, at most one per slot. No packet (would block, time-out, or a
     /// signal while waiting) is an empty result, not an error.
     ///
     /// # Errors
     /// What recvmmsg says otherwise; the packets before the error have been returned by an earlier call.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
-        for header in &mut self.headers {
+        for header in &mut self.headers[..self.used] {
             header.msg_hdr.msg_name = ptr::null_mut();
             header.msg_hdr.msg_namelen = 0;
         }
@@ -94,7 +102,7 @@ impl PacketReader {
     /// # Errors
     /// As [`Self::receive`].
     pub fn receive_with_peers(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
-        for (header, name) in self.headers.iter_mut().zip(&mut self.names) {
+        for (header, name) in self.headers[..self.used].iter_mut().zip(&mut self.names) {
             header.msg_hdr.msg_name = ptr::from_mut(name).cast();
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             name.ss_family = libc::AF_UNSPEC as libc::sa_family_t;
@@ -114,12 +122,12 @@ impl PacketReader {
             Wait::Yes => libc::MSG_WAITFORONE,
         };
         // SAFETY: the headers and what they point to, vectors and names, are owned by `self`, borrowed mutably for the whole call, and
-        // as many as the call is told. No time-out is passed.
+        // at least as many as the call is told. No time-out is passed.
         let got = super::checked(unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
-                self.headers.len() as libc::c_uint,
+                self.used as libc::c_uint,
                 flags as _,
                 ptr::null_mut(),
             )
@@ -147,7 +155,7 @@ impl PacketReader {
             spans: &self.spans,
             truncated: &self.truncated,
             peers: &self.peers,
-            more: got == self.headers.len(),
+            more: got == self.used,
         }
     }
 }

@@ -14,6 +14,8 @@ use super::{BorrowedFd, PACKETS_MAX, Packets, Wait};
 pub struct PacketReader {
     arena: Vec<u8>,
     slots: usize,
+    /// Of them, how many a call uses.
+    used: usize,
     spans: Vec<Span>,
     truncated: Vec<u16>,
     peers: Vec<Option<IpAddr>>,
@@ -28,7 +30,19 @@ impl PacketReader {
         let slots = slots.clamp(1, PACKETS_MAX);
         // One byte of room past the longest datagram tells a truncated one: not every system reports MSG_TRUNC.
         let arena = vec![0; slots * DATAGRAM_BYTES_MAX + 1];
-        Ok(PacketReader { arena, slots, spans: Vec::new(), truncated: Vec::new(), peers: Vec::new() })
+        Ok(PacketReader {
+            arena,
+            slots,
+            used: slots,
+            spans: Vec::new(),
+            truncated: Vec::new(),
+            peers: Vec::new(),
+        })
+    }
+
+    /// Calls from now on take so many packets at most (clamped to `1 ..=` the number of slots).
+    pub fn take_at_most(&mut self, packets: usize) {
+        self.used = packets.clamp(1, self.slots);
     }
 
     /// Takes the packets that wait at `socket`, at most one per slot; only the first is waited for.
@@ -57,7 +71,7 @@ impl PacketReader {
         self.truncated.clear();
         self.peers.clear();
         let mut at = 0;
-        for slot in 0..self.slots {
+        for slot in 0..self.used {
             let wait = if slot == 0 { wait } else { Wait::No };
             let room = &mut self.arena[at..][..DATAGRAM_BYTES_MAX + 1];
             let got = if with_peers {
@@ -87,7 +101,7 @@ impl PacketReader {
         }
         Ok(Packets {
             bytes: &self.arena,
-            more: self.spans.len() == self.slots,
+            more: self.spans.len() == self.used,
             spans: &self.spans,
             truncated: &self.truncated,
             peers: &self.peers,

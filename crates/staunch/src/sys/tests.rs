@@ -50,6 +50,18 @@ macro_rules! reader_and_writer_tests {
             }
 
             #[test]
+            fn a_call_takes_no_more_than_it_was_asked_to() {
+                let (server, client) = udp_pair();
+                let mut reader = PacketReader::new(4).unwrap();
+                (0..9).for_each(|_| assert_eq!(client.send(b"x").unwrap(), 1));
+                for (asked, got, more) in [(2, 2, true), (0, 1, true), (5, 4, true), (3, 2, false)] {
+                    reader.take_at_most(asked);
+                    let (packets, _, is_more) = take(&mut reader, server.as_fd());
+                    assert_eq!((packets.len(), is_more), (got, more), "{asked}");
+                }
+            }
+
+            #[test]
             fn a_short_packet_after_a_long_one_keeps_its_own_length() {
                 let (server, client) = udp_pair();
                 let mut reader = PacketReader::new(1).unwrap();

@@ -246,3 +246,23 @@ fn a_proxys_config_is_imported_and_what_comes_out_passes_check() {
         assert!(told.contains("each line to one of 1 endpoint"), "{file}: {told}{}", stderr(&checked));
     }
 }
+
+#[test]
+fn of_very_many_mistakes_the_first_are_shown() {
+    let mut text = String::from("[sources.a]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n");
+    (0..1_003).for_each(|number| text.push_str(&format!("no_option_{number} = 1\n")));
+    let folder = folder_with("many.toml", &text);
+    let output = staunch(folder.path(), &["check", "many.toml"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("staunch explain").count(), 1_000);
+    let output = staunch(folder.path(), &["check", "many.toml", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(json["diagnostics"].as_array().map(Vec::len), Some(1_000));
+    let (errors, warnings) = (json["errors"].as_u64(), json["warnings"].as_u64());
+    let all = errors.zip(warnings).map(|(errors, warnings)| errors + warnings).expect("both are told");
+    assert!(all >= 1_003, "{all}");
+    assert!(said.contains(&format!("note: {} more are not shown", all - 1_000)), "{}", said.len());
+    assert!(said.contains(&format!("error: {} mistakes", errors.unwrap_or(0))), "{}", said.len());
+}

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use config::diagnostic::{Diagnostic, Source, to_json};
+use config::diagnostic::{Diagnostic, Source, count, to_json};
 use config::import::relay::flags::{Flags, settings};
 use config::import::relay::{FileText, Mistake, RelayConf};
 use config::plan::Plan;
@@ -22,6 +22,7 @@ pub(crate) fn checked(file: &Path) -> Checked {
     let (plan, more) = reading.conf.as_ref().map(|conf| plan(conf, &name)).unwrap_or_default();
     reading.mistakes.extend(more);
     let said = rendered(&reading, colour());
+    let count = count(reading.mistakes.iter().map(|mistake| &mistake.diagnostic));
     let mut diagnostics: Vec<Value> = Vec::new();
     for (at, FileText { name, text }) in reading.files.iter().enumerate() {
         let of_file = reading.mistakes.iter().filter(|mistake| mistake.file == at);
@@ -34,7 +35,7 @@ pub(crate) fn checked(file: &Path) -> Checked {
         let conf = conf.as_ref().expect("what has rules was read");
         place(conf, &files, statement, expression)
     };
-    Checked { name, plan, said, diagnostics: diagnostics.into(), place: Box::new(place) }
+    Checked { name, plan, said, diagnostics: diagnostics.into(), count, place: Box::new(place) }
 }
 
 fn plan(conf: &RelayConf, file: &str) -> (Option<Plan>, Vec<Mistake>) {

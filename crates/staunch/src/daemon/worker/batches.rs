@@ -19,8 +19,13 @@ pub(super) const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
 /// Longest such pause: an endpoint that takes nothing for hours costs next to nothing.
 const BLOCKED_PAUSE_MAX_NS: u64 = 32 * BLOCKED_PAUSE_NS;
 
+/// Memory of batches that one turn takes, over by one batch at most: about as much work as the datagram sockets make in a
+/// turn. What is left waits with its connections.
+const TURN_BYTES: usize = 1 << 20;
+
 impl Worker {
-    pub(super) fn take_exchange(&mut self, now: Now) {
+    /// Takes a turn's share of what connections brought: says whether more is left that nobody need wait for.
+    pub(super) fn take_exchange(&mut self, now: Now) -> bool {
         if self.shard.blocks() && !self.exchange.is_empty() {
             // What this turn's packets gave is in the queues before anybody asks them for room.
             self.deliver(now);
@@ -28,7 +33,7 @@ impl Worker {
                 return self.take_unblocked(now);
             }
         }
-        self.take_all(now);
+        self.take_share(now)
     }
 
     /// True when every output that somebody may wait for has room for whatever becomes of all that is in the exchange.
@@ -39,12 +44,13 @@ impl Worker {
     }
 
     /// Batch by batch, each only when the outputs that must not lose it have room.
-    fn take_unblocked(&mut self, now: Now) {
+    fn take_unblocked(&mut self, now: Now) -> bool {
         // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
         let looks = now.mono_ns >= self.blocked_until_ns;
         let (mut taken, mut waited) = (false, false);
         self.stalled.resize(self.outlets.len(), false);
-        loop {
+        let mut bytes = 0;
+        while bytes < TURN_BYTES {
             let Worker { shard, outlets, exchange, stalled, .. } = self;
             let next = exchange.take_next(|batch| {
                 let blocking = shard.blocking(batch.source);
@@ -60,11 +66,14 @@ impl Worker {
             });
             let Some(batch) = next else { break };
             taken = true;
+            bytes += batch.memory_bytes();
             waited |= !self.shard.blocking(batch.source).is_empty();
             self.take_admitted(batch, now);
         }
-        self.blocked = !self.exchange.is_empty();
+        let more = bytes >= TURN_BYTES && !self.exchange.is_empty();
+        self.blocked = !more && !self.exchange.is_empty();
         if !self.blocked {
+            // The next turn looks at once.
             self.blocked_until_ns = 0;
         } else if looks {
             let longer_ns = (2 * self.blocked_pause_ns).min(BLOCKED_PAUSE_MAX_NS);
@@ -74,11 +83,30 @@ impl Worker {
         if taken {
             self.room.notify_waiters();
         }
+        more
     }
 
+    /// As much as one turn takes, oldest first.
+    fn take_share(&mut self, now: Now) -> bool {
+        self.blocked = false;
+        let mut bytes = 0;
+        while bytes < TURN_BYTES {
+            let Some(batch) = self.exchange.take_next(|_| true) else { break };
+            bytes += batch.memory_bytes();
+            self.taken.push(batch);
+        }
+        self.take_taken(now);
+        bytes >= TURN_BYTES && !self.exchange.is_empty()
+    }
+
+    /// Everything, however much it is: for the end.
     pub(super) fn take_all(&mut self, now: Now) {
         self.blocked = false;
         self.exchange.take_all(&mut self.taken);
+        self.take_taken(now);
+    }
+
+    fn take_taken(&mut self, now: Now) {
         if self.taken.is_empty() {
             return;
         }

@@ -64,7 +64,7 @@ impl Worker {
             std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
         self.sockets = left;
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive() > 0 && Clock::mono_ns() < until_ns {}
+        while self.receive().brought() && Clock::mono_ns() < until_ns {}
         self.sockets.extend(kept);
         let now = Clock::now();
         self.take_all(now);

@@ -11,6 +11,7 @@ use pipeline::{Intake, Routed, Scratch, Shard};
 
 use super::Complaints;
 use super::reading::{Reading, Word};
+use super::share::Share;
 use crate::clock::Clock;
 use crate::kernel::SocketGauge;
 use crate::sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
@@ -36,11 +37,14 @@ pub struct DatagramSocket {
     pub gauge: Arc<SocketGauge>,
     /// Whether it can be read.
     pub reading: Reading,
+    /// How much it may give.
+    pub share: Share,
 }
 
 impl DatagramSocket {
     /// What waits at it, as much as one call gives.
     pub(super) fn receive<'a>(&self, reader: &'a mut PacketReader) -> io::Result<sys::Packets<'a>> {
+        reader.take_at_most(self.share.slots());
         if self.intake.wants_peers() {
             reader.receive_with_peers(self.fd.as_fd(), Wait::No)
         } else {
