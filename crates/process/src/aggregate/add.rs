@@ -192,7 +192,7 @@ impl Aggregator {
     }
 
     /// The series of a sample, which is made when it is not known; none when it may not be.
-    #[inline]
+    #[inline(always)]
     fn find<S: State, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
     where
         C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
@@ -217,8 +217,7 @@ impl Aggregator {
         {
             return found.id;
         }
-        let known = hint.place.and_then(|place| self.keys.confirm::<S>(&self.tables, place, hint.raw));
-        let id = known.or_else(|| self.locate::<S>(hint, canonical, added));
+        let id = self.locate::<S>(hint, canonical, added);
         self.found = Some(Found { at, kind: S::KIND, id });
         id
     }
