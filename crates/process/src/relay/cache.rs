@@ -242,12 +242,14 @@ fn content_hash(seed: u64, shared: &SharedSeed, content: &Content) -> u64 {
 #[inline]
 fn run<'a>(
     decision: &'a Decision,
-    router: &Router,
+    router: &Arc<Router>,
     line: Line<'a>,
     turn: u64,
     act: &mut impl FnMut(Act<'_>),
 ) -> Routing {
-    decision.run(router, line, turn, &mut |one: Act<'a>| act(one))
+    let act = &mut |one: Act<'a>| act(one);
+    // The router is looked at where a line needs it, and few do.
+    decision.run_plain(act).unwrap_or_else(|| decision.run_steps(router, line, turn, act))
 }
 
 impl Generation {

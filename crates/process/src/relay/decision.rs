@@ -176,15 +176,21 @@ impl Decision {
         turn: u64,
         act: &mut impl FnMut(Act<'a>),
     ) -> Routing {
-        let Some(outputs) = self.plain() else { return self.run_steps(router, line, turn, act) };
+        self.run_plain(act).unwrap_or_else(|| self.run_steps(router, line, turn, act))
+    }
+
+    /// The same of a line that only goes to outputs; none of others, for which nothing was done.
+    #[inline]
+    pub(super) fn run_plain<'a>(&'a self, act: &mut impl FnMut(Act<'a>)) -> Option<Routing> {
+        let outputs = self.plain()?;
         outputs.iter().for_each(|output| act(Act::Copy { output: *output, renamed: None }));
-        Routing { copies: outputs.len() as u32, ..Routing::new(self.content.end) }
+        Some(Routing { copies: outputs.len() as u32, ..Routing::new(self.content.end) })
     }
 
     /// Most lines have no steps: these stay out of their way.
     #[cold]
     #[inline(never)]
-    fn run_steps<'a>(
+    pub(super) fn run_steps<'a>(
         &'a self,
         router: &Router,
         line: Line<'a>,

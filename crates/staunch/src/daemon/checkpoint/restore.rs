@@ -98,11 +98,13 @@ pub fn remove_unwanted(plan: &Plan, board: &Board) {
     }
 }
 
-/// The folder, when it is there. `Folder::open` would make it.
+/// The folder, when it is there. `Folder::open` would make it. Where something else has its name there is nothing to read,
+/// and nothing that a checkpoint could replace: saving says that it fails.
 fn existing(folder: &Path) -> Result<Option<Folder>, DiskError> {
     match std::fs::metadata(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(reason(error)),
+        Ok(found) if !found.is_dir() => Ok(None),
         Ok(_) => Folder::open(folder.to_owned()).map(Some).map_err(reason),
     }
 }
