@@ -60,6 +60,8 @@ pub(crate) fn run(bench: &Bench) -> End {
         bench.say(|| format!("{} of {new} series", client.next));
     }
     daemon.wait_source("app", "received", new + rounds * KNOWN);
+    // What was received is read, and may still be on its way to the aggregation.
+    daemon.wait_source("app", "in_flight", 0);
     daemon.assert_sums_hold();
     let row = daemon.source("app");
     let memory = sys::memory_of(daemon.pid()).expect("it runs").resident_high;
