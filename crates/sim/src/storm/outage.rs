@@ -182,10 +182,11 @@ impl Storm {
 
     /// After an orderly stop the next process finds nothing. (A loss of power at that moment may bring back a segment that
     /// was removed, with blocks that an earlier one took.)
-    pub(super) fn nothing_comes_back(&mut self) -> Result<(), String> {
+    /// `left`: outputs, by place, whose disks keep what they have.
+    pub(super) fn nothing_comes_back(&mut self, left: &[bool]) -> Result<(), String> {
         for (output, vault) in &self.vaults {
             let outlet = &mut self.world.outlets[output.index()];
-            let is_read = !vault.cursor_damaged && !outlet.leaves_its_disk();
+            let is_read = !vault.cursor_damaged && !left[output.index()];
             let Some(stored) = outlet.stored.as_mut().filter(|_| is_read) else { continue };
             stored.die(false);
             let (blocks, damaged) = stored.peek(self.world.now);
