@@ -117,12 +117,18 @@ impl Admission {
         let mut state = self.lock();
         // A reload may have lowered the limits: then one makes no room.
         while let Some(full) = state.full(peer, limits) {
-            let Some(id) = state.longest_waiting(peer, full, now_ns, stalled_ns) else { return Err(full) };
-            if let Some(waiting) = state.forget(id) {
-                waiting.leave.notify_one();
+            let of_peer = (full == Full::PerPeer).then_some(peer);
+            if !state.ask_to_leave(of_peer, now_ns, stalled_ns) {
+                return Err(full);
             }
         }
         Ok(state.seat(peer, self))
+    }
+
+    /// Asks a connection to leave as [`Admission::admit_or_replace`] does when all places are taken: the process lacks
+    /// what the next connection needs. False when each has something to do.
+    pub fn make_room(&self, now_ns: u64) -> bool {
+        self.lock().ask_to_leave(None, now_ns, 0)
     }
 
     /// A place for a connection that is there already: another process has accepted it.
@@ -177,13 +183,18 @@ impl State {
         Some(waiting)
     }
 
-    fn longest_waiting(&self, peer: PeerKey, full: Full, now_ns: u64, stalled_ns: u64) -> Option<u64> {
-        let waited_ns = |waiting: &Waiting| now_ns.saturating_sub(waiting.since_ns.load(Relaxed));
+    /// Asks one that has waited for `stalled_ns` to leave, of `peer` or of everybody; false when nobody has.
+    fn ask_to_leave(&mut self, peer: Option<PeerKey>, now_ns: u64, stalled_ns: u64) -> bool {
+        let waited_ns = |waiting: &Waiting| now_ns.checked_sub(waiting.since_ns.load(Relaxed));
         let candidates = self.seats.iter().filter(|(_, (of, waiting))| {
-            (full == Full::All || *of == peer) && waited_ns(waiting) >= stalled_ns.max(1)
+            peer.is_none_or(|peer| *of == peer) && waited_ns(waiting).is_some_and(|ns| ns >= stalled_ns)
         });
-        let longest = candidates.max_by_key(|(_, (of, waiting))| (self.of(*of), waited_ns(waiting)));
-        longest.map(|(id, _)| *id)
+        // Of two that have waited equally long, the one that came first.
+        let longest = candidates
+            .max_by_key(|(id, (of, waiting))| (self.of(*of), waited_ns(waiting), std::cmp::Reverse(**id)));
+        let Some(waiting) = longest.map(|(id, _)| *id).and_then(|id| self.forget(id)) else { return false };
+        waiting.leave.notify_one();
+        true
     }
 }
 
@@ -312,6 +323,18 @@ mod tests {
         let _fifth = come("10.0.0.4", 120).expect("the third one leaves");
         assert_eq!((asked(&third), asked(&others[0]), asked(&first)), (true, false, false));
         drop((first, third, others));
+        assert_eq!(admission.open(), 1);
+    }
+
+    #[test]
+    fn room_is_made_by_who_waits_whatever_the_limits() {
+        let admission = Arc::new(Admission::default());
+        let seats =
+            ["10.0.0.1", "10.0.0.2"].map(|address| admission.admit(peer(address), LIMITS).expect("room"));
+        assert!(!admission.make_room(100), "both are at work");
+        seats[0].wait_begins(100);
+        assert!(admission.make_room(100) && asked(&seats[0]) && !asked(&seats[1]));
+        assert!(!admission.make_room(100), "it is gone");
         assert_eq!(admission.open(), 1);
     }
 

@@ -11,8 +11,8 @@ const BYTES: usize = 64 << 10;
 /// `line_bytes_max`, and what F7 allows beside it.
 const EACH_MAX: u64 = (64 << 10) + (8 << 10);
 
-/// What batches under way cost, whatever the number of connections.
-const BESIDE_MAX: u64 = 64 << 20;
+/// What the reading threads and batches under way keep, whatever the number of connections.
+const BESIDE_MAX: u64 = 32 << 20;
 
 /// Connections come from so many peers: no bound for one of them is reached.
 const SOURCES: u64 = 4;
@@ -39,7 +39,7 @@ pub(crate) fn run(bench: &Bench) -> End {
          [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"samples\"]\n\
          [transforms.hole]\ntype = \"relay\"\nfrom = [\"points\"]\nrules = [{ to = \"blackhole\" }]\n\
          [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nfiles_max = 1\n";
-    let each = bench.pick(50, 2_500);
+    let each = bench.pick(400, 2_500);
     let (mut all, mut figures, mut end) = (0, Vec::new(), None);
     // One after the other in daemons of their own, so that each has its figure.
     for (kind, source, payload) in kinds() {
@@ -51,7 +51,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         let now = staunch::sys::memory_of(scene.daemon.pid()).map_or(0, |memory| memory.resident);
         let per_connection = now.saturating_sub(before) / each;
         figures.push(format!("{kind}: {} KiB each", per_connection >> 10));
-        scene.finding.promise(per_connection <= EACH_MAX + (BESIDE_MAX / 8) / each, || {
+        scene.finding.promise(per_connection <= EACH_MAX + BESIDE_MAX / each, || {
             format!("{kind}: an idle connection holds {} KiB", per_connection >> 10)
         });
         let counted = held.end();

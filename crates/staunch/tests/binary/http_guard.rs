@@ -200,7 +200,8 @@ fn with_tls_nothing_is_answered_without_it() {
     let pem = folder.path().join("http.pem");
     let both = certified.signing_key.serialize_pem() + &certified.cert.pem();
     std::fs::write(&pem, both).expect("it can be written");
-    let toml = crate::sources::config(&["udp://127.0.0.1:0"], &FakeGraphite::new());
+    let graphite = FakeGraphite::new();
+    let toml = crate::sources::config(&["udp://127.0.0.1:0"], &graphite);
     let tls = format!("tls = {{ cert = \"{}\" }}", pem.display());
     let toml = format!("{toml}\n[http]\nlisten = \"127.0.0.1:0\"\n{tls}");
     let mut daemon = Builder::native(&toml).spawn();

@@ -1,13 +1,13 @@
 //! The HTTP server below the API: a thread of its own, connections within bounds, and patience that ends.
 //!
-//! Path of a request: [`start`] -> one connection ([`connections`], TLS, [`patience`]) -> hyper reads the head -> `http::front`
-//! -> the API. Nothing of it runs on the thread of the sources' connections: a large document, a glob or a handshake
+//! Path of a request: [`start`] -> `Admission` -> one connection (TLS, [`patience`]) -> hyper reads the head ->
+//! `http::front` -> the API. Nothing of it runs on the thread of the sources' connections: a large document, a glob or a handshake
 //! delays other requests at most.
-//! Bounds: connections (`http.max_connections`, and of one client), [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head,
+//! Bounds: connections (`http.max_connections`, and of one client; at either the one that has been without a request for
+//! longest gives its place to a new one), [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head,
 //! [`HANDSHAKE_MAX`], [`WRITE_PATIENCE`] for an answer that nobody reads; of bodies and answers in `http`.
 //! Not here: what is answered, and to whom (`http`, `guard`).
 
-mod connections;
 mod patience;
 
 use std::convert::Infallible;
@@ -30,11 +30,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use self::connections::{Bounds, Connections, Place, Request};
 use self::patience::Patient;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
+use crate::admission::{Admission, Limits, PeerKey, Refusals, Seat};
+use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
+use crate::sys;
 
 /// Largest head of a request. The longest query that means anything is a line of 32 KiB, written as URLs write it.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
@@ -83,7 +85,8 @@ async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let connections = Connections::default();
+    let places = Arc::<Admission>::default();
+    let (refusals, failures) = (Refusals::default(), Refusals::default());
     let mut tasks = JoinSet::new();
     loop {
         // All branches are cancel-safe.
@@ -99,16 +102,36 @@ async fn serve(
                 let server = &api.shared.wiring.load().plan.http_server;
                 let of_descriptors = descriptors::max(Kind::Http) as usize;
                 let all = server.connections_max.min(of_descriptors);
-                let bounds = Bounds { all, of_peer: server.peer_connections_max };
-                if let Some(place) = connections.admit(peer.ip(), bounds) {
-                    tasks.spawn(connection(stream, peer, place, Arc::clone(&api), stop.clone()));
+                let limits = Limits { all, per_peer: server.peer_connections_max };
+                let now_ns = Clock::mono_ns();
+                match places.admit_or_replace(PeerKey::of(Some(peer.ip())), limits, now_ns, 0) {
+                    Ok(seat) => {
+                        seat.wait_begins(now_ns);
+                        tasks.spawn(connection(stream, peer, seat, Arc::clone(&api), stop.clone()));
+                    }
+                    Err(_full) => {
+                        if let Some(refused) = refusals.note(now_ns) {
+                            tracing::warn!(
+                                "http: all connections that may be open have a request; {refused} refused \
+                                 (http.max_connections, http.max_connections_per_peer)"
+                            );
+                        }
+                    }
                 }
                 // Whoever is there has the first word before the next comes.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
-                tracing::debug!("http: accept: {error}");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                let now_ns = Clock::mono_ns();
+                if let Some(times) = failures.note(now_ns) {
+                    tracing::warn!("http: cannot accept connections: {error} ({times} attempts)");
+                }
+                if sys::is_out_of_resources(&error) && places.make_room(now_ns) {
+                    // It closes its connection, and the next attempt has its descriptor.
+                    tokio::task::yield_now().await;
+                } else {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
@@ -121,25 +144,25 @@ async fn serve(
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    place: Place,
+    seat: Seat,
     api: Arc<Api>,
     stop: watch::Receiver<bool>,
 ) {
     let ends = Ends::new(peer.ip(), stream.local_addr().ok().map(|own| own.ip()));
-    let place = Arc::new(place);
+    let seat = Arc::new(seat);
     let tls = api.shared.wiring.load().certificates.of_http();
     let Some(tls) = tls else {
-        return requests(Patient::new(stream, WRITE_PATIENCE), ends, place, api, stop).await;
+        return requests(Patient::new(stream, WRITE_PATIENCE), ends, seat, api, stop).await;
     };
     let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
     // Cancel-safe enough: a connection that is left in the middle of it is closed.
     let shaken = tokio::select! {
         biased;
-        () = place.told_to_go() => return,
+        () = seat.asked_to_leave() => return,
         shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake) => shaken,
     };
     match shaken {
-        Ok(Ok(stream)) => requests(Patient::new(stream, WRITE_PATIENCE), ends, place, api, stop).await,
+        Ok(Ok(stream)) => requests(Patient::new(stream, WRITE_PATIENCE), ends, seat, api, stop).await,
         Ok(Err(error)) => tracing::debug!("http: handshake with {peer}: {error}"),
         Err(_late) => tracing::debug!("http: handshake with {peer}: it took too long"),
     }
@@ -148,14 +171,14 @@ async fn connection(
 async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     ends: Ends,
-    place: Arc<Place>,
+    seat: Arc<Seat>,
     api: Arc<Api>,
     mut stop: watch::Receiver<bool>,
 ) {
     let router = TowerToHyperService::new(http::router(Arc::clone(&api)));
-    let of_requests = Arc::clone(&place);
+    let of_requests = Arc::clone(&seat);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let under_way = of_requests.request();
+        let under_way = UnderWay::new(Arc::clone(&of_requests));
         let (api, router) = (Arc::clone(&api), router.clone());
         async move {
             let mut request = request.map(Body::new);
@@ -167,7 +190,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
                     Err(never) => match never {},
                 },
             };
-            Ok::<_, Infallible>(answer.map(|body| UnderWay { body, _request: under_way }))
+            Ok::<_, Infallible>(answer.map(|body| Answer { body, _under_way: under_way }))
         }
     });
     let mut served = std::pin::pin!(
@@ -189,7 +212,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
                 }
                 return;
             }
-            () = place.told_to_go() => return,
+            () = seat.asked_to_leave() => return,
             _ = stop.wait_for(|stop| *stop), if !stops => {
                 stops = true;
                 served.as_mut().graceful_shutdown();
@@ -198,13 +221,29 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// The body of an answer, whose request is under way as long as it is there.
-struct UnderWay {
-    body: Body,
-    _request: Request,
+/// A request, until its answer has been handed to the socket: its connection does not give way to another one.
+struct UnderWay(Arc<Seat>);
+
+impl UnderWay {
+    fn new(seat: Arc<Seat>) -> UnderWay {
+        seat.wait_ends();
+        UnderWay(seat)
+    }
 }
 
-impl hyper::body::Body for UnderWay {
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.wait_begins(Clock::mono_ns());
+    }
+}
+
+/// The body of an answer.
+struct Answer {
+    body: Body,
+    _under_way: UnderWay,
+}
+
+impl hyper::body::Body for Answer {
     type Data = Bytes;
     type Error = axum::Error;
 
