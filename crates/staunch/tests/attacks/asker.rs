@@ -13,15 +13,12 @@ use serde_json::Value;
 /// Time between two questions.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// An answer that takes longer is none.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(1);
-
 /// What it found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     /// Questions.
     pub(crate) asked: u64,
-    /// Those that were answered within [`ANSWER_MAX`].
+    /// Those that were answered in time.
     pub(crate) answered: u64,
     /// The longest time without an answer that was asked for.
     pub(crate) slowest: Duration,
@@ -51,11 +48,11 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Begins.
-    pub(crate) fn new(http: SocketAddr) -> Asker {
+    /// Begins. An answer that takes longer than `answer_max` is none.
+    pub(crate) fn new(http: SocketAddr, answer_max: Duration) -> Asker {
         let over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&over);
-        Asker { over, thread: std::thread::spawn(move || ask(http, &told)) }
+        let ends = Arc::clone(&over);
+        Asker { over, thread: std::thread::spawn(move || ask(http, answer_max, &ends)) }
     }
 
     /// Ends.
@@ -65,7 +62,7 @@ impl Asker {
     }
 }
 
-fn ask(http: SocketAddr, over: &AtomicBool) -> Asked {
+fn ask(http: SocketAddr, answer_max: Duration, over: &AtomicBool) -> Asked {
     let mut asked = Asked::default();
     let mut due = Instant::now();
     // When the first question was due that has no answer yet.
@@ -78,11 +75,11 @@ fn ask(http: SocketAddr, over: &AtomicBool) -> Asked {
             return asked;
         }
         std::thread::sleep(due.saturating_duration_since(now));
-        let good = due.elapsed() < ANSWER_MAX
-            && get(http, "/healthz", ANSWER_MAX).is_some_and(|(status, _)| status == 200);
+        let good = due.elapsed() < answer_max
+            && get(http, "/healthz", answer_max).is_some_and(|(status, _)| status == 200);
         let took = due.elapsed();
         asked.asked += 1;
-        asked.answered += u64::from(good && took <= ANSWER_MAX);
+        asked.answered += u64::from(good && took <= answer_max);
         asked.slowest = asked.slowest.max(waits_since.elapsed());
         due += EVERY;
         if good {

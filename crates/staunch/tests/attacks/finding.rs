@@ -1,20 +1,12 @@
-//! What a case finds, and its row of the table: for people, for docs/reliability.md, and for programs.
+//! What a case finds.
 
 use serde_json::{Value, json};
 
 use crate::asker::Asked;
-
-/// Widest line on a terminal.
-const COLUMNS: usize = 80;
+use crate::support::cases::{Column, Found};
 
 /// How a case ended.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// It ran.
-    Ran(Box<Finding>),
-    /// It cannot run here: why, and what it takes.
-    Skipped(String),
-}
+pub(crate) type End = crate::support::cases::End<Box<Finding>>;
 
 /// Packets of the innocent sender.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,16 +48,58 @@ impl Finding {
     pub(crate) fn figure(&mut self, text: impl Into<String>) {
         self.figures.push(text.into());
     }
+}
 
-    fn numbers(&self) -> [String; 4] {
+const fn column(name: &'static str, width: usize, whole_name: &'static str) -> Column {
+    Column { name, width, whole_name }
+}
+
+impl Found for Box<Finding> {
+    const NUMBERS: &'static [Column] = &[
+        column("RSS in MB", 12, "RSS in MB before/peak/after"),
+        column("healthz", 9, "healthz answered in time"),
+        column("slowest", 8, "slowest"),
+        column("lost", 9, "lost beside/bare"),
+    ];
+    const DONE_WIDTH: usize = 28;
+
+    fn done(&self) -> &str {
+        &self.done
+    }
+
+    fn numbers(&self) -> Vec<String> {
         let [before, peak, after] = self.resident.map(|bytes| bytes / 1_000_000);
         let lost = self.innocent.lost;
-        [
+        vec![
             format!("{before}/{peak}/{after}"),
             format!("{}/{}", self.asked.answered, self.asked.asked),
             format!("{} ms", self.asked.slowest.as_millis()),
             self.bare.map_or_else(|| format!("{lost}/-"), |bare| format!("{lost}/{}", bare.lost)),
         ]
+    }
+
+    fn figures(&self) -> &[String] {
+        &self.figures
+    }
+
+    fn broken(&self) -> &[String] {
+        &self.broken
+    }
+
+    fn panicked(&mut self, words: String) {
+        self.broken.push(words);
+    }
+
+    fn members(&self) -> Value {
+        let [before, peak, after] = self.resident;
+        json!({
+            "resident_bytes": { "before": before, "peak": peak, "after": after },
+            "asked": self.asked.asked,
+            "answered": self.asked.answered,
+            "slowest_ms": self.asked.slowest.as_millis() as u64,
+            "innocent": { "sent": self.innocent.sent, "lost": self.innocent.lost },
+            "bare": self.bare.map(|bare| json!({ "sent": bare.sent, "lost": bare.lost })),
+        })
     }
 }
 
@@ -85,119 +119,4 @@ pub(crate) fn worse(one: Box<Finding>, mut other: Box<Finding>) -> Box<Finding> 
     other.broken.splice(..0, one.broken);
     other.figures.splice(..0, one.figures);
     other
-}
-
-/// One case with its end.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) case: &'static str,
-    pub(crate) end: End,
-}
-
-impl Row {
-    /// `kept`, `BROKEN` or `skipped`.
-    fn verdict(&self) -> &'static str {
-        match &self.end {
-            End::Ran(finding) if finding.broken.is_empty() => "kept",
-            End::Ran(_) => "BROKEN",
-            End::Skipped(_) => "skipped",
-        }
-    }
-
-    /// A promise was broken.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.verdict() == "BROKEN"
-    }
-}
-
-/// Heading of the table.
-pub(crate) fn heading() -> String {
-    let numbers = ["RSS in MB", "healthz", "slowest", "lost"].map(str::to_owned);
-    line("case", "what was done", &numbers, "promise")
-}
-
-fn line(case: &str, done: &str, numbers: &[String; 4], verdict: &str) -> String {
-    let [resident, asked, slowest, lost] = numbers;
-    format!("{case:<4} {done:<28} {resident:>12} {asked:>9} {slowest:>8} {lost:>9}  {verdict}")
-}
-
-/// A row of the table, with what belongs to it below it.
-pub(crate) fn text(row: &Row) -> String {
-    let mut lines = Vec::new();
-    match &row.end {
-        End::Skipped(why) => {
-            lines.push(format!("{:<4} not run", row.case));
-            lines.extend(wrapped(why));
-        }
-        End::Ran(finding) => {
-            lines.push(line(row.case, &finding.done, &finding.numbers(), row.verdict()));
-            lines.extend(finding.figures.iter().flat_map(|figure| wrapped(figure)));
-            lines.extend(finding.broken.iter().flat_map(|broken| wrapped(&format!("BROKEN: {broken}"))));
-        }
-    }
-    lines.join("\n")
-}
-
-fn wrapped(text: &str) -> Vec<String> {
-    const INDENT: &str = "     ";
-    let mut lines = vec![String::from(INDENT)];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is one");
-        if line.len() > INDENT.len() && line.chars().count() + word.chars().count() >= COLUMNS {
-            lines.push(format!("{INDENT}{word} "));
-        } else {
-            line.push_str(word);
-            line.push(' ');
-        }
-    }
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
-}
-
-/// The table of docs/reliability.md.
-pub(crate) fn markdown(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "| case | what was done | RSS in MB before/peak/after | healthz within 1 s | slowest | lost beside/bare | figures | verdict |\n\
-         |---|---|---:|---:|---:|---:|---|---|\n",
-    );
-    for row in rows {
-        match &row.end {
-            End::Skipped(why) => text += &format!("| {} | not run: {why} | | | | | | |\n", row.case),
-            End::Ran(finding) => {
-                let mut said = finding.figures.clone();
-                said.extend(finding.broken.iter().map(|broken| format!("**broken**: {broken}")));
-                let (cells, said) = (finding.numbers().join(" | "), said.join("; "));
-                let verdict = row.verdict();
-                text += &format!("| {} | {} | {cells} | {said} | {verdict} |\n", row.case, finding.done);
-            }
-        }
-    }
-    text
-}
-
-/// One document.
-pub(crate) fn json(rows: &[Row], seed: u64, full: bool) -> Value {
-    let cases: Vec<Value> = rows.iter().map(case).collect();
-    json!({ "seed": seed, "full": full, "cases": cases })
-}
-
-fn case(row: &Row) -> Value {
-    let (case, verdict) = (row.case, row.verdict());
-    let finding = match &row.end {
-        End::Skipped(why) => return json!({ "case": case, "verdict": verdict, "why": why }),
-        End::Ran(finding) => finding,
-    };
-    let [before, peak, after] = finding.resident;
-    json!({
-        "case": case,
-        "verdict": verdict,
-        "done": finding.done,
-        "resident_bytes": { "before": before, "peak": peak, "after": after },
-        "asked": finding.asked.asked,
-        "answered": finding.asked.answered,
-        "slowest_ms": finding.asked.slowest.as_millis() as u64,
-        "innocent": { "sent": finding.innocent.sent, "lost": finding.innocent.lost },
-        "bare": finding.bare.map(|bare| json!({ "sent": bare.sent, "lost": bare.lost })),
-        "figures": finding.figures,
-        "broken": finding.broken,
-    })
 }

@@ -2,7 +2,7 @@
 //!
 //! Path of a finding: [`CASES`] -> a case (`a1::run`) sets a [`scene::Scene`], whose attackers are processes of their own
 //! (this program with `--child`) that share half a core -> the scene judges memory, `/healthz`, what the innocent sender
-//! lost and the accounts -> [`finding`] prints the row. docs/reliability.md has the promises and the figures.
+//! lost and the accounts -> `support::cases` prints the row. docs/reliability.md has the promises and the figures.
 //! Not here: faults of machines and endpoints (`--test faults`).
 //! Invariant: everything stays on loopback, on ports that the system chose; processes are ended by their ids, and none
 //! outlives its parent.
@@ -41,13 +41,11 @@ mod scene;
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the binary, which need more of it")]
 mod support;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use finding::{End, Finding, Row};
-use support::arguments::{Arguments, Form};
+use finding::End;
 use support::bench::Bench;
+use support::cases::Cases;
 
 /// A case: its name and what it does.
 type Case = (&'static str, fn(&Bench) -> End);
@@ -95,78 +93,15 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).chain(matrix::names()).collect();
-    if std::env::args().any(|word| word == "--help" || word == "-h") {
-        println!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
-    let arguments = match Arguments::parse(std::env::args().skip(1), &names) {
-        Ok(arguments) => arguments,
-        Err(mistake) => {
-            eprintln!("attacks: {mistake}\n\n{HELP}");
-            return ExitCode::from(2);
-        }
+    let cases = Cases {
+        name: "attacks",
+        names: CASES.iter().map(|(name, _)| *name).chain(matrix::names()).collect(),
+        run: &|bench, case| match CASES.iter().find(|(name, _)| *name == case) {
+            Some((_, run)) => run(bench),
+            None => matrix::run(bench, case),
+        },
+        help: HELP,
+        around: format!(": {}", cage::Cage::new().words()),
     };
-    if let Some(binary) = &arguments.staunch {
-        support::daemon::test_instead(binary.clone());
-    }
-    let rows = run(&arguments);
-    if rows.iter().any(Row::is_broken) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-fn run(arguments: &Arguments) -> Vec<Row> {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is after 1970");
-    let seed = arguments.seed.unwrap_or(since_1970.as_nanos() as u64 % 1_000_000_000);
-    let text = arguments.form == Form::Text;
-    let size = if arguments.full { " --full" } else { "" };
-    let told = format!("attacks{size} --seed {seed}: {}", cage::Cage::new().words());
-    // On stderr where stdout is a document.
-    if text {
-        println!("{told}\n{}", finding::heading());
-    } else {
-        eprintln!("{told}");
-    }
-    let mut rows = Vec::new();
-    for case in CASES.iter().map(|(name, _)| *name).chain(matrix::names()) {
-        if !arguments.cases.is_empty() && !arguments.cases.iter().any(|asked| asked == case) {
-            continue;
-        }
-        let bench = Bench::new(case, arguments.full, seed);
-        let run = || match CASES.iter().find(|(name, _)| *name == case) {
-            Some((_, run)) => run(&bench),
-            None => matrix::run(&bench, case),
-        };
-        let end = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| broken(&*panic));
-        let row = Row { case, end };
-        if text {
-            println!("{}", finding::text(&row));
-        }
-        rows.push(row);
-    }
-    match arguments.form {
-        Form::Text => {
-            // For the summary of `make test`.
-            for row in &rows {
-                if let End::Skipped(why) = &row.end {
-                    println!("SKIPPED {}: {why}", row.case);
-                }
-            }
-            println!("{} passed, {} failed", count(&rows, false), count(&rows, true));
-        }
-        Form::Markdown => print!("{}", finding::markdown(&rows)),
-        Form::Json => println!("{:#}", finding::json(&rows, seed, arguments.full)),
-    }
-    rows
-}
-
-fn count(rows: &[Row], broken: bool) -> usize {
-    let ran = rows.iter().filter(|row| matches!(row.end, End::Ran(_)));
-    ran.filter(|row| row.is_broken() == broken).count()
-}
-
-/// A case that could not go on has found something, too.
-fn broken(panic: &(dyn std::any::Any + Send)) -> End {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it says nothing");
-    End::Ran(Box::new(Finding { broken: vec![format!("the case panicked: {text}")], ..Finding::default() }))
+    cases.main()
 }

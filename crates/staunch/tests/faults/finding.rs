@@ -2,19 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::oracle::Count;
 pub(crate) use crate::support::bench::Bench;
+use crate::support::cases::{Column, Found};
 
 /// How a case ended.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// It ran.
-    Ran(Finding),
-    /// It cannot run here: the reason, and what it takes.
-    Skipped(String),
-    /// It is run by something else.
-    Elsewhere(String),
-}
+pub(crate) type End = crate::support::cases::End<Finding>;
 
 /// What was counted.
 #[derive(Debug, Default)]
@@ -67,6 +62,53 @@ impl Finding {
     /// A measured figure.
     pub(crate) fn figure(&mut self, text: impl Into<String>) {
         self.figures.push(text.into());
+    }
+}
+
+const fn column(name: &'static str, width: usize) -> Column {
+    Column { name, width, whole_name: name }
+}
+
+impl Found for Finding {
+    const NUMBERS: &'static [Column] =
+        &[column("sent", 8), column("arrived", 8), column("named", 8), column("lost", 4), column("twice", 6)];
+    const DONE_WIDTH: usize = 26;
+
+    fn done(&self) -> &str {
+        &self.done
+    }
+
+    fn numbers(&self) -> Vec<String> {
+        let Finding { sent, arrived, named, twice, .. } = self;
+        vec![
+            sent.to_string(),
+            arrived.to_string(),
+            named.to_string(),
+            self.lost().to_string(),
+            twice.to_string(),
+        ]
+    }
+
+    fn figures(&self) -> &[String] {
+        &self.figures
+    }
+
+    fn broken(&self) -> &[String] {
+        &self.broken
+    }
+
+    fn panicked(&mut self, words: String) {
+        self.broken.push(words);
+    }
+
+    fn members(&self) -> Value {
+        json!({
+            "sent": self.sent,
+            "arrived": self.arrived,
+            "named": self.named,
+            "lost": self.lost() as i64,
+            "twice": self.twice,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The fault bench: kills, starves and floods real daemons over loopback, and counts by ids what was lost.
 //!
 //! Path of a finding: [`CASES`] -> a case (`f5::run`) starts daemons, endpoints and senders -> the oracle counts ids
-//! -> [`finding::Finding`] holds the counts against what is promised -> `report` prints it. docs/reliability.md has
+//! -> [`finding::Finding`] holds the counts against what is promised -> `support::cases` prints it. docs/reliability.md has
 //! the promises and the figures of a full run. Each case is a file; each has a small form, for `make test`.
 //! Not here: power loss, which needs a disk that forgets (`cargo xtask sim`).
 //! Invariant: everything stays on loopback, on ports that the system chose, and processes are ended by their ids.
@@ -34,18 +34,14 @@ mod finding;
 mod load;
 mod oracle;
 mod relay;
-mod report;
 #[path = "../binary/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the binary, which need more of it")]
 mod support;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use finding::{Bench, End, Finding};
-use report::Row;
-use support::arguments::{Arguments, Form};
+use finding::{Bench, End};
+use support::cases::Cases;
 
 /// A case: its name and what it does.
 type Case = (&'static str, fn(&Bench) -> End);
@@ -84,76 +80,11 @@ usage: cargo test -p staunch --test faults -- [CASE…] [options]
 exit: 0 all promises kept, 1 one was broken, 2 the command line is wrong";
 
 fn main() -> ExitCode {
-    let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();
-    let words = std::env::args().skip(1);
-    if std::env::args().any(|word| word == "--help" || word == "-h") {
-        println!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
-    let arguments = match Arguments::parse(words, &names) {
-        Ok(arguments) => arguments,
-        Err(mistake) => {
-            eprintln!("faults: {mistake}\n\n{HELP}");
-            return ExitCode::from(2);
-        }
-    };
-    if let Some(binary) = &arguments.staunch {
-        support::daemon::test_instead(binary.clone());
-    }
     oracle::self_test();
-    let rows = run(&arguments);
-    if rows.iter().any(Row::is_broken) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-fn run(arguments: &Arguments) -> Vec<Row> {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is after 1970");
-    let seed = arguments.seed.unwrap_or(since_1970.as_nanos() as u64 % 1_000_000_000);
-    let text = arguments.form == Form::Text;
-    // On stderr where stdout is a document.
-    let size = if arguments.full { " --full" } else { "" };
-    let told = format!("faults{size} --seed {seed}");
-    if text {
-        println!("{told}\n{}", report::heading())
-    } else {
-        eprintln!("{told}")
-    }
-    let mut rows = Vec::new();
-    for (case, run) in CASES {
-        if !arguments.cases.is_empty() && !arguments.cases.iter().any(|asked| asked == case) {
-            continue;
-        }
-        let bench = Bench::new(case, arguments.full, seed);
-        let end = catch_unwind(AssertUnwindSafe(|| run(&bench))).unwrap_or_else(|panic| broken(&*panic));
-        let row = Row { case, end };
-        if text {
-            println!("{}", report::text(&row));
-        }
-        rows.push(row);
-    }
-    match arguments.form {
-        Form::Text => {
-            // For the summary of `make test`.
-            for row in &rows {
-                if let End::Skipped(why) = &row.end {
-                    println!("SKIPPED {}: {why}", row.case);
-                }
-            }
-            println!("{} passed, {} failed", count(&rows, false), count(&rows, true));
-        }
-        Form::Markdown => print!("{}", report::markdown(&rows, "make faults")),
-        Form::Json => println!("{:#}", report::json(&rows, seed, arguments.full)),
-    }
-    rows
-}
-
-fn count(rows: &[Row], broken: bool) -> usize {
-    let ran = rows.iter().filter(|row| matches!(row.end, End::Ran(_)));
-    ran.filter(|row| row.is_broken() == broken).count()
-}
-
-/// A case that could not go on has found something, too.
-fn broken(panic: &(dyn std::any::Any + Send)) -> End {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it says nothing");
-    End::Ran(Finding { broken: vec![format!("the case panicked: {text}")], ..Finding::default() })
+    let run = |bench: &Bench, case: &str| {
+        let (_, run) = CASES.iter().find(|(name, _)| *name == case).expect("it is one of them");
+        run(bench)
+    };
+    let names = CASES.iter().map(|(name, _)| *name).collect();
+    Cases { name: "faults", names, run: &run, help: HELP, around: String::new() }.main()
 }

@@ -4,6 +4,13 @@
 pub(crate) mod arguments;
 #[allow(dead_code, reason = "a test has no cases")]
 pub(crate) mod bench;
+#[allow(
+    dead_code,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test has no cases; tables are for people"
+)]
+pub(crate) mod cases;
 pub(crate) mod daemon;
 #[allow(dead_code, reason = "only benches set clocks")]
 pub(crate) mod fake_clock;
