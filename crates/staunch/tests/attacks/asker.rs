@@ -1,5 +1,5 @@
-//! Asks `/healthz` fifty times a second, on a new connection each time, whatever became of the questions before: one
-//! that had to wait counts from when it was due.
+//! Asks `/healthz` fifty times a second, on a new connection each time. Those that are due while one waits for its answer
+//! have theirs when it has: each counts from when it was due.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -67,25 +67,27 @@ fn ask(http: SocketAddr, answer_max: Duration, over: &AtomicBool) -> Asked {
     let mut due = Instant::now();
     // When the first question was due that has no answer yet.
     let mut waits_since = due;
-    // When it was told to end: what was due before is asked.
-    let mut end = None;
-    loop {
-        let now = Instant::now();
-        if over.load(SeqCst) && due > *end.get_or_insert(now) {
-            return asked;
+    while !over.load(SeqCst) {
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let patience = answer_max.saturating_sub(due.elapsed());
+        let good =
+            !patience.is_zero() && get(http, "/healthz", patience).is_some_and(|(status, _)| status == 200);
+        let end = Instant::now();
+        asked.slowest = asked.slowest.max(end.saturating_duration_since(waits_since));
+        // An answer answers all that are due; without one only the first has waited in vain.
+        loop {
+            asked.asked += 1;
+            asked.answered += u64::from(good);
+            due += EVERY;
+            if !good || due > end {
+                break;
+            }
         }
-        std::thread::sleep(due.saturating_duration_since(now));
-        let good = due.elapsed() < answer_max
-            && get(http, "/healthz", answer_max).is_some_and(|(status, _)| status == 200);
-        let took = due.elapsed();
-        asked.asked += 1;
-        asked.answered += u64::from(good && took <= answer_max);
-        asked.slowest = asked.slowest.max(waits_since.elapsed());
-        due += EVERY;
         if good {
             waits_since = due;
         }
     }
+    asked
 }
 
 /// Status and body of a GET; none when they are not there in time.
