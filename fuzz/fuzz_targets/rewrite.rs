@@ -1,15 +1,18 @@
 //! Any packet's lines have parts if anybody can read them, come out as they went in, mean the same in every form, and
-//! are neither lost nor split between packets.
+//! are neither lost nor split between packets, at a bounded cost for each byte whoever writes them.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::cost::{Parser, check};
+use wire::cost::{Parser, Writer, check};
 use wire::statsd::rewrite::promises;
 
 fuzz_target!(|packet: &[u8]| {
     promises::check(packet);
     check(Parser::Parts, packet, allocated);
+    for writer in Writer::all() {
+        check(Parser::Written(writer), packet, allocated);
+    }
 });
 
 /// Bytes that `run` asks for.

@@ -19,6 +19,7 @@ use crate::Accounts;
 use crate::batch::{block_memory_bytes, room_verbatim};
 use crate::lead::Leading;
 use crate::lines::Lines;
+use crate::packets::lines;
 use crate::shard::shed_points;
 
 /// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block is nothing.
@@ -389,16 +390,13 @@ impl OutputEncoder {
 
     /// Packets of which this output wants lines.
     pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
-        let Form::Samples(lines) = &mut self.form else { return };
         for packet in packets {
-            lines.packet(packet.of(bytes), &self.account, now, &mut self.open[0]);
-        }
-        if self.open[0].bytes.len() >= BLOCK_BYTES {
-            self.close_at(0, now, out);
+            let packet = packet.of(bytes);
+            lines(packet).for_each(|line| self.line(line.of(packet), now, out));
         }
     }
 
-    /// One line of a cluster that this output owns.
+    /// One line, of which the block may become full: lines unfold.
     pub(crate) fn line(&mut self, line: &[u8], now: Now, out: &mut Routed) {
         let Form::Samples(lines) = &mut self.form else { return };
         lines.line(line, &self.account, now, &mut self.open[0]);

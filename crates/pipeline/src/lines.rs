@@ -1,6 +1,6 @@
 //! An output that looks into packets: its lines are chosen, changed and packed anew (spec statsd §14 R4, R5).
 //!
-//! Path of a line: `Shard::push` -> `OutputEncoder::packets` -> **[`Lines::packet`]**: stage -> rewrite -> packer ->
+//! Path of a line: `Shard::push` -> `OutputEncoder::packets` -> **[`Lines::line`]**: stage -> rewrite -> packer ->
 //! a frame of the open block. Aggregates come by [`Lines::aggregate`], as samples.
 //! Not here: what the three say (`process::stage`, `wire::statsd::rewrite`), outputs of packets as they came
 //! (`packets`).
@@ -17,6 +17,9 @@ use wire::statsd::rewrite::{AggregateEncoder, Gauges, LeftOut, Packer, Rewrite, 
 use crate::batch::block_memory_bytes;
 use crate::encode::OpenBlock;
 use crate::packets::lines;
+
+/// Memory for one rewrite that is kept for the next one: more than most need.
+const TEXT_KEPT_BYTES: usize = 256 << 10;
 
 /// What stands around a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,13 +155,6 @@ impl Lines {
         (block_memory_bytes(bytes.saturating_add(packets * size_of::<u32>() as u64), packets), lines)
     }
 
-    /// Takes the lines of one packet.
-    pub(crate) fn packet(&mut self, packet: &[u8], account: &OutputAccount, now: Now, open: &mut OpenBlock) {
-        for line in lines(packet) {
-            self.line(line.of(packet), account, now, open);
-        }
-    }
-
     /// Takes one line, without its LF.
     pub(crate) fn line(&mut self, line: &[u8], account: &OutputAccount, now: Now, open: &mut OpenBlock) {
         self.text.clear();
@@ -210,6 +206,9 @@ impl Lines {
         if encoded.tags_left_out > 0 {
             account.tags_left_out.fetch_add(u64::from(encoded.tags_left_out), Relaxed);
         }
+        if encoded.shed > 0 {
+            account.pass(CopyOutcome::Shed(Shed::TooBig), encoded.shed, 0);
+        }
         match encoded.left_out {
             Some((LeftOut::Estimated, samples)) => {
                 account.pass(CopyOutcome::Filtered(Filtered::Unwanted), samples, 0);
@@ -231,6 +230,9 @@ impl Lines {
             }
         }
         self.frame(open);
+        self.text.clear();
+        self.text.shrink_to(TEXT_KEPT_BYTES);
+        self.packed.bytes.shrink_to(TEXT_KEPT_BYTES);
     }
 
     /// The packets that are closed become frames.

@@ -6,11 +6,11 @@ use config::diagnostic::Source;
 use config::plan::{ClusterPlan, LinesPlan, OutputKind, Plan};
 use deliver::queue::BlockForm;
 use model::{Filtered, Now, OutputId, SECOND_NS, Shed, SourceId, Span};
-use pipeline::{Accounts, Routed, Scratch, Shard, laid_over};
+use pipeline::{Accounts, BLOCK_BYTES, Routed, Scratch, Shard, laid_over};
 use process::glob::Glob;
 use process::placement::{KeyForm, Placement, RingReplicas};
 use process::stage::StagePlan;
-use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
+use wire::statsd::rewrite::{AggregateForm, Form, NegativeGauges, RewritePlan, TimerType};
 
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
@@ -172,6 +172,38 @@ fn lines_are_packed_anew_until_full_or_due() {
     world.send(b"d:4|c");
     world.shard.stop(world.now, &mut world.routed);
     assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["d:4|c"]))]));
+}
+
+#[test]
+fn a_line_that_unfolds_fills_blocks_of_its_own() {
+    let mut plan = plan(1);
+    let to = Form { one_value_per_line: true, ..Form::KEEP };
+    set_lines(
+        &mut plan,
+        0,
+        LinesPlan { rewrite: RewritePlan { to, ..RewritePlan::default() }, ..lines_plan(1432) },
+    );
+    let mut world = World::new(plan);
+    let line = |name| format!("{}:{}|c", char::to_string(&name).repeat(900), vec!["1"; 100].join(":"));
+    world.send("abcdefgh".chars().map(line).collect::<Vec<_>>().join("\n").as_bytes());
+    // 100 lines of 905 bytes are more than a block, and each line of the packet is looked at.
+    assert_eq!(world.routed.blocks.len(), 8);
+    assert!(world.routed.blocks.iter().all(|(_, block)| block.bytes.len() < BLOCK_BYTES + 100 * 905));
+    world.now = world.now.plus_ns(SECOND_NS);
+    assert_eq!(world.packets()[&0].iter().flat_map(|packet| packet.lines()).count(), 800);
+}
+
+#[test]
+fn values_that_share_a_name_and_do_not_go_out_are_counted() {
+    let mut plan = plan(1);
+    set_lines(&mut plan, 0, lines_plan(1432));
+    plan.outputs[0].from = vec![config::plan::Feed::Transform(model::TransformId(0))];
+    let mut world = World::new(plan);
+    world.send(format!("{}:{}|ms", "n".repeat(4_000), vec!["1"; 2_000].join(":")).as_bytes());
+    world.shard.stop(world.now, &mut world.routed);
+    let lines: usize = world.packets()[&0].iter().map(|packet| packet.lines().count()).sum();
+    let shed = world.accounts.output(OutputId(0)).shed(Shed::TooBig);
+    assert!((256..2_000).contains(&lines) && lines as u64 + shed == 2_000, "{lines} and {shed}");
 }
 
 #[test]

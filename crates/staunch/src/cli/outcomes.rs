@@ -42,6 +42,18 @@ const HTTP_REQUEST: &str = "One for each connection; nothing of the request, its
 const TLS_HANDSHAKE: &str =
     "One for each connection. Give the source `tls`, or have the client send in the clear.";
 
+/// Advice on [`Reject::TimestampUnsupported`].
+const TIMESTAMP_UNSUPPORTED: &str = "Only counters and gauges may carry a `T` field, and each of their values is written with the whole name: a \
+     line may become 64 KiB and 256 times its own length. Correct the sender, or have it send shorter names or \
+     fewer values in a line.";
+
+/// Advice on [`Shed::TooBig`].
+const TOO_BIG: &str = "The endpoint's network takes no datagram of this size (about 65,507 bytes for UDP), or a flush's document \
+     of a `console` or `perl_file` output grew past its bound: use an output of type `tcp` or `graphite`. Or values \
+     that share a name were each to be written with all of it: a line or series may become 64 KiB and 256 times the \
+     bytes that it has with its name once, and a line no more than 4 MiB. Have the endpoint take packed values, or \
+     shorten names and tags.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
@@ -81,7 +93,7 @@ fn rejected(reason: Reject) -> &'static str {
             "In StatsD a time is written `|T1656581400`: Unix seconds, whole, above 0. In Graphite it is the last field, in \
              Unix seconds; `-1` stands for now, `N` for nothing."
         }
-        Reject::TimestampUnsupported => "Only counters and gauges may carry a `T` field. Correct the sender.",
+        Reject::TimestampUnsupported => TIMESTAMP_UNSUPPORTED,
         Reject::BadFrame => {
             "The client writes something else than packets behind a length of four bytes, little-endian, or packets \
              longer than `line_bytes_max`. Check that it was told to use a length-prefixed unix stream (`unix-frames://`)."
@@ -139,10 +151,7 @@ fn shed(reason: Shed) -> &'static str {
             "Every endpoint of the cluster is away: none answers its checks. Start one, or leave out `check` if what is \
              asked is not there."
         }
-        Shed::TooBig => {
-            "The endpoint's network takes no datagram of this size (about 65,507 bytes for UDP), or a flush's document \
-             of a `console` or `perl_file` output grew past its bound. Use an output of type `tcp` or `graphite`."
-        }
+        Shed::TooBig => TOO_BIG,
         Shed::Stopped => {
             "What waited at the end of `stop_timeout` is lost, because the queue is in memory. Raise `stop_timeout`, or \
              mend the endpoint before stopping, or keep the queue on disk (`kind = \"disk\"`)."

@@ -1,7 +1,7 @@
 //! The worst inputs that we know for each parser: a name that is referred to as often as possible, the smallest legal thing
 //! repeated, the largest one once, and what has to be looked at again and again.
 
-use super::Parser;
+use super::{Parser, Writer};
 use crate::frame::{LengthOrder, LineEnd};
 use crate::graphite::input::{MessageForm, Personality};
 use crate::packing::{Packer, Packing};
@@ -29,13 +29,17 @@ pub fn inputs() -> Vec<Input> {
         inputs.extend(GRAPHITE.map(|(name, make)| Input { name, parser, make }));
     }
     inputs.extend(STATSD.map(|(name, make)| Input { name, parser: Parser::Parts, make }));
+    for writer in Writer::all() {
+        let parser = Parser::Written(writer);
+        inputs.extend(STATSD.map(|(name, make)| Input { name, parser, make }));
+    }
     inputs.extend(OTHERS.map(|(name, parser, make)| Input { name, parser, make }));
     inputs
 }
 
 type Make = fn(usize) -> Vec<u8>;
 
-const STATSD: [(&str, Make); 11] = [
+const STATSD: [(&str, Make); 19] = [
     ("short lines", |bytes| b"a:1|c\n".repeat(bytes / 6)),
     ("a long name with many values", |bytes| {
         [&b"n".repeat(bytes / 2), &b":1"[..].repeat(bytes / 4)[..], b"|c"].concat()
@@ -45,6 +49,31 @@ const STATSD: [(&str, Make); 11] = [
     }),
     ("a long name with bits of all kinds", |bytes| {
         [&b"n".repeat(bytes / 2), &b":1|c:1|g:1|ms:1|s"[..].repeat(bytes / 34)[..]].concat()
+    }),
+    ("a long name with many values and a time", |bytes| {
+        [&b"n".repeat(bytes / 16), &b":1"[..].repeat(bytes / 2)[..], b"|c|T1700000000"].concat()
+    }),
+    ("a long name with many bits and a time", |bytes| {
+        [&b"n".repeat(bytes / 16), &b":1|g"[..].repeat(bytes / 4)[..], b"|#t|T1700000000"].concat()
+    }),
+    ("many values, a container and a time, again and again", |bytes| {
+        b"n:1:2:3|c|@0.5|#k:v|c:1|T1700000000\nn:1:2:3|c|T1700000001\n".repeat(bytes / 61)
+    }),
+    ("a long name with many timers", |bytes| {
+        [&b"n".repeat(bytes / 2), &b":1|ms"[..].repeat(bytes / 10)[..]].concat()
+    }),
+    ("a long name with many members", |bytes| {
+        let members = (0..bytes / 16).map(|n| format!(":{n:05}|s"));
+        [&b"n".repeat(bytes / 2), members.collect::<String>().as_bytes()].concat()
+    }),
+    ("many values and a long rate", |bytes| {
+        [b"n", &b":1"[..].repeat(bytes / 4)[..], b"|c|@0.1", &b"0"[..].repeat(bytes / 2)].concat()
+    }),
+    ("many bits and a long rate", |bytes| {
+        [b"n", &b":1|c"[..].repeat(bytes / 8)[..], b"|#t|@0.1", &b"0"[..].repeat(bytes / 2)].concat()
+    }),
+    ("many values and blanks behind their type", |bytes| {
+        [b"n", &b":1"[..].repeat(bytes / 4)[..], b"|c", &b" "[..].repeat(bytes / 2)].concat()
     }),
     ("many values and long tags", |bytes| {
         [b"n", &b":1"[..].repeat(bytes / 4)[..], b"|c|#", &b"t:v,"[..].repeat(bytes / 8)].concat()

@@ -1,4 +1,5 @@
-//! The cost of reading, held to the bytes that were read: steps and memory per byte have a bound for every parser.
+//! The cost of reading, held to the bytes that were read: steps and memory per byte have a bound for every parser, and for what is
+//! written for lines of StatsD, where a name that came once is written for each of its values.
 //!
 //! A step is a byte that a parser goes over once more: [`touch`] stands where a run of bytes is scanned, copied, cleared or
 //! hashed, and at each opcode and element. It compiles to nothing but in tests and with the feature `reference`. Memory is what
@@ -11,6 +12,7 @@
 mod inputs;
 #[cfg(test)]
 mod tests;
+mod writers;
 
 use std::cell::Cell;
 
@@ -19,9 +21,10 @@ use model::Span;
 use crate::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use crate::graphite::input::{self, MessageForm, Personality};
 use crate::packing::{Packing, Unpacker};
-use crate::statsd::{self, Dialect};
+use crate::statsd::{self, Dialect, WRITTEN_PER_BYTE_MAX};
 
 pub use inputs::{Input, inputs};
+pub use writers::Writer;
 
 /// Steps that a byte of input may take, and memory that it may ask for: all that is given back at once included, since vectors
 /// double.
@@ -37,6 +40,13 @@ const LINES: PerByte = PerByte { steps: 16, allocated: 192 };
 /// A byte of a message may refer to 128 others, which are gone over when they are written, read as a line, and hashed; and may
 /// unfold to a line with its point.
 const MESSAGES: PerByte = PerByte { steps: 512, allocated: 768 };
+
+/// Lines are read, and a byte of one may become so many that are written, and gone over once more. A vector that doubles asks
+/// for four times of what it holds at most.
+const WRITTEN: PerByte = PerByte {
+    steps: LINES.steps + 2 * WRITTEN_PER_BYTE_MAX as u64,
+    allocated: LINES.allocated + 4 * WRITTEN_PER_BYTE_MAX as u64,
+};
 
 /// Room is cleared for members of twenty bytes.
 const PACKED: PerByte = PerByte { steps: 128, allocated: 32 };
@@ -77,6 +87,8 @@ pub enum Parser {
     Packed(Packing, usize),
     /// Lines as a rewriting endpoint takes them apart.
     Parts,
+    /// Lines, and what is written for them.
+    Written(Writer),
 }
 
 /// What reading an input took.
@@ -93,6 +105,7 @@ impl Parser {
         match self {
             Parser::Message(_) => MESSAGES,
             Parser::Packed(..) => PACKED,
+            Parser::Written(_) => WRITTEN,
             Parser::Statsd(_)
             | Parser::Graphite(_)
             | Parser::Parts
@@ -149,10 +162,12 @@ pub fn check_doubled(input: &Input, bytes: usize, allocated: impl Fn(&mut dyn Fn
         let mut given = 0;
         let cost = Cost::of(&allocated, &mut || given = run(input.parser, &made));
         let read = made.len() as u64 + given;
-        assert!(cost.is_within(input.parser, read), "{}: {cost:?} for {read} bytes", input.name);
+        let Input { name, parser, .. } = input;
+        assert!(cost.is_within(*parser, read), "{parser:?}, {name}: {cost:?} for {read} bytes");
         cost
     });
-    assert!(twice.is_twice(once), "{}: {twice:?} for twice what took {once:?}", input.name);
+    let Input { name, parser, .. } = input;
+    assert!(twice.is_twice(once), "{parser:?}, {name}: {twice:?} for twice what took {once:?}");
 }
 
 /// Reads `bytes` as the daemon does. Gives the bytes that a packed stream gave.
@@ -185,6 +200,7 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
                 let _broken = framer.push(read, |_frame| touch(1));
             }
         }
+        Parser::Written(writer) => writers::run(writer, bytes),
         Parser::Packed(packing, step) => return unpack(packing, step, bytes),
         Parser::Parts => {
             for line in bytes.split(|byte| *byte == b'\n') {

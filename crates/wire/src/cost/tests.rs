@@ -38,6 +38,16 @@ fn a_message_without_its_bound_is_found() {
 }
 
 #[test]
+fn a_writer_without_its_bound_is_found() {
+    // A line of 16 KiB whose 4,096 values each get a name of 8 KiB, and a rate that is read for each of them.
+    let unbounded = Cost { steps: 4096 * 8192, allocated: 4096 * 8192 };
+    let writer = Parser::Written(Writer::Points);
+    assert!(!unbounded.is_within(writer, 16 * 1024));
+    assert!(!Cost { allocated: 0, ..unbounded }.is_within(writer, 16 * 1024));
+    assert!(!Cost { steps: 0, ..unbounded }.is_within(writer, 16 * 1024));
+}
+
+#[test]
 fn a_cost_is_within_its_bounds_or_not() {
     let most = Cost {
         steps: STEPS_ALWAYS_MAX + 10 * MESSAGES.steps,

@@ -54,7 +54,12 @@ pub(super) fn metric(sink: &mut Sink<'_, '_>) -> Result<(), Reject> {
     fields.check_time(metric_type.kind)?;
     let mark = sink.mark();
     let extra = sink.extra(fields.extra(sink))?;
-    read_values(sink, key, metric_type, values, &fields, extra).inspect_err(|_| sink.back_to(mark))
+    read_values(sink, key, metric_type, values, &fields, extra).inspect_err(|_| sink.back_to(mark))?;
+    if fields.timestamp_s.is_some() && sink.unfolds_too_far(mark, key) {
+        sink.back_to(mark);
+        return Err(Reject::TimestampUnsupported);
+    }
+    Ok(())
 }
 
 /// What a type means to the values before it.

@@ -23,10 +23,12 @@ pub mod rewrite;
 mod sink;
 #[cfg(test)]
 mod tests;
+mod unfolded;
 mod union;
 
 pub use key::hash_key;
 pub use options::{Dialect, GaugeSign, Options};
+pub use unfolded::{WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 
 use memchr::memchr;
 use model::{Canonical, Event, Extra, Kind, RawKey, Reject, Sample, Span};

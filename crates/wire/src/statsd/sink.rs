@@ -2,6 +2,7 @@
 
 use model::{Extra, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
+use super::unfolded::written_bytes_max;
 use super::{Options, Parsed, Parser};
 use crate::cost::touch;
 
@@ -133,6 +134,12 @@ impl<'a> Sink<'a, '_> {
 
     pub(super) fn mark(&self) -> Mark {
         Mark { samples: self.into.samples.len(), extras: self.into.extras.len() }
+    }
+
+    /// True when the samples since `mark`, each with the whole key, are more than the line may become.
+    pub(super) fn unfolds_too_far(&self, mark: Mark, key: RawKey<'_>) -> bool {
+        let samples = self.into.samples.len() - mark.samples;
+        samples * (key.name.len() + key.tags.len()) > written_bytes_max(self.line.len())
     }
 
     /// Forgets the samples since `mark`.

@@ -44,6 +44,11 @@ fn bits(sink: &mut Sink<'_, '_>) -> bool {
     let mut first_bad = None;
     for bit in head[colon + 1..].split(|&byte| byte == b':') {
         match read_bit(sink, bit, &fields) {
+            // What has a time is written at once, with the whole name.
+            Ok(_) if fields.timestamp_s.is_some() && sink.unfolds_too_far(mark, key) => {
+                bad[Reject::TimestampUnsupported.index()] += 1;
+                first_bad = first_bad.or(Some(Reject::TimestampUnsupported));
+            }
             Ok((reading, weight)) => sink.sample(key, reading, weight, extra),
             Err(why) => {
                 bad[why.index()] += 1;

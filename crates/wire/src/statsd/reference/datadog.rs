@@ -134,7 +134,15 @@ fn metric(options: &Options, text: &[u8]) -> Result<Vec<ReadSample>, Reject> {
             samples.push(sample(&name, &fields, kind, ReadValue::Bits(number.to_bits()), gauge_op));
         }
     }
+    if fields.timestamp_s.is_some() && too_far(samples.len(), &name, &fields, text) {
+        return Err(Reject::TimestampUnsupported);
+    }
     if samples.is_empty() { Err(Reject::BadValue) } else { Ok(samples) }
+}
+
+/// Samples with a time are written one by one: 64 KiB and 256 bytes for each of the line's are enough.
+fn too_far(samples: usize, name: &[u8], fields: &Fields, text: &[u8]) -> bool {
+    samples * (name.len() + fields.tags.len()) > 65_536 + 256 * text.len()
 }
 
 fn number_of(
@@ -193,6 +201,9 @@ fn union_bits(options: &Options, text: &[u8]) -> Option<Line> {
     let mut line = Line::default();
     for bit in bits {
         match union_bit(options, &name, &fields, &split(&bit, b"|")) {
+            Ok(_) if fields.timestamp_s.is_some() && too_far(line.samples.len(), &name, &fields, text) => {
+                line.rejects.push(Reject::TimestampUnsupported);
+            }
             Ok(sample) => line.samples.push(sample),
             Err(why) => line.rejects.push(why),
         }

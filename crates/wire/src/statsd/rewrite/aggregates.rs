@@ -10,10 +10,12 @@
 
 use model::{Flushed, Kind, Label, SeriesRef};
 
+use super::super::unfolded::written_bytes_max;
 use super::form::{Form, TagForm};
 use super::plan::{Rewrite, RewriteError, RewritePlan};
 use super::tags::{TagTexts, Tags};
 use super::write::write_decimal;
+use crate::cost::touch;
 use crate::graphite::mend;
 use crate::number::js_format;
 
@@ -67,6 +69,9 @@ pub struct Encoded {
     pub samples: u64,
     /// Samples left out, in the same unit, with the reason.
     pub left_out: Option<(LeftOut, u64)>,
+    /// Samples left out because the series had become more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) bytes
+    /// for each byte of its name, its tags and its samples.
+    pub shed: u64,
     /// Tags left out of the series' name because the form cannot hold them.
     pub tags_left_out: u32,
 }
@@ -210,7 +215,12 @@ impl AggregateEncoder {
         }
         self.begin(series);
         let mut encoded = Encoded::default();
+        let mut room = self.room(out);
         for member in members.split(|&byte| byte == b'\n') {
+            if !room.takes(member.len(), out) {
+                encoded.shed += 1;
+                continue;
+            }
             out.extend_from_slice(&self.head);
             // Members of DogStatsD may hold a colon, which ends a value in a classic receiver.
             let safe =
@@ -242,11 +252,17 @@ impl AggregateEncoder {
         self.timer_lines(values, out)
     }
 
+    /// Room for the lines of the series under way.
+    fn room(&self, out: &[u8]) -> Room {
+        Room { begin: out.len(), came_bytes: self.head.len() + self.field.len() }
+    }
+
     /// As many values in a line as it may hold, each line with head and tail.
     fn timer_lines(&self, values: &[f64], out: &mut Vec<u8>) -> Encoded {
         let mut encoded = Encoded::default();
         let mut bad = 0;
         let mut text = Vec::new();
+        let mut room = self.room(out);
         // Where the open line begins; none when there is none.
         let mut open = None;
         for &value in values {
@@ -256,6 +272,10 @@ impl AggregateEncoder {
             }
             text.clear();
             js_format(value, &mut text);
+            if !room.takes(text.len(), out) {
+                encoded.shed += 1;
+                continue;
+            }
             if let Some(begin) = open {
                 let line_len = out.len() - begin + 1 + text.len() + self.tail.len();
                 if self.form.packed && line_len <= self.form.line_bytes_max {
@@ -282,6 +302,23 @@ impl AggregateEncoder {
             encoded.left_out = Some((LeftOut::NonFinite, bad));
         }
         encoded
+    }
+}
+
+/// How far the lines of a series may go. Samples of one name may come packed in one line, and the name is written for each.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    begin: usize,
+    /// Bytes that name, tags and samples take once.
+    came_bytes: usize,
+}
+
+impl Room {
+    /// Whether one sample more of so many bytes may be written.
+    fn takes(&mut self, bytes: usize, out: &[u8]) -> bool {
+        self.came_bytes += bytes + 1;
+        touch(bytes);
+        out.len() - self.begin < written_bytes_max(self.came_bytes)
     }
 }
 

@@ -11,6 +11,7 @@ use model::Reject;
 
 use super::super::blank::js_trim;
 use super::super::event::split_event;
+use crate::cost::touch;
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,6 +242,7 @@ impl<'a> Parts<'a> {
 impl<'a> Bit<'a> {
     /// True for the types `c`, `ms`, `h` and `d`.
     pub fn is_sampled_type(&self) -> bool {
+        touch(self.type_text.map_or(0, <[u8]>::len));
         matches!(self.type_text.map(js_trim), Some(b"c" | b"ms" | b"h" | b"d"))
     }
 

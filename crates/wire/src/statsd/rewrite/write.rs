@@ -9,10 +9,12 @@ use model::Reject;
 
 use super::super::blank::{js_trim, js_trim_end};
 use super::super::number::strtod;
+use super::super::unfolded::written_bytes_max;
 use super::form::{Distributions, Form, Gauges};
 use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
 use super::plan::Rewrite;
 use super::tags::{TagTexts, Tags};
+use crate::cost::touch;
 use crate::number::js_format;
 
 /// Most bytes that one line may become where each value gets a line; its name, tags and fields are written again for
@@ -29,7 +31,8 @@ pub struct Written {
     /// Bits without a type, or with something in place of their rate that is none, left out where each value gets a
     /// line. The dialects that know such lines refuse these bits.
     pub values_left_out: u32,
-    /// Values left out because the line had become [`WRITTEN_BYTES_MAX`] bytes.
+    /// Values left out because the line had become [`WRITTEN_BYTES_MAX`] bytes, or more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) for
+    /// each of its own.
     pub values_shed: u32,
 }
 
@@ -40,6 +43,7 @@ impl Rewrite {
     /// the types `c`, `ms`, `h` and `d` is multiplied with it, other types and rates that are no numbers stay
     /// (spec statsd §14 R5).
     pub fn write(&self, parts: &Parts<'_>, rate_factor: Option<f64>, out: &mut Vec<u8>) -> Written {
+        touch(parts.line.len());
         let factor = rate_factor.filter(|factor| (0.0..1.0).contains(factor) && *factor > 0.0);
         if parts.kind != LineKind::Samples {
             return self.write_other(parts, out);
@@ -54,8 +58,16 @@ impl Rewrite {
         }
         let texts = TagTexts { in_name: parts.name_tags, field: parts.tags };
         let tags = Tags::of(self.form.tags, &self.edits, texts);
-        let mut line =
-            Line { rewrite: self, parts, factor, tags, out, tail: None, written: Written::default() };
+        let mut line = Line {
+            rewrite: self,
+            parts,
+            factor,
+            tags,
+            out,
+            tail: None,
+            line_rates: [None, None],
+            written: Written::default(),
+        };
         // Without the tags before them, fields behind several bits would become the last bit's own, and a colon in a
         // rate would begin another bit.
         let torn =
@@ -119,6 +131,7 @@ impl Rewrite {
                 tags,
                 out,
                 tail: None,
+                line_rates: [None, None],
                 written: Written::default(),
             };
             line.write_fields(None);
@@ -138,6 +151,7 @@ impl Rewrite {
 
     /// The type to write.
     fn type_of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        touch(text.len());
         if self.form == Form::KEEP {
             return text;
         }
@@ -206,7 +220,18 @@ struct Line<'a, 'o> {
     out: &'o mut Vec<u8>,
     /// Where the fields of the first line stand, once it is written.
     tail: Option<Range<usize>>,
+    /// Where the line's rate stands as it was written first: without a factor, and with it.
+    line_rates: [Option<Range<usize>>; 2],
     written: Written,
+}
+
+/// What a bit's rate is made of.
+#[derive(Clone, Copy, Debug)]
+struct BitRate<'a> {
+    /// Its own.
+    own: Option<&'a [u8]>,
+    /// What the rate is multiplied with.
+    factor: Option<f64>,
 }
 
 impl<'a> Line<'a, '_> {
@@ -244,6 +269,7 @@ impl<'a> Line<'a, '_> {
     /// Each value in a line of its own.
     fn write_apart(&mut self, gauges: Gauges) {
         let begin = self.out.len();
+        let bytes_max = written_bytes_max(self.parts.line.len()).min(WRITTEN_BYTES_MAX);
         let has_bad_rate = self.parts.has_bad_rate();
         self.written.tags_left_out += self.rewrite.write_name(self.parts.name, &self.tags, self.out);
         let head = begin..self.out.len();
@@ -255,17 +281,18 @@ impl<'a> Line<'a, '_> {
             };
             let word = self.rewrite.type_of(type_text);
             let gauges = if js_trim(type_text) == b"g" { gauges } else { Gauges::Keep };
+            let rate = BitRate { own: bit.rate(), factor: self.factor.filter(|_| bit.is_sampled_type()) };
             for value in bit.values() {
-                if self.out.len() - begin >= WRITTEN_BYTES_MAX {
+                if self.out.len() - begin >= bytes_max {
                     self.written.values_shed += 1;
                     continue;
                 }
                 match gauge_value(gauges, value) {
-                    GaugeValue::AsItStands => self.write_value(&head, value, word, &bit),
-                    GaugeValue::Absolute(value) => self.write_value(&head, value, word, &bit),
+                    GaugeValue::AsItStands => self.write_value(&head, value, word, rate),
+                    GaugeValue::Absolute(value) => self.write_value(&head, value, word, rate),
                     GaugeValue::Below0(value) => {
-                        self.write_value(&head, b"0", word, &bit);
-                        self.write_value(&head, value, word, &bit);
+                        self.write_value(&head, b"0", word, rate);
+                        self.write_value(&head, value, word, rate);
                     }
                 }
             }
@@ -276,7 +303,8 @@ impl<'a> Line<'a, '_> {
     }
 
     /// One value in its line; the name of the first one stands there already.
-    fn write_value(&mut self, head: &Range<usize>, value: &[u8], word: &[u8], bit: &Bit<'_>) {
+    fn write_value(&mut self, head: &Range<usize>, value: &[u8], word: &[u8], rate: BitRate<'a>) {
+        let begin = self.out.len();
         if self.written.lines > 0 {
             self.out.extend_from_within(head.clone());
         }
@@ -288,16 +316,8 @@ impl<'a> Line<'a, '_> {
         }
         self.out.push(b'|');
         self.out.extend_from_slice(word);
-        let factor = self.factor.filter(|_| bit.is_sampled_type());
-        match (bit.rate().or(self.parts.rate), factor) {
-            (Some(rate), factor) => self.write_rate(rate, factor),
-            (None, Some(factor)) => {
-                self.out.extend_from_slice(b"|@");
-                write_decimal(factor, self.out);
-            }
-            (None, None) => {}
-        }
-        // The first line's fields are all the others' as well: looking at them again for each of many values would let
+        self.write_rate_of(rate);
+        // The first line's fields are all the others' as well, and so is its rate: looking at them again for each of many values would let
         // one long datagram keep us busy.
         match self.tail.clone() {
             Some(tail) => self.out.extend_from_within(tail),
@@ -309,6 +329,27 @@ impl<'a> Line<'a, '_> {
             }
         }
         self.write_end();
+        touch(self.out.len() - begin);
+    }
+
+    /// The rate of a bit: its own, or else the line's, which is read once and copied for all others.
+    fn write_rate_of(&mut self, rate: BitRate<'a>) {
+        match (rate.own, self.parts.rate, rate.factor) {
+            (Some(own), _, factor) => self.write_rate(own, factor),
+            (None, Some(of_line), factor) => match self.line_rates[usize::from(factor.is_some())].clone() {
+                Some(written) => self.out.extend_from_within(written),
+                None => {
+                    let begin = self.out.len();
+                    self.write_rate(of_line, factor);
+                    self.line_rates[usize::from(factor.is_some())] = Some(begin..self.out.len());
+                }
+            },
+            (None, None, Some(factor)) => {
+                self.out.extend_from_slice(b"|@");
+                write_decimal(factor, self.out);
+            }
+            (None, None, None) => {}
+        }
     }
 
     /// The fields in their order, `rate_factor` put into the rate.
@@ -383,6 +424,7 @@ impl<'a> Line<'a, '_> {
 
     /// `|@` and the rate, times the factor when both are numbers.
     fn write_rate(&mut self, mut text: &[u8], factor: Option<f64>) {
+        touch(text.len());
         if self.rewrite.form != Form::KEEP {
             // DogStatsD takes a plus, node does not.
             if let [b'+', number @ ..] = text

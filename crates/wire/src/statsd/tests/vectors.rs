@@ -791,6 +791,33 @@ fn extras_are_shared_and_bounded() {
 }
 
 #[test]
+fn values_with_a_time_are_no_more_than_the_line_may_become() {
+    for dialect in [Dialect::Dogstatsd, Dialect::Union] {
+        let (packed, bits) = ("1:".repeat(2_000), "1|g:".repeat(2_000));
+        let name = |bytes: usize| "n".repeat(bytes);
+        let timed = |line: &str| state_of(of(dialect), line.as_bytes()).1;
+        let unsupported = Reject::TimestampUnsupported.index();
+        // Never where the name has 512 bytes, nor where nothing is written for each value.
+        for line in [
+            format!("{}:{packed}1|c|T9", name(512)),
+            format!("{}:{packed}1|c", name(4_000)),
+            format!("{}:1:2:3|c|T9", name(4_000)),
+        ] {
+            assert_eq!(timed(&line).rejected(), 0, "{dialect:?} {} bytes", line.len());
+        }
+        let parsed = timed(&format!("{}:{packed}1|c|T9", name(4_000)));
+        assert_eq!((parsed.rejects[unsupported], parsed.samples.len(), parsed.extras.len()), (1, 0, 0));
+        if dialect == Dialect::Union {
+            let line = format!("{}:{bits}1|c|#t|T9", name(4_000));
+            let parsed = timed(&line);
+            // As many as fit, and one more; a tag of one byte.
+            let fit = (65_536 + 256 * line.len()) / 4_001 + 1;
+            assert_eq!((parsed.samples.len(), parsed.rejects[unsupported]), (fit, 2_001 - fit as u64));
+        }
+    }
+}
+
+#[test]
 fn names_are_collected_once_a_line() {
     for (dialect, want) in [
         (Dialect::Etsy, &["a", "b", "junk", "_e{1,1}"][..]),

@@ -1,5 +1,6 @@
 //! Every edit and every conversion, line by line.
 
+use super::super::super::{WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 use super::super::{
     Distributions, Form, Gauges, Rewrite, RewriteError, RewritePlan, Strip, TagForm, WRITTEN_BYTES_MAX,
     Written, parts,
@@ -379,6 +380,34 @@ fn one_line_becomes_so_many_bytes_and_no_more() {
         assert_eq!((written.lines as usize, written.values_shed as usize), (count - shed, shed));
         assert!(text.len() < WRITTEN_BYTES_MAX + line_len);
     }
+}
+
+#[test]
+fn a_byte_of_a_line_becomes_so_many_and_no_more() {
+    let of = |name_bytes: usize, values: usize| {
+        let line = format!("{}:{}|c", "n".repeat(name_bytes), vec!["1"; values].join(":"));
+        let (text, written) = rewritten(&to(Form::ETSY), None, &line);
+        (line.len(), text.len(), written)
+    };
+    // 512 bytes with the type and the LF.
+    for (name_bytes, values) in [(507, 2_000), (1_000, 500), (20, 30_000)] {
+        let (_, _, written) = of(name_bytes, values);
+        assert_eq!((written.lines as usize, written.values_shed), (values, 0));
+    }
+    let (came, went, written) = of(2_900, 1_450);
+    let bytes_max = WRITTEN_BYTES_ALWAYS + WRITTEN_PER_BYTE_MAX * came;
+    assert!((bytes_max..bytes_max + 2_906).contains(&went), "{went} of {bytes_max}");
+    // `rewritten` takes the last LF away.
+    assert_eq!((written.lines + written.values_shed, went + 1), (1_450, 2_905 * written.lines as usize));
+}
+
+#[test]
+fn the_rate_of_a_line_is_written_for_each_value_and_each_bit_without_its_own() {
+    let plan = to(Form::ETSY);
+    let (text, _) = rewritten(&plan, Some(0.5), "a:1:2:3|c|@0.5");
+    assert_eq!(text, "a:1|c|@0.25\na:2|c|@0.25\na:3|c|@0.25");
+    let (text, _) = rewritten(&plan, Some(0.5), "a:1|c:2|g|@0.1:3|ms:4|g:5|g:6|c|@0.2|#t|@0.5");
+    assert_eq!(text, "a:1|c|@0.25\na:2|g|@0.1\na:3|ms|@0.25\na:4|g|@0.5\na:5|g|@0.5\na:6|c|@0.1");
 }
 
 #[test]
