@@ -69,6 +69,14 @@ impl Framing {
         }
     }
 
+    /// Throws the unfinished line or frame away, for good.
+    pub(crate) fn give_up(&mut self) {
+        match self {
+            Framing::Lines(framer) => framer.give_up(),
+            Framing::Frames(framer) => framer.give_up(),
+        }
+    }
+
     /// Goes on, as new, where another one was.
     pub(crate) fn go_on_with(&mut self, unfinished: &Unfinished) {
         match self {

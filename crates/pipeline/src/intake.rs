@@ -4,7 +4,8 @@
 //! gave; `wire` frames and parses it; refused lines are settled here, the others leave in a [`Batch`].
 //! Not here: sockets, and the decision when a peer must wait (`Exchange`).
 //! Invariants: a line is counted as received exactly once, and is either rejected here or in the batch's receipt; between two
-//! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]).
+//! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]), and has a claim
+//! to what of it is above the bytes that each connection may hold (`unfinished`).
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -12,7 +13,9 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 use config::plan::SourcePlan;
-use model::{AckMark, AckWhen, ConnectionId, Now, Outcome, Peer, Reject, SourceAccount, SourceId, Span};
+use model::{
+    AckMark, AckWhen, ConnectionId, Now, Outcome, Peer, PeerKey, Reject, SourceAccount, SourceId, Span,
+};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::Parser;
@@ -23,6 +26,7 @@ use crate::framing::{Framing, Unfinished};
 use crate::points::{Messages, PointReading};
 use crate::replies::Replies;
 use crate::samples::{Packets, batch};
+use crate::unfinished::{Claim, UnfinishedBytes, UnfinishedFull};
 use crate::{Answer, Batch, Scratch, packets};
 
 /// Reader of one socket or connection.
@@ -41,6 +45,13 @@ pub struct Intake {
     raw: bool,
     tail_counts: bool,
     framing: Framing,
+    /// To memory for what is unfinished, and how much all claims may have.
+    claim: Claim,
+    unfinished_bytes_max: u64,
+    /// What stands between the socket and the lines holds so many bytes of it.
+    unpacker_bytes: usize,
+    /// There was no room for it.
+    full: Option<UnfinishedFull>,
     beginning: Beginning,
     /// The source gives points; the parser has nothing to do then.
     points: Option<PointReading>,
@@ -71,6 +82,8 @@ pub struct IntakeMaker {
     pub(crate) source: SourceId,
     pub(crate) plan: Arc<SourcePlan>,
     pub(crate) account: Arc<SourceAccount>,
+    pub(crate) unfinished: Arc<UnfinishedBytes>,
+    pub(crate) unfinished_bytes_max: u64,
     pub(crate) parser: Arc<Parser>,
     pub(crate) parses: bool,
     pub(crate) raw: bool,
@@ -81,7 +94,18 @@ pub struct IntakeMaker {
 impl IntakeMaker {
     /// An intake for a datagram socket, or for a connection of lines or, where the source reads them, of messages.
     pub fn make(&self) -> Intake {
-        let IntakeMaker { source, plan, account, parser, parses, raw, wants_peers, points } = self;
+        let IntakeMaker {
+            source,
+            plan,
+            account,
+            unfinished,
+            unfinished_bytes_max,
+            parser,
+            parses,
+            raw,
+            wants_peers,
+            points,
+        } = self;
         let framing = match points {
             None => Framing::Lines(LineFramer::new(plan.line_bytes_max)),
             Some(points) => match points.message_framer() {
@@ -104,6 +128,10 @@ impl IntakeMaker {
                 Framing::Frames(_) => Beginning::Known,
             },
             framing,
+            claim: Claim::new(unfinished),
+            unfinished_bytes_max: *unfinished_bytes_max,
+            unpacker_bytes: 0,
+            full: None,
             points: points.clone(),
             messages: Messages::default(),
             complaints: Vec::new(),
@@ -128,11 +156,23 @@ impl Intake {
     /// Reads as an intake would that `maker` makes: a reload has changed who takes from the source, or how its names are
     /// read. What is unfinished stays, and so does what a client was promised.
     pub fn follow(&mut self, maker: &IntakeMaker) {
-        let IntakeMaker { source, plan, account: _, parser, parses, raw, wants_peers, points } = maker;
+        let IntakeMaker {
+            source,
+            plan,
+            account: _,
+            unfinished: _,
+            unfinished_bytes_max,
+            parser,
+            parses,
+            raw,
+            wants_peers,
+            points,
+        } = maker;
         debug_assert_eq!(self.source, *source, "an intake stays with its source");
         self.parser = Arc::clone(parser);
         (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
         self.wants_peers = *wants_peers;
+        self.unfinished_bytes_max = *unfinished_bytes_max;
         // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
         let before = self.points.as_ref().is_some_and(PointReading::takes_messages);
         self.points.clone_from(points);
@@ -157,6 +197,16 @@ impl Intake {
     /// Who sends what comes from now on; nobody knows at first.
     pub fn set_peer(&mut self, peer: Peer) {
         self.peer = peer;
+    }
+
+    /// Whose connection it is, for what one client may hold.
+    pub fn set_peer_key(&mut self, peer: PeerKey) {
+        self.claim.set_peer(peer);
+    }
+
+    /// So many bytes of what came are not unpacked yet. They count as unfinished from the next read on.
+    pub fn set_unpacker_bytes(&mut self, bytes: usize) {
+        self.unpacker_bytes = bytes;
     }
 
     /// Takes datagrams that lie in `bytes` at `packets`.
@@ -190,7 +240,8 @@ impl Intake {
     ///
     /// When a length prefix is past the limit the connection cannot be followed any further: that is counted as
     /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
-    /// is in the batch. The same holds for a connection that begins with something else than lines.
+    /// is in the batch. The same holds for a connection that begins with something else than lines, and for one whose
+    /// unfinished message finds no room ([`Self::unfinished_full`]).
     pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         scratch.clear();
@@ -207,6 +258,7 @@ impl Intake {
         let Scratch { parsed, points: found, whole, packets, lines } = scratch;
         let (whole, lost) = self.framing.cut(bytes, whole, packets);
         self.lose(lost);
+        self.claim_unfinished();
         let Intake {
             source,
             name,
@@ -270,6 +322,7 @@ impl Intake {
             (begun, lost) = (read.begun, read.lost);
         }
         self.lose(lost);
+        self.claim_unfinished();
         let _counting = self.account.counting();
         match &self.points {
             Some(points) => points.batch((self.source, self.peer), &self.account, begun, now, (found, lines)),
@@ -293,6 +346,28 @@ impl Intake {
         complain(&self.name, &self.account, reason, &mut self.complaints, line);
     }
 
+    /// Holds what is unfinished, or gives it up where there is no room for it: one rejected record.
+    fn claim_unfinished(&mut self) {
+        let held = self.framing.memory_bytes() + self.unpacker_bytes;
+        let Err(full) = self.claim.hold(held, self.unfinished_bytes_max) else { return };
+        self.framing.give_up();
+        self.claim.hold_anyway(0);
+        if !self.broken {
+            self.full = Some(full);
+            // The log says so once a minute, for all connections.
+            let _counting = self.account.counting();
+            self.account.receive(1);
+            self.account.lines.fetch_add(u64::from(!self.takes_messages()), Relaxed);
+            self.account.settle(Outcome::Rejected(Reject::UnfinishedFull), 1);
+        }
+        self.broken = true;
+    }
+
+    /// Why what was unfinished had to be given up, if it had to be: the connection must be closed.
+    pub fn unfinished_full(&self) -> Option<UnfinishedFull> {
+        self.full
+    }
+
     /// Memory that it holds of what came, beside itself.
     pub fn memory_bytes(&self) -> usize {
         self.framing.memory_bytes() + self.messages.memory_bytes()
@@ -308,7 +383,7 @@ impl Intake {
         self.reject_lines(reason, 1, what);
     }
 
-    /// True when a frame could not be followed, or no lines come: the connection must be closed.
+    /// True when a frame could not be followed, no lines come, or there is no room: the connection must be closed.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
@@ -343,6 +418,9 @@ impl Intake {
             }
             Framing::Frames(framer) => (framer.held() > 0, false),
         };
+        // Its answers may be waited for; what it held is gone.
+        self.framing.give_up();
+        self.claim.hold_anyway(0);
         if is_cut && counts {
             packets.push(Span::new(0, whole.len()));
         } else if is_cut {
@@ -393,6 +471,7 @@ impl Intake {
     #[must_use]
     pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {
         self.framing.go_on_with(unfinished);
+        self.claim.hold_anyway(self.framing.memory_bytes());
         self.beginning.go_on_with(&unfinished.bytes);
         if let (Some(told), Some(connection)) = (unfinished.told, connection) {
             self.replies = Some(Replies::going_on(connection, told));

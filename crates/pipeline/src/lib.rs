@@ -32,6 +32,7 @@ mod samples;
 mod scratch;
 mod shard;
 mod state;
+mod unfinished;
 
 pub use accounts::Accounts;
 pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
@@ -52,3 +53,4 @@ pub use replies::Told;
 pub use scratch::Scratch;
 pub use shard::{BusyNames, Shard, ShardFigures};
 pub use state::SavedState;
+pub use unfinished::UnfinishedFull;

@@ -42,6 +42,10 @@ const HTTP_REQUEST: &str = "One for each connection; nothing of the request, its
 const TLS_HANDSHAKE: &str =
     "One for each connection. Give the source `tls`, or have the client send in the clear.";
 
+const UNFINISHED_FULL: &str = "One for each connection. Somebody begins large messages and does not finish them, or more clients than there is memory \
+     for send large ones at once: the log names the client where it was one alone. Raise `max_unfinished_bytes`, or have \
+     clients send smaller messages: up to 64 KiB are always taken.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
@@ -112,6 +116,7 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::BadPacking => BAD_PACKING,
         Reject::HttpRequest => HTTP_REQUEST,
         Reject::TlsHandshake => TLS_HANDSHAKE,
+        Reject::UnfinishedFull => UNFINISHED_FULL,
     }
 }
 
