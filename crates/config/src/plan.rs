@@ -39,6 +39,8 @@ pub struct Plan {
     pub stop_timeout_ms: u64,
     /// Longest time that nobody reads while another process takes over, in milliseconds.
     pub take_over_timeout_ms: u64,
+    /// Most bytes that unfinished lines and frames of all connections hold, above what each may always have.
+    pub unfinished_bytes_max: u64,
     /// Reload when the config file changes, not only on SIGHUP.
     pub reload_on_change: bool,
     /// True for the built-in defaults: a taken port is then a warning, not an error.

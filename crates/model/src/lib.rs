@@ -29,7 +29,7 @@ pub use flushed::{FlushInfo, Flushed, Label};
 pub use id::{ConnectionId, OutputId, SourceId, TransformId};
 pub use now::{Now, SECOND_NS};
 pub use outcome::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed, Unacked};
-pub use peer::Peer;
+pub use peer::{Peer, PeerKey};
 pub use point::Point;
 pub use receipt::Receipt;
 pub use sample::{Extra, GaugeOp, Kind, Sample, Value};

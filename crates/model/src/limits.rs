@@ -6,6 +6,9 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// Longest line on a stream, LF excluded; longer ones are discarded up to their LF as `line_too_long`.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
+/// Most bytes that unfinished lines and frames of all connections hold together, above what each may always have.
+pub const UNFINISHED_BYTES_MAX: u64 = 256 << 20;
+
 /// Longest series name with its tags, in the dialects that limit it.
 pub const KEY_BYTES_MAX: usize = 4 * 1024;
 

@@ -68,6 +68,7 @@ reasons! {
         BadPacking "bad_packing" "A packed stream could not be unpacked any further; the connection was closed.",
         HttpRequest "http_request" "A connection began with an HTTP request in the place of lines; it was closed.",
         TlsHandshake "tls_handshake" "A connection began with a TLS handshake in the place of lines; it was closed.",
+        UnfinishedFull "unfinished_full" "Unfinished messages of all connections, or of one client, held as many bytes as they may (`max_unfinished_bytes`); the connection was closed.",
     }
 }
 
@@ -132,6 +133,7 @@ reasons! {
         IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
         Unread "unread" "The client did not read its acknowledgements for 30 seconds, or for as long as `idle_timeout` where that is shorter.",
         BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",
+        UnfinishedFull "unfinished_full" "A message was not finished when unfinished messages of all connections, or of one client, held as many bytes as they may.",
         Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
     }
 }

@@ -6,12 +6,14 @@ use config::plan::Plan;
 use model::{OutputAccount, OutputId, SourceAccount, SourceId};
 
 use crate::reload::earlier_self;
+use crate::unfinished::UnfinishedBytes;
 
 /// The accounts of a plan's sources and outputs, in the plan's order.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     sources: Vec<(String, Arc<SourceAccount>)>,
     outputs: Vec<(String, Arc<OutputAccount>)>,
+    unfinished: Arc<UnfinishedBytes>,
 }
 
 impl Accounts {
@@ -30,7 +32,12 @@ impl Accounts {
             let known = self.outputs.get(at).or_else(earlier).map(|(_, account)| Arc::clone(account));
             outputs.push((output.name.clone(), known.unwrap_or_default()));
         }
-        Accounts { sources: sources.collect(), outputs }
+        Accounts { sources: sources.collect(), outputs, unfinished: Arc::clone(&self.unfinished) }
+    }
+
+    /// What unfinished lines and frames of all sources hold: one sum as long as the process lives.
+    pub(crate) fn unfinished(&self) -> &Arc<UnfinishedBytes> {
+        &self.unfinished
     }
 
     /// The account of a source.

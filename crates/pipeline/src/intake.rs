@@ -4,26 +4,30 @@
 //! gave; `wire` frames and parses it; refused lines are settled here, the others leave in a [`Batch`].
 //! Not here: sockets, and the decision when a peer must wait (`Exchange`).
 //! Invariants: a line is counted as received exactly once, and is either rejected here or in the batch's receipt; between two
-//! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]).
+//! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]), and has a claim
+//! to what of it is above the bytes that each connection may hold (`unfinished`).
+
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::sync::Arc;
 
 use config::plan::SourcePlan;
 use model::{
-    AckMark, AckWhen, ConnectionId, Now, Outcome, Peer, Receipt, Reject, SampleView, SourceAccount, SourceId,
-    Span, Tally,
+    AckMark, AckWhen, ConnectionId, Now, Outcome, Peer, PeerKey, Reject, SourceAccount, SourceId, Span,
 };
 use std::sync::atomic::Ordering::Relaxed;
-use wire::first_line::{FirstLine, Foreign, Opening};
 use wire::frame::{LengthFramer, LineFramer};
-use wire::statsd::{Parsed, Parser};
+use wire::statsd::Parser;
 
-use crate::points::{Messages, PointReading, settle_rejects};
-use crate::replies::{Replies, Told};
+use crate::complaints::{Complaint, complain, note_complaint};
+use crate::first_line::Beginning;
+use crate::framing::{Framing, Unfinished};
+use crate::points::{Messages, PointReading};
+use crate::replies::Replies;
+use crate::samples::{Packets, batch};
+use crate::unfinished::{Claim, UnfinishedBytes, UnfinishedFull};
 use crate::{Answer, Batch, Scratch, packets};
-
-/// Longest piece of a bad line that a complaint quotes, in bytes.
-const QUOTED_BYTES_MAX: usize = 200;
 
 /// Reader of one socket or connection.
 pub struct Intake {
@@ -41,10 +45,14 @@ pub struct Intake {
     raw: bool,
     tail_counts: bool,
     framing: Framing,
-    /// Asked until it is known that the connection carries lines; none where it need not be asked.
-    first_line: Option<FirstLine>,
-    /// It does not: nothing of it is read any more.
-    foreign: bool,
+    /// To memory for what is unfinished, and how much all claims may have.
+    claim: Claim,
+    unfinished_bytes_max: u64,
+    /// What stands between the socket and the lines holds so many bytes of it.
+    unpacker_bytes: usize,
+    /// There was no room for it.
+    full: Option<UnfinishedFull>,
+    beginning: Beginning,
     /// The source gives points; the parser has nothing to do then.
     points: Option<PointReading>,
     /// Messages that unfold to more than one batch takes.
@@ -68,29 +76,14 @@ impl std::fmt::Debug for IntakeMaker {
     }
 }
 
-/// What the intake of a connection holds between two reads, for another one to go on with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
-    /// Bytes of the unfinished line, or of the unfinished frame with its length.
-    pub bytes: Vec<u8>,
-    /// The end of a line that is too long, and counted, is still to come.
-    pub discarding: bool,
-    /// What the client has been told, where it is told something.
-    pub told: Option<Told>,
-}
-
-#[derive(Debug)]
-enum Framing {
-    Lines(LineFramer),
-    Frames(LengthFramer),
-}
-
 /// Makes the intakes of one source: one for each socket and connection.
 #[derive(Clone)]
 pub struct IntakeMaker {
     pub(crate) source: SourceId,
     pub(crate) plan: Arc<SourcePlan>,
     pub(crate) account: Arc<SourceAccount>,
+    pub(crate) unfinished: Arc<UnfinishedBytes>,
+    pub(crate) unfinished_bytes_max: u64,
     pub(crate) parser: Arc<Parser>,
     pub(crate) parses: bool,
     pub(crate) raw: bool,
@@ -101,7 +94,18 @@ pub struct IntakeMaker {
 impl IntakeMaker {
     /// An intake for a datagram socket, or for a connection of lines or, where the source reads them, of messages.
     pub fn make(&self) -> Intake {
-        let IntakeMaker { source, plan, account, parser, parses, raw, wants_peers, points } = self;
+        let IntakeMaker {
+            source,
+            plan,
+            account,
+            unfinished,
+            unfinished_bytes_max,
+            parser,
+            parses,
+            raw,
+            wants_peers,
+            points,
+        } = self;
         let framing = match points {
             None => Framing::Lines(LineFramer::new(plan.line_bytes_max)),
             Some(points) => match points.message_framer() {
@@ -119,9 +123,15 @@ impl IntakeMaker {
             parses: *parses,
             raw: *raw,
             tail_counts: plan.tail_counts,
-            first_line: matches!(framing, Framing::Lines(_)).then(FirstLine::default),
-            foreign: false,
+            beginning: match framing {
+                Framing::Lines(_) => Beginning::of_lines(),
+                Framing::Frames(_) => Beginning::Known,
+            },
             framing,
+            claim: Claim::new(unfinished),
+            unfinished_bytes_max: *unfinished_bytes_max,
+            unpacker_bytes: 0,
+            full: None,
             points: points.clone(),
             messages: Messages::default(),
             complaints: Vec::new(),
@@ -136,32 +146,33 @@ impl IntakeMaker {
     }
 }
 
-/// The first bad line of a kind, for one message; later ones are only counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    /// Name of the source.
-    pub source: String,
-    /// Why it was refused.
-    pub reason: Reject,
-    /// The line, or its beginning, with everything unprintable escaped.
-    pub line: String,
-}
-
 impl Intake {
     fn framed(mut self, frame_bytes_max: usize) -> Intake {
         self.framing = Framing::Frames(LengthFramer::new(frame_bytes_max));
-        self.first_line = None;
+        self.beginning = Beginning::Known;
         self
     }
 
     /// Reads as an intake would that `maker` makes: a reload has changed who takes from the source, or how its names are
     /// read. What is unfinished stays, and so does what a client was promised.
     pub fn follow(&mut self, maker: &IntakeMaker) {
-        let IntakeMaker { source, plan, account: _, parser, parses, raw, wants_peers, points } = maker;
+        let IntakeMaker {
+            source,
+            plan,
+            account: _,
+            unfinished: _,
+            unfinished_bytes_max,
+            parser,
+            parses,
+            raw,
+            wants_peers,
+            points,
+        } = maker;
         debug_assert_eq!(self.source, *source, "an intake stays with its source");
         self.parser = Arc::clone(parser);
         (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
         self.wants_peers = *wants_peers;
+        self.unfinished_bytes_max = *unfinished_bytes_max;
         // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
         let before = self.points.as_ref().is_some_and(PointReading::takes_messages);
         self.points.clone_from(points);
@@ -186,6 +197,16 @@ impl Intake {
     /// Who sends what comes from now on; nobody knows at first.
     pub fn set_peer(&mut self, peer: Peer) {
         self.peer = peer;
+    }
+
+    /// Whose connection it is, for what one client may hold.
+    pub fn set_peer_key(&mut self, peer: PeerKey) {
+        self.claim.set_peer(peer);
+    }
+
+    /// So many bytes of what came are not unpacked yet. They count as unfinished from the next read on.
+    pub fn set_unpacker_bytes(&mut self, bytes: usize) {
+        self.unpacker_bytes = bytes;
     }
 
     /// Takes datagrams that lie in `bytes` at `packets`.
@@ -219,17 +240,25 @@ impl Intake {
     ///
     /// When a length prefix is past the limit the connection cannot be followed any further: that is counted as
     /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
-    /// is in the batch. The same holds for a connection that begins with something else than lines.
+    /// is in the batch. The same holds for a connection that begins with something else than lines, and for one whose
+    /// unfinished message finds no room ([`Self::unfinished_full`]).
     pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         scratch.clear();
         if self.takes_messages() {
             return self.messages(bytes, now, scratch);
         }
-        let bytes = if self.first_line.is_some() { self.lines_of(bytes) } else { bytes };
+        let bytes = match self.beginning.lines_of(bytes) {
+            Ok(lines) => lines,
+            Err((reason, what)) => {
+                self.end_foreign(reason, what);
+                &[]
+            }
+        };
         let Scratch { parsed, points: found, whole, packets, lines } = scratch;
-        let (whole, lost) = cut(&mut self.framing, bytes, whole, packets);
+        let (whole, lost) = self.framing.cut(bytes, whole, packets);
         self.lose(lost);
+        self.claim_unfinished();
         let Intake {
             source,
             name,
@@ -293,6 +322,7 @@ impl Intake {
             (begun, lost) = (read.begun, read.lost);
         }
         self.lose(lost);
+        self.claim_unfinished();
         let _counting = self.account.counting();
         match &self.points {
             Some(points) => points.batch((self.source, self.peer), &self.account, begun, now, (found, lines)),
@@ -316,48 +346,51 @@ impl Intake {
         complain(&self.name, &self.account, reason, &mut self.complaints, line);
     }
 
-    /// Memory that it holds of what came, beside itself.
-    pub fn memory_bytes(&self) -> usize {
-        let framer = match &self.framing {
-            Framing::Lines(framer) => framer.memory_bytes(),
-            Framing::Frames(framer) => framer.memory_bytes(),
-        };
-        framer + self.messages.memory_bytes()
+    /// Holds what is unfinished, or gives it up where there is no room for it: one rejected record.
+    fn claim_unfinished(&mut self) {
+        let held = self.framing.memory_bytes() + self.unpacker_bytes;
+        let Err(full) = self.claim.hold(held, self.unfinished_bytes_max) else { return };
+        self.framing.give_up();
+        self.claim.hold_anyway(0);
+        if !self.broken {
+            self.full = Some(full);
+            // The log says so once a minute, for all connections.
+            let _counting = self.account.counting();
+            self.account.receive(1);
+            self.account.lines.fetch_add(u64::from(!self.takes_messages()), Relaxed);
+            self.account.settle(Outcome::Rejected(Reject::UnfinishedFull), 1);
+        }
+        self.broken = true;
     }
 
-    /// What of `bytes` may be lines: nothing any more once the connection has turned out to carry something else.
-    fn lines_of<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let opening = match &mut self.first_line {
-            Some(first_line) if !self.foreign => first_line.push(bytes),
-            _ => return &[],
-        };
-        let (reason, what) = match opening {
-            Opening::Undecided => return bytes,
-            Opening::Lines => {
-                self.first_line = None;
-                return bytes;
-            }
-            Opening::Foreign(Foreign::Http) => (Reject::HttpRequest, "an HTTP request"),
-            Opening::Foreign(Foreign::Tls) => (Reject::TlsHandshake, "a TLS handshake"),
-        };
-        self.foreign = true;
+    /// Why what was unfinished had to be given up, if it had to be: the connection must be closed.
+    pub fn unfinished_full(&self) -> Option<UnfinishedFull> {
+        self.full
+    }
+
+    /// Memory that it holds of what came, beside itself.
+    pub fn memory_bytes(&self) -> usize {
+        self.framing.memory_bytes() + self.messages.memory_bytes()
+    }
+
+    /// The connection carries something else than lines.
+    fn end_foreign(&mut self, reason: Reject, what: &str) {
         self.broken = true;
         if let Framing::Lines(framer) = &mut self.framing {
             // What came of its first line is the record that is rejected.
             framer.finish();
         }
         self.reject_lines(reason, 1, what);
-        &[]
     }
 
-    /// True when a frame could not be followed, or no lines come: the connection must be closed.
+    /// True when a frame could not be followed, no lines come, or there is no room: the connection must be closed.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
     /// True when the connection began with something else than lines. Whoever is there understands no answer of ours.
     pub fn is_foreign(&self) -> bool {
-        self.foreign
+        self.beginning.is_foreign()
     }
 
     /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`].
@@ -385,6 +418,9 @@ impl Intake {
             }
             Framing::Frames(framer) => (framer.held() > 0, false),
         };
+        // Its answers may be waited for; what it held is gone.
+        self.framing.give_up();
+        self.claim.hold_anyway(0);
         if is_cut && counts {
             packets.push(Span::new(0, whole.len()));
         } else if is_cut {
@@ -427,29 +463,16 @@ impl Intake {
             Some(replies) => Some(replies.told()?),
             None => None,
         };
-        let (bytes, discarding) = match &self.framing {
-            Framing::Lines(framer) => {
-                let (line, discarding) = framer.unfinished();
-                (line.to_vec(), discarding)
-            }
-            Framing::Frames(framer) => (framer.unfinished(), false),
-        };
+        let (bytes, discarding) = self.framing.unfinished();
         Some(Unfinished { bytes, discarding, told })
     }
 
     /// Goes on, as new, with what another one held; a client that was told something is `connection` from now on.
     #[must_use]
     pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {
-        match &mut self.framing {
-            Framing::Lines(framer) => {
-                framer.go_on_with(&unfinished.bytes, unfinished.discarding);
-                // It may be the first line, of which nothing was read as a line yet.
-                self.first_line.iter_mut().for_each(|first_line| {
-                    first_line.push(&unfinished.bytes);
-                });
-            }
-            Framing::Frames(framer) => framer.go_on_with(&unfinished.bytes),
-        }
+        self.framing.go_on_with(unfinished);
+        self.claim.hold_anyway(self.framing.memory_bytes());
+        self.beginning.go_on_with(&unfinished.bytes);
         if let (Some(told), Some(connection)) = (unfinished.told, connection) {
             self.replies = Some(Replies::going_on(connection, told));
         }
@@ -506,278 +529,5 @@ impl Intake {
         self.account.lines.fetch_add(lines, Relaxed);
         self.account.settle(Outcome::Rejected(reason), lines);
         complain(&self.name, &self.account, reason, &mut self.complaints, || what.into());
-    }
-}
-
-/// Cuts what a connection gave: the bytes in which what is whole lies at `packets`, and why the rest cannot be followed.
-fn cut<'a>(
-    framing: &mut Framing,
-    bytes: &'a [u8],
-    room: &'a mut Vec<u8>,
-    packets: &mut Vec<Span>,
-) -> (&'a [u8], Option<Reject>) {
-    match framing {
-        Framing::Lines(framer) => {
-            let whole = framer.push(bytes, room);
-            if !whole.is_empty() {
-                packets.push(Span::new(0, whole.len()));
-            }
-            (whole, None)
-        }
-        Framing::Frames(framer) => {
-            let cut = framer.push(bytes, |frame| {
-                packets.push(Span::new(room.len(), frame.len()));
-                room.extend_from_slice(frame);
-            });
-            (room, cut.err())
-        }
-    }
-}
-
-/// What raw routes take, and how many packets or reads it came in.
-#[derive(Clone, Copy)]
-struct Packets<'a> {
-    raw: &'a [Span],
-    count: usize,
-}
-
-impl<'a> Packets<'a> {
-    fn each(packets: &'a [Span]) -> Packets<'a> {
-        Packets { raw: packets, count: packets.len() }
-    }
-}
-
-/// Settles what was refused, and makes a batch of the rest.
-fn batch<'a>(
-    source: SourceId,
-    account: &Arc<SourceAccount>,
-    parses: bool,
-    now: Now,
-    bytes: &'a [u8],
-    packets: Packets<'a>,
-    parsed: &'a mut Parsed,
-) -> Batch<'a> {
-    let Packets { raw, count } = packets;
-    let bad = settle_rejects(account, &parsed.rejects);
-    if parsed.glued_tag_fields > 0 {
-        account.glued_tag_fields.fetch_add(parsed.glued_tag_fields, Relaxed);
-    }
-    if parsed.event_fields_ignored > 0 {
-        account.event_fields_ignored.fetch_add(parsed.event_fields_ignored, Relaxed);
-    }
-    let empty = raw.iter().filter(|packet| packet.is_empty()).count() as u64;
-    if empty > 0 {
-        account.packets_empty.fetch_add(empty, Relaxed);
-    }
-    if count > 0 {
-        account.packets.fetch_add(count as u64, Relaxed);
-        account.last_packet_s.store(now.wall_seconds(), Relaxed);
-    }
-    account.lines.fetch_add(parsed.lines, Relaxed);
-    let events = std::mem::take(&mut parsed.events);
-    let records = if parses { parsed.samples.len() + events.len() } else { raw.len() };
-    Batch {
-        view: SampleView { source, bytes, samples: &parsed.samples, extras: &parsed.extras },
-        peer: Peer::UNKNOWN,
-        packets: raw,
-        names: &parsed.names,
-        events,
-        points: &[],
-        tally: Tally { packets: count as u64, lines: parsed.lines, bad },
-        receipt: Receipt::receive(account, records as u64),
-    }
-}
-
-fn note_complaint(
-    name: &str,
-    bytes: &[u8],
-    first_reject: Option<(Reject, Span)>,
-    account: &SourceAccount,
-    complaints: &mut Vec<Complaint>,
-) {
-    let Some((reason, line)) = first_reject else { return };
-    complain(name, account, reason, complaints, || {
-        let line = line.of(bytes);
-        line[..line.len().min(QUOTED_BYTES_MAX)].escape_ascii().to_string()
-    });
-}
-
-/// Notes a complaint, if it is the source's first for this reason: at most one for each, so few wait at any time.
-fn complain(
-    source: &str,
-    account: &SourceAccount,
-    reason: Reject,
-    complaints: &mut Vec<Complaint>,
-    line: impl FnOnce() -> String,
-) {
-    if account.first_complaint(reason) {
-        complaints.push(Complaint { source: source.to_owned(), reason, line: line() });
-    }
-}
-
-/// The accounts of a config, and what makes the intakes of its first source.
-#[cfg(test)]
-fn first_source(text: &str) -> (crate::Accounts, IntakeMaker) {
-    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, config::Format::Toml);
-    let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));
-    let accounts = crate::Accounts::default().carried_to(&plan);
-    let shard = crate::Shard::new(&plan, &accounts, 1, Now::default());
-    let maker = shard.intakes(&plan, SourceId(0), &accounts);
-    (accounts, maker)
-}
-
-#[test]
-fn frames_are_bounded_by_the_sources_own_limit() {
-    let text = "
-        data_dir = \"data\"
-        [sources.s]
-        type = \"statsd\"
-        listen = [\"unix-frames://@x\"]
-        line_bytes_max = \"64B\"
-        [transforms.t]
-        type = \"aggregate\"
-        from = [\"s\"]
-        [outputs.o]
-        type = \"console\"
-        from = [\"t\"]
-    ";
-    let (accounts, maker) = first_source(text);
-    let now = Now::default();
-    for (bytes, broken) in [(64_u32, false), (65, true)] {
-        let mut intake = maker.make_framed();
-        let mut frame = bytes.to_le_bytes().to_vec();
-        frame.resize(4 + bytes as usize, b'x');
-        intake.stream(&frame, now, &mut Scratch::default()).receipt.settle(Outcome::Filtered);
-        assert_eq!(intake.is_broken(), broken, "a frame of {bytes} bytes");
-    }
-    assert_eq!(accounts.source(SourceId(0)).rejected(Reject::BadFrame), 1);
-}
-
-#[test]
-fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
-    let text = "
-        [sources.s]
-        type = \"statsd\"
-        listen = [\"tcp://127.0.0.1:0\", \"unix-frames://@y\"]
-        line_bytes_max = \"64B\"
-        ack_when = \"accepted\"
-        [transforms.t]
-        type = \"aggregate\"
-        from = [\"s\"]
-        [outputs.o]
-        type = \"console\"
-        from = [\"t\"]
-    ";
-    let (_, maker) = first_source(text);
-    let now = Now::default();
-    let long = "x".repeat(200);
-    let lines = format!("a:1|c\n\nnonsense\n{long}\nb:1|c:2|c\nrest:1|c");
-    let frames = b"\x05\0\0\0a:1|c\0\0\0\0\x0b\0\0\0b:1|c\nworse".to_vec();
-    // (intake, its bytes, lines or frames, records rejected)
-    type Case = (fn(&IntakeMaker) -> Intake, Vec<u8>, u64, u64);
-    let cases: [Case; 2] =
-        [(IntakeMaker::make, lines.into_bytes(), 6, 2), (IntakeMaker::make_framed, frames, 3, 1)];
-    for (make, bytes, lines, rejected) in cases {
-        for step in 1..=bytes.len() {
-            let mut intake = make(&maker).answering(ConnectionId(3), AckWhen::Accepted);
-            let mut scratch = Scratch::default();
-            let mut last = (0, 0);
-            for read in bytes.chunks(step) {
-                intake.stream(read, now, &mut scratch).receipt.settle(Outcome::Filtered);
-                intake.settle_too_long();
-                if let Some(mark) = intake.mark() {
-                    assert!(mark.up_to > last.0 && mark.rejected >= last.1, "{mark:?} after {last:?}");
-                    last = (mark.up_to, mark.rejected);
-                }
-            }
-            intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
-            let mark = intake.mark().map_or(last, |mark| (mark.up_to, mark.rejected));
-            assert_eq!(mark, (lines, rejected), "reads of {step} bytes");
-        }
-    }
-}
-
-#[test]
-fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
-    let statsd = "
-        [sources.s]
-        type = \"statsd\"
-        listen = [\"tcp://127.0.0.1:0\"]
-        line_bytes_max = \"64B\"
-        [transforms.t]
-        type = \"aggregate\"
-        from = [\"s\"]
-        [outputs.o]
-        type = \"console\"
-        from = [\"t\"]
-    ";
-    let graphite = |personality: &str| {
-        format!(
-            "[sources.s]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nline_bytes_max = \"64B\"\n\
-             personality = \"{personality}\"\n\
-             [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n"
-        )
-    };
-    // A target that makes the line longer than the limit changes nothing.
-    let request = format!("POST /{} HTTP/1.1\r\nHost: a\r\n\r\na:1|c\na 1 1700000000\n", "x".repeat(100));
-    let now = Now::default();
-    let mut scratch = Scratch::default();
-    for text in [statsd.to_owned(), graphite("strict"), graphite("c-relay")] {
-        for (step, read_on) in [(1, false), (7, true), (40, true), (4096, true)] {
-            let (accounts, maker) = first_source(&text);
-            let mut intake = maker.make();
-            let mut records = 0;
-            for read in request.as_bytes().chunks(step) {
-                // A stop reads what has come without a look at what was found.
-                if intake.is_broken() && !read_on {
-                    break;
-                }
-                let batch = intake.stream(read, now, &mut scratch);
-                records += batch.receipt.records();
-                batch.receipt.settle(Outcome::Filtered);
-                intake.settle_too_long();
-            }
-            intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
-            assert!(intake.is_broken() && intake.is_foreign() && records == 0, "{text}");
-            let account = accounts.source(SourceId(0));
-            assert_eq!(account.rejected(Reject::HttpRequest), 1, "reads of {step} bytes");
-            let long = account.rejected(Reject::LineTooLong);
-            let sum = account.sum(0);
-            assert!(sum.holds() && sum.received == 1 + long && long <= 1, "{sum:?}");
-        }
-        let (accounts, maker) = first_source(&text);
-        let mut intake = maker.make();
-        intake
-            .stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now, &mut scratch)
-            .receipt
-            .settle(Outcome::Filtered);
-        assert!(!intake.is_broken());
-        assert_eq!(accounts.source(SourceId(0)).rejected(Reject::HttpRequest), 0);
-    }
-}
-
-#[test]
-fn a_first_line_that_another_process_began_to_read_is_still_the_first() {
-    let text = "
-        [sources.s]
-        type = \"statsd\"
-        listen = [\"tcp://127.0.0.1:0\"]
-        [outputs.o]
-        type = \"tcp\"
-        from = [\"s\"]
-        to = [\"tcp://127.0.0.1:9\"]
-    ";
-    let (_, maker) = first_source(text);
-    let now = Now::default();
-    let mut scratch = Scratch::default();
-    for (begun, foreign) in [("GET / HT", true), ("", true), ("a:1|c\nGET / HT", true), ("GET /:1|c", false)]
-    {
-        let mut before = maker.make();
-        before.stream(begun.as_bytes(), now, &mut scratch).receipt.settle(Outcome::Filtered);
-        let unfinished = before.unfinished().expect("it can be gone on with");
-        let mut after = maker.make().going_on(&unfinished, None);
-        let rest = if begun.is_empty() { "GET / HTTP/1.1\n" } else { "TP/1.1\n" };
-        after.stream(rest.as_bytes(), now, &mut scratch).receipt.settle(Outcome::Filtered);
-        assert_eq!(after.is_foreign(), foreign, "{begun:?}");
     }
 }

@@ -12,8 +12,11 @@ mod aggregation;
 mod batch;
 pub mod checkpoints;
 mod clusters;
+mod complaints;
 mod encode;
 mod exchange;
+mod first_line;
+mod framing;
 mod inspect;
 mod intake;
 mod lead;
@@ -25,20 +28,24 @@ mod relay;
 mod reload;
 mod replies;
 mod routes;
+mod samples;
 mod scratch;
 mod shard;
 mod state;
+mod unfinished;
 
 pub use accounts::Accounts;
 pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
 pub use batch::Batch;
+pub use complaints::Complaint;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::{Exchange, Outside};
+pub use framing::Unfinished;
 pub use inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
     SeriesSlice,
 };
-pub use intake::{Complaint, Intake, IntakeMaker, Unfinished};
+pub use intake::{Intake, IntakeMaker};
 pub use moves::{Moves, MovingQueues};
 pub use relay::{FedFigures, RelayFigures, RelayState};
 pub use reload::{earlier_self, laid_over};
@@ -46,3 +53,4 @@ pub use replies::Told;
 pub use scratch::Scratch;
 pub use shard::{BusyNames, Shard, ShardFigures};
 pub use state::SavedState;
+pub use unfinished::UnfinishedFull;

@@ -1,30 +1,38 @@
 //! What one read becomes, and what is left of it: batches that are bounded, and connections that keep an unfinished line.
 
 use config::Format;
+use config::plan::Plan;
 use model::{Now, Outcome, Reject, SourceId};
-use pipeline::{Accounts, Intake, Scratch, Shard};
+use pipeline::{Accounts, Intake, Scratch, Shard, UnfinishedFull};
 
 const NOW: Now = Now { wall_ns: 1_700_000_000_000_000_000, mono_ns: 1_000_000_000 };
 
 /// `line_bytes_max` as it is by default.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a connection of a source with these options is read with.
-fn intake(options: &str) -> (Accounts, Intake) {
-    let text = format!(
+/// A config of a source with these options.
+fn config_of(options: &str) -> String {
+    let (from, transform) = if options.contains("statsd") {
+        ("t", "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\n")
+    } else {
+        ("s", "")
+    };
+    format!(
         "data_dir = \"data\"\n[sources.s]\n{options}\n\
-         [outputs.o]\ntype = \"graphite\"\nfrom = [\"{}\"]\nto = [\"tcp://127.0.0.1:2003\"]\n\
-         {}",
-        if options.contains("statsd") { "t" } else { "s" },
-        if options.contains("statsd") {
-            "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\n"
-        } else {
-            ""
-        },
-    );
-    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text: &text }, Format::Toml);
+         [outputs.o]\ntype = \"graphite\"\nfrom = [\"{from}\"]\nto = [\"tcp://127.0.0.1:2003\"]\n{transform}"
+    )
+}
+
+fn plan_of(text: &str) -> (Plan, Accounts) {
+    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, Format::Toml);
     let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));
     let accounts = Accounts::default().carried_to(&plan);
+    (plan, accounts)
+}
+
+/// What a connection of a source with these options is read with.
+fn intake(options: &str) -> (Accounts, Intake) {
+    let (plan, accounts) = plan_of(&config_of(options));
     let shard = Shard::new(&plan, &accounts, 1, NOW);
     let intake = shard.intakes(&plan, SourceId(0), &accounts).make();
     (accounts, intake)
@@ -125,4 +133,50 @@ fn what_one_read_unfolds_to_is_handed_on_in_pieces() {
     assert_eq!(sizes.iter().map(|(_, records)| records).sum::<u64>(), 7_000);
     assert!(intake.is_broken() && !intake.has_more());
     assert_eq!(account.rejected(Reject::BadFrame), 1);
+}
+
+#[test]
+fn what_is_unfinished_has_one_bound_and_its_room_comes_back() {
+    const KIB: usize = 1024;
+    let frames = format!("{}\nform = \"pickle\"", graphite());
+    let lines = format!("{}\nline_bytes_max = \"4MiB\"", statsd());
+    for (options, head) in [(frames, &[0, 0x10, 0, 0][..]), (lines, &b"a"[..])] {
+        let (plan, accounts) = plan_of(&format!("max_unfinished_bytes = \"1MiB\"\n{}", config_of(&options)));
+        let shard = Shard::new(&plan, &accounts, 1, NOW);
+        let maker = shard.intakes(&plan, SourceId(0), &accounts);
+        let mut scratch = Scratch::default();
+        // One client's half of it, above 64 KiB.
+        let most = 512 * KIB + 64 * KIB;
+        let begun = |bytes: usize| [head, &vec![b'x'; bytes - head.len()]].concat();
+        let read = |intake: &mut Intake, bytes: &[u8], scratch: &mut Scratch| {
+            bytes.chunks(64 * KIB).for_each(|read| drop(batches(intake, read, scratch)));
+        };
+        let (mut first, mut second, mut small) = (maker.make(), maker.make(), maker.make());
+        read(&mut first, &begun(most / 2 + KIB), &mut scratch);
+        assert!(!first.is_broken(), "{options}");
+        read(&mut second, &begun(most), &mut scratch);
+        let full = second.unfinished_full();
+        assert_eq!((full, second.is_broken()), (Some(UnfinishedFull::PerPeer), true), "{options}");
+        assert_eq!((second.memory_bytes(), second.unfinished()), (0, None), "{options}");
+        read(&mut small, &begun(64 * KIB), &mut scratch);
+        assert!(!small.is_broken(), "small messages pass: {options}");
+        second.close(false, NOW, &mut scratch).receipt.settle(Outcome::Filtered);
+        let account = accounts.source(SourceId(0));
+        assert_eq!(account.rejected(Reject::UnfinishedFull), 1, "{options}");
+        assert!(account.sum(0).holds(), "{options}");
+        // It goes on elsewhere, and ends there.
+        let unfinished = first.unfinished().expect("it can be gone on with");
+        drop(first);
+        let went_on = maker.make().going_on(&unfinished, None);
+        let mut third = maker.make();
+        read(&mut third, &begun(most), &mut scratch);
+        assert!(third.is_broken(), "handed over bytes count: {options}");
+        drop(went_on);
+        let mut fourth = maker.make();
+        read(&mut fourth, &begun(most / 2), &mut scratch);
+        fourth.close(false, NOW, &mut scratch).receipt.settle(Outcome::Filtered);
+        let mut fifth = maker.make();
+        read(&mut fifth, &begun(most / 2), &mut scratch);
+        assert!(!fifth.is_broken(), "a connection that has ended holds nothing: {options}");
+    }
 }

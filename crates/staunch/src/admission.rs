@@ -8,39 +8,14 @@
 //! Invariant: a place is counted from `admit` until its seat is dropped, or was asked to leave.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::SECOND_NS;
+use model::{PeerKey, SECOND_NS};
 use tokio::sync::Notify;
 
 /// A refusal is told at most once in so long.
 const TOLD_EVERY_NS: u64 = 60 * SECOND_NS;
-
-/// Who is at the other end, as far as places are shared out. An IPv4 address is the same in both of its forms; whoever has
-/// one IPv6 address has all of its /64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PeerKey {
-    /// An IPv4 address.
-    V4(Ipv4Addr),
-    /// The upper half of an IPv6 address.
-    V6(u64),
-    /// A client of a unix socket, or one that is gone already. Only the bound on all holds: who may open the socket's
-    /// file is asked for by its permissions, and all clients of a machine are often one user.
-    Local,
-}
-
-impl PeerKey {
-    /// The key of an address.
-    pub fn of(address: Option<IpAddr>) -> PeerKey {
-        match address.map(|address| address.to_canonical()) {
-            Some(IpAddr::V4(address)) => PeerKey::V4(address),
-            Some(IpAddr::V6(address)) => PeerKey::V6((address.to_bits() >> 64) as u64),
-            None => PeerKey::Local,
-        }
-    }
-}
 
 /// Most connections at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -152,6 +152,11 @@ impl LineFramer {
         self.held.capacity()
     }
 
+    /// Throws the unfinished line away, also what of it is still to come. Nobody counts it here.
+    pub fn give_up(&mut self) {
+        (self.held, self.discarding) = (Vec::new(), true);
+    }
+
     /// The unfinished line, and whether the end of a line that is too long is still to come.
     pub fn unfinished(&self) -> (&[u8], bool) {
         (&self.held, self.discarding)
@@ -173,9 +178,14 @@ fn forget(held: &mut Vec<u8>, next: usize) {
     }
 }
 
-/// Appends to `held`, which doubles its memory, but to no more than `most` bytes.
+/// Up to here memory grows for what is there: small messages need no more than their length, whatever the limit is.
+const SMALL_BYTES_MAX: usize = 64 * 1024;
+
+/// Appends to `held`, which doubles its memory, but to no more than `most` bytes, and for no more than [`SMALL_BYTES_MAX`]
+/// while it holds no more than that.
 fn grow(held: &mut Vec<u8>, bytes: &[u8], most: usize) {
     let len = held.len() + bytes.len();
+    let most = if len <= SMALL_BYTES_MAX { most.min(SMALL_BYTES_MAX) } else { most };
     touch(bytes.len());
     if len > held.capacity() {
         touch(held.len());
@@ -244,7 +254,7 @@ impl LengthFramer {
             LengthOrder::Big => u32::from_be_bytes(self.length),
         } as usize;
         if len > self.frame_bytes_max {
-            (self.bad, self.length_bytes, self.held) = (true, 0, Vec::new());
+            self.give_up();
             return Err(Reject::BadFrame);
         }
         let come = split_off(bytes, len - self.held.len());
@@ -281,6 +291,11 @@ impl LengthFramer {
     /// Memory for the unfinished frame: no more than the frame's length.
     pub fn memory_bytes(&self) -> usize {
         self.held.capacity()
+    }
+
+    /// Throws the unfinished frame away. The stream cannot be read any further.
+    pub fn give_up(&mut self) {
+        (self.bad, self.length_bytes, self.held) = (true, 0, Vec::new());
     }
 
     /// The unfinished frame with its length, or a part of the length.

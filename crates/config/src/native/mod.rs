@@ -103,6 +103,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     Fields::set(&mut plan.data_dir, top.path("data_dir"));
     Fields::set(&mut plan.stop_timeout_ms, top.whole("stop_timeout"));
     Fields::set(&mut plan.take_over_timeout_ms, top.whole("take_over_timeout"));
+    Fields::set(&mut plan.unfinished_bytes_max, top.whole("max_unfinished_bytes"));
     Fields::set(&mut plan.reload_on_change, top.flag("reload_on_change"));
     let named: Vec<Named> = Family::ALL.into_iter().flat_map(|family| named(family, &top, wrong)).collect();
     if top.node("sources").is_some() && !named.iter().any(|named| named.family == Family::Sources) {
@@ -151,6 +152,7 @@ pub(crate) fn empty_plan() -> Plan {
         data_dir: PathBuf::from("./staunch-data"),
         stop_timeout_ms: 5_000,
         take_over_timeout_ms: 10_000,
+        unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
         reload_on_change: false,
         built_in: false,
     }

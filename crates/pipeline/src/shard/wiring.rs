@@ -111,6 +111,8 @@ impl Shard {
             source: id,
             plan: Arc::new(plan.sources[id.index()].clone()),
             account: Arc::clone(accounts.source(id)),
+            unfinished: Arc::clone(accounts.unfinished()),
+            unfinished_bytes_max: plan.unfinished_bytes_max,
             parser: Arc::clone(&source.parser),
             parses: source.routes.parses(),
             raw: source.routes.takes_packets(),

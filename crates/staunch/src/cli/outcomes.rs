@@ -54,6 +54,11 @@ const TOO_BIG: &str = "The endpoint's network takes no datagram of this size (ab
      bytes that it has with its name once, and a line no more than 4 MiB. Have the endpoint take packed values, or \
      shorten names and tags.";
 
+/// Advice on [`Reject::UnfinishedFull`].
+const UNFINISHED_FULL: &str = "One for each connection. Somebody begins large messages and does not finish them, or more clients than there is memory \
+     for send large ones at once: the log names the client where it was one alone. Raise `max_unfinished_bytes`, or have \
+     clients send smaller messages: up to 64 KiB are always taken.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
@@ -124,6 +129,7 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::BadPacking => BAD_PACKING,
         Reject::HttpRequest => HTTP_REQUEST,
         Reject::TlsHandshake => TLS_HANDSHAKE,
+        Reject::UnfinishedFull => UNFINISHED_FULL,
     }
 }
 

@@ -40,6 +40,9 @@ fn advice(why: Unacked) -> &'static str {
             "Raise `line_bytes_max` of the source, or correct the client: on `unix-frames://` each packet stands behind its \
              length as four bytes, little-endian."
         }
+        Unacked::UnfinishedFull => {
+            "Connect again and send what was not acknowledged, later or in smaller pieces; or raise `max_unfinished_bytes`."
+        }
         Unacked::Stopped => {
             "Connect again and send what was not acknowledged. Where restarts are frequent, `--take-over` makes them \
              shorter."

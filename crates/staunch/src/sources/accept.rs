@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::admission::{Admission, Full, Limits, PeerKey, Refusals, Seat};
+use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind, Permit};
 use crate::daemon::shared::Shared;
@@ -23,6 +23,7 @@ use crate::sources::bind::Bound;
 use crate::sources::parked::Parked;
 use crate::sources::stream::{Order, Stream, StreamSource, ordered};
 use crate::sys::{self, UnixListener};
+use model::PeerKey;
 
 /// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
 const BACKLOG_MAX: usize = 1024;

@@ -21,6 +21,7 @@ use crate::sources::stream::{
     End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_reads, ordered,
     read_once, room_for,
 };
+use crate::sources::unfinished::tell_full;
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
 const LINGER: Duration = Duration::from_secs(1);
@@ -83,6 +84,10 @@ impl Answered {
             if let End::Broken(why) = &end {
                 self.source.account.connections_broken.fetch_add(1, Relaxed);
                 tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
+            }
+            if let End::UnfinishedFull(full) = &end {
+                self.source.account.connections_broken.fetch_add(1, Relaxed);
+                tell_full(&self.source, self.stream.peer_ip(), *full);
             }
             let mut last = close(&mut self.intake, matches!(end, End::Orderly));
             last.ack = self.intake.mark();
@@ -190,7 +195,7 @@ impl Answered {
                 return End::Broken("it began with something else than lines".to_owned());
             }
             if self.intake.is_broken() {
-                return End::BadFrame;
+                return End::of_broken(&self.intake);
             }
             // As in `stream`: a client that always has more leaves the others their turns.
             tokio::task::yield_now().await;
@@ -292,8 +297,13 @@ impl Answered {
         while is_there && self.answer().is_ok() {
             let waits = self.intake.marks_unanswered(&self.seat.answer()) > 0 && !self.failed;
             if !waits && self.reply.is_empty() {
-                if matches!(self.end, Some(End::BadFrame)) && !self.failed {
-                    self.seat.fail(Unacked::BadFrame);
+                let why = match self.end {
+                    Some(End::BadFrame) => Some(Unacked::BadFrame),
+                    Some(End::UnfinishedFull(_)) => Some(Unacked::UnfinishedFull),
+                    _ => None,
+                };
+                if let Some(why) = why.filter(|_| !self.failed) {
+                    self.seat.fail(why);
                     continue;
                 }
                 if self.failed {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::admission::PeerKey;
+use model::PeerKey;
 
 /// Most handshakes at once, over all listeners. Each costs a signature and some kilobytes.
 pub(super) const HANDSHAKES_MAX: usize = 512;

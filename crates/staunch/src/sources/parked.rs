@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Listen;
+use model::PeerKey;
 use pipeline::Unfinished;
 use tokio::sync::watch;
 
@@ -49,6 +50,7 @@ impl Parked {
             _ => source.intake.make(),
         };
         intake.set_peer(peer(stream.peer_ip()));
+        intake.set_peer_key(PeerKey::of(stream.peer_ip()));
         // What holds for a connection holds to its end.
         let when = match unfinished {
             Some(unfinished) => unfinished.told.map(|told| told.when),

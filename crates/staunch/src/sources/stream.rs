@@ -16,13 +16,14 @@ use std::time::Duration;
 
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
-use pipeline::{Intake, IntakeMaker, Scratch};
+use pipeline::{Intake, IntakeMaker, Scratch, UnfinishedFull};
 use tokio::net::TcpStream;
 use tokio::sync::{MutexGuard, watch};
 
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
+use crate::sources::unfinished::tell_full;
 use crate::sources::wrapping::{Wrapping, tell_failed};
 #[cfg(target_os = "linux")]
 use crate::sys;
@@ -184,6 +185,10 @@ impl Plain {
             End::AtRest => return Some(self),
             End::Broken(why) => Some(&**why),
             End::BadFrame => Some("a frame longer than the limit, or no lines at all"),
+            End::UnfinishedFull(full) => {
+                tell_full(&self.source, self.stream.peer_ip(), *full);
+                Some("no room for an unfinished message")
+            }
             End::Unpackable(why) => Some(*why),
             End::Orderly | End::CutOff | End::Stopped | End::Failed => None,
         };
@@ -266,7 +271,7 @@ impl Plain {
             complain(intake, source);
             let _taken = hand_on_all(batch, intake, source, shared).await;
             if intake.is_broken() {
-                return End::BadFrame;
+                return End::of_broken(intake);
             }
             // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
             // would keep the thread from every other connection, from the outputs and from signals.
@@ -345,10 +350,19 @@ pub(super) enum End {
     Broken(String),
     /// A frame that could not be followed.
     BadFrame,
+    /// An unfinished line or frame that found no room.
+    UnfinishedFull(UnfinishedFull),
     /// A packed stream that could not be followed.
     Unpackable(&'static str),
     /// The client was told that something cannot be acknowledged.
     Failed,
+}
+
+impl End {
+    /// Of a connection whose intake is broken.
+    pub(super) fn of_broken(intake: &Intake) -> End {
+        intake.unfinished_full().map_or(End::BadFrame, End::UnfinishedFull)
+    }
 }
 
 /// How long a connection may be silent.

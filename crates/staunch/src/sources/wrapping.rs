@@ -10,12 +10,11 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{SECOND_NS, SampleBatch};
-use pipeline::Intake;
+use model::{PeerKey, SECOND_NS, SampleBatch};
+use pipeline::{Intake, UnfinishedFull};
 use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
-use crate::admission::PeerKey;
 use crate::clock::Clock;
 use crate::sources::handshakes::{Handshakes, STALL};
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
@@ -25,6 +24,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// Longest handshake, from the first byte to the last.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// What the unpacker of a connection may always hold: a window of up to 80 KiB, and a block as long as a small message.
+const UNPACKER_FREE_BYTES: usize = 160 * 1024;
 
 /// A failed handshake is told at most once in so long.
 const TOLD_NS: u64 = 60 * SECOND_NS;
@@ -50,6 +52,8 @@ pub(super) struct Wrapping {
 /// Why nothing follows any more.
 enum Ending {
     Unpackable(&'static str),
+    /// What was unfinished found no room, and is given up.
+    UnfinishedFull(UnfinishedFull),
     /// The peer has said that it is done.
     Closed,
     Broken(String),
@@ -192,10 +196,19 @@ impl Wrapping {
             lines.clear();
             let mut broken = None;
             match &mut self.unpacker {
-                Some(unpacker) => broken = unpacker.unpack(lines).err(),
+                Some(unpacker) => {
+                    broken = unpacker.unpack(lines).err();
+                    intake.set_unpacker_bytes(unpacker.block_bytes().saturating_sub(UNPACKER_FREE_BYTES));
+                }
                 None => lines.append(&mut std::mem::take(&mut self.plain)),
             }
             let batch = take_apart(lines, intake);
+            if let (Some(full), Some(unpacker)) = (intake.unfinished_full(), &mut self.unpacker) {
+                unpacker.give_up();
+                intake.set_unpacker_bytes(0);
+                self.end = Some(Ending::UnfinishedFull(full));
+                return Ok(Some(batch));
+            }
             if let Some(broken) = broken {
                 intake.reject_packing(broken.why());
                 self.end = Some(Ending::Unpackable(broken.why()));
@@ -256,6 +269,7 @@ impl Wrapping {
     fn ended(&mut self, end: Ending, intake: &mut Intake) -> End {
         match end {
             Ending::Unpackable(why) => End::Unpackable(why),
+            Ending::UnfinishedFull(full) => End::UnfinishedFull(full),
             Ending::Broken(why) => End::Broken(why),
             Ending::Closed => match self.unpacker.as_ref().map_or(Ok(()), Unpacker::end) {
                 Ok(()) => End::Orderly,

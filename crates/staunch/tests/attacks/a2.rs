@@ -1,4 +1,5 @@
 //! A2: small messages and frames that unfold to much: many of them in one read, and connections that are idle afterwards.
+//! And large messages that are begun and never finished.
 
 use crate::attacker::Manner;
 use crate::finding::End;
@@ -13,6 +14,14 @@ const GROWS_MAX: u64 = 192 << 20;
 const FRAME_BYTES: usize = 8 << 10;
 
 const FRAMES: usize = 8;
+
+/// `max_unfinished_bytes` of this case, and what else unfinished messages may make the daemon grow by: the largest one once
+/// more, which was read before it was refused, and what the allocator keeps.
+const UNFINISHED_MIB: u64 = 64;
+const BESIDE_UNFINISHED: u64 = 64 << 20;
+
+/// What comes of a message of 16 MiB.
+const BEGUN_BYTES: usize = 15 << 20;
 
 /// A source, a frame of it that unfolds to much, and what a connection sends before it is idle.
 struct Kind {
@@ -44,7 +53,7 @@ fn kinds(bench: &Bench) -> Vec<Kind> {
 
 pub(crate) fn run(bench: &Bench) -> End {
     let kinds = kinds(bench);
-    let mut toml = String::new();
+    let mut toml = format!("max_unfinished_bytes = \"{UNFINISHED_MIB}MiB\"\n");
     for Kind { word, option, .. } in &kinds {
         toml +=
             &format!("[sources.{word}]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{option}\n");
@@ -70,5 +79,29 @@ pub(crate) fn run(bench: &Bench) -> End {
         scene.finding.figure(format!("{word}: {} MB with {idle} idle connections", resident / 1_000_000));
         held.end();
     }
+    unfinished(bench, &mut scene);
     End::Ran(scene.end(words.join(", ")))
+}
+
+/// Connections of ten peers, each with the beginning of a message.
+fn unfinished(bench: &Bench, scene: &mut Scene<'_>) {
+    let resident =
+        |scene: &Scene<'_>| staunch::sys::memory_of(scene.daemon.pid()).map_or(0, |now| now.resident);
+    let before = resident(scene);
+    let begun = [&(16_u32 << 20).to_be_bytes()[..], &vec![b'x'; BEGUN_BYTES]].concat();
+    let attack = Attack::new(scene.tcp("pickle"), Manner::Hold(1), begun).on(bench.pick(20, 200)).by(10);
+    let held = scene.attack(vec![attack], bench.pick(3.0, 8.0));
+    let grown = resident(scene).saturating_sub(before);
+    let counted = held.end();
+    scene.finding.figure(format!(
+        "unfinished: {} MB sent, {} MB held, {} of {} connections closed",
+        counted.bytes_sent / 1_000_000,
+        grown / 1_000_000,
+        counted.closed,
+        counted.connected
+    ));
+    let most = (UNFINISHED_MIB << 20) + BESIDE_UNFINISHED;
+    scene.finding.promise(grown <= most, || {
+        format!("unfinished messages hold {} MB; the bound is {} MB", grown / 1_000_000, most / 1_000_000)
+    });
 }

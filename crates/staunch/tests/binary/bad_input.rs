@@ -414,3 +414,60 @@ fn each_connection_that_misbehaves_is_not_a_message_of_its_own() {
     assert_told(&daemon, "bad_value");
     assert_well(daemon);
 }
+
+/// A connection from another of this machine's addresses.
+fn from(last: u8, to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), 0)).into()).expect("it is this machine's");
+    socket.connect(&to.into()).expect("it listens");
+    socket.into()
+}
+
+#[test]
+fn unfinished_messages_of_all_connections_have_one_bound() {
+    const MIB: usize = 1 << 20;
+    let toml = "max_unfinished_bytes = \"8MiB\"\n\
+                [sources.app]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nform = \"pickle\"\n\
+                [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"app\"]\n";
+    let mut daemon = Builder::native(toml).start();
+    let at = daemon.at("app", "tcp");
+    let resident = || staunch::sys::memory_of(daemon.pid()).expect("it runs").resident;
+    let before = resident();
+    // 2 MiB of a message of 3 MiB; the daemon may close it meanwhile.
+    let begun = [&(3 * MIB as u32).to_be_bytes()[..], &vec![b'x'; 2 * MIB]].concat();
+    let begin = |last: u8| {
+        let mut stream = from(last, at);
+        let _closed = stream.write_all(&begun);
+        stream
+    };
+    let one_peer: Vec<TcpStream> = (0..5).map(|_| begin(2)).collect();
+    let closed = || daemon.source("app")["losses"]["rejected"]["unfinished_full"].as_u64().unwrap_or(0);
+    // How many fit depends on where the reads cut: memory is doubled.
+    wait_for("one client to have its half", || (closed() >= 3).then_some(()));
+    let others: Vec<TcpStream> = (0..40).map(|at| begin(3 + at % 10)).collect();
+    let open = wait_for("each to be held or closed", || {
+        let open = Daemon::number(&daemon.source("app"), "connections_open");
+        (open <= 4 && closed() + open == 45).then_some(open)
+    });
+    assert!(open > 0, "some were held");
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 40 << 20, "{grown} bytes for 90 MiB that were sent");
+    // Small messages pass, in pieces as well.
+    let mut innocent = from(2, at);
+    innocent.write_all(&[&(64 * 1024_u32).to_be_bytes()[..], &[b'x'; 60_000]].concat()).expect("it reads");
+    std::thread::sleep(Duration::from_millis(50));
+    innocent.write_all(&[b'x'; 64 * 1024 - 60_000]).expect("it reads");
+    daemon.wait_source("app", "losses/rejected/bad_message", 1);
+    let told = daemon.stderr().matches("unfinished messages of").count();
+    assert_eq!(told, 1, "{}", daemon.stderr());
+    assert!(daemon.stderr().contains("unfinished messages of 127.0.0.2 hold"), "{}", daemon.stderr());
+    // The room is there again when they are gone.
+    drop((one_peer, others));
+    daemon.wait_source("app", "losses/rejected/tail_lost", open);
+    daemon.wait_source("app", "connections_open", 1);
+    innocent.write_all(&begun).expect("it reads");
+    innocent.write_all(&vec![b'x'; MIB]).expect("there is room");
+    daemon.wait_source("app", "losses/rejected/bad_message", 2);
+    daemon.assert_sums_hold();
+    daemon.stop();
+}

@@ -186,6 +186,18 @@ impl Unpacker {
         self.held.capacity() + kind
     }
 
+    /// Memory of blocks that have not come whole, or have not been given away whole.
+    pub fn block_bytes(&self) -> usize {
+        self.memory_bytes() - self.held.capacity()
+    }
+
+    /// Throws away what it holds. Nothing is unpacked any more.
+    pub fn give_up(&mut self) {
+        (self.held, self.used, self.filled) = (Vec::new(), 0, false);
+        self.kind = Kind::Snappy(Box::default());
+        self.broken = Some(Broken::Cut);
+    }
+
     /// Whether the stream may end here. One of gzip may end anywhere: all that came of it has been unpacked.
     ///
     /// # Errors
@@ -236,6 +248,11 @@ type Step = Result<Option<usize>, Broken>;
 /// Moves bytes from `input` until `held` has `want`. Gives how many.
 fn gather(held: &mut Vec<u8>, input: &[u8], want: usize) -> usize {
     let len = want.saturating_sub(held.len()).min(input.len());
+    if held.len() + len > held.capacity() {
+        // Doubled, but never to more than is wanted.
+        let room = (2 * held.capacity()).min(want).max(held.len() + len);
+        held.reserve_exact(room - held.len());
+    }
     held.extend_from_slice(&input[..len]);
     len
 }

@@ -189,6 +189,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         data_dir: "staunch-data".into(),
         stop_timeout_ms: STOP_TIMEOUT_MS,
         take_over_timeout_ms: TAKE_OVER_TIMEOUT_MS,
+        unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
         reload_on_change,
         built_in: false,
     })

@@ -41,6 +41,8 @@ pub fn print(plan: &Plan) -> String {
     out.key_unless("stop_timeout", time(plan.stop_timeout_ms), time(empty.stop_timeout_ms));
     let timeouts = (plan.take_over_timeout_ms, empty.take_over_timeout_ms);
     out.key_unless("take_over_timeout", time(timeouts.0), time(timeouts.1));
+    let unfinished = (plan.unfinished_bytes_max, empty.unfinished_bytes_max);
+    out.key_unless("max_unfinished_bytes", bytes(unfinished.0), bytes(unfinished.1));
     out.flag_unless("reload_on_change", plan.reload_on_change, empty.reload_on_change);
     for source in &plan.sources {
         print_source(&mut out, source);

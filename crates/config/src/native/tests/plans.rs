@@ -45,7 +45,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         vec((prop_oneof![2 => output(), 1 => packets_output()], any::<u8>()), 0..5),
         vec(management(), 0..3),
         (option::weighted(0.8, ip()), http_server()),
-        ("[a-zé./ ]{1,9}", 0u64..3_600_000, 100u64..3_600_000, any::<bool>()),
+        ("[a-zé./ ]{1,9}", 0u64..3_600_000, 100u64..3_600_000, (1u64 << 20)..=(1 << 40), any::<bool>()),
     );
     parts.prop_map(
         |(
@@ -55,7 +55,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             drafts,
             management,
             (http, http_server),
-            (data_dir, stop_timeout_ms, take_over_timeout_ms, reload_on_change),
+            (data_dir, stop_timeout_ms, take_over_timeout_ms, unfinished_bytes_max, reload_on_change),
         )| {
             let mut plan = Plan {
                 sources: Vec::new(),
@@ -68,6 +68,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 data_dir: data_dir.into(),
                 stop_timeout_ms,
                 take_over_timeout_ms,
+                unfinished_bytes_max,
                 reload_on_change,
                 built_in: false,
             };

@@ -1,6 +1,6 @@
 //! What belongs to no source, transform or output: the top level, HTTP and management ports.
 
-use super::{HOUR, row};
+use super::{HOUR, MIB, TIB, row};
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{Http, HttpTls, Management, Top};
 use crate::options::{Family, Row, Type};
@@ -34,6 +34,15 @@ pub(super) const TOP: &[Row] = &[
         "\"1m\"",
         "Longest time that nobody reads while another process takes over (`--take-over`).",
         "One that is not done by then is refused, and ended if it does not answer; this one goes on with everything. Raise it where the aggregations hold many millions of series.",
+    ),
+    row(
+        &[Top],
+        "max_unfinished_bytes",
+        Type::Size { min: MIB, max: TIB },
+        Toml("\"256MiB\""),
+        "\"64MiB\"",
+        "Most memory for lines and messages that have not come whole, of all connections together.",
+        "Counted is what a connection holds above 64 KiB, which each may always have; of `transport`, blocks that have not come whole as well. One client may have half of it: an address, of IPv6 a /64; all clients of unix sockets are one. A connection whose message finds no more room is closed, and the message counted as `unfinished_full`. Lower it where memory is little; raise it where many clients send large messages at once.",
     ),
     row(
         &[Top],

@@ -26,12 +26,13 @@ use wire::management::{COMMAND_BYTES_MAX, Commands};
 
 pub use self::account::{ClientEnd, ManagementAccount};
 use self::reply::Reply;
-use crate::admission::{Admission, Full, Limits, PeerKey, Refusals, Seat};
+use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
 use crate::daemon::shared::Shared;
 use crate::sources::accept::ACCEPT_PAUSE;
 use crate::sys;
+use model::PeerKey;
 
 /// Silence after which a command without LF counts: health checkers that send none exist.
 const SILENCE: Duration = Duration::from_millis(50);

@@ -75,7 +75,8 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     use super::*;
-    use crate::admission::{Admission, PeerKey};
+    use crate::admission::Admission;
+    use model::PeerKey;
 
     fn run<T>(future: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,0 +1,87 @@
+//! How a connection is cut into lines or frames, and what of it waits for the next read.
+//!
+//! Not here: the framers themselves (`wire::frame`), how much all connections may hold (`unfinished`).
+
+use model::{Reject, Span};
+use wire::frame::{LengthFramer, LineFramer};
+
+use crate::replies::Told;
+
+/// What the intake of a connection holds between two reads, for another one to go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Bytes of the unfinished line, or of the unfinished frame with its length.
+    pub bytes: Vec<u8>,
+    /// The end of a line that is too long, and counted, is still to come.
+    pub discarding: bool,
+    /// What the client has been told, where it is told something.
+    pub told: Option<Told>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Framing {
+    Lines(LineFramer),
+    Frames(LengthFramer),
+}
+
+impl Framing {
+    /// Cuts what a connection gave: the bytes in which what is whole lies at `packets`, and why the rest cannot be followed.
+    pub(crate) fn cut<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        room: &'a mut Vec<u8>,
+        packets: &mut Vec<Span>,
+    ) -> (&'a [u8], Option<Reject>) {
+        match self {
+            Framing::Lines(framer) => {
+                let whole = framer.push(bytes, room);
+                if !whole.is_empty() {
+                    packets.push(Span::new(0, whole.len()));
+                }
+                (whole, None)
+            }
+            Framing::Frames(framer) => {
+                let cut = framer.push(bytes, |frame| {
+                    packets.push(Span::new(room.len(), frame.len()));
+                    room.extend_from_slice(frame);
+                });
+                (room, cut.err())
+            }
+        }
+    }
+
+    /// Memory of the unfinished line or frame.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Framing::Lines(framer) => framer.memory_bytes(),
+            Framing::Frames(framer) => framer.memory_bytes(),
+        }
+    }
+
+    /// Bytes of the unfinished line or frame, and whether the end of a line that is too long is still to come.
+    pub(crate) fn unfinished(&self) -> (Vec<u8>, bool) {
+        match self {
+            Framing::Lines(framer) => {
+                let (line, discarding) = framer.unfinished();
+                (line.to_vec(), discarding)
+            }
+            Framing::Frames(framer) => (framer.unfinished(), false),
+        }
+    }
+
+    /// Throws the unfinished line or frame away, for good.
+    pub(crate) fn give_up(&mut self) {
+        match self {
+            Framing::Lines(framer) => framer.give_up(),
+            Framing::Frames(framer) => framer.give_up(),
+        }
+    }
+
+    /// Goes on, as new, where another one was.
+    pub(crate) fn go_on_with(&mut self, unfinished: &Unfinished) {
+        match self {
+            Framing::Lines(framer) => framer.go_on_with(&unfinished.bytes, unfinished.discarding),
+            Framing::Frames(framer) => framer.go_on_with(&unfinished.bytes),
+        }
+    }
+}

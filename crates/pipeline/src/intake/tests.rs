@@ -1,0 +1,82 @@
+use super::*;
+
+/// The accounts of a config, and what makes the intakes of its first source.
+pub(crate) fn first_source(text: &str) -> (crate::Accounts, IntakeMaker) {
+    let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, config::Format::Toml);
+    let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));
+    let accounts = crate::Accounts::default().carried_to(&plan);
+    let shard = crate::Shard::new(&plan, &accounts, 1, Now::default());
+    let maker = shard.intakes(&plan, SourceId(0), &accounts);
+    (accounts, maker)
+}
+
+#[test]
+fn frames_are_bounded_by_the_sources_own_limit() {
+    let text = "
+        data_dir = \"data\"
+        [sources.s]
+        type = \"statsd\"
+        listen = [\"unix-frames://@x\"]
+        line_bytes_max = \"64B\"
+        [transforms.t]
+        type = \"aggregate\"
+        from = [\"s\"]
+        [outputs.o]
+        type = \"console\"
+        from = [\"t\"]
+    ";
+    let (accounts, maker) = first_source(text);
+    let now = Now::default();
+    for (bytes, broken) in [(64_u32, false), (65, true)] {
+        let mut intake = maker.make_framed();
+        let mut frame = bytes.to_le_bytes().to_vec();
+        frame.resize(4 + bytes as usize, b'x');
+        intake.stream(&frame, now, &mut Scratch::default()).receipt.settle(Outcome::Filtered);
+        assert_eq!(intake.is_broken(), broken, "a frame of {bytes} bytes");
+    }
+    assert_eq!(accounts.source(SourceId(0)).rejected(Reject::BadFrame), 1);
+}
+
+#[test]
+fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
+    let text = "
+        [sources.s]
+        type = \"statsd\"
+        listen = [\"tcp://127.0.0.1:0\", \"unix-frames://@y\"]
+        line_bytes_max = \"64B\"
+        ack_when = \"accepted\"
+        [transforms.t]
+        type = \"aggregate\"
+        from = [\"s\"]
+        [outputs.o]
+        type = \"console\"
+        from = [\"t\"]
+    ";
+    let (_, maker) = first_source(text);
+    let now = Now::default();
+    let long = "x".repeat(200);
+    let lines = format!("a:1|c\n\nnonsense\n{long}\nb:1|c:2|c\nrest:1|c");
+    let frames = b"\x05\0\0\0a:1|c\0\0\0\0\x0b\0\0\0b:1|c\nworse".to_vec();
+    // (intake, its bytes, lines or frames, records rejected)
+    type Case = (fn(&IntakeMaker) -> Intake, Vec<u8>, u64, u64);
+    let cases: [Case; 2] =
+        [(IntakeMaker::make, lines.into_bytes(), 6, 2), (IntakeMaker::make_framed, frames, 3, 1)];
+    for (make, bytes, lines, rejected) in cases {
+        for step in 1..=bytes.len() {
+            let mut intake = make(&maker).answering(ConnectionId(3), AckWhen::Accepted);
+            let mut scratch = Scratch::default();
+            let mut last = (0, 0);
+            for read in bytes.chunks(step) {
+                intake.stream(read, now, &mut scratch).receipt.settle(Outcome::Filtered);
+                intake.settle_too_long();
+                if let Some(mark) = intake.mark() {
+                    assert!(mark.up_to > last.0 && mark.rejected >= last.1, "{mark:?} after {last:?}");
+                    last = (mark.up_to, mark.rejected);
+                }
+            }
+            intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
+            let mark = intake.mark().map_or(last, |mark| (mark.up_to, mark.rejected));
+            assert_eq!(mark, (lines, rejected), "reads of {step} bytes");
+        }
+    }
+}
