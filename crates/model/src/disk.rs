@@ -28,6 +28,9 @@ pub enum DiskError {
     },
     /// The folder is not there, or another one is in its place. It may come back.
     Away,
+    /// The open file has no name any more, or the folder was deleted: somebody removed it. What is written to it ends with
+    /// this process, and it does not come back.
+    Deleted,
     /// Anything else, with the system's error code (0 where there is none).
     Io {
         /// As the system numbers it.
@@ -41,7 +44,11 @@ impl DiskError {
     pub fn passes(self) -> bool {
         match self {
             DiskError::Full | DiskError::Denied | DiskError::Scarce { .. } | DiskError::Away => true,
-            DiskError::NotFound | DiskError::Exists | DiskError::Short | DiskError::Io { .. } => false,
+            DiskError::NotFound
+            | DiskError::Exists
+            | DiskError::Short
+            | DiskError::Deleted
+            | DiskError::Io { .. } => false,
         }
     }
 }
@@ -58,6 +65,7 @@ impl fmt::Display for DiskError {
                 write!(f, "the system is short of file descriptors or memory (error {code})")
             }
             DiskError::Away => f.write_str("the folder is away, or another one is in its place"),
+            DiskError::Deleted => f.write_str("the file or its folder was deleted"),
             DiskError::Io { code } => write!(f, "the disk failed (error {code})"),
         }
     }
@@ -97,7 +105,8 @@ pub trait Disk: fmt::Debug {
     fn size(&self, file: &Self::File) -> Result<u64, DiskError>;
 
     /// Makes all bytes written to the file so far safe. After an error nobody knows which are, and asking again
-    /// proves nothing: the system may have forgotten them.
+    /// proves nothing: the system may have forgotten them. Bytes of a file that has no name any more, or whose folder is
+    /// away, are not safe, whatever the system says: [`DiskError::Deleted`], [`DiskError::Away`].
     fn sync(&self, file: &Self::File) -> Result<(), DiskError>;
 
     /// Makes the names of the directory safe.

@@ -94,6 +94,7 @@ reasons! {
         NotANumber "not_a_number" "The point's value or time is no number, which an output of pickles needs.",
         RollupFull "rollup_full" "The rollups of the relay held as many bytes as they may.",
         AggregateFull "aggregate_full" "The series of the aggregation held as many bytes as they may.",
+        Deleted "deleted" "The file of the output's queue on disk that held the record was deleted under the running daemon.",
     }
 }
 

@@ -6,12 +6,14 @@
 //! (`daemon::syncs`).
 //! Invariant: the folder has one owner, who holds the lock of the data directory. That a name is free is therefore
 //! looked up, not asked of the system in one step. While another folder, or none, is in its place (somebody moved it, or
-//! its file system is not mounted), nothing is made, found missing or removed there: [`DiskError::Away`].
+//! its file system is not mounted), nothing is made, found missing or removed there: [`DiskError::Away`]. One that was
+//! deleted ([`DiskError::Deleted`]) does not come back: it is made anew with the next file, if the data directory that it
+//! was in is still ours.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use model::{Disk, DiskError};
 
@@ -22,9 +24,11 @@ use crate::sys;
 pub struct Folder {
     path: Arc<Path>,
     read_only: bool,
-    /// Kept open to be synced; none where the system has no such thing.
+    /// Kept open to be synced; none where the system has no such thing. Another one when the folder was made anew.
     #[cfg(unix)]
-    handle: Arc<File>,
+    handle: Arc<RwLock<Arc<File>>>,
+    /// The data directory that it is in, open and with its path: in another one nothing is made.
+    root: Option<(Arc<Path>, Arc<File>)>,
 }
 
 impl Folder {
@@ -37,10 +41,19 @@ impl Folder {
         fs::read_dir(&path)?;
         Ok(Folder {
             #[cfg(unix)]
-            handle: Arc::new(File::open(&path)?),
+            handle: Arc::new(RwLock::new(Arc::new(File::open(&path)?))),
+            root: None,
             read_only: false,
             path: path.into(),
         })
+    }
+
+    /// The same in a data directory that is ours: should the folder be deleted, it is made anew there.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_in(root: &Path, opened_root: Arc<File>, path: PathBuf) -> io::Result<Folder> {
+        Ok(Folder { root: Some((root.into(), opened_root)), ..Folder::open(path)? })
     }
 
     /// The folder `path` as it is, for somebody who only looks and may not own it. Nothing in it can be changed through
@@ -52,7 +65,8 @@ impl Folder {
         fs::read_dir(&path)?;
         Ok(Folder {
             #[cfg(unix)]
-            handle: Arc::new(File::open(&path)?),
+            handle: Arc::new(RwLock::new(Arc::new(File::open(&path)?))),
+            root: None,
             read_only: true,
             path: path.into(),
         })
@@ -80,22 +94,60 @@ impl Folder {
         }
     }
 
+    #[cfg(unix)]
+    fn opened(&self) -> Arc<File> {
+        Arc::clone(&self.handle.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Fails when the folder that was opened is not where it was.
     #[cfg(unix)]
     fn is_there(&self) -> Result<(), DiskError> {
         use std::os::unix::fs::MetadataExt;
         let here = match fs::metadata(&self.path) {
-            Ok(here) => here,
-            Err(error) => {
-                return Err(match reason(error) {
-                    DiskError::NotFound => DiskError::Away,
-                    other => other,
-                });
-            }
+            Ok(here) => Some(here),
+            Err(error) if reason_of(&error) == DiskError::NotFound => None,
+            Err(error) => return Err(reason(error)),
         };
-        let opened = self.handle.metadata().map_err(reason)?;
-        let same = (here.dev(), here.ino()) == (opened.dev(), opened.ino());
-        if same { Ok(()) } else { Err(DiskError::Away) }
+        let opened = self.opened().metadata().map_err(reason)?;
+        match here {
+            Some(here) if (here.dev(), here.ino()) == (opened.dev(), opened.ino()) => Ok(()),
+            // Something is in its place, such as a copy that was put back.
+            Some(_) if !is_empty(&self.path) => Err(DiskError::Away),
+            _ if opened.nlink() == 0 => Err(DiskError::Deleted),
+            _ => Err(DiskError::Away),
+        }
+    }
+
+    /// Makes a folder anew that was deleted, in a data directory that is still the one that was locked.
+    #[cfg(unix)]
+    fn make_anew(&self) -> Result<(), DiskError> {
+        let ours = self.root.as_ref().is_some_and(|(path, opened)| is_same(path, opened));
+        if !ours || self.read_only {
+            return Err(DiskError::Deleted);
+        }
+        make_safely(&self.path).map_err(reason)?;
+        let opened = File::open(&self.path).map_err(reason)?;
+        *self.handle.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(opened);
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn make_anew(&self) -> Result<(), DiskError> {
+        Err(DiskError::Deleted)
+    }
+
+    /// Fails when the file has no name any more.
+    #[cfg(unix)]
+    fn has_name(file: &File) -> Result<(), DiskError> {
+        use std::os::unix::fs::MetadataExt;
+        let links = file.metadata().map_err(reason)?.nlink();
+        if links > 0 { Ok(()) } else { Err(DiskError::Deleted) }
+    }
+
+    /// Other systems keep the names of open files.
+    #[cfg(not(unix))]
+    fn has_name(_file: &File) -> Result<(), DiskError> {
+        Ok(())
     }
 
     /// Other systems do not say which folder it is.
@@ -108,6 +160,25 @@ impl Folder {
         self.may_change()?;
         self.is_there()
     }
+}
+
+/// True when the folder at `path` is the one that is open.
+#[cfg(unix)]
+pub fn is_same(path: &Path, opened: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of = |about: &fs::Metadata| (about.dev(), about.ino());
+    matches!((fs::metadata(path), opened.metadata()), (Ok(here), Ok(opened)) if of(&here) == of(&opened))
+}
+
+/// Other systems do not say; nor do they let an open one be removed.
+#[cfg(not(unix))]
+pub fn is_same(path: &Path, _opened: &File) -> bool {
+    path.exists()
+}
+
+#[cfg(unix)]
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Makes a folder and those above it, each name synced, so that what is synced inside can be found after a loss of
@@ -173,7 +244,10 @@ impl Disk for Folder {
     }
 
     fn create(&self, name: &str) -> Result<Arc<File>, DiskError> {
-        self.may_change_names()?;
+        match self.may_change_names() {
+            Err(DiskError::Deleted) => self.make_anew()?,
+            may => may?,
+        }
         self.open_with(name, OpenOptions::new().create_new(true))
     }
 
@@ -199,14 +273,17 @@ impl Disk for Folder {
         file.metadata().map(|metadata| metadata.len()).map_err(reason)
     }
 
-    /// The file's bytes, and its size as far as it is needed to read them (fdatasync).
+    /// The file's bytes, and its size as far as it is needed to read them (fdatasync). The system syncs a file that has no
+    /// name with success, too.
     fn sync(&self, file: &Arc<File>) -> Result<(), DiskError> {
-        file.sync_data().map_err(reason)
+        file.sync_data().map_err(reason)?;
+        Folder::has_name(file)?;
+        self.is_there()
     }
 
     fn sync_directory(&self) -> Result<(), DiskError> {
         #[cfg(unix)]
-        self.handle.sync_all().map_err(reason)?;
+        self.opened().sync_all().map_err(reason)?;
         Ok(())
     }
 
@@ -232,6 +309,10 @@ impl Disk for Folder {
 
 /// What a queue has to know of an error, whichever folder it is.
 pub fn reason(error: io::Error) -> DiskError {
+    reason_of(&error)
+}
+
+fn reason_of(error: &io::Error) -> DiskError {
     use io::ErrorKind as Kind;
     match error.kind() {
         Kind::NotFound => DiskError::NotFound,
@@ -242,7 +323,7 @@ pub fn reason(error: io::Error) -> DiskError {
         Kind::NotADirectory | Kind::StaleNetworkFileHandle => DiskError::Away,
         _ => {
             let code = error.raw_os_error().unwrap_or(0);
-            if sys::is_scarce(&error) { DiskError::Scarce { code } } else { DiskError::Io { code } }
+            if sys::is_scarce(error) { DiskError::Scarce { code } } else { DiskError::Io { code } }
         }
     }
 }
@@ -332,12 +413,47 @@ mod tests {
             assert_eq!(disk.list(), Err(DiskError::Away));
             let changed = [disk.rename("one", "two"), disk.replace("one", "two"), disk.remove("one")];
             assert_eq!(changed, [Err(DiskError::Away); 3]);
-            assert_eq!((disk.write_at(&file, 0, &[b"a"]), disk.sync(&file)), (Ok(()), Ok(())), "it is open");
+            let (written, synced) = (disk.write_at(&file, 0, &[b"a"]), disk.sync(&file));
+            assert_eq!((written, synced), (Ok(()), Err(DiskError::Away)), "it is open, and nobody finds it");
         }
         fs::remove_dir(disk.path()).expect("nothing was made in it");
         fs::rename(&away, disk.path()).expect("moved back");
         assert_eq!(disk.list(), Ok(vec!["one".to_owned()]));
         assert_eq!(disk.open("two").err(), Some(DiskError::NotFound), "it is not there");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_deleted_is_not_safe_and_a_deleted_folder_is_made_anew_where_it_is_ours() {
+        let (_held, disk) = folder();
+        let file = disk.create("one").expect("a new file");
+        fs::remove_file(disk.path().join("one")).expect("it is there");
+        assert_eq!(disk.sync(&file), Err(DiskError::Deleted));
+        assert_eq!((disk.list(), disk.open("one").err()), (Ok(Vec::new()), Some(DiskError::NotFound)));
+        for (ours, another) in [(false, false), (true, false), (true, true)] {
+            let held = tempfile::tempdir().expect("a folder");
+            let root = held.path().join("data");
+            fs::create_dir(&root).expect("a folder");
+            let opened = Arc::new(File::open(&root).expect("it is there"));
+            let disk = Folder::open_in(&root, opened, root.join("queues/o")).expect("made");
+            let file = disk.create("one").expect("a new file");
+            fs::remove_dir_all(if ours { root.join("queues") } else { root.clone() }).expect("it is there");
+            if !ours {
+                // Somebody else's.
+                fs::create_dir(&root).expect("a folder");
+            }
+            assert_eq!((disk.list(), disk.sync(&file)), (Err(DiskError::Deleted), Err(DiskError::Deleted)));
+            if another {
+                fs::create_dir_all(disk.path()).expect("a folder");
+                fs::write(disk.path().join("one"), "a copy that was put back").expect("written");
+                assert_eq!(disk.create("two").err(), Some(DiskError::Away));
+                continue;
+            }
+            let made = disk.clone().create("two").map(|file| disk.sync(&file));
+            assert_eq!(made.err(), (!ours).then_some(DiskError::Deleted));
+            assert_eq!(disk.list().ok(), ours.then(|| vec!["two".to_owned()]));
+            assert!(ours || fs::read_dir(&root).is_ok_and(|mut entries| entries.next().is_none()));
+        }
     }
 
     #[test]

@@ -172,8 +172,9 @@ impl<F: Clone> Commit<F> {
         self.running = None;
     }
 
-    /// The job ended. Returns the segments that must be closed, and how many records came to be in doubt.
-    pub(super) fn finish(&mut self, done: &SyncDone) -> (Vec<u64>, u64) {
+    /// The job ended. Returns the segments that must be closed, with their files, and how many records came to be in
+    /// doubt.
+    pub(super) fn finish(&mut self, done: &SyncDone) -> (Vec<(u64, Option<F>)>, u64) {
         let (mut failed, mut doubtful) = (Vec::new(), 0);
         let mut again = Vec::new();
         for ran in self.running.take().unwrap_or_default() {
@@ -197,7 +198,7 @@ impl<F: Clone> Commit<F> {
             });
             doubtful += records.end - records.start;
             self.doubt(records);
-            failed.push(ran.sequence);
+            failed.push((ran.sequence, ran.file));
         }
         if self.dirty.is_empty() {
             self.since_ns = None;
@@ -299,6 +300,7 @@ mod tests {
             commit.appended(2, &2, 13);
             assert_eq!((commit.since_ns(), commit.safe_up_to()), (None, 0), "while the job runs");
             let (failed, _) = commit.finish(&done(&[(1, first), (2, second)], directory));
+            let failed: Vec<u64> = failed.iter().map(|(sequence, _)| *sequence).collect();
             assert_eq!(failed, closed);
             let found: Vec<Promise> = (0..4).map(|number| commit.promise(number, 0)).collect();
             assert_eq!((found, commit.safe_up_to()), (promises.to_vec(), safe));

@@ -197,6 +197,15 @@ impl<F: Clone> Cursor<F> {
         Some((file, self.name_is_new))
     }
 
+    /// Gives the file up when it is none of those that `is_there`; another one is written then.
+    pub(super) fn look_for_file(&mut self, is_there: impl FnOnce(&str) -> bool) {
+        if self.file.is_some() && self.running.is_none() && !is_there(NAMES[self.name]) {
+            self.file = None;
+            self.name = 1 - self.name;
+            (self.written, self.synced) = (None, None);
+        }
+    }
+
     /// The sync ended. Returns what is safe now, if that is news.
     pub(super) fn finish(&mut self, good: bool) -> Option<Noted> {
         let ran = self.running.take()?;

@@ -29,7 +29,7 @@ pub struct Faults {
     /// Files can be neither opened nor made nor listed, for want of descriptors, memory or permission. Those that are open
     /// work.
     pub opens_fail: Option<DiskError>,
-    /// The folder is away: nothing in it can be reached by name. Files that are open work.
+    /// The folder is away: nothing in it can be reached by name. Files that are open work, and no sync proves anything.
     pub away: bool,
 }
 
@@ -239,6 +239,13 @@ impl FaultyDisk {
         self.state().names.keys().cloned().collect()
     }
 
+    /// Somebody deletes a file behind everybody's back. Who has it open reads and writes on.
+    pub fn delete(&self, name: &str) {
+        let mut state = self.state();
+        state.names.remove(name);
+        state.names_safe.remove(name);
+    }
+
     /// A file's bytes.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
@@ -365,22 +372,23 @@ impl Disk for FaultyDisk {
         if state.dead { Err(DEAD) } else { Ok(state.files[*file].bytes.len() as u64) }
     }
 
-    fn sync(&self, file: &usize) -> Result<(), DiskError> {
+    fn sync(&self, number: &usize) -> Result<(), DiskError> {
         let mut state = self.state();
         if state.crashes()? {
             return Err(DEAD);
         }
         if due(&mut state.faults.sync_error_in) {
             state.faults_met += 1;
-            state.reach(*file);
+            state.reach(*number);
             return Err(FAILED);
         }
-        let file = &mut state.files[*file];
+        let file = &mut state.files[*number];
         // What a failed sync forgot stays forgotten: only writes since then count.
         for (offset, bytes) in std::mem::take(&mut file.unsynced) {
             put(&mut file.safe, offset, &bytes);
         }
-        Ok(())
+        state.reaches()?;
+        if state.names.values().any(|named| named == number) { Ok(()) } else { Err(DiskError::Deleted) }
     }
 
     fn sync_directory(&self) -> Result<(), DiskError> {

@@ -55,6 +55,9 @@ mod holding;
 pub mod inspect;
 #[cfg(test)]
 mod inspect_test;
+mod missing;
+#[cfg(test)]
+mod missing_test;
 #[cfg(test)]
 mod model_test;
 #[cfg(any(test, feature = "faulty_disk"))]
@@ -90,6 +93,8 @@ use format::{Place, RecordHeader};
 pub(crate) use format::{decode_borders, encode_borders, form_code};
 use holding::Held;
 pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
+use missing::KeptOpen;
+pub use missing::{Look, Looked, Missing};
 use quarantine::Quarantine;
 pub use recovery::Unreadable;
 pub use scan::DamageKind;
@@ -193,6 +198,8 @@ struct Segment {
     unreadable: bool,
     /// So does one of which a damaged range could not be copied.
     kept_whole: bool,
+    /// Its file is not in the folder: somebody deleted it.
+    missing: bool,
 }
 
 impl Segment {
@@ -249,6 +256,10 @@ pub struct DiskQueue<D: Disk> {
     read: Totals,
     /// The next record to be read, when it has been looked up.
     front: Option<(RecordHeader, Place)>,
+    /// Files of segments that cannot be opened by their names.
+    kept_open: KeptOpen<D::File>,
+    /// The folder was away at the last look, or sync.
+    is_away: bool,
     /// Why nothing can be read; none while reading goes on.
     stalled: Option<Stalled>,
     /// Monotonic time of the last call that said it.
@@ -326,6 +337,8 @@ impl<D: Disk> DiskQueue<D> {
             place: found.place,
             read: found.settled,
             front: None,
+            kept_open: KeptOpen::default(),
+            is_away: false,
             stalled: None,
             now_ns: now.mono_ns,
             returned: BTreeMap::new(),
@@ -407,8 +420,9 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// Takes the result of the job. Removes segments that are done with.
-    pub fn on_synced(&mut self, done: SyncDone) -> Synced {
+    pub fn on_synced(&mut self, mut done: SyncDone) -> Synced {
         self.take_notes();
+        self.allow_removed(&mut done);
         let failed = |result: &Result<(), DiskError>| result.err();
         let segments = done.segments.iter().filter_map(|(_, result)| match result {
             Err(NotSynced::Failed(error)) => Some(*error),
@@ -423,8 +437,9 @@ impl<D: Disk> DiskQueue<D> {
         let done = self.forgive(done);
         let (closed, in_doubt_records) = self.commit.finish(&done);
         self.counts.in_doubt_records += in_doubt_records;
-        if self.segments.back().is_some_and(|last| closed.contains(&last.sequence)) {
-            self.writer = None;
+        self.is_away |= errors.contains(&DiskError::Away);
+        for (sequence, file) in closed {
+            self.close(sequence, file);
         }
         let cursor_good = done.cursor.is_ok() && done.directory.is_ok();
         let cursor = self.cursor.finish(cursor_good).map(|noted| noted.settled);

@@ -121,13 +121,23 @@ impl<D: Disk> DiskQueue<D> {
     fn reader_of(&mut self, sequence: u64) -> Result<SegmentReader<D::File>, DiskError> {
         let mut reader = match self.reader.take() {
             Some(reader) if reader.sequence == sequence => reader,
-            _ => SegmentReader::new(sequence, self.disk.open(&segment_name(sequence))?),
+            _ => SegmentReader::new(
+                sequence,
+                match self.kept_open.file(sequence) {
+                    Some(file) => file,
+                    None => self.disk.open(&segment_name(sequence))?,
+                },
+            ),
         };
         reader.passes_over(self.passes_over(sequence));
         Ok(reader)
     }
 
     fn set_aside(&mut self, sequence: u64, damage: Damage) {
+        if self.segments.iter().any(|segment| segment.sequence == sequence && segment.missing) {
+            // There is nothing to keep.
+            return;
+        }
         let kept = self.quarantine.keep_range(&self.disk, sequence, damage, &mut self.counts);
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.sequence == sequence) {
             segment.unreadable |= damage.kind == DamageKind::Unreadable;
@@ -202,8 +212,9 @@ impl<D: Disk> DiskQueue<D> {
                 Some(self.entry(block, Some(part), &header))
             }
             Ok(None) => {
-                self.counts.damaged_records += 1;
-                self.settle_part(number, part, Shed::Damaged);
+                let missing = self.is_missing(start.sequence);
+                self.counts.damaged_records += u64::from(!missing);
+                self.settle_part(number, part, if missing { Shed::Deleted } else { Shed::Damaged });
                 None
             }
             Err(_) => {
@@ -236,13 +247,28 @@ impl<D: Disk> DiskQueue<D> {
         true
     }
 
-    /// Everything up to `after` that was not read cannot be.
+    /// Everything up to `after` that was not read cannot be: it was deleted with its segment, or is damaged.
     fn lose(&mut self, after: Totals, end: Place) {
+        let first = self.read.records;
+        let ends = self.segments.iter().skip(1).map(|next| next.before);
+        let missing = self.segments.iter().zip(ends.chain([self.end]));
+        let missing =
+            missing.filter(|(segment, _)| segment.missing).map(|(segment, upto)| (segment.before, upto));
+        for (before, upto) in missing.collect::<Vec<_>>() {
+            let from = before.at_least(self.read);
+            let upto = if after.covers(upto) { upto } else { after };
+            if after.covers(from) && upto.covers(from) && upto.records > from.records {
+                self.counts.damaged_records += from.since(self.read).records;
+                self.settle_up_to(from, Shed::Damaged);
+                self.settle_up_to(upto, Shed::Deleted);
+            }
+        }
         self.counts.damaged_records += after.since(self.read).records;
-        self.pass(after, end, Shed::Damaged);
+        self.settle_up_to(after, Shed::Damaged);
+        self.settlement.pass(first, after, end);
     }
 
-    fn pass(&mut self, after: Totals, end: Place, reason: Shed) {
+    pub(super) fn pass(&mut self, after: Totals, end: Place, reason: Shed) {
         let first = self.read.records;
         self.settle_up_to(after, reason);
         self.settlement.pass(first, after, end);

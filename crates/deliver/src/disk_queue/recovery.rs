@@ -314,8 +314,15 @@ fn adopt<D: Disk>(
     previous: Totals,
 ) -> Result<Option<Segment>, DiskError> {
     let Candidate { sequence, size, .. } = *candidate;
-    let segment =
-        |before, start| Segment { sequence, before, start, size, unreadable: false, kept_whole: false };
+    let segment = |before, start| Segment {
+        sequence,
+        before,
+        start,
+        size,
+        unreadable: false,
+        kept_whole: false,
+        missing: false,
+    };
     let segment = match candidate.header {
         Some(header) if header.queue_id == queue_id => segment(header.before, SEGMENT_HEADER_BYTES as u64),
         Some(_) => return Ok(None),

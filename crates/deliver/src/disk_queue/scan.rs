@@ -89,6 +89,11 @@ impl<F: Clone> SegmentReader<F> {
         }
     }
 
+    /// The open file.
+    pub(super) fn file(&self) -> &F {
+        &self.file
+    }
+
     /// Whether what the disk fails to read is damage and passed over. Otherwise it is an error.
     pub(super) fn passes_over(&mut self, passes_over: bool) {
         self.passes_over = passes_over;

@@ -132,6 +132,11 @@ impl Settlement {
         self.open[at].record
     }
 
+    /// All records that were handed out and have no outcome, with their places.
+    pub(super) fn records(&self) -> impl Iterator<Item = (RecordHeader, Place)> {
+        self.open.iter().filter_map(|open| open.record)
+    }
+
     /// A record that was handed out has its outcome.
     pub(super) fn done(&mut self, number: u64) {
         let found = self.open.binary_search_by_key(&number, |open| open.number);

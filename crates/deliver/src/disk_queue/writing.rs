@@ -174,6 +174,7 @@ impl<D: Disk> DiskQueue<D> {
             size: start,
             unreadable: false,
             kept_whole: false,
+            missing: false,
         });
         self.commit.begun(sequence, &file);
         self.reserved = 0;
@@ -292,11 +293,12 @@ impl<D: Disk> DiskQueue<D> {
             } else {
                 self.disk.remove(&segment_name(first.sequence))
             };
-            if removed.is_err_and(|error| error != DiskError::NotFound) {
+            if removed.is_err_and(|error| error != DiskError::NotFound && !first.missing) {
                 // Tried again when the next cursor is synced.
                 self.counts.remove_errors += 1;
                 return;
             }
+            self.kept_open.forget(first.sequence);
             self.segments.pop_front();
         }
     }

@@ -224,6 +224,10 @@ pub struct DiskRow {
     pub read_errors: u64,
     /// Why nothing can be read although records wait; none while reading goes on.
     pub read_error: Option<String>,
+    /// Why the next process would not find what waits: the folder is away, or files were deleted; none while all is there.
+    pub missing: Option<String>,
+    /// Records that wait there.
+    pub records_missing: u64,
     /// Syncs that failed.
     pub sync_errors: u64,
     /// Times that a file could not be removed or renamed.
@@ -506,7 +510,7 @@ fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
     let folder = outlet.disk()?.folder().path().display().to_string();
     let mut queue = outlet.queue();
     let queue = queue.on_disk()?;
-    let counts = queue.counts();
+    let (counts, missing) = (queue.counts(), queue.missing());
     Some(DiskRow {
         folder,
         segments: queue.segments() as u64,
@@ -519,6 +523,8 @@ fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
         write_errors: counts.write_errors,
         read_errors: counts.read_errors,
         read_error: queue.read_error().map(|error| error.to_string()),
+        missing: missing.map(|missing| missing.error.to_string()),
+        records_missing: missing.map_or(0, |missing| missing.copies),
         sync_errors: counts.sync_errors,
         remove_errors: counts.remove_errors,
     })

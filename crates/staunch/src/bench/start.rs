@@ -174,7 +174,7 @@ fn append(outlet: &Outlet, block: &Block, times: u64) -> Result<(), BenchError> 
             unsynced = 0;
             let job = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
             if let (Some(job), Some(disk)) = (job, outlet.disk()) {
-                outlet.on_synced(job.perform(disk.folder()));
+                let _error = outlet.on_synced(job.perform(disk.folder()));
             }
         }
     }

@@ -169,6 +169,11 @@ fn shed(reason: Shed) -> &'static str {
             "Something has changed the queue's files, or the disk lost what it had. The bytes are kept in the queue's \
              folder, in files that end in `.quarantine`. Look at the disk's health."
         }
+        Shed::Deleted => {
+            "Somebody removed files of the queue, or its folder, while the daemon ran. What it still had open it delivered \
+             until it ended; the rest is lost. The log names the folder. What the next start misses between records that \
+             are there is counted there as damaged."
+        }
         Shed::DiskFailed => {
             "It had failed for ten seconds, or more came meanwhile than is kept in memory. Look at the log for the \
              system's word, and at the disk's health and mount. It goes on by itself when a write succeeds."

@@ -2,7 +2,8 @@
 //!
 //! | name | what |
 //! |---|---|
-//! | `lock` | locked by the daemon that has the directory; its text names that process |
+//! | `lock` | locked by the daemon that has the directory; its text names that process. The directory itself is locked as
+//! well: somebody may delete this file |
 //! | `queues/NAME/` | the queue on disk of output NAME |
 //! | `state/` | the state of aggregations |
 //! | `last-flush` | labels for the next start (`handover`) |
@@ -15,6 +16,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use config::plan::Plan;
@@ -32,6 +34,9 @@ const STATE: &str = "state";
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
+/// The same for the directory of a process that is about to end.
+const LOCK_LATER_PAUSE: Duration = Duration::from_millis(100);
+
 /// Longest text of a lock that is believed.
 const HOLDER_BYTES_MAX: u64 = 256;
 
@@ -40,6 +45,9 @@ const HOLDER_BYTES_MAX: u64 = 256;
 pub struct DataDir {
     path: PathBuf,
     lock: File,
+    /// The directory, open and locked. Not every system or file system has folders opened or locked: then there is the file
+    /// only.
+    opened: Option<Arc<File>>,
 }
 
 /// Why the directory is not ours.
@@ -92,16 +100,29 @@ impl DataDir {
             }
             Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
         }
+        let opened = File::open(path).ok().map(Arc::new);
+        let locked = opened.as_ref().map(|opened| try_lock(opened));
+        if let Some(Err(TryLockError::WouldBlock)) = locked {
+            // The file that it has locked was deleted.
+            return Err(DataDirError::Held {
+                path: path.to_owned(),
+                holder: "its lock was deleted".to_owned(),
+            });
+        }
         if let Err(error) = write_holder(&mut &lock, http) {
             // A full disk, such as one that what waits in queues has filled.
             tracing::warn!("cannot write who has the data directory {}: {error}", path.display());
         }
-        Ok(DataDir { path: path.to_owned(), lock })
+        Ok(DataDir { path: path.to_owned(), lock, opened })
     }
 
     /// The directory, with the lock of the process that had it before.
     pub fn inherit(path: &Path, lock: File) -> DataDir {
-        DataDir { path: path.to_owned(), lock }
+        let opened = File::open(path).ok().map(Arc::new);
+        if let Some(opened) = opened.as_ref().filter(|opened| opened.try_lock().is_err()) {
+            lock_later(Arc::downgrade(opened));
+        }
+        DataDir { path: path.to_owned(), lock, opened }
     }
 
     /// Writes into the lock who has it.
@@ -122,6 +143,11 @@ impl DataDir {
         &self.lock
     }
 
+    /// The directory, open; none where the system does not open folders.
+    pub fn opened(&self) -> Option<Arc<File>> {
+        self.opened.clone()
+    }
+
     /// Where queues are.
     pub fn queues_dir(&self) -> PathBuf {
         self.path.join(QUEUES)
@@ -130,6 +156,22 @@ impl DataDir {
     /// Where states of aggregations are.
     pub fn state_dir(&self) -> PathBuf {
         self.path.join(STATE)
+    }
+}
+
+/// Locks the directory when the process that we have taken over from has ended. Until then that one has it locked.
+fn lock_later(opened: Weak<File>) {
+    let locks = move || {
+        while let Some(opened) = opened.upgrade()
+            && let Err(TryLockError::WouldBlock) = opened.try_lock()
+        {
+            drop(opened);
+            std::thread::sleep(LOCK_LATER_PAUSE);
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("lock".into()).spawn(locks) {
+        // The file is locked all the same.
+        tracing::warn!("cannot lock the data directory itself: {error}");
     }
 }
 
@@ -237,6 +279,22 @@ mod tests {
         DataDir::lock(&path, None).expect("it is free again");
         let text = fs::read_to_string(path.join(LOCK_FILE)).expect("it stays");
         assert_eq!(text, format!("process {}\n", std::process::id()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_without_its_lock_file_still_has_one_owner() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let held = DataDir::lock(folder.path(), None).expect("nobody has it");
+        fs::remove_file(folder.path().join(LOCK_FILE)).expect("it is there");
+        let error = DataDir::lock(folder.path(), None).expect_err("it is held").to_string();
+        assert!(error.contains("its lock was deleted"), "{error}");
+        let handed = DataDir::inherit(folder.path(), held.lock_file().try_clone().expect("a descriptor"));
+        drop(held);
+        std::thread::sleep(3 * LOCK_LATER_PAUSE);
+        assert!(DataDir::lock(folder.path(), None).is_err(), "the next process has it");
+        drop(handed);
+        DataDir::lock(folder.path(), None).expect("it is free again");
     }
 
     #[test]

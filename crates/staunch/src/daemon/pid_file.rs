@@ -3,10 +3,18 @@
 //! A start that fails, because another process has the ports, leaves its file alone; so does a process that another one
 //! has taken over from.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+
+use crate::sys;
+
+/// A pipe or a device has no text that could be read again.
+fn is_a_file(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_file() { Ok(()) } else { Err(io::Error::other("it is a pipe or a device")) }
+}
 
 /// Goes when this is dropped, if it was written.
 #[derive(Debug)]
@@ -25,7 +33,8 @@ impl PidFile {
     /// When it cannot be written.
     pub fn reserve(path: &Path) -> anyhow::Result<PidFile> {
         let made = !path.exists();
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let opened = sys::open_at_once(OpenOptions::new().write(true).create(true).truncate(false), path);
+        let opened = opened.and_then(|file| is_a_file(&file));
         opened.with_context(|| format!("failed to open pidfile '{}'", path.display()))?;
         Ok(PidFile { path: path.to_owned(), text: None, made })
     }

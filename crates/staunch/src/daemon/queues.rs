@@ -92,7 +92,11 @@ fn open_on_disk(
     };
     let plan = disk_plan(output.queue, sync_window_ms);
     let open = |unreadable| -> Result<_, OpenError> {
-        let folder = Folder::open(path.clone()).map_err(OpenError::of_folder)?;
+        let folder = match data_dir.opened() {
+            Some(opened) => Folder::open_in(data_dir.path(), opened, path.clone()),
+            None => Folder::open(path.clone()),
+        };
+        let folder = folder.map_err(OpenError::of_folder)?;
         let with = (random_seed(), unreadable);
         let opened = DiskQueue::open_with(folder.clone(), plan, Arc::clone(account), with, Clock::now());
         Ok((opened.map_err(OpenError::of_queue)?, folder))

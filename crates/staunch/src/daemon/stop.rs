@@ -8,7 +8,10 @@ use model::SECOND_NS;
 use tokio::task::JoinSet;
 
 use super::{Running, closing, supervisor, watch};
-use crate::admin::{self, accounts::AccountsPage};
+use crate::admin::{
+    self,
+    accounts::{AccountsPage, DiskRow},
+};
 use crate::clock::Clock;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::original::Original;
@@ -139,16 +142,31 @@ fn tell_what_is_left(shared: &Shared) -> AccountsPage {
         if lost > 0 {
             tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
         }
-        if row.disk.is_some() && row.sum.waiting > 0 {
-            tracing::info!(
-                "output `{}`: {} records wait on disk for the next start",
-                row.name,
-                row.sum.waiting
+        let deleted = row.losses.get("shed").and_then(|shed| shed.get("deleted")).copied().unwrap_or(0);
+        if deleted > 0 {
+            tracing::warn!(
+                "output `{}`: {deleted} records are lost: the files of its queue on disk that held them were deleted",
+                row.name
             );
+        }
+        if let Some(disk) = row.disk.as_ref().filter(|_| row.sum.waiting > 0) {
+            tell_what_waits(&row.name, row.sum.waiting, disk);
         }
     }
     watch::last_words(&page);
     page
+}
+
+fn tell_what_waits(name: &str, waiting: u64, disk: &DiskRow) {
+    match &disk.missing {
+        None => tracing::info!("output `{name}`: {waiting} records wait on disk for the next start"),
+        Some(why) => tracing::warn!(
+            "output `{name}`: {} records wait on disk for the next start; {} more would, but {why}: {}",
+            waiting.saturating_sub(disk.records_missing),
+            disk.records_missing,
+            disk.folder
+        ),
+    }
 }
 
 /// Lets the shard take what waits in the exchange for room in a queue, as long as there is time for it: behind the last

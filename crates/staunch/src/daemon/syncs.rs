@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deliver::disk_queue::{DiskQueue, DiskQueueCounts};
-use model::SECOND_NS;
+use deliver::disk_queue::{DiskQueue, DiskQueueCounts, Missing};
+use model::{DiskError, SECOND_NS};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
@@ -20,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Least time between two lines about a disk that fails: the first failure is logged at once, then their count.
 const TELL_EVERY_NS: u64 = 60 * SECOND_NS;
+
+/// How often the thread looks whether the files of the queue are where they should be.
+const LOOK_EVERY_NS: u64 = 2 * SECOND_NS;
 
 /// Starts the thread of an output whose queue is on disk; nothing for the others.
 ///
@@ -51,25 +54,53 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
 pub fn run(outlet: &Outlet) {
     let Some(disk) = outlet.disk() else { return };
     let mut complaints = Complaints::default();
+    let mut look_ns = Clock::mono_ns() + LOOK_EVERY_NS;
     while !disk.is_done() {
-        turn(outlet, disk);
+        let lost_name = turn(outlet, disk, look_ns);
+        if lost_name || Clock::mono_ns() >= look_ns {
+            look(outlet, disk);
+            look_ns = Clock::mono_ns() + LOOK_EVERY_NS;
+        }
         complaints.look(outlet, disk);
     }
+    last_sync(outlet, disk);
+    look(outlet, disk);
+    complaints.look(outlet, disk);
+    let missing = outlet.queue().on_disk().and_then(|queue| queue.missing());
+    if missing.is_some_and(|missing| missing.error == DiskError::Deleted) {
+        if let Some(queue) = outlet.queue().on_disk() {
+            queue.shed_missing();
+        }
+        outlet.progressed();
+    }
+    // The cursor's file may be gone as well, or has to go past what is missing.
+    last_sync(outlet, disk);
+}
+
+fn last_sync(outlet: &Outlet, disk: &OnDisk) {
     let last = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
     if let Some(job) = last {
         let done = job.perform(disk.folder());
-        outlet.on_synced(done);
+        let _counted = outlet.on_synced(done);
     }
-    complaints.look(outlet, disk);
 }
 
-/// One sync, or one sleep.
-fn turn(outlet: &Outlet, disk: &OnDisk) {
+/// Looks which files are there.
+fn look(outlet: &Outlet, disk: &OnDisk) {
+    let begun = outlet.queue().on_disk().and_then(|queue| queue.begin_look());
+    let Some(looked) = begun.map(|look| look.perform(disk.folder())) else { return };
+    if let Some(queue) = outlet.queue().on_disk() {
+        queue.on_looked(looked);
+    }
+}
+
+/// One sync, or one sleep that ends at `look_ns` at the latest. True when a sync has found that a file is not there.
+fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
     let mut guard = outlet.queue();
     // Before anything is looked at: whoever settles something after the look finds us asleep.
     disk.falls_asleep();
     let now = Clock::now();
-    let Some(queue) = guard.on_disk() else { return };
+    let Some(queue) = guard.on_disk() else { return false };
     let due_ns = queue.sync_due_ns(now);
     let is_due = due_ns.is_some_and(|due_ns| due_ns <= now.mono_ns);
     let held_copies = queue.held_copies();
@@ -82,16 +113,22 @@ fn turn(outlet: &Outlet, disk: &OnDisk) {
         disk.is_awake();
         drop(guard);
         let done = job.perform(disk.folder());
-        outlet.on_synced(done);
-        return;
+        let lost = |error| matches!(error, DiskError::Deleted | DiskError::Away);
+        return outlet.on_synced(done).is_some_and(lost);
     }
+    let due_ns = if queue.begin_look().is_some() {
+        Some(due_ns.map_or(look_ns, |due_ns| due_ns.min(look_ns)))
+    } else {
+        due_ns
+    };
     let pause = match due_ns {
         _ if is_due => Some(PAUSE),
-        due_ns => due_ns.map(|due_ns| Duration::from_nanos(due_ns - now.mono_ns)),
+        due_ns => due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now.mono_ns))),
     };
     if !disk.is_done() {
         disk.sleep(guard, now.mono_ns, pause);
     }
+    false
 }
 
 /// What was told about the disk.
@@ -99,11 +136,14 @@ fn turn(outlet: &Outlet, disk: &OnDisk) {
 struct Complaints {
     told: DiskQueueCounts,
     told_ns: u64,
+    /// What was told to be missing, and when.
+    missing: Option<(Missing, u64)>,
 }
 
 impl Complaints {
     /// Tells what has gone wrong since it told last, if that is long enough ago.
     fn look(&mut self, outlet: &Outlet, disk: &OnDisk) {
+        self.look_for_files(outlet, disk);
         let Some(counts) = outlet.queue().on_disk().map(|queue| queue.counts()) else { return };
         let now_ns = Clock::mono_ns();
         let soon = self.told_ns != 0 && now_ns < self.told_ns + TELL_EVERY_NS;
@@ -121,6 +161,57 @@ impl Complaints {
         }
         (self.told, self.told_ns) = (counts, now_ns);
     }
+}
+
+impl Complaints {
+    /// Tells once that files are missing, and again when more of them are, not more often than once in a while; and when
+    /// all of them are there again or done with.
+    fn look_for_files(&mut self, outlet: &Outlet, disk: &OnDisk) {
+        let missing = outlet.queue().on_disk().and_then(|queue| queue.missing());
+        let now_ns = Clock::mono_ns();
+        let path = disk.folder().path().display();
+        match (missing, self.missing) {
+            (Some(now), Some((told, at_ns)))
+                if told.error == now.error
+                    && (now.error == DiskError::Away
+                        || now.segments <= told.segments
+                        || now_ns < at_ns + TELL_EVERY_NS) => {}
+            (Some(now), _) => {
+                tracing::warn!("output `{}`: {}", outlet.name, missing_text(now, &path.to_string()));
+                self.missing = Some((now, now_ns));
+            }
+            (None, Some((told, at_ns)))
+                if now_ns >= at_ns + TELL_EVERY_NS || told.error == DiskError::Away =>
+            {
+                if told.error == DiskError::Away {
+                    tracing::info!("output `{}`: its queue on disk in {path} is there again", outlet.name);
+                }
+                self.missing = None;
+            }
+            (None, _) => {}
+        }
+    }
+}
+
+/// What is missing and what can be done about it.
+fn missing_text(missing: Missing, path: &str) -> String {
+    let Missing { error, copies, segments } = missing;
+    let (records, files) = (counted(copies, "record"), counted(segments, "file"));
+    if error == DiskError::Away {
+        return format!(
+            "the folder of its queue on disk, {path}, is away, or another one is in its place; {records} wait in it. Mount \
+             or move it back: nothing of it is lost, and nothing is called safe meanwhile"
+        );
+    }
+    format!(
+        "{files} of its queue on disk in {path} deleted, in which {records} wait. What is still open is delivered as \
+         long as this process runs; a stop loses the rest. Mend the endpoint before you stop it; new records go into new \
+         files"
+    )
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What `now` has more than `before`, in words.

@@ -1,9 +1,10 @@
 //! What a file system is asked beside reading and writing: its room, and to forget what it has read ahead.
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Bytes that may still be written on the file system that `path` is on.
@@ -20,6 +21,19 @@ pub fn room_at(path: &Path) -> io::Result<u64> {
     #[allow(clippy::unnecessary_cast, reason = "they are u64 on this system and not on all")]
     let (blocks, block_bytes) = (stat.f_bavail as u64, stat.f_frsize as u64);
     Ok(blocks.saturating_mul(block_bytes))
+}
+
+/// Opens a file without waiting: for a pipe that nobody has at its other end, or that somebody reads slowly.
+///
+/// # Errors
+/// When it cannot be opened at once.
+pub fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.custom_flags(libc::O_NONBLOCK).open(path)
+}
+
+/// True for a pipe with a name, or that of a process.
+pub fn is_pipe(about: &Metadata) -> bool {
+    about.file_type().is_fifo()
 }
 
 /// Has the system drop the file's pages from its cache. What is not written yet stays.

@@ -37,7 +37,7 @@ mod tests;
 #[cfg(target_os = "linux")]
 pub use background::{Background, into_background};
 #[cfg(unix)]
-pub use filesystem::{drop_from_cache, room_at};
+pub use filesystem::{drop_from_cache, is_pipe, open_at_once, room_at};
 pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno, is_final_for_reading, is_out_of_resources, is_scarce};
 #[cfg(target_os = "linux")]
@@ -45,6 +45,8 @@ pub use packets::{PacketReader, PacketWriter};
 pub use place::{read_exact_at, reserve, write_parts_at};
 #[cfg(not(target_os = "linux"))]
 pub use portable::{PacketReader, PacketWriter};
+#[cfg(not(unix))]
+pub use portable::{is_pipe, open_at_once};
 #[cfg(target_os = "linux")]
 pub use process::on_core;
 #[cfg(unix)]

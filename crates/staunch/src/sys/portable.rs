@@ -196,3 +196,21 @@ fn receive_one(socket: BorrowedFd<'_>, room: &mut [u8], _wait: Wait) -> io::Resu
 fn send_one(socket: BorrowedFd<'_>, packet: &[u8], _wait: Wait) -> io::Result<()> {
     socket2::SockRef::from(&socket).send(packet).map(|_all| ())
 }
+
+/// Opens a file. Nothing waits here.
+///
+/// # Errors
+/// When it cannot be opened.
+#[cfg(not(unix))]
+pub fn open_at_once(
+    options: &mut std::fs::OpenOptions,
+    path: &std::path::Path,
+) -> std::io::Result<std::fs::File> {
+    options.open(path)
+}
+
+/// Pipes have no names in folders here.
+#[cfg(not(unix))]
+pub fn is_pipe(_about: &std::fs::Metadata) -> bool {
+    false
+}

@@ -55,7 +55,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         number("shed"),
         number("disk/write_errors")
     ));
-    let beside = second(&scene);
+    let beside = second(&scene.daemon);
     scene.finding.promise(!beside, || {
         "a second daemon starts in the same data directory when the lock's file is gone".into()
     });
@@ -80,23 +80,23 @@ fn queue_gone(finding: &mut Finding) {
     daemon.signal("TERM");
     daemon.wait_exit();
     let said = daemon.stderr();
-    let named = ["lost", "damaged", "gone", "missing"].iter().any(|word| said.contains(word));
+    let lost = format!("{} records are lost", RECORDS + 1);
+    let named = said.contains(&lost) && said.contains("staunch-data/queues/copy");
     daemon.start_again();
     let there = Daemon::number(&daemon.output("copy"), "waiting");
+    // Here nothing but the lock is in the way of another one.
+    let beside = second(&daemon);
+    finding.promise(!beside, || "a second daemon starts where only the lock's file is gone".into());
     finding.promise(there == RECORDS + 1 || named, || {
         format!("the folder of a queue was deleted: {there} of {} records are there after a restart, and nothing was said", RECORDS + 1)
     });
 }
 
 /// The lock's file is deleted, and another daemon starts in the same folder; true when it lives.
-fn second(scene: &Scene<'_>) -> bool {
-    let entries = std::fs::read_dir(scene.path("staunch-data")).expect("it is there");
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().contains("lock") {
-            let _gone = std::fs::remove_file(entry.path());
-        }
-    }
-    let mut other = scene.daemon.beside();
+fn second(daemon: &Daemon) -> bool {
+    let lock = daemon.folder.path().join("staunch-data/lock");
+    std::fs::remove_file(lock).expect("it is there");
+    let mut other = daemon.beside();
     // One that may not start waits for the lock, or ends.
     let until = Instant::now() + Duration::from_secs(3);
     while Instant::now() < until && other.is_alive() {

@@ -359,5 +359,5 @@ fn a_queue_waits_for_a_folder_that_is_away() {
     fs::rename(&elsewhere, &folder).expect("moved back");
     assert_all_came(&daemon, "copy", &endpoint, 0..60_000);
     assert_eq!(daemon.output("copy")["disk"]["read_error"], serde_json::Value::Null);
-    assert!(daemon.stderr().contains("tried again"), "{}", daemon.stderr());
+    assert!(daemon.stderr().contains("Mount or move it back"), "{}", daemon.stderr());
 }

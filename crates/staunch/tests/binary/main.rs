@@ -17,6 +17,7 @@ mod alerts;
 mod bad_input;
 mod bench;
 mod check;
+mod deleted;
 mod disk_queue;
 mod encrypted;
 #[cfg(target_os = "linux")]

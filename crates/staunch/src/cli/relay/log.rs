@@ -20,6 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock::Clock;
 use crate::log_stream;
+use crate::sys;
 use crate::talk::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
 
 /// The one log of the process.
@@ -62,8 +63,23 @@ pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A pipe is none but that of stdout or stderr under `/dev`: who writes to it waits for its reader.
+fn open_file(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
+    if path.starts_with("/dev") {
+        return options.open(path);
+    }
+    let is_pipe = || std::io::Error::other("it is a pipe");
+    let is_there = std::fs::metadata(path).is_ok_and(|about| sys::is_pipe(&about));
+    if is_there {
+        return Err(is_pipe());
+    }
+    // Nor one that comes to be there just now.
+    let file = sys::open_at_once(options, path)?;
+    if sys::is_pipe(&file.metadata()?) { Err(is_pipe()) } else { Ok(file) }
+}
+
 fn open(path: &Path) -> anyhow::Result<File> {
-    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let opened = open_file(OpenOptions::new().append(true).create(true), path);
     opened.with_context(|| format!("failed to open log file '{}'", path.display()))
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use deliver::disk_queue::{DiskQueue, SyncDone};
 use deliver::queue::{OutputQueue, Queue};
+use model::DiskError;
 
 use super::{MS_NS, Outlet};
 use crate::clock::Clock;
@@ -118,12 +119,12 @@ impl Outlet {
     }
 
     /// Takes the result of a sync, and tells those who wait for one.
-    pub fn on_synced(&self, done: SyncDone) {
-        if let Some(queue) = self.queue().on_disk() {
-            let _synced = queue.on_synced(done);
-        }
+    /// Returns what failed first.
+    pub fn on_synced(&self, done: SyncDone) -> Option<DiskError> {
+        let error = self.queue().on_disk().and_then(|queue| queue.on_synced(done).error);
         self.synced.notify_waiters();
         self.progressed();
+        error
     }
 
     /// What stays on disk of an output that a reload has removed and whose time is over; none while the daemon ends, or

@@ -1,0 +1,112 @@
+//! Files that are deleted under a running daemon: its queue on disk, and the lock of its data directory.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+use crate::support::{Builder, Daemon, wait_for};
+
+fn config(to: &str) -> String {
+    format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nretry_max = \"1s\"\n\
+         queue = {{ kind = \"disk\" }}\n"
+    )
+}
+
+/// A port that nobody listens on.
+fn nobody() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    free.expect("a port is free").to_string()
+}
+
+fn send(daemon: &Daemon, lines: usize, sum: u64) {
+    use std::io::Write;
+    let mut client = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    client.write_all(&b"some.name:1|c\n".repeat(lines)).expect("it reads");
+    daemon.wait_output("copy", "copies", sum);
+}
+
+/// Nothing is appended after the deletion: the daemon finds out by itself.
+#[test]
+fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop() {
+    let mut daemon = Builder::native(&config(&nobody())).start();
+    send(&daemon, 100, 100);
+    let queue = daemon.folder.path().join("staunch-data/queues/copy");
+    std::fs::remove_dir_all(queue.parent().expect("it has one")).expect("it is there");
+    let told = "in which 100 records wait";
+    wait_for("a word about it", || daemon.stderr().contains(told).then_some(()));
+    let disk = daemon.output("copy")["disk"].clone();
+    assert_eq!(disk["missing"], "the file or its folder was deleted", "{disk}");
+    assert_eq!((disk["records_missing"].as_u64(), daemon.stderr().matches(told).count()), (Some(100), 1));
+    // What comes now goes into a new folder, and is there after the next start.
+    send(&daemon, 10, 110);
+    wait_for("a new folder", || queue.is_dir().then_some(()));
+    daemon.signal("TERM");
+    daemon.wait_exit();
+    let said = daemon.stderr();
+    assert!(said.contains("output `copy`: 100 records are lost"), "{said}");
+    assert!(said.contains("10 records wait on disk for the next start"), "{said}");
+    daemon.start_again();
+    daemon.wait_output("copy", "waiting", 10);
+    let shed = Daemon::number(&daemon.output("copy"), "shed");
+    assert_eq!(shed, 0, "each has one outcome");
+    daemon.stop();
+}
+
+#[test]
+fn what_is_open_is_delivered_when_the_endpoint_comes() {
+    let to = nobody();
+    let mut daemon = Builder::native(&config(&to)).start();
+    send(&daemon, 100, 100);
+    std::fs::remove_dir_all(daemon.folder.path().join("staunch-data/queues")).expect("it is there");
+    wait_for("a word about it", || daemon.stderr().contains("100 records wait").then_some(()));
+    let _endpoint = TcpListener::bind(&to).expect("the port is free");
+    daemon.wait_output("copy", "delivered", 100);
+    daemon.stop();
+    assert!(!daemon.stderr().contains("are lost"), "{}", daemon.stderr());
+}
+
+#[test]
+fn a_folder_that_is_moved_away_and_back_loses_nothing() {
+    let mut daemon = Builder::native(&config(&nobody())).start();
+    send(&daemon, 100, 100);
+    let queues = daemon.folder.path().join("staunch-data/queues");
+    let away = daemon.folder.path().join("away");
+    std::fs::rename(&queues, &away).expect("it is there");
+    wait_for("a word about it", || daemon.stderr().contains("Mount or move it back").then_some(()));
+    std::fs::rename(&away, &queues).expect("it is there");
+    wait_for("another word", || daemon.stderr().contains("is there again").then_some(()));
+    assert!(daemon.output("copy")["disk"]["missing"].is_null());
+    daemon.signal("TERM");
+    daemon.wait_exit();
+    daemon.start_again();
+    daemon.wait_output("copy", "waiting", 100);
+    daemon.stop();
+}
+
+#[test]
+fn a_data_directory_whose_lock_file_is_deleted_still_has_one_daemon() {
+    let mut daemon = Builder::native(&config(&nobody())).start();
+    std::fs::remove_file(daemon.folder.path().join("staunch-data/lock")).expect("it is there");
+    let mut other = daemon.beside();
+    other.wait_exit();
+    assert!(other.stderr().contains("is in use by another daemon"), "{}", other.stderr());
+    daemon.stop();
+}
+
+#[test]
+fn a_pipe_is_no_log_file_and_no_pid_file_of_a_relay() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let file = folder.path().join("relay.conf");
+    std::fs::write(&file, "cluster c forward 127.0.0.1:1;\nmatch * send to c;\n").expect("written");
+    for (flag, what) in [("-l", "log file"), ("-P", "pidfile")] {
+        let mut relay = Command::new(env!("CARGO_BIN_EXE_staunch"));
+        relay.args(["relay", "-f"]).arg(&file).arg(flag).arg(&pipe);
+        let output = relay.output().expect("it starts, and ends");
+        let said =
+            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && said.contains(what) && said.contains("pipe"), "{flag}: {said}");
+    }
+}
