@@ -130,7 +130,7 @@ impl<D: Disk> DiskQueue<D> {
             let open = self.settlement.records().filter(|(_, place)| place.sequence == segment.sequence);
             let open = open.map(|(header, _)| match self.returned.get(&header.before.records) {
                 Some(Returned::Part(part)) => u64::from(part.copies_left),
-                Some(Returned::Entry(entry)) => u64::from(entry.copies()),
+                Some(Returned::Entry(entry)) => entry.copies(),
                 None => u64::from(header.copies),
             });
             let waiting = unread + open.sum::<u64>();
@@ -156,7 +156,7 @@ impl<D: Disk> DiskQueue<D> {
         while self.returned.first_key_value().is_some_and(|(number, _)| *number < upto.records) {
             match self.returned.pop_first() {
                 Some((_, Returned::Entry(entry))) => {
-                    self.count_returned(u64::from(entry.copies()), entry.memory_bytes(), false);
+                    self.count_returned(entry.copies(), entry.memory_bytes(), false);
                     entry.settle(CopyOutcome::Shed(Shed::Deleted));
                     self.take_notes();
                 }

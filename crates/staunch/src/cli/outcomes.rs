@@ -33,6 +33,9 @@ pub(crate) fn pages() -> Vec<Page> {
 const BAD_MESSAGE: &str = "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
      that pickles lists of `(name, (time, value))`; objects of classes are never made.";
 
+const BAD_TIMESTAMP: &str = "In StatsD a time is written `|T1656581400`: Unix seconds, whole, above 0. In Graphite it is the last field, in \
+     Unix seconds; `-1` stands for now, `N` for nothing.";
+
 const BAD_PACKING: &str = "One for each connection that ended so: nobody can say how many records were lost. What came before counts. \
      `transport` must be the same here and at the sender; the log says what was found.";
 
@@ -94,10 +97,7 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::BadCheck => {
             "A service check is written `_sc|name|status` with a status of 0 to 3. Correct the sender."
         }
-        Reject::BadTimestamp => {
-            "In StatsD a time is written `|T1656581400`: Unix seconds, whole, above 0. In Graphite it is the last field, in \
-             Unix seconds; `-1` stands for now, `N` for nothing."
-        }
+        Reject::BadTimestamp => BAD_TIMESTAMP,
         Reject::TimestampUnsupported => TIMESTAMP_UNSUPPORTED,
         Reject::BadFrame => {
             "The client writes something else than packets behind a length of four bytes, little-endian, or packets \
