@@ -254,3 +254,37 @@ fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end() {
     assert_eq!(daemon.get("/healthz").status, 200, "everything else goes on");
     daemon.stop();
 }
+
+/// Each of the queues has a segment that cannot be opened (ELOOP), as on a disk that fails.
+#[test]
+fn a_start_waits_once_for_all_failing_queues_and_hears_sigterm_meanwhile() {
+    let queue = |at: usize| {
+        format!(
+            "[outputs.o{at}]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://127.0.0.1:1\"]\n\
+             [outputs.o{at}.queue]\nkind = \"disk\"\n"
+        )
+    };
+    let queues: String = (0..3).map(queue).collect();
+    let builder = Builder::native(&format!("data_dir = \"data\"\n{CONFIG}{queues}"));
+    let segment = "0000000000000001.segment";
+    let folders = [0, 1, 2].map(|at| builder.folder().join(format!("data/queues/o{at}")));
+    for folder in &folders {
+        std::fs::create_dir_all(folder).expect("a folder");
+        std::os::unix::fs::symlink(segment, folder.join(segment)).expect("a link to itself");
+    }
+    let mut daemon = builder.spawn();
+    wait_for("the start to wait", || daemon.stderr().contains("trying again").then_some(()));
+    let begin = Instant::now();
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait_exit().code(), Some(0), "{}", daemon.stderr());
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    for folder in &folders {
+        assert!(folder.join(segment).is_symlink(), "nothing is passed over for want of time");
+    }
+    let begin = Instant::now();
+    daemon.start_again();
+    // 10 s in all, not for each of the three.
+    let took = begin.elapsed();
+    assert!((9..20).contains(&took.as_secs()), "{took:?}");
+    daemon.stop();
+}
