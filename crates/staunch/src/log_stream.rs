@@ -1,12 +1,18 @@
-//! Log lines to stderr or stdout of a daemon, where nobody may read them, or only slowly.
+//! Log lines of a daemon, to stderr, stdout or a file, where nobody may read them, or only slowly.
 //!
-//! Every thread writes log lines, that of the records too. A pipe that nobody reads is full after 64 KiB, and a write to
-//! it then sleeps for ever; one whose reader has ended fails. Neither may stop the daemon: a line that finds no room
-//! within [`WAIT_MAX`] is dropped, and the next line that finds room says how many were.
-//! Not here: what verbs print that end by themselves (`talk`), files of the log (`cli::relay::log`).
+//! Path: any thread, that of the records too -> [`to_stderr`], [`to_stdout`], [`to_file`] -> a queue of at most
+//! [`QUEUE_BYTES_MAX`] -> a thread of its own, the only one that writes, and so the only one that waits for a reader. A text
+//! that finds the queue full is dropped and counted; the log says how many were at the place where they are missing, and
+//! [`dropped`] how many in all. [`finish`] waits a moment for what is queued: at the end of the process, and at a panic
+//! ([`log_panics`]).
+//! Not here: what verbs print that end by themselves (`talk`), the form of a log (`cli::relay::log`).
 
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
@@ -14,94 +20,302 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::clock::Clock;
 use crate::sys::{self, Writable};
 
-/// Longest wait for room, for one text. None while the stream has not taken anything since the last wait.
-const WAIT_MAX: Duration = Duration::from_millis(50);
+/// A queue that has so many bytes takes no further text. The last one that it takes may be of any length: banners and
+/// configurations arrive whole.
+const QUEUE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of one write: a pipe that has room at all takes so many without a wait (PIPE_BUF).
+/// Bytes of one write: a pipe that has room at all takes so many without a wait (PIPE_BUF). Short texts are put together up to
+/// about that.
 const WRITE_BYTES: usize = 4096;
 
-/// A stream of the process that log lines go to.
+/// Longest wait for a reader at the end of the process, and at a panic.
+const FINISH_MAX: Duration = Duration::from_secs(1);
+
+/// Time between two looks of a thread whose reader is slow.
+const LOOK_NS: u64 = model::SECOND_NS;
+
+/// Texts that were dropped, of all streams.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+static STDERR: LogStream = LogStream::new("log stderr");
+static STDOUT: LogStream = LogStream::new("log stdout");
+static FILE: LogStream = LogStream::new("log file");
+
+/// Writes whole lines to stderr, or drops them. It never waits for the reader.
+pub(crate) fn to_stderr(text: &[u8]) {
+    STDERR.push(Target::Stderr, text);
+}
+
+/// Writes whole lines to stdout, or drops them. It never waits for the reader.
+pub(crate) fn to_stdout(text: &[u8]) {
+    // Where both are one pipe (`2>&1`) their lines stay in order.
+    let stream = if is_same_place() { &STDERR } else { &STDOUT };
+    stream.push(Target::Stdout, text);
+}
+
+/// Writes whole lines to a file, or drops them. It never waits for the disk.
+pub(crate) fn to_file(file: &Arc<File>, text: &[u8]) {
+    FILE.push(Target::File(Arc::clone(file)), text);
+}
+
+/// Texts that were dropped since the start, because the log was not read.
+pub(crate) fn dropped() -> u64 {
+    DROPPED.load(Relaxed)
+}
+
+/// Writes what an ending process says last to stderr.
+pub(crate) fn last_words(text: &str) {
+    if STDERR.lock().runs {
+        to_stderr(text.as_bytes());
+    } else {
+        // Nothing but verbs that end by themselves: their readers may take their time.
+        crate::talk::say(text);
+    }
+}
+
+/// Waits until everything is written, for at most [`FINISH_MAX`].
+pub(crate) fn finish() {
+    let until_ns = Clock::mono_ns() + FINISH_MAX.as_nanos() as u64;
+    [&STDERR, &STDOUT, &FILE].into_iter().for_each(|stream| stream.finish(until_ns));
+}
+
+/// From now on the words of a panic go the way of the log, behind what was logged before, and keep nobody waiting for long.
+pub(crate) fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("<unnamed>");
+        let trace = Backtrace::capture();
+        let trace = match trace.status() {
+            BacktraceStatus::Captured => format!("stack backtrace:\n{trace}"),
+            BacktraceStatus::Disabled => {
+                "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n".to_owned()
+            }
+            _ => String::new(),
+        };
+        to_stderr(format!("\nthread '{name}' {panic}\n{trace}").as_bytes());
+        // The process may end at once.
+        finish();
+    }));
+}
+
+/// Where a text goes.
+#[derive(Clone, Debug)]
+enum Target {
+    Stderr,
+    Stdout,
+    /// The log of `staunch relay -l`. After it was opened anew, texts from before still go to the old one.
+    File(Arc<File>),
+}
+
+/// Neighbouring texts of one target.
 #[derive(Debug)]
-struct LogStream(Mutex<State>);
+struct Texts {
+    target: Target,
+    bytes: Vec<u8>,
+}
 
-/// The log on stderr.
-static STDERR: LogStream = LogStream::new();
-
-/// The log on stdout.
-static STDOUT: LogStream = LogStream::new();
+/// A queue with its thread.
+#[derive(Debug)]
+struct LogStream {
+    name: &'static str,
+    state: Mutex<State>,
+    /// There is something to write.
+    filled: Condvar,
+    /// Everything is written.
+    emptied: Condvar,
+}
 
 #[derive(Debug)]
 struct State {
-    /// Texts that found no room since the last one that did.
+    texts: VecDeque<Texts>,
+    /// Those in `texts`, and those that are being written.
+    bytes: usize,
+    /// Texts that were dropped behind the last one of the queue.
     dropped: u64,
-    /// The last text found no room in time.
-    stalled: bool,
-    /// The last text was cut off within a line.
-    within_line: bool,
+    /// Where the last text was to go.
+    last: Target,
+    /// There is a thread.
+    runs: bool,
+}
+
+impl State {
+    fn push(&mut self, target: Target, text: &[u8]) {
+        self.last = target;
+        if self.bytes >= QUEUE_BYTES_MAX {
+            self.dropped += 1;
+            DROPPED.fetch_add(1, Relaxed);
+            return;
+        }
+        self.note_dropped();
+        self.append(text);
+    }
+
+    /// Says how many were dropped.
+    fn note_dropped(&mut self) {
+        match std::mem::take(&mut self.dropped) {
+            0 => {}
+            lines => self.append(
+                format!("staunch: {lines} log messages were dropped here: the log was not read\n").as_bytes(),
+            ),
+        }
+    }
+
+    fn append(&mut self, text: &[u8]) {
+        self.bytes += text.len();
+        if let Some(last) = self.texts.back_mut()
+            && last.bytes.len() + text.len() <= WRITE_BYTES
+            && last.target.is(&self.last)
+        {
+            return last.bytes.extend_from_slice(text);
+        }
+        self.texts.push_back(Texts { target: self.last.clone(), bytes: text.to_vec() });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes == 0 && self.dropped == 0
+    }
 }
 
 impl LogStream {
-    const fn new() -> LogStream {
-        LogStream(Mutex::new(State { dropped: 0, stalled: false, within_line: false }))
+    const fn new(name: &'static str) -> LogStream {
+        let state = State { texts: VecDeque::new(), bytes: 0, dropped: 0, last: Target::Stderr, runs: false };
+        LogStream { name, state: Mutex::new(state), filled: Condvar::new(), emptied: Condvar::new() }
     }
 
-    /// Writes a text of whole lines to `stream`, which is always the same one, or drops it.
-    fn write<S: Writable + Write>(&self, mut stream: S, text: &[u8]) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = if state.stalled { Duration::ZERO } else { WAIT_MAX };
-        let until_ns = Clock::mono_ns() + wait.as_nanos() as u64;
-        let note = match state.dropped {
-            0 => String::new(),
-            lines => format!("staunch: {lines} log messages were dropped here: the log was not read\n"),
-        };
-        let end_of_line: &[u8] = if state.within_line { b"\n" } else { b"" };
-        for (at, part) in [end_of_line, note.as_bytes(), text].into_iter().enumerate() {
-            for piece in part.chunks(WRITE_BYTES) {
-                if !write_piece(&mut stream, piece, until_ns) {
-                    state.stalled = true;
-                    state.dropped += 1;
-                    return;
-                }
-                state.within_line = piece.last() != Some(&b'\n');
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&'static self, target: Target, text: &[u8]) {
+        let mut state = self.lock();
+        state.push(target, text);
+        if !state.runs {
+            let thread = std::thread::Builder::new().name(self.name.into());
+            state.runs = thread.spawn(|| self.write_for_ever()).is_ok();
+        }
+        if !state.runs {
+            // The system has no thread left: what finds room leaves now, the rest with the next text.
+            write_now(&mut state, 0);
+        }
+        self.filled.notify_one();
+    }
+
+    fn write_for_ever(&self) {
+        loop {
+            let empty = |state: &mut State| state.texts.is_empty() && state.dropped == 0;
+            let mut state =
+                self.filled.wait_while(self.lock(), empty).unwrap_or_else(PoisonError::into_inner);
+            if state.texts.is_empty() {
+                state.note_dropped();
             }
-            if at == 1 {
-                state.dropped = 0;
+            let Some(texts) = state.texts.pop_front() else { continue };
+            drop(state);
+            let mut rest = texts.bytes.as_slice();
+            while !rest.is_empty() {
+                let written = texts.target.write_some(rest, LOOK_NS);
+                rest = &rest[written..];
+            }
+            let mut state = self.lock();
+            state.bytes -= texts.bytes.len();
+            if state.is_empty() {
+                self.emptied.notify_all();
             }
         }
-        state.stalled = false;
+    }
+
+    fn finish(&self, until_ns: u64) {
+        let mut state = self.lock();
+        if !state.runs {
+            return write_now(&mut state, until_ns);
+        }
+        let left = Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns()));
+        drop(self.emptied.wait_timeout_while(state, left, |state| !state.is_empty()));
     }
 }
 
-/// False when there was no room before `until_ns` (monotonic). A stream that takes nothing any more has room for all.
-fn write_piece<S: Writable + Write>(stream: &mut S, mut piece: &[u8], until_ns: u64) -> bool {
-    while !piece.is_empty() {
-        if !sys::wait_writable(stream, until_ns.saturating_sub(Clock::mono_ns())) {
-            return false;
+/// Writes what finds room before `until_ns` (monotonic), where there is no thread for it.
+fn write_now(state: &mut State, until_ns: u64) {
+    loop {
+        if state.texts.is_empty() {
+            state.note_dropped();
         }
-        match stream.write(piece) {
-            Ok(written) if written > 0 => piece = &piece[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Somebody else who has the same pipe made it non-blocking, and was quicker.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Clock::mono_ns() < until_ns => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-            // The reader has ended, or the disk is full: nobody is left to say it to.
-            Ok(_) | Err(_) => return true,
+        let Some(texts) = state.texts.front_mut() else { return };
+        let written = texts.target.write_some(&texts.bytes, until_ns.saturating_sub(Clock::mono_ns()));
+        texts.bytes.drain(..written);
+        state.bytes -= written;
+        if written == 0 {
+            return;
+        }
+        if state.texts.front().is_some_and(|texts| texts.bytes.is_empty()) {
+            state.texts.pop_front();
         }
     }
-    true
 }
 
-/// Writes whole lines to stderr, or drops them.
-pub(crate) fn to_stderr(text: &[u8]) {
-    STDERR.write(io::stderr().lock(), text);
+impl Target {
+    fn is(&self, other: &Target) -> bool {
+        match (self, other) {
+            (Target::Stderr, Target::Stderr) | (Target::Stdout, Target::Stdout) => true,
+            (Target::File(file), Target::File(other)) => Arc::ptr_eq(file, other),
+            _ => false,
+        }
+    }
+
+    /// Waits for room, and says how many bytes of `text` are done with: none when there was no room for so long.
+    fn write_some(&self, text: &[u8], wait_ns: u64) -> usize {
+        let piece = &text[..text.len().min(WRITE_BYTES)];
+        match self {
+            Target::Stderr => write_piece(&io::stderr(), piece, wait_ns, |piece| io::stderr().write(piece)),
+            Target::Stdout => write_piece(&io::stdout(), piece, wait_ns, |piece| {
+                Unbuffered(io::stdout().lock()).write(piece)
+            }),
+            Target::File(file) => write_piece(&**file, piece, wait_ns, |piece| (&**file).write(piece)),
+        }
+    }
 }
 
-/// Writes whole lines to stdout, or drops them.
-pub(crate) fn to_stdout(text: &[u8]) {
-    STDOUT.write(Unbuffered(io::stdout().lock()), text);
+/// A stream that takes nothing any more has room for all.
+fn write_piece(
+    to: &impl Writable,
+    piece: &[u8],
+    wait_ns: u64,
+    write: impl FnOnce(&[u8]) -> io::Result<usize>,
+) -> usize {
+    if !sys::wait_writable(to, wait_ns) {
+        return 0;
+    }
+    match write(piece) {
+        Ok(written) if written > 0 => written,
+        // With WouldBlock: somebody else who has the same pipe made it non-blocking, and was quicker.
+        Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => 0,
+        // The reader has ended, or the disk is full: nobody is left to say it to.
+        Ok(_) | Err(_) => piece.len(),
+    }
 }
 
-/// Log lines on stderr. It never fails and never waits for long.
+/// Whether stdout and stderr are one file.
+#[cfg(unix)]
+fn is_same_place() -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+    static SAME: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    let place = |stream: std::os::fd::BorrowedFd<'_>| {
+        let found = File::from(stream.try_clone_to_owned().ok()?).metadata().ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    *SAME.get_or_init(|| {
+        let stdout = place(io::stdout().as_fd());
+        stdout.is_some() && stdout == place(io::stderr().as_fd())
+    })
+}
+
+/// Whether stdout and stderr are one file: this system does not say.
+#[cfg(windows)]
+fn is_same_place() -> bool {
+    false
+}
+
+/// Log lines on stderr. It never fails and never waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stderr;
 
@@ -141,72 +355,137 @@ impl Write for Unbuffered {
     }
 }
 
-#[cfg(unix)]
-impl std::os::fd::AsFd for Unbuffered {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, unix))]
 mod tests {
-    use std::fs::File;
     use std::io::Read;
 
     use super::*;
 
-    fn pipe() -> (File, File) {
+    fn pipe() -> (File, Target) {
         let (from, to) = io::pipe().expect("a pipe of our own");
         let file = |fd: std::os::fd::OwnedFd| File::from(fd);
-        (file(from.into()), file(to.into()))
+        (file(from.into()), Target::File(Arc::new(file(to.into()))))
+    }
+
+    /// A stream with a thread, which goes on to the end of the process, as those of the program do.
+    fn stream() -> &'static LogStream {
+        Box::leak(Box::new(LogStream::new("log test")))
+    }
+
+    fn in_time() -> u64 {
+        Clock::mono_ns() + 30 * model::SECOND_NS
     }
 
     #[test]
-    fn messages_are_dropped_and_counted_while_nobody_reads() {
+    fn a_reader_of_one_page_now_and_then_keeps_nobody_waiting_and_every_line_is_accounted_for() {
+        const LINES: usize = 4_000;
         let (mut from, to) = pipe();
-        let log = LogStream::new();
-        let line = [&[b'x'; 9_999][..], b"\n"].concat();
-        for _ in 0..100 {
-            log.write(&to, &line);
+        let log = stream();
+        let hurry = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let in_a_hurry = Arc::clone(&hurry);
+        let reader = std::thread::spawn(move || {
+            let (mut heard, mut page) = (Vec::new(), vec![0; 4096]);
+            while !heard.ends_with(b"the last one\n") {
+                let len = from.read(&mut page).expect("a pipe");
+                heard.extend_from_slice(&page[..len]);
+                if !in_a_hurry.load(Relaxed) {
+                    std::thread::sleep(Duration::from_millis(40));
+                }
+            }
+            String::from_utf8(heard).expect("a text")
+        });
+        let line = [&[b'x'; 999][..], b"\n"].concat();
+        let begin_ns = Clock::mono_ns();
+        for _ in 0..LINES {
+            log.push(to.clone(), &line);
         }
-        let mut heard = vec![0; 1 << 20];
-        let len = from.read(&mut heard).expect("what was written");
-        assert!(len >= 10_000 && len < 100 * line.len(), "{len}");
-        let written = heard[..len].iter().filter(|byte| **byte == b'\n').count() as u64;
-        log.write(&to, b"a last one\n");
-        drop(to);
-        let mut rest = String::new();
-        from.read_to_string(&mut rest).expect("a text");
-        let dropped = 100 - written;
-        let want =
-            format!("staunch: {dropped} log messages were dropped here: the log was not read\na last one\n");
-        let cut = heard[len - 1] != b'\n';
-        assert_eq!(rest, format!("{}{want}", if cut { "\n" } else { "" }));
+        // 1,000 pages at 40 ms each.
+        let took_ns = Clock::mono_ns() - begin_ns;
+        assert!(took_ns < 20 * model::SECOND_NS, "{took_ns} ns");
+        hurry.store(true, Relaxed);
+        log.finish(in_time());
+        log.push(to, b"the last one\n");
+        let heard = reader.join().expect("no panic");
+        let dropped = heard.lines().filter_map(|line| {
+            let count = line.strip_prefix("staunch: ")?.split(' ').next()?;
+            assert!(line.ends_with(" log messages were dropped here: the log was not read"), "{line}");
+            count.parse::<usize>().ok()
+        });
+        let dropped: usize = dropped.sum();
+        let written = heard.lines().filter(|line| line.len() == 999).count();
+        assert!(dropped > 0 && written * 1_000 >= QUEUE_BYTES_MAX, "{dropped} {written}");
+        assert_eq!(written + dropped, LINES);
     }
 
     #[test]
     fn a_reader_that_has_ended_is_no_error() {
         let (from, to) = pipe();
         drop(from);
-        let log = LogStream::new();
-        log.write(&to, b"nobody hears it\n");
-        let state = log.0.lock().expect("nobody panicked");
-        assert!(!state.stalled && state.dropped == 0, "{state:?}");
+        let log = stream();
+        log.push(to, b"nobody hears it\n");
+        log.finish(in_time());
+        assert!(log.lock().is_empty());
     }
 
     #[test]
-    fn a_long_text_arrives_whole_when_it_is_read() {
+    fn texts_without_a_thread_leave_as_far_as_there_is_room() {
         let (mut from, to) = pipe();
-        let text = b"a line of many\n".repeat(20_000);
+        let mut state = State { last: to.clone(), ..LogStream::new("").state.into_inner().expect("unused") };
+        let line = [&[b'x'; 9_999][..], b"\n"].concat();
+        for _ in 0..20 {
+            state.push(to.clone(), &line);
+            write_now(&mut state, 0);
+        }
+        let left = state.bytes;
+        assert!(left > 0 && left < 20 * line.len(), "{left}");
         let reader = std::thread::spawn(move || {
             let mut heard = Vec::new();
             from.read_to_end(&mut heard).map(|_len| heard)
         });
-        let log = LogStream::new();
-        // On a busy machine its reader may be late more than once: what arrives begins as the text does.
-        log.write(&to, &text);
-        drop(to);
+        write_now(&mut state, in_time());
+        assert!(state.is_empty());
+        drop((state, to));
+        assert_eq!(reader.join().expect("no panic").expect("a pipe"), line.repeat(20));
+    }
+
+    #[test]
+    fn a_long_text_arrives_whole_and_in_its_turn() {
+        let (mut from, to) = pipe();
+        let text = b"a line of many\n".repeat(200_000);
+        let log = stream();
+        let reader = std::thread::spawn(move || {
+            let mut heard = Vec::new();
+            from.read_to_end(&mut heard).map(|_len| heard)
+        });
+        log.push(to.clone(), b"first\n");
+        log.push(to, &text);
+        log.finish(in_time());
+        // The stream itself keeps the last target.
+        log.lock().last = Target::Stderr;
         let heard = reader.join().expect("no panic").expect("it is read");
-        assert!(heard.len() >= 65_536 && text.starts_with(&heard));
+        assert!(heard == [b"first\n", &text[..]].concat());
+    }
+
+    #[test]
+    fn the_words_of_a_panic_come_behind_what_was_logged() {
+        const PART: &str = "STAUNCH_TEST_OF_PANICS";
+        if std::env::var_os(PART).is_some() {
+            log_panics();
+            to_stderr(b"logged before\n");
+            // At once, whatever else waits.
+            let thread = std::thread::Builder::new().name("doomed".into()).spawn(|| panic!("on purpose"));
+            let _panicked = thread.expect("a thread").join();
+            std::process::abort();
+        }
+        let own = std::env::current_exe().expect("it runs");
+        let name = "log_stream::tests::the_words_of_a_panic_come_behind_what_was_logged";
+        let run = std::process::Command::new(own)
+            .args(["--exact", name, "--nocapture"])
+            .env(PART, "1")
+            .env_remove("RUST_BACKTRACE")
+            .output();
+        let heard = String::from_utf8_lossy(&run.expect("it runs again").stderr).into_owned();
+        let (_, panic) = heard.split_once("logged before\n\nthread 'doomed' panicked at ").expect(&heard);
+        assert!(panic.contains(":\non purpose\nnote: run with"), "{heard}");
     }
 }

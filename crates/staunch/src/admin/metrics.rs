@@ -89,6 +89,13 @@ fn render(
         family(&mut out, "staunch_reloads_total", "counter", "Reloads of the config, by result.");
     reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
     reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
+    family(
+        &mut out,
+        "staunch_log_messages_dropped_total",
+        "counter",
+        "Log messages dropped because the log was not read.",
+    )
+    .row(&[], crate::log_stream::dropped() as f64);
     sources(&mut out, page);
     management(&mut out, shared);
     acks::sources(&mut out, page);

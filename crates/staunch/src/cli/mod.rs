@@ -30,6 +30,7 @@ use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use self::args::{Args, TopArgs, Verb};
+use crate::log_stream;
 
 /// Exit code for mistakes in what was given.
 pub(crate) const MISTAKES: u8 = 1;
@@ -39,6 +40,7 @@ pub(crate) const FAILED: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    log_stream::log_panics();
     let words = as_original(std::env::args_os());
     let args = match Args::try_parse_from(&words) {
         Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
@@ -67,10 +69,12 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => explain::explain(&args),
         Verb::Manual(args) => manual::manual(&args),
     };
-    done.unwrap_or_else(|error| {
-        crate::talk::say(&format!("staunch: {error:#}\n"));
+    let code = done.unwrap_or_else(|error| {
+        log_stream::last_words(&format!("staunch: {error:#}\n"));
         ExitCode::from(FAILED)
-    })
+    });
+    log_stream::finish();
+    code
 }
 
 /// `staunch top`
@@ -108,7 +112,7 @@ fn start_log(args: &Args) {
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(crate::log_stream::Stderr)
+        .with_writer(log_stream::Stderr)
         .with_ansi(colour)
         .with_target(false)
         .init();

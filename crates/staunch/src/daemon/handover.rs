@@ -14,13 +14,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use config::plan::Plan;
 use pipeline::checkpoints::{Note, Notes};
 use process::aggregate::checkpoint::Told;
 
 use crate::daemon::data_dir;
+use crate::daemon::startup::Startup;
 use crate::{disk, sys};
 
 /// The file in the data folder.
@@ -28,10 +28,6 @@ const FILE: &str = "last-flush";
 
 /// Longest file that is believed.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// Tries of a start to read it while the system is short of something, and the pause between two: 10 s in all.
-const READ_TRIES: u32 = 40;
-const READ_PAUSE: Duration = Duration::from_millis(250);
 
 /// The notes, and how to make them last. The default one knows none and leaves none.
 #[derive(Debug, Default)]
@@ -58,7 +54,7 @@ impl Handover {
     /// # Errors
     /// When it is there and cannot be opened, for a reason that may pass or that the operator can mend: without it a window
     /// could be told twice, and what is not read now would be written over.
-    pub fn read(data_dir: &Path) -> io::Result<Handover> {
+    pub async fn read(data_dir: &Path, startup: &mut Startup<'_>) -> io::Result<Handover> {
         let path = data_dir.join(FILE);
         let mut handover =
             Handover { data_dir: Mutex::new(Some(data_dir.to_owned())), ..Handover::default() };
@@ -66,7 +62,8 @@ impl Handover {
         if fs::metadata(&path).is_ok_and(|found| found.len() > FILE_BYTES_MAX) {
             tracing::warn!("{} is no file of ours: left alone", path.display());
         } else {
-            match patiently(|| fs::read_to_string(&path)) {
+            let what = format!("{} cannot be read yet", path.display());
+            match startup.retry(what, waits, || fs::read_to_string(&path)).await {
                 Ok(text) => notes = Notes::of_text(&text),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if waits(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
@@ -164,50 +161,28 @@ fn waits(error: &io::Error) -> bool {
     sys::is_scarce(error)
 }
 
-/// Tries again while the system is short of something, for a while.
-fn patiently<T>(read: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    for _ in 1..READ_TRIES {
-        match read() {
-            Err(error) if waits(&error) => std::thread::sleep(READ_PAUSE),
-            result => return result,
-        }
-    }
-    read()
-}
-
-#[test]
-fn what_is_left_is_taken_up() {
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_left_is_taken_up() {
+    let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
+    let mut startup = Startup::new(&mut signals);
     let folder = tempfile::tempdir().expect("a folder");
     let note = |label_s, number| Note { label_s, number };
-    let handover = Handover::read(folder.path()).expect("it can be read");
+    let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
     handover.told("stats", note(1060, Some(3)));
     handover.told("a b", note(5, None));
     handover.leave().expect("written");
     // One that this instance does not know stays.
-    let handover = Handover::read(folder.path()).expect("it can be read");
+    let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
     handover.told("stats", note(1070, Some(4)));
     handover.leave().expect("written");
-    let handover = Handover::read(folder.path()).expect("it can be read");
+    let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
     let found = ["stats", "a b", "c"].map(|name| handover.told_of(name));
     let told = |label_s, number| Told { label_s, number };
     assert_eq!(found, [told(Some(1070), Some(4)), told(Some(5), None), Told::default()]);
     let elsewhere = tempfile::tempdir().expect("a folder");
     handover.keep_in(elsewhere.path());
     handover.leave().expect("written");
-    let found = Handover::read(elsewhere.path()).expect("it can be read");
+    let found = Handover::read(elsewhere.path(), &mut startup).await.expect("it can be read");
     assert_eq!(found.told_of("stats"), told(Some(1070), Some(4)));
-}
-
-#[test]
-fn what_is_short_for_a_moment_is_waited_for() {
-    let tries = std::cell::Cell::new(0);
-    let scarce = || io::Error::from(io::ErrorKind::OutOfMemory);
-    let read = || {
-        tries.set(tries.get() + 1);
-        if tries.get() < 2 { Err(scarce()) } else { Ok("note") }
-    };
-    assert_eq!(patiently(read).expect("the second time"), "note");
-    assert_eq!(tries.get(), 2);
-    let missing = patiently::<()>(|| Err(io::ErrorKind::NotFound.into())).expect_err("it is not there");
-    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
 }

@@ -26,6 +26,7 @@ use crate::daemon::handover::Handover;
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Turns, Wiring};
+use crate::daemon::startup::Startup;
 use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
@@ -35,10 +36,11 @@ use crate::tls::{self, Certificates};
 use crate::{admin, outputs, sources};
 
 /// Opens the plan's listeners and starts everything.
-pub(super) fn launch(
+pub(super) async fn launch(
     plan: Plan,
     http_optional: bool,
     mut inherited: Option<Inheritance>,
+    startup: &mut Startup<'_>,
 ) -> anyhow::Result<Running> {
     let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut());
     let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
@@ -51,7 +53,7 @@ pub(super) fn launch(
         None => Handed::nothing(),
     };
     let Assembled { shared, makers, mut worker, key_flush_reports } =
-        assemble(plan, &opened, &ports, data_dir.as_ref(), &handed)?;
+        assemble(plan, &opened, &ports, data_dir.as_ref(), &handed, startup).await?;
     // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
     if inherited.is_some() {
         worker.freeze();
@@ -71,7 +73,7 @@ pub(super) fn launch(
     if let Some(inherited) = inherited {
         inherited.taken()?;
         let paused_ns = handed.paused_ns;
-        handed.go_on(&shared, data_dir.as_ref(), &mut syncs);
+        handed.go_on(&shared, data_dir.as_ref(), &mut syncs, startup).await;
         // It answers nobody: the thread goes on by itself.
         let _answer = shared.shard.call(move |worker| {
             worker.thaw();
@@ -93,12 +95,13 @@ struct Assembled {
 }
 
 /// Puts a plan's parts together, with what another process has handed over.
-fn assemble(
+async fn assemble(
     plan: Plan,
     opened: &[Opened],
     ports: &Ports,
     data_dir: Option<&DataDir>,
     handed: &Handed,
+    startup: &mut Startup<'_>,
 ) -> anyhow::Result<Assembled> {
     let now = Clock::now();
     let certificates =
@@ -106,8 +109,9 @@ fn assemble(
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
-    let State { handover, checkpoints, saver } = State::restored(&plan, &mut shard, data_dir, handed, now)?;
-    let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues))?;
+    let State { handover, checkpoints, saver } =
+        State::restored(&plan, &mut shard, data_dir, handed, now, startup).await?;
+    let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues), startup).await?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
     let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckDesk::default()));
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
@@ -176,17 +180,18 @@ struct State {
 impl State {
     /// Gives the shard what the instance before has left, and sees that this one leaves as much. A data directory that
     /// is wanted and not ours is left alone.
-    fn restored(
+    async fn restored(
         plan: &Plan,
         shard: &mut Shard,
         data_dir: Option<&DataDir>,
         handed: &Handed,
         now: Now,
+        startup: &mut Startup<'_>,
     ) -> anyhow::Result<State> {
         let checkpoints = Arc::new(checkpoint::Board::default());
         let handover = Arc::new(match data_dir {
             None if data_dir::is_wanted(plan) => Handover::default(),
-            _ => Handover::read(&plan.data_dir).with_context(|| {
+            _ => Handover::read(&plan.data_dir, startup).await.with_context(|| {
                 format!("cannot read what the last instance left in {}", plan.data_dir.display())
             })?,
         });
@@ -195,7 +200,8 @@ impl State {
             handover.keep(plan).context("cannot start the thread that keeps labels")?;
         }
         handed.take_up_states(shard, &handover, now)?;
-        checkpoint::restore(plan, shard, &handover, &checkpoints, &|name| handed.has_state(name), now)?;
+        let has_state = |name: &str| handed.has_state(name);
+        checkpoint::restore(plan, shard, &handover, &checkpoints, &has_state, now, startup).await?;
         let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints), Arc::clone(&handover));
         saver.follow(plan, shard, now);
         Ok(State { handover, checkpoints, saver })
@@ -239,11 +245,16 @@ pub(super) fn take_data_dir(
 }
 
 /// The queue of each output, with what waits in it.
-fn outlets(plan: &Plan, accounts: &Accounts, data_dir: Option<&DataDir>) -> anyhow::Result<Vec<Arc<Outlet>>> {
-    let with_account = plan.outputs.iter().zip(accounts.outputs());
-    let opened = with_account
-        .map(|(output, (_, _, account))| queues::open(output, account, data_dir, queues::Patience::Waits));
-    let outlets = opened.collect::<anyhow::Result<Vec<_>>>()?;
+async fn outlets(
+    plan: &Plan,
+    accounts: &Accounts,
+    data_dir: Option<&DataDir>,
+    startup: &mut Startup<'_>,
+) -> anyhow::Result<Vec<Arc<Outlet>>> {
+    let mut outlets = Vec::with_capacity(plan.outputs.len());
+    for (output, (_, _, account)) in plan.outputs.iter().zip(accounts.outputs()) {
+        outlets.push(queues::open(output, account, data_dir, startup).await?);
+    }
     if let Some(data_dir) = data_dir {
         queues::tell_orphans(plan, data_dir);
     }

@@ -23,6 +23,7 @@ pub mod reload;
 mod reread;
 pub mod shared;
 pub mod signals;
+pub mod startup;
 mod stop;
 pub mod supervisor;
 pub mod syncs;
@@ -49,6 +50,7 @@ use crate::daemon::original::Original;
 use crate::daemon::reread::Rereading;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
+use crate::daemon::startup::Startup;
 use crate::daemon::take_over::{Control, Inheritance};
 
 /// How long threads for what may wait are kept: as long as the process runs.
@@ -156,7 +158,16 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
         signals = signals.and_the_originals()?;
     }
     let main = inherited.as_ref().map(|_| std::process::id());
-    let mut running = launch::launch(plan, http_optional, inherited)?;
+    let mut startup = Startup::new(&mut signals);
+    let launched = launch::launch(plan, http_optional, inherited, &mut startup).await;
+    let (mut stopped, reload) = startup.asked();
+    let mut running = match (launched, stopped) {
+        (Err(_unfinished), Some(signal)) => {
+            tracing::info!("caught {signal} while the start waited: ended before anything was received");
+            return Ok(ExitCode::SUCCESS);
+        }
+        (launched, _) => launched?,
+    };
     running.shared.ready.store(true, Relaxed);
     supervisor::ready(&running.shared, main);
     if original.as_ref().is_none_or(|original| original.banner) {
@@ -174,7 +185,14 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
         tokio::spawn(change::watch(file, Arc::clone(&running.shared), changes));
     }
     let mut rereading = Rereading::default();
+    if reload {
+        reload::begin(&running, reread.as_ref(), &mut rereading);
+    }
     let signal = loop {
+        if let Some(signal) = stopped.take() {
+            original.iter().for_each(|original| original.tell_stopping(signal));
+            break signal;
+        }
         // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
         tokio::select! {
             request = signals.next() => match request {

@@ -2,17 +2,16 @@
 //!
 //! Not here: what a queue on disk recovers (`deliver::disk_queue`), the data directory's lock (`data_dir`).
 //! Invariant: a folder is opened once in the life of the process; see `reload` for outputs that come back. A start that
-//! lacks descriptors, memory or the folder waits [`OPENING_MS_MAX`] and is refused then: going on without what waits on disk
+//! lacks descriptors, memory or the folder waits (`startup`) and is refused then: going on without what waits on disk
 //! would count it as lost.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use config::plan::{OutputKind, OutputPlan, Plan};
-use deliver::disk_queue::{DiskQueue, DiskQueuePlan, FAILING_MS_MAX, READ_AGAIN_MS, Recovery, Unreadable};
+use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery, Unreadable};
 use deliver::plan::{QueueKind, QueueLimits};
 use model::{DiskError, OutputAccount};
 
@@ -20,91 +19,114 @@ use crate::clock::Clock;
 use crate::daemon::data_dir::{self, DataDir};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::random_seed;
+use crate::daemon::startup::Startup;
 use crate::disk::Folder;
 use crate::sys;
-
-/// Pause between two tries of a start.
-pub const OPENING_PAUSE: Duration = Duration::from_millis(READ_AGAIN_MS);
 
 /// Share of the queue's bound that one segment takes at most: files are removed as a whole.
 const SEGMENTS_MIN: u64 = 8;
 
-/// How long a start waits for a queue that cannot be opened for a reason that may pass, in milliseconds; and as long for a
-/// disk that fails to read, before what it fails to read is passed over as damaged.
-pub const OPENING_MS_MAX: u64 = FAILING_MS_MAX;
-
-/// Whether somebody may wait for a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// A start: nothing runs yet.
-    Waits,
-    /// A reload: it is refused, and changes nothing.
-    None,
-}
-
-/// The queue of one output, with what waits in it.
+/// The queue of one output, with what waits in it, for a start, which may wait for it.
 ///
 /// # Errors
 /// When its folder cannot be read or written: what it should keep could not be kept.
-pub fn open(
+pub async fn open(
     output: &OutputPlan,
     account: &Arc<OutputAccount>,
     data_dir: Option<&DataDir>,
-    patience: Patience,
+    startup: &mut Startup<'_>,
 ) -> anyhow::Result<Arc<Outlet>> {
-    let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else {
-        let outlet = Outlet::new(&output.name, output.queue, account);
-        return Ok(Arc::new(outlet.with_connections(connections(output))));
-    };
-    let (queue, folder) = open_on_disk(output, account, data_dir, patience)?;
-    let outlet = Outlet::on_disk(&output.name, queue, folder);
-    Ok(Arc::new(outlet.with_connections(connections(output))))
+    let Some(place) = Place::of(output, data_dir) else { return Ok(in_memory(output, account)) };
+    let opened = opened_in_time(&output.name, startup, |unreadable| place.open(account, unreadable)).await;
+    let (queue, folder) = place.logged(opened)?;
+    Ok(on_disk(output, queue, folder))
 }
 
-/// The same for an outlet that was made while another process still had the folder.
+/// The same for a reload, which waits for nothing: it is refused, and changes nothing.
 ///
 /// # Errors
 /// The same.
-pub fn open_late(output: &OutputPlan, outlet: &Outlet, data_dir: Option<&DataDir>) -> anyhow::Result<()> {
-    let (QueueKind::Disk { .. }, Some(data_dir)) = (output.queue_kind, data_dir) else { return Ok(()) };
-    let (queue, folder) = open_on_disk(output, &outlet.account, data_dir, Patience::Waits)?;
+pub fn open_at_once(
+    output: &OutputPlan,
+    account: &Arc<OutputAccount>,
+    data_dir: Option<&DataDir>,
+) -> anyhow::Result<Arc<Outlet>> {
+    let Some(place) = Place::of(output, data_dir) else { return Ok(in_memory(output, account)) };
+    let (queue, folder) = place.logged(place.open(account, Unreadable::Fails))?;
+    Ok(on_disk(output, queue, folder))
+}
+
+/// As [`open`], for an outlet that was made while another process still had the folder.
+///
+/// # Errors
+/// The same.
+pub async fn open_late(
+    output: &OutputPlan,
+    outlet: &Outlet,
+    data_dir: Option<&DataDir>,
+    startup: &mut Startup<'_>,
+) -> anyhow::Result<()> {
+    let Some(place) = Place::of(output, data_dir) else { return Ok(()) };
+    let open = |unreadable| place.open(&outlet.account, unreadable);
+    let (queue, folder) = place.logged(opened_in_time(&output.name, startup, open).await)?;
     outlet.put_on_disk(queue, folder);
     Ok(())
 }
 
-fn open_on_disk(
-    output: &OutputPlan,
-    account: &Arc<OutputAccount>,
-    data_dir: &DataDir,
-    patience: Patience,
-) -> anyhow::Result<(DiskQueue<Folder>, Folder)> {
-    let QueueKind::Disk { sync_window_ms } = output.queue_kind else {
-        anyhow::bail!("output `{}` has its queue in memory", output.name)
-    };
-    let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
-    let failed = |cause: &dyn std::error::Error| {
-        anyhow::anyhow!(
-            "cannot open the queue on disk of output `{}` in {}: {cause}\n  hint: make the folder readable and \
-             writable for this user, or write kind = \"memory\"; what waits on disk then stays there",
-            output.name,
-            path.display()
-        )
-    };
-    let plan = disk_plan(output.queue, sync_window_ms);
-    let open = |unreadable| -> Result<_, OpenError> {
-        let folder = match data_dir.opened() {
-            Some(opened) => Folder::open_in(data_dir.path(), opened, path.clone()),
-            None => Folder::open(path.clone()),
+fn in_memory(output: &OutputPlan, account: &Arc<OutputAccount>) -> Arc<Outlet> {
+    let outlet = Outlet::new(&output.name, output.queue, account);
+    Arc::new(outlet.with_connections(connections(output)))
+}
+
+fn on_disk(output: &OutputPlan, queue: DiskQueue<Folder>, folder: Folder) -> Arc<Outlet> {
+    Arc::new(Outlet::on_disk(&output.name, queue, folder).with_connections(connections(output)))
+}
+
+/// Where the queue on disk of an output is, and how it is opened.
+struct Place<'a> {
+    output: &'a str,
+    data_dir: &'a DataDir,
+    path: PathBuf,
+    plan: DiskQueuePlan,
+}
+
+/// A queue, what was found in it, and its folder.
+type Found = ((DiskQueue<Folder>, Recovery), Folder);
+
+impl<'a> Place<'a> {
+    /// None when the queue is in memory.
+    fn of(output: &'a OutputPlan, data_dir: Option<&DataDir>) -> Option<Place<'a>> {
+        let (QueueKind::Disk { sync_window_ms }, Some(data_dir)) = (output.queue_kind, data_dir) else {
+            return None;
+        };
+        let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
+        Some(Place { output: &output.name, data_dir, path, plan: disk_plan(output.queue, sync_window_ms) })
+    }
+
+    fn open(&self, account: &Arc<OutputAccount>, unreadable: Unreadable) -> Result<Found, OpenError> {
+        let folder = match self.data_dir.opened() {
+            Some(opened) => Folder::open_in(self.data_dir.path(), opened, self.path.clone()),
+            None => Folder::open(self.path.clone()),
         };
         let folder = folder.map_err(OpenError::of_folder)?;
         let with = (random_seed(), unreadable);
-        let opened = DiskQueue::open_with(folder.clone(), plan, Arc::clone(account), with, Clock::now());
+        let opened = DiskQueue::open_with(folder.clone(), self.plan, Arc::clone(account), with, Clock::now());
         Ok((opened.map_err(OpenError::of_queue)?, folder))
-    };
-    let opened = opened_in_time(&output.name, patience, open);
-    let ((queue, found), folder) = opened.map_err(|error| failed(&error))?;
-    tell(&output.name, &path, &found);
-    Ok((queue, folder))
+    }
+
+    /// Logs what was found, or says why there is no queue.
+    fn logged(&self, opened: Result<Found, OpenError>) -> anyhow::Result<(DiskQueue<Folder>, Folder)> {
+        let ((queue, found), folder) = opened.map_err(|cause| {
+            anyhow::anyhow!(
+                "cannot open the queue on disk of output `{}` in {}: {cause}\n  hint: make the folder readable and \
+                 writable for this user, or write kind = \"memory\"; what waits on disk then stays there",
+                self.output,
+                self.path.display()
+            )
+        })?;
+        tell(self.output, &self.path, &found);
+        Ok((queue, folder))
+    }
 }
 
 /// Why a queue was not opened.
@@ -131,28 +153,17 @@ impl OpenError {
 }
 
 /// Opens, again and again where that may help, and past the time for it without what the disk fails to read.
-fn opened_in_time<T>(
+async fn opened_in_time<T>(
     output: &str,
-    patience: Patience,
+    startup: &mut Startup<'_>,
     open: impl Fn(Unreadable) -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
-    let until_ns = Clock::mono_ns() + OPENING_MS_MAX * 1_000_000;
-    let mut told = false;
-    loop {
-        let error = match open(Unreadable::Fails) {
-            Err(error) if error.waits && patience == Patience::Waits => error,
-            result => return result,
-        };
-        if Clock::mono_ns() >= until_ns {
-            return if error.may_pass_over { open(Unreadable::PassedOver) } else { Err(error) };
-        }
-        if !told {
-            tracing::warn!(
-                "output `{output}`: its queue on disk cannot be opened yet: {error}; trying again"
-            );
-            told = true;
-        }
-        std::thread::sleep(OPENING_PAUSE);
+    let what = format!("output `{output}`: its queue on disk cannot be opened yet");
+    let opened = startup.retry(what, |error: &OpenError| error.waits, || open(Unreadable::Fails)).await;
+    match opened {
+        // Not at a stop: the next start looks at it again.
+        Err(error) if error.may_pass_over && !startup.is_stopped() => open(Unreadable::PassedOver),
+        opened => opened,
     }
 }
 
@@ -258,8 +269,9 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_start_waits_for_what_may_pass_and_a_reload_does_not() {
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_start_waits_for_what_may_pass() {
         let failing = |left: u32, error: DiskError| {
             let left = std::cell::Cell::new(left);
             move |_: Unreadable| match left.get() {
@@ -271,10 +283,13 @@ mod tests {
             }
         };
         let scarce = DiskError::Scarce { code: 24 };
-        assert!(opened_in_time("o", Patience::Waits, failing(1, scarce)).is_ok());
-        assert!(opened_in_time("o", Patience::Waits, failing(1, DiskError::Io { code: 5 })).is_ok());
-        assert!(opened_in_time("o", Patience::Waits, failing(1, DiskError::Denied)).is_err());
-        assert!(opened_in_time("o", Patience::None, failing(1, scarce)).is_err());
+        let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
+        let mut startup = Startup::new(&mut signals);
+        for (error, opens) in [(scarce, true), (DiskError::Io { code: 5 }, true), (DiskError::Denied, false)]
+        {
+            let opened = opened_in_time("o", &mut startup, failing(1, error)).await;
+            assert_eq!(opened.is_ok(), opens, "{error}");
+        }
     }
 
     #[test]

@@ -194,7 +194,7 @@ fn outlets(
             Some(earlier) => queues::successor(output, &outlets[earlier.index()]),
             None => {
                 let account = accounts.output(OutputId(at as u16));
-                queues::open(output, account, data_dir, queues::Patience::None)?
+                queues::open_at_once(output, account, data_dir)?
             }
         });
     }

@@ -23,6 +23,7 @@ use crate::cli::run::of_reload;
 use crate::daemon::original::Original;
 use crate::daemon::pid_file::PidFile;
 use crate::daemon::{self, Reread, Start};
+use crate::log_stream;
 #[cfg(target_os = "linux")]
 use crate::sys::Background;
 use crate::talk::ORIGINAL;
@@ -46,7 +47,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     log::text(&settings_text(&args.flags(), &settings));
     let load = move || load(&args, &settings);
     let loaded = load();
-    crate::talk::say(&loaded.said);
+    log_stream::to_stderr(loaded.said.as_bytes());
     let Some(plan) = loaded.plan else {
         refused(&loaded.original);
         background.iter().for_each(|background| background.end_starter(MISTAKES));
@@ -60,7 +61,10 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
         banner: start.log.is_none(),
         pid_file,
         started: Box::new(move || {
-            if let Some(Err(error)) = background.as_ref().map(Background::up) {
+            let Some(background) = &background else { return };
+            // What was said so far is for the terminal.
+            log_stream::finish();
+            if let Err(error) = background.up() {
                 tracing::warn!("the terminal is not let go of: {error}");
             }
         }),
@@ -87,7 +91,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
 /// too, below ours.
 fn refused(lines: &str) {
     if log::has_file() {
-        crate::talk::say(&log::stamped(lines));
+        log_stream::to_stderr(log::stamped(lines).as_bytes());
     }
     lines.lines().for_each(|line| tracing::error!(target: ORIGINAL, "{line}"));
 }

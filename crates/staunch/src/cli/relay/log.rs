@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
 use config::import::relay::flags::Settings;
@@ -28,7 +28,7 @@ static LOG: OnceLock<Log> = OnceLock::new();
 
 struct Log {
     path: Option<PathBuf>,
-    file: Mutex<Option<File>>,
+    file: Mutex<Option<Arc<File>>>,
     debug: AtomicBool,
     /// Says more, or no more.
     set_debug: Box<dyn Fn(bool) + Send + Sync>,
@@ -39,7 +39,7 @@ struct Log {
 /// # Errors
 /// When the file cannot be opened.
 pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
-    let file = settings.log.as_deref().map(open).transpose()?;
+    let file = settings.log.as_deref().map(open).transpose()?.map(Arc::new);
     let level = level.to_owned();
     let talkative = settings.debug;
     let filter = move |debug: bool| filter(if debug { "debug" } else { &level }, talkative);
@@ -95,7 +95,7 @@ pub(super) fn reopen() {
     let Some((log, path)) = LOG.get().and_then(|log| Some((log, log.path.as_deref()?))) else { return };
     tracing::info!(target: ORIGINAL, "closing logfile");
     match open(path) {
-        Ok(file) => *log.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file),
+        Ok(file) => *log.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file)),
         Err(error) => return tracing::error!("{error:#}"),
     }
     tracing::info!(target: ORIGINAL, "reopening logfile");
@@ -187,10 +187,9 @@ impl<'a> MakeWriter<'a> for Lines {
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let log = LOG.get();
-        let mut file = log.map(|log| log.file.lock().unwrap_or_else(PoisonError::into_inner));
-        match file.as_deref_mut() {
-            // A disk that is full has no room for a word about it.
-            Some(Some(file)) => drop(file.write_all(bytes)),
+        let file = log.and_then(|log| log.file.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        match file {
+            Some(file) => log_stream::to_file(&file, bytes),
             _ if self.error => log_stream::to_stderr(bytes),
             _ => log_stream::to_stdout(bytes),
         }

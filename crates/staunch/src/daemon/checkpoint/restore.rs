@@ -8,9 +8,8 @@ use pipeline::{Shard, checkpoints};
 use process::aggregate::checkpoint::{Restored, Told, Window};
 
 use super::board::Board;
-use crate::clock::Clock;
 use crate::daemon::handover::Handover;
-use crate::daemon::queues::{OPENING_MS_MAX, OPENING_PAUSE};
+use crate::daemon::startup::Startup;
 use crate::disk::{Folder, reason};
 
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
@@ -18,17 +17,18 @@ use crate::disk::{Folder, reason};
 /// need its files.
 ///
 /// # Errors
-/// When what is there cannot be looked at, and still cannot after [`OPENING_MS_MAX`]: going on without it would replace it.
-pub fn restore(
+/// When what is there cannot be looked at, and still cannot when the start has waited for it (`startup`): going on without it would replace it.
+pub async fn restore(
     plan: &Plan,
     shard: &mut Shard,
     handover: &Handover,
     board: &Board,
     handed: &dyn Fn(&str) -> bool,
     now: Now,
+    startup: &mut Startup<'_>,
 ) -> anyhow::Result<()> {
     let disk = match board.folder() {
-        Some(folder) => in_time(folder, || existing(folder))?,
+        Some(folder) => in_time(startup, folder, || existing(folder)).await?,
         None => None,
     };
     let mut orphans = disk.as_ref().map(checkpoints::names).unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn restore(
             tracing::warn!("cannot use the checkpoint {}: {why}. It is ignored", shown(file).display());
         };
         let begin = || checkpoints::begin(disk.as_ref(), shard, transform, told, now, ignored);
-        let restored = in_time(&shown(name), begin)?;
+        let restored = in_time(startup, &shown(name), begin).await?;
         if let Some((file, restored)) = restored {
             tell(name, &shown(&file), &restored, board, now);
         }
@@ -65,27 +65,20 @@ pub fn restore(
 
 /// Looks again and again where that may help, as for queues on disk. Missing permission is the operator's to mend: a start
 /// says so at once.
-fn in_time<T>(path: &Path, mut look: impl FnMut() -> Result<T, DiskError>) -> anyhow::Result<T> {
-    let until_ns = Clock::mono_ns() + OPENING_MS_MAX * 1_000_000;
-    let mut told = false;
-    loop {
-        let error = match look() {
-            Ok(found) => return Ok(found),
-            Err(error) => error,
-        };
-        if !error.passes() || error == DiskError::Denied || Clock::mono_ns() >= until_ns {
-            anyhow::bail!(
-                "cannot read the checkpoints in {}: {error}\n  hint: make them readable for this user, or remove them: \
-                 what they hold is then lost",
-                path.display()
-            );
-        }
-        if !told {
-            tracing::warn!("the checkpoints in {} cannot be read yet: {error}; trying again", path.display());
-            told = true;
-        }
-        std::thread::sleep(OPENING_PAUSE);
-    }
+async fn in_time<T>(
+    startup: &mut Startup<'_>,
+    path: &Path,
+    look: impl FnMut() -> Result<T, DiskError>,
+) -> anyhow::Result<T> {
+    let what = format!("the checkpoints in {} cannot be read yet", path.display());
+    let passes = |error: &DiskError| error.passes() && *error != DiskError::Denied;
+    startup.retry(what, passes, look).await.map_err(|error| {
+        anyhow::anyhow!(
+            "cannot read the checkpoints in {}: {error}\n  hint: make them readable for this user, or remove them: \
+             what they hold is then lost",
+            path.display()
+        )
+    })
 }
 
 /// Removes the files of aggregations that want no checkpoints, for a process that has just taken over.

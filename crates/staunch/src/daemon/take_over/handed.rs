@@ -21,6 +21,7 @@ use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
+use crate::daemon::startup::Startup;
 use crate::daemon::{checkpoint, queues, syncs};
 use crate::kernel::Drops;
 use crate::sources::parked::Parked;
@@ -193,8 +194,14 @@ impl Handed {
     }
 
     /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
-    pub fn go_on(self, shared: &Shared, data_dir: Option<&DataDir>, syncs: &mut JoinSet<()>) {
-        let wiring = shared.wiring.load();
+    pub async fn go_on(
+        self,
+        shared: &Shared,
+        data_dir: Option<&DataDir>,
+        syncs: &mut JoinSet<()>,
+        startup: &mut Startup<'_>,
+    ) {
+        let wiring = shared.wiring.load_full();
         // Before a queue is opened, so that what is lost in it is not missed.
         let inherited = |output: &OutputId| Inherited::new(*output, &wiring.outlets[output.index()].account);
         let waiting: Vec<(AckMark, Vec<Inherited>)> = self
@@ -204,7 +211,7 @@ impl Handed {
             .collect();
         let late = |_: &(&OutputPlan, &Arc<Outlet>)| !self.owns_queues;
         for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets).filter(late) {
-            let opened = queues::open_late(output, outlet, data_dir).and_then(|()| {
+            let opened = queues::open_late(output, outlet, data_dir, startup).await.and_then(|()| {
                 syncs::spawn(syncs, outlet).context("cannot start a thread for a queue on disk")
             });
             if let Err(error) = opened {
