@@ -88,6 +88,7 @@ fn render(
     let mut reloads =
         family(&mut out, "staunch_reloads_total", "counter", "Reloads of the config, by result.");
     reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
+    reloads.row(&[("result", "partial")], shared.reloads.partial.load(Relaxed) as f64);
     reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
     sources(&mut out, page);
     management(&mut out, shared);

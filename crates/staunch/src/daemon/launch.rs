@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -156,7 +156,7 @@ fn assemble(
         kernel: kernel_view,
         handover,
         checkpoints,
-        reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
+        reloads: Reloads::default(),
         reports: handed.reports(),
     });
     Ok(Assembled { shared, makers, worker, key_flush_reports })

@@ -90,7 +90,7 @@ pub struct Shared {
     pub handover: Arc<Handover>,
     /// Figures of checkpoints.
     pub checkpoints: Arc<Board>,
-    /// Reloads that took effect, and that were refused.
+    /// How often reloads ended in which way.
     pub reloads: Reloads,
     /// What was told of relays' statistics.
     pub reports: Reports,
@@ -101,6 +101,8 @@ pub struct Shared {
 pub struct Reloads {
     /// Took effect.
     pub done: AtomicU64,
+    /// Took effect, but for parts of the new plan that do not work.
+    pub partial: AtomicU64,
     /// Refused because of a mistake in the file; nothing changed.
     pub refused: AtomicU64,
 }
