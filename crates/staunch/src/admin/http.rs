@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tokio::runtime::Handle;
@@ -76,17 +76,23 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// Whether a request is answered at all, by its head. Probes of health are, whoever asks: they reveal nothing, and
-/// orchestrators ask by names that nobody can list.
+/// Whether a request is answered at all, by its head. Probes of health are, whoever asks, since orchestrators ask by names
+/// that nobody can list. Their answers name nothing of the configuration, unless [`may_read`] allows it.
 #[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
 pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> {
     if matches!(request.uri().path(), "/healthz" | "/ready") {
         return Ok(());
     }
+    may_read(api, request.headers())
+}
+
+/// Whether a request may read what the daemon knows: its Host is ours, and it has the token where one is set.
+#[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
+fn may_read(api: &Api, headers: &HeaderMap) -> Result<(), Response> {
     let wiring = api.shared.wiring.load();
-    guard::host(request.headers(), &wiring.plan.http_server.allowed_hosts)
+    guard::host(headers, &wiring.plan.http_server.allowed_hosts)
         .map_err(|why| refused(StatusCode::MISDIRECTED_REQUEST, &why))?;
-    if guard::has_token(request.headers(), wiring.certificates.token()) {
+    if guard::has_token(headers, wiring.certificates.token()) {
         return Ok(());
     }
     let mut answer = refused(StatusCode::UNAUTHORIZED, "this needs the token: Authorization: Bearer TOKEN");
@@ -110,12 +116,14 @@ async fn healthz(State(api): ApiState) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn ready(State(api): ApiState) -> Response {
+async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     let why = api.shared.not_ready();
     if why.is_empty() {
         return "ready\n".into_response();
     }
-    (StatusCode::SERVICE_UNAVAILABLE, why.join("\n") + "\n").into_response()
+    // The reasons name sources, outputs and addresses.
+    let text = if may_read(&api, &headers).is_ok() { why.join("\n") } else { "not ready".to_owned() };
+    (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response()
 }
 
 async fn accounts_page(State(api): ApiState) -> Response {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
 
 /// A daemon with more in `[http]`.
 fn start(more: &str) -> (Daemon, FakeGraphite) {
@@ -163,6 +163,51 @@ fn with_a_token_everything_but_health_needs_it() {
     };
     assert!(ours(&file.display().to_string()) && !ours(""), "our own tools have it from a file");
     daemon.stop();
+}
+
+#[test]
+fn why_it_is_not_ready_is_for_those_who_may_read_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "0123456789abcdef\n").expect("it can be written");
+    // Nobody listens there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let to = free.local_addr().expect("it is bound");
+    drop(free);
+    let toml = |token: &str| {
+        format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+             [outputs.secret]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nrequired = true\n\
+             [http]\nlisten = \"127.0.0.1:0\"\n{token}"
+        )
+    };
+    let plain = Builder::native(&toml("")).start();
+    let guarded = Builder::native(&toml(&format!("token_file = \"{}\"", file.display()))).start();
+    let answer = |daemon: &Daemon, headers: &str| {
+        let mut stream = connect(daemon.http());
+        write!(stream, "GET /ready HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n").expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(!head.starts_with("HTTP/1.1 200"), "the endpoint is away: {text}");
+        body.to_owned()
+    };
+    let ours = "Host: 127.0.0.1";
+    let token = "Host: localhost\r\nAuthorization: Bearer 0123456789abcdef";
+    for (daemon, headers, reasons) in [
+        (&plain, ours, true),
+        (&plain, "Host: evil.example", false),
+        (&guarded, token, true),
+        (&guarded, ours, false),
+        (&guarded, &token.replace("localhost", "evil.example"), false),
+    ] {
+        udp(daemon.at("app", "udp")).send(b"a:1|c").expect("it is there");
+        let probe = || status(daemon.http(), "GET /ready HTTP/1.1\r\nHost: 127.0.0.1") == 503;
+        wait_for("the output to be down", || probe().then_some(()));
+        let body = answer(daemon, headers);
+        assert_eq!(body.contains("output `secret` is required and down"), reasons, "{headers}: {body}");
+        assert!(reasons || body == "not ready\n", "{headers}: {body}");
+    }
 }
 
 #[test]
