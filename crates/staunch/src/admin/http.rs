@@ -17,6 +17,7 @@ use axum::routing::{get, post};
 use tokio::runtime::Handle;
 
 use crate::admin::bodies::{Bodies, refused};
+use crate::admin::clients::RequestRefusal;
 use crate::admin::guard::{self, Ends};
 use crate::admin::queues;
 use crate::admin::relay::{self, ExplainQuery};
@@ -83,21 +84,24 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
     if matches!(request.uri().path(), "/healthz" | "/ready") {
         return Ok(());
     }
-    may_read(api, request.headers())
+    may_read(api, request.headers()).map_err(|(why, answer)| {
+        api.shared.http_account.refuse(why);
+        answer
+    })
 }
 
 /// Whether a request may read what the daemon knows: its Host is ours, and it has the token where one is set.
 #[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
-fn may_read(api: &Api, headers: &HeaderMap) -> Result<(), Response> {
+fn may_read(api: &Api, headers: &HeaderMap) -> Result<(), (RequestRefusal, Response)> {
     let wiring = api.shared.wiring.load();
     guard::host(headers, &wiring.plan.http_server.allowed_hosts)
-        .map_err(|why| refused(StatusCode::MISDIRECTED_REQUEST, &why))?;
+        .map_err(|why| (RequestRefusal::Host, refused(StatusCode::MISDIRECTED_REQUEST, &why)))?;
     if guard::has_token(headers, wiring.certificates.token()) {
         return Ok(());
     }
     let mut answer = refused(StatusCode::UNAUTHORIZED, "this needs the token: Authorization: Bearer TOKEN");
     answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    Err(answer)
+    Err((RequestRefusal::Token, answer))
 }
 
 async fn healthz(State(api): ApiState) -> Response {
@@ -167,8 +171,10 @@ async fn relay_explain(State(api): ApiState, query: Query<ExplainQuery>) -> Resp
 fn change(api: &Api, ends: Ends, request: &Request<Body>) -> Result<&'static str, Refusal> {
     let wiring = api.shared.wiring.load();
     let (allowed, token) = (&wiring.plan.http_server.allowed_hosts, wiring.certificates.token().is_some());
-    guard::changes(ends, request.headers(), allowed, token)
-        .map_err(|why| (StatusCode::FORBIDDEN, why.to_owned()))
+    guard::changes(ends, request.headers(), allowed, token).map_err(|why| {
+        api.shared.http_account.refuse(RequestRefusal::Change);
+        (StatusCode::FORBIDDEN, why.to_owned())
+    })
 }
 
 async fn queue_drop(

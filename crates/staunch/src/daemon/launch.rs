@@ -144,6 +144,7 @@ fn assemble(
         http: ports.http_at,
         management: ports.management_at.clone(),
         management_account: Default::default(),
+        http_account: Default::default(),
         started: now,
         healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
         ready: AtomicBool::new(false),

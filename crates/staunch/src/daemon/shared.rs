@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::admin::management::ManagementAccount;
+use crate::admin::clients::{HttpAccount, ManagementAccount};
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::Board;
@@ -64,6 +64,8 @@ pub struct Shared {
     pub management: Vec<SocketAddr>,
     /// What became of their clients.
     pub management_account: ManagementAccount,
+    /// What became of the clients of HTTP.
+    pub http_account: HttpAccount,
     /// When the daemon started.
     pub started: Now,
     /// What `health` answers.

@@ -4,7 +4,6 @@
 //! Not here: what the commands do (`answers`), dumps page by page (`dump`), writing (`reply`).
 //! Invariant: a client holds a command, a piece of an answer and a page of a dump, whatever it asks and whether it reads.
 
-mod account;
 mod answers;
 mod dump;
 mod reply;
@@ -24,8 +23,8 @@ use tokio::task::JoinSet;
 use wire::first_line::{FirstLine, Foreign, Opening};
 use wire::management::{COMMAND_BYTES_MAX, Commands};
 
-pub use self::account::{ClientEnd, ManagementAccount};
 use self::reply::Reply;
+use crate::admin::clients::ClientEnd;
 use crate::admission::{Admission, Full, Limits, PeerKey, Refusals, Seat};
 use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
@@ -82,6 +81,8 @@ pub async fn serve(
                 if let Some(client) = door.admit(stream, from.ip()) {
                     clients.spawn(client.serve());
                 }
+                // Who was asked to leave goes before the next comes, so that shares of descriptors hold.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 door.failed(&error);
@@ -102,7 +103,7 @@ impl Door {
             per_peer: plan.connections_per_peer_max(),
         };
         let now_ns = Clock::mono_ns();
-        let account = &self.shared.management_account;
+        let account = &self.shared.management_account.clients;
         let full = match self.places.admit_or_replace(PeerKey::of(Some(from)), limits, now_ns, STALLED_NS) {
             Ok(seat) => {
                 account.accept();
@@ -111,11 +112,11 @@ impl Door {
             }
             Err(full) => full,
         };
-        let (end, option) = match full {
-            Full::All => (ClientEnd::Refused, "max_connections"),
-            Full::PerPeer => (ClientEnd::RefusedPerPeer, "max_connections_per_peer"),
+        let option = match full {
+            Full::All => "max_connections",
+            Full::PerPeer => "max_connections_per_peer",
         };
-        account.end(end);
+        account.end(full.into());
         if let Some(refused) = self.refusals.note(now_ns) {
             let listen = self.opened.listen;
             tracing::warn!(
@@ -174,8 +175,8 @@ impl Client {
             Ok(()) => ClientEnd::Orderly,
             Err(end) => end,
         };
-        shared.management_account.end(end);
-        shared.management_account.close();
+        shared.management_account.clients.end(end);
+        shared.management_account.clients.close();
     }
 
     /// Serves it to its end.
