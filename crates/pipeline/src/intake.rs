@@ -343,8 +343,9 @@ impl Intake {
         self.foreign = true;
         self.broken = true;
         if let Framing::Lines(framer) = &mut self.framing {
-            // What came of its first line is the record that is rejected.
+            // What came of its first line is the record that is rejected, also where it was too long.
             framer.finish();
+            framer.take_too_long();
         }
         self.reject_lines(reason, 1, what);
         &[]
@@ -360,8 +361,15 @@ impl Intake {
         self.foreign
     }
 
-    /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`].
+    /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`]. The first one waits until
+    /// it is known to be a line.
     pub fn settle_too_long(&mut self) {
+        if self.first_line.is_none() || self.foreign {
+            self.reject_too_long();
+        }
+    }
+
+    fn reject_too_long(&mut self) {
         let Framing::Lines(framer) = &mut self.framing else { return };
         let lines = framer.take_too_long();
         if lines > 0 {
@@ -376,6 +384,7 @@ impl Intake {
     /// The end of a connection. An orderly one may leave a last line without LF behind.
     pub fn close<'a>(&mut self, orderly: bool, now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
         debug_assert!(!self.has_more(), "what was read is handed on first");
+        self.reject_too_long();
         scratch.clear();
         let Scratch { parsed, points: found, whole, packets, lines } = scratch;
         let (is_cut, counts) = match &mut self.framing {
@@ -419,10 +428,11 @@ impl Intake {
 
     /// What it holds between two reads, with a mark behind every line. None when another one cannot go on: the client was
     /// told of an end, or the stream cannot be followed.
-    pub fn unfinished(&self) -> Option<Unfinished> {
+    pub fn unfinished(&mut self) -> Option<Unfinished> {
         if self.broken {
             return None;
         }
+        self.reject_too_long();
         let told = match &self.replies {
             Some(replies) => Some(replies.told()?),
             None => None,
@@ -741,9 +751,8 @@ fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
             assert!(intake.is_broken() && intake.is_foreign() && records == 0, "{text}");
             let account = accounts.source(SourceId(0));
             assert_eq!(account.rejected(Reject::HttpRequest), 1, "reads of {step} bytes");
-            let long = account.rejected(Reject::LineTooLong);
             let sum = account.sum(0);
-            assert!(sum.holds() && sum.received == 1 + long && long <= 1, "{sum:?}");
+            assert!(sum.holds() && sum.received == 1, "reads of {step} bytes: {sum:?}");
         }
         let (accounts, maker) = first_source(&text);
         let mut intake = maker.make();
@@ -753,6 +762,38 @@ fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
             .settle(Outcome::Filtered);
         assert!(!intake.is_broken());
         assert_eq!(accounts.source(SourceId(0)).rejected(Reject::HttpRequest), 0);
+    }
+}
+
+#[test]
+fn a_first_line_that_is_too_long_and_never_ends_is_counted_once() {
+    let text = "
+        [sources.s]
+        type = \"statsd\"
+        listen = [\"tcp://127.0.0.1:0\"]
+        line_bytes_max = \"64B\"
+        [outputs.o]
+        type = \"tcp\"
+        from = [\"s\"]
+        to = [\"tcp://127.0.0.1:9\"]
+    ";
+    let (now, mut scratch) = (Now::default(), Scratch::default());
+    let begin = format!("GET /{}", "x".repeat(100));
+    for hands_over in [false, true] {
+        let (accounts, maker) = first_source(text);
+        let mut intake = maker.make();
+        let too_long = || accounts.source(SourceId(0)).rejected(Reject::LineTooLong);
+        for read in begin.as_bytes().chunks(7) {
+            intake.stream(read, now, &mut scratch).receipt.settle(Outcome::Filtered);
+            intake.settle_too_long();
+        }
+        assert_eq!(too_long(), 0, "it may still be a request");
+        if hands_over {
+            assert!(intake.unfinished().is_some_and(|unfinished| unfinished.discarding));
+        }
+        intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
+        assert_eq!(too_long(), 1);
+        assert!(accounts.source(SourceId(0)).sum(0).received == 1);
     }
 }
 
