@@ -14,7 +14,7 @@ use model::{
     Span, Tally,
 };
 use std::sync::atomic::Ordering::Relaxed;
-use wire::first_line::{FirstLine, Foreign, Opening};
+use wire::first_line::{FirstLine, Opening};
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::{Parsed, Parser};
 
@@ -337,8 +337,7 @@ impl Intake {
                 self.first_line = None;
                 return bytes;
             }
-            Opening::Foreign(Foreign::Http) => (Reject::HttpRequest, "an HTTP request"),
-            Opening::Foreign(Foreign::Tls) => (Reject::TlsHandshake, "a TLS handshake"),
+            Opening::Foreign(foreign) => foreign.reason(),
         };
         self.foreign = true;
         self.broken = true;

@@ -4,6 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use wire::first_line::Foreign;
+
 use crate::admission::{Full, Refusals};
 
 /// How a client ended, or why it was not served.
@@ -76,6 +78,15 @@ impl From<Full> for ClientEnd {
         match full {
             Full::All => ClientEnd::Refused,
             Full::PerPeer => ClientEnd::RefusedPerPeer,
+        }
+    }
+}
+
+impl From<Foreign> for ClientEnd {
+    fn from(foreign: Foreign) -> ClientEnd {
+        match foreign {
+            Foreign::Http => ClientEnd::HttpRequest,
+            Foreign::Tls => ClientEnd::TlsHandshake,
         }
     }
 }

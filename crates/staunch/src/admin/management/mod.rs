@@ -20,7 +20,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use wire::first_line::{FirstLine, Foreign, Opening};
+use wire::first_line::{FirstLine, Opening};
 use wire::management::{COMMAND_BYTES_MAX, Commands};
 
 use self::reply::Reply;
@@ -240,19 +240,19 @@ impl Client {
     /// Ends a client that begins with something else than commands: a web page may have made a browser send it.
     fn refuse_foreign(&self, first_line: &mut Option<FirstLine>, said: &[u8]) -> Result<(), ClientEnd> {
         let opening = first_line.as_mut().map_or(Opening::Lines, |first_line| first_line.push(said));
-        let (end, what) = match opening {
+        let foreign = match opening {
             Opening::Undecided => return Ok(()),
             Opening::Lines => {
                 *first_line = None;
                 return Ok(());
             }
-            Opening::Foreign(Foreign::Http) => (ClientEnd::HttpRequest, "an HTTP request"),
-            Opening::Foreign(Foreign::Tls) => (ClientEnd::TlsHandshake, "a TLS handshake"),
+            Opening::Foreign(foreign) => foreign,
         };
         if self.shared.management_account.foreign.note(Clock::mono_ns()).is_some() {
             let from = self.input.peer_addr().map_or_else(|_| "a client".to_owned(), |from| from.to_string());
+            let (_, what) = foreign.reason();
             tracing::warn!("management port {}: {from} began with {what} and was closed", self.plan.listen);
         }
-        Err(end)
+        Err(foreign.into())
     }
 }
