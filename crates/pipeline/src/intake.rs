@@ -51,7 +51,7 @@ pub struct Intake {
     messages: Messages,
     complaints: Vec<Complaint>,
     /// A frame could not be followed.
-    broken: bool,
+    broken: Option<Broken>,
     /// The client is told what it need not keep.
     replies: Option<Replies>,
 }
@@ -77,6 +77,27 @@ pub struct Unfinished {
     pub discarding: bool,
     /// What the client has been told, where it is told something.
     pub told: Option<Told>,
+}
+
+/// Why a connection has to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// It cannot be followed any further since a record was rejected for this reason.
+    Rejected(Reject),
+    /// Since a reload its source reads messages in the place of lines, or lines in the place of messages.
+    Reloaded,
+}
+
+impl Broken {
+    /// One sentence for the log.
+    pub fn why(self) -> &'static str {
+        match self {
+            Broken::Rejected(reason) => reason.why(),
+            Broken::Reloaded => {
+                "since a reload the source takes lines where it took messages, or the other way round"
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -125,7 +146,7 @@ impl IntakeMaker {
             points: points.clone(),
             messages: Messages::default(),
             complaints: Vec::new(),
-            broken: false,
+            broken: None,
             replies: None,
         }
     }
@@ -165,7 +186,9 @@ impl Intake {
         // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
         let before = self.points.as_ref().is_some_and(PointReading::takes_messages);
         self.points.clone_from(points);
-        self.broken |= before != self.points.as_ref().is_some_and(PointReading::takes_messages);
+        if before != self.points.as_ref().is_some_and(PointReading::takes_messages) {
+            self.broken.get_or_insert(Broken::Reloaded);
+        }
     }
 
     /// Whose records it reads.
@@ -305,9 +328,10 @@ impl Intake {
     /// A frame could not be followed, for this reason; counted once.
     fn lose(&mut self, lost: Option<Reject>) {
         let Some(reason) = lost else { return };
-        if std::mem::replace(&mut self.broken, true) {
+        if self.broken.is_some() {
             return;
         }
+        self.broken = Some(Broken::Rejected(reason));
         let _counting = self.account.counting();
         self.account.receive(1);
         self.account.settle(Outcome::Rejected(reason), 1);
@@ -340,7 +364,7 @@ impl Intake {
             Opening::Foreign(foreign) => foreign.reason(),
         };
         self.foreign = true;
-        self.broken = true;
+        self.broken = Some(Broken::Rejected(reason));
         if let Framing::Lines(framer) = &mut self.framing {
             // What came of its first line is the record that is rejected, also where it was too long.
             framer.finish();
@@ -352,6 +376,11 @@ impl Intake {
 
     /// True when a frame could not be followed, or no lines come: the connection must be closed.
     pub fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// The same, with the reason.
+    pub fn broken(&self) -> Option<Broken> {
         self.broken
     }
 
@@ -428,7 +457,7 @@ impl Intake {
     /// What it holds between two reads, with a mark behind every line. None when another one cannot go on: the client was
     /// told of an end, or the stream cannot be followed.
     pub fn unfinished(&mut self) -> Option<Unfinished> {
-        if self.broken {
+        if self.is_broken() {
             return None;
         }
         self.reject_too_long();
@@ -657,7 +686,8 @@ fn frames_are_bounded_by_the_sources_own_limit() {
         let mut frame = bytes.to_le_bytes().to_vec();
         frame.resize(4 + bytes as usize, b'x');
         intake.stream(&frame, now, &mut Scratch::default()).receipt.settle(Outcome::Filtered);
-        assert_eq!(intake.is_broken(), broken, "a frame of {bytes} bytes");
+        let why = broken.then_some(Broken::Rejected(Reject::BadFrame));
+        assert_eq!(intake.broken(), why, "a frame of {bytes} bytes");
     }
     assert_eq!(accounts.source(SourceId(0)).rejected(Reject::BadFrame), 1);
 }
@@ -747,7 +777,8 @@ fn a_request_is_one_bad_record_wherever_the_reads_cut_and_its_body_is_none() {
                 intake.settle_too_long();
             }
             intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
-            assert!(intake.is_broken() && intake.is_foreign() && records == 0, "{text}");
+            assert_eq!(intake.broken(), Some(Broken::Rejected(Reject::HttpRequest)), "{text}");
+            assert!(intake.is_foreign() && records == 0, "{text}");
             let account = accounts.source(SourceId(0));
             assert_eq!(account.rejected(Reject::HttpRequest), 1, "reads of {step} bytes");
             let sum = account.sum(0);

@@ -38,7 +38,7 @@ pub use inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
     SeriesSlice,
 };
-pub use intake::{Complaint, Intake, IntakeMaker, Unfinished};
+pub use intake::{Broken, Complaint, Intake, IntakeMaker, Unfinished};
 pub use moves::{Moves, MovingQueues};
 pub use relay::{FedFigures, RelayFigures, RelayState};
 pub use reload::{earlier_self, laid_over};

@@ -186,11 +186,11 @@ impl Answered {
                 Err(end) => return end,
             };
             self.hand_on(batch, shared).await;
-            if self.intake.is_foreign() {
-                return End::Broken("it began with something else than lines".to_owned());
-            }
-            if self.intake.is_broken() {
-                return End::BadFrame;
+            match self.intake.broken() {
+                // Whoever is there understands no answer of ours.
+                Some(broken) if self.intake.is_foreign() => return End::Broken(broken.why().to_owned()),
+                Some(broken) => return End::Unreadable(broken),
+                None => {}
             }
             // As in `stream`: a client that always has more leaves the others their turns.
             tokio::task::yield_now().await;
@@ -292,7 +292,7 @@ impl Answered {
         while is_there && self.answer().is_ok() {
             let waits = self.intake.marks_unanswered(&self.seat.answer()) > 0 && !self.failed;
             if !waits && self.reply.is_empty() {
-                if matches!(self.end, Some(End::BadFrame)) && !self.failed {
+                if matches!(self.end, Some(End::Unreadable(_))) && !self.failed {
                     self.seat.fail(Unacked::BadFrame);
                     continue;
                 }
