@@ -104,6 +104,9 @@ pub trait Disk: fmt::Debug {
     /// Bytes in the file.
     fn size(&self, file: &Self::File) -> Result<u64, DiskError>;
 
+    /// Bytes in the file of that name, also when it cannot be opened.
+    fn size_of(&self, name: &str) -> Result<u64, DiskError>;
+
     /// Makes all bytes written to the file so far safe. After an error nobody knows which are, and asking again
     /// proves nothing: the system may have forgotten them. Bytes of a file that has no name any more, or whose folder is
     /// away, are not safe, whatever the system says: [`DiskError::Deleted`], [`DiskError::Away`].

@@ -20,13 +20,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::Parser;
 
+use crate::broken::Broken;
 use crate::complaints::{Complaint, complain, note_complaint};
 use crate::first_line::Beginning;
 use crate::framing::{Framing, Unfinished};
 use crate::points::{Messages, PointReading};
 use crate::replies::Replies;
 use crate::samples::{Packets, batch};
-use crate::unfinished::{Claim, UnfinishedBytes, UnfinishedFull};
+use crate::unfinished::{Claim, UnfinishedBytes};
 use crate::{Answer, Batch, Scratch, packets};
 
 /// Reader of one socket or connection.
@@ -50,16 +51,14 @@ pub struct Intake {
     unfinished_bytes_max: u64,
     /// What stands between the socket and the lines holds so many bytes of it.
     unpacker_bytes: usize,
-    /// There was no room for it.
-    full: Option<UnfinishedFull>,
     beginning: Beginning,
     /// The source gives points; the parser has nothing to do then.
     points: Option<PointReading>,
     /// Messages that unfold to more than one batch takes.
     messages: Messages,
     complaints: Vec<Complaint>,
-    /// A frame could not be followed.
-    broken: bool,
+    /// Nothing of the connection can be read any more.
+    broken: Option<Broken>,
     /// The client is told what it need not keep.
     replies: Option<Replies>,
 }
@@ -131,11 +130,10 @@ impl IntakeMaker {
             claim: Claim::new(unfinished),
             unfinished_bytes_max: *unfinished_bytes_max,
             unpacker_bytes: 0,
-            full: None,
             points: points.clone(),
             messages: Messages::default(),
             complaints: Vec::new(),
-            broken: false,
+            broken: None,
             replies: None,
         }
     }
@@ -176,7 +174,9 @@ impl Intake {
         // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
         let before = self.points.as_ref().is_some_and(PointReading::takes_messages);
         self.points.clone_from(points);
-        self.broken |= before != self.points.as_ref().is_some_and(PointReading::takes_messages);
+        if before != self.points.as_ref().is_some_and(PointReading::takes_messages) {
+            self.broken.get_or_insert(Broken::Reloaded);
+        }
     }
 
     /// Whose records it reads.
@@ -335,9 +335,10 @@ impl Intake {
     /// A frame could not be followed, for this reason; counted once.
     fn lose(&mut self, lost: Option<Reject>) {
         let Some(reason) = lost else { return };
-        if std::mem::replace(&mut self.broken, true) {
+        if self.broken.is_some() {
             return;
         }
+        self.broken = Some(Broken::Rejected(reason));
         let _counting = self.account.counting();
         self.account.receive(1);
         self.account.settle(Outcome::Rejected(reason), 1);
@@ -352,20 +353,13 @@ impl Intake {
         let Err(full) = self.claim.hold(held, self.unfinished_bytes_max) else { return };
         self.framing.give_up();
         self.claim.hold_anyway(0);
-        if !self.broken {
-            self.full = Some(full);
+        if self.broken.replace(Broken::NoRoom(full)).is_none() {
             // The log says so once a minute, for all connections.
             let _counting = self.account.counting();
             self.account.receive(1);
             self.account.lines.fetch_add(u64::from(!self.takes_messages()), Relaxed);
             self.account.settle(Outcome::Rejected(Reject::UnfinishedFull), 1);
         }
-        self.broken = true;
-    }
-
-    /// Why what was unfinished had to be given up, if it had to be: the connection must be closed.
-    pub fn unfinished_full(&self) -> Option<UnfinishedFull> {
-        self.full
     }
 
     /// Memory that it holds of what came, beside itself.
@@ -375,16 +369,22 @@ impl Intake {
 
     /// The connection carries something else than lines.
     fn end_foreign(&mut self, reason: Reject, what: &str) {
-        self.broken = true;
+        self.broken = Some(Broken::Rejected(reason));
         if let Framing::Lines(framer) = &mut self.framing {
-            // What came of its first line is the record that is rejected.
+            // What came of its first line is the record that is rejected, also where it was too long.
             framer.finish();
+            framer.take_too_long();
         }
         self.reject_lines(reason, 1, what);
     }
 
     /// True when a frame could not be followed, no lines come, or there is no room: the connection must be closed.
     pub fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// The same, with the reason.
+    pub fn broken(&self) -> Option<Broken> {
         self.broken
     }
 
@@ -393,8 +393,15 @@ impl Intake {
         self.beginning.is_foreign()
     }
 
-    /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`].
+    /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`]. The first one waits until
+    /// it is known to be a line.
     pub fn settle_too_long(&mut self) {
+        if !self.beginning.is_open() {
+            self.reject_too_long();
+        }
+    }
+
+    fn reject_too_long(&mut self) {
         let Framing::Lines(framer) = &mut self.framing else { return };
         let lines = framer.take_too_long();
         if lines > 0 {
@@ -409,6 +416,7 @@ impl Intake {
     /// The end of a connection. An orderly one may leave a last line without LF behind.
     pub fn close<'a>(&mut self, orderly: bool, now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
         debug_assert!(!self.has_more(), "what was read is handed on first");
+        self.reject_too_long();
         scratch.clear();
         let Scratch { parsed, points: found, whole, packets, lines } = scratch;
         let (is_cut, counts) = match &mut self.framing {
@@ -455,10 +463,11 @@ impl Intake {
 
     /// What it holds between two reads, with a mark behind every line. None when another one cannot go on: the client was
     /// told of an end, or the stream cannot be followed.
-    pub fn unfinished(&self) -> Option<Unfinished> {
-        if self.broken {
+    pub fn unfinished(&mut self) -> Option<Unfinished> {
+        if self.is_broken() {
             return None;
         }
+        self.reject_too_long();
         let told = match &self.replies {
             Some(replies) => Some(replies.told()?),
             None => None,

@@ -3,7 +3,7 @@
 use config::Format;
 use config::plan::Plan;
 use model::{Now, Outcome, Reject, SourceId};
-use pipeline::{Accounts, Intake, Scratch, Shard, UnfinishedFull};
+use pipeline::{Accounts, Broken, Intake, Scratch, Shard, UnfinishedFull};
 
 const NOW: Now = Now { wall_ns: 1_700_000_000_000_000_000, mono_ns: 1_000_000_000 };
 
@@ -155,8 +155,7 @@ fn what_is_unfinished_has_one_bound_and_its_room_comes_back() {
         read(&mut first, &begun(most / 2 + KIB), &mut scratch);
         assert!(!first.is_broken(), "{options}");
         read(&mut second, &begun(most), &mut scratch);
-        let full = second.unfinished_full();
-        assert_eq!((full, second.is_broken()), (Some(UnfinishedFull::PerPeer), true), "{options}");
+        assert_eq!(second.broken(), Some(Broken::NoRoom(UnfinishedFull::PerPeer)), "{options}");
         assert_eq!((second.memory_bytes(), second.unfinished()), (0, None), "{options}");
         read(&mut small, &begun(64 * KIB), &mut scratch);
         assert!(!small.is_broken(), "small messages pass: {options}");

@@ -273,6 +273,10 @@ impl Disk for Folder {
         file.metadata().map(|metadata| metadata.len()).map_err(reason)
     }
 
+    fn size_of(&self, name: &str) -> Result<u64, DiskError> {
+        fs::metadata(self.path.join(name)).map(|metadata| metadata.len()).map_err(|error| self.reason(error))
+    }
+
     /// The file's bytes, and its size as far as it is needed to read them (fdatasync). The system syncs a file that has no
     /// name with success, too.
     fn sync(&self, file: &Arc<File>) -> Result<(), DiskError> {

@@ -7,6 +7,8 @@
 //! Invariant: no line that a protocol of ours reads is taken for a request. `GET 1 1700000000` is a good point; a request
 //! ends in `HTTP/1.1` or the like, which is no time, no value and no type, and holds no `#`, which begins tags in StatsD.
 
+use model::Reject;
+
 /// Longest method that is looked for; the longest that is registered has 17 bytes.
 const METHOD_BYTES_MAX: u8 = 32;
 
@@ -20,6 +22,16 @@ pub enum Foreign {
     Http,
     /// A TLS handshake.
     Tls,
+}
+
+impl Foreign {
+    /// Why nothing of it counts, and what it is, for the log.
+    pub fn reason(self) -> (Reject, &'static str) {
+        match self {
+            Foreign::Http => (Reject::HttpRequest, "an HTTP request"),
+            Foreign::Tls => (Reject::TlsHandshake, "a TLS handshake"),
+        }
+    }
 }
 
 /// What is known so far.

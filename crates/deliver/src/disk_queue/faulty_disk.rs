@@ -29,6 +29,8 @@ pub struct Faults {
     /// Files can be neither opened nor made nor listed, for want of descriptors, memory or permission. Those that are open
     /// work.
     pub opens_fail: Option<DiskError>,
+    /// The file of this name cannot be opened.
+    pub unopenable: Option<String>,
     /// The folder is away: nothing in it can be reached by name. Files that are open work, and no sync proves anything.
     pub away: bool,
 }
@@ -297,7 +299,21 @@ impl Disk for FaultyDisk {
             return Err(DEAD);
         }
         state.opens()?;
+        if state.faults.unopenable.as_deref() == Some(name) {
+            state.faults_met += 1;
+            return Err(FAILED);
+        }
         state.names.get(name).copied().ok_or(DiskError::NotFound)
+    }
+
+    fn size_of(&self, name: &str) -> Result<u64, DiskError> {
+        let mut state = self.state();
+        if state.dead {
+            return Err(DEAD);
+        }
+        state.reaches()?;
+        let file = state.names.get(name).copied().ok_or(DiskError::NotFound)?;
+        Ok(state.files[file].bytes.len() as u64)
     }
 
     fn write_at(&self, file: &usize, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {

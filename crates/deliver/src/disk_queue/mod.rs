@@ -309,7 +309,8 @@ impl<D: Disk> DiskQueue<D> {
         (fresh_id, unreadable): (u64, Unreadable),
         now: Now,
     ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
-        let found = recovery::recover(&disk, unreadable, plan.quarantine_bytes_max, fresh_id)?;
+        let found =
+            recovery::recover(&disk, unreadable, (plan.quarantine_bytes_max, plan.segment_bytes), fresh_id)?;
         let waiting = found.end.since(found.settled);
         account.route(waiting.copies, waiting.copy_bytes);
         hold(&account, waiting.disk_bytes);

@@ -31,7 +31,7 @@ impl Quarantine {
     pub(super) fn new<D: Disk>(disk: &D, names: &[String], bytes_max: u64) -> Result<Quarantine, DiskError> {
         let mut quarantine = Quarantine { ranges_bytes: 0, whole_bytes: 0, bytes_max };
         for name in names.iter().filter(|name| is_quarantine(name)) {
-            match disk.open(name).and_then(|file| disk.size(&file)) {
+            match disk.size_of(name) {
                 Ok(size) => *quarantine.bytes_of(name) += size,
                 Err(error) if error.passes() => return Err(error),
                 Err(_gone) => {}

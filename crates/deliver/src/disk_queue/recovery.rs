@@ -62,8 +62,8 @@ pub(super) struct Survey {
     begun: Vec<u64>,
     /// (sequence number, size) of segments that are not the queue's.
     pub(super) foreign: Vec<(u64, u64)>,
-    /// Segments that the disk does not open.
-    unreadable: Vec<u64>,
+    /// Segments that the disk does not open, with their sizes where the folder tells them.
+    unreadable: Vec<(u64, Option<u64>)>,
     /// How many of the first segments are settled whole.
     pub(super) settled_segments: usize,
     pub(super) end: Totals,
@@ -115,15 +115,16 @@ impl Unreadable {
 pub(super) fn recover<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
-    quarantine_bytes_max: u64,
+    (quarantine_bytes_max, segment_bytes): (u64, u64),
     fresh_id: u64,
 ) -> Result<Found<D::File>, DiskError> {
     let mut survey = survey(disk, unreadable, false)?;
     let mut quarantine = Quarantine::new(disk, &survey.names, quarantine_bytes_max)?;
     let mut counts = DiskQueueCounts::default();
-    for sequence in &survey.unreadable {
+    for (sequence, size) in &survey.unreadable {
         // The next run must not take it for settled.
-        quarantine.keep_segment(disk, *sequence, 0, DamageKind::Unreadable, &mut counts)?;
+        let size = size.unwrap_or(segment_bytes);
+        quarantine.keep_segment(disk, *sequence, size, DamageKind::Unreadable, &mut counts)?;
     }
     for sequence in &survey.begun {
         // A crash at the start of a segment.
@@ -239,12 +240,15 @@ fn place(first: Option<&Segment>, cursor: Option<Place>) -> Place {
     cursor.filter(there).unwrap_or(start)
 }
 
-/// Files that have the name of a segment, and the sequence numbers of those that the disk does not open.
+/// (Sequence number, size) of a file that the disk does not open; none where it does not tell the size either.
+type NotOpened = (u64, Option<u64>);
+
+/// Files that have the name of a segment, and those that the disk does not open.
 fn candidates<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
     names: &[String],
-) -> Result<(Vec<Candidate>, Vec<u64>), DiskError> {
+) -> Result<(Vec<Candidate>, Vec<NotOpened>), DiskError> {
     let mut sequences: Vec<u64> = names
         .iter()
         .filter_map(|name| segment_sequence(name))
@@ -259,7 +263,7 @@ fn candidates<D: Disk>(
             continue;
         }
         let Some((size, file)) = unreadable.unless_passed(opened)? else {
-            not_opened.push(sequence);
+            not_opened.push((sequence, disk.size_of(&segment_name(sequence)).ok()));
             continue;
         };
         let mut bytes = [0; SEGMENT_HEADER_BYTES];

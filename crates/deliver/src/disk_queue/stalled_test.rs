@@ -203,6 +203,23 @@ fn a_start_that_lacks_something_changes_nothing_and_is_tried_again() {
 }
 
 #[test]
+fn a_segment_that_cannot_be_opened_counts_in_the_quarantine_with_its_size() {
+    let disk = six();
+    let name = disk.names().into_iter().find(|name| format::segment_sequence(name).is_some()).expect("three");
+    let bytes = disk.bytes(&name).expect("it is there").len() as u64;
+    disk.set_faults(Faults { unopenable: Some(name.clone()), ..Faults::default() });
+    let (queue, report) = open(&disk, Unreadable::PassedOver).expect("it is passed over");
+    assert_eq!((report.segments_unreadable, queue.counts().quarantined_bytes), (1, bytes));
+    assert_eq!(queue.quarantine.whole_bytes(), bytes);
+    drop(queue);
+    // The next start knows it by its other name, which it cannot open, either.
+    let kept = disk.names().into_iter().find(|kept| format::is_quarantine(kept)).expect("it was kept");
+    disk.set_faults(Faults { unopenable: Some(kept), ..Faults::default() });
+    let (queue, _) = open(&disk, Unreadable::Fails).expect("all else can be read");
+    assert_eq!(queue.quarantine.whole_bytes(), bytes);
+}
+
+#[test]
 fn any_one_read_may_fail_at_a_start() {
     let mut succeeded = 0;
     for calls in 0..60 {

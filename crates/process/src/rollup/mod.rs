@@ -166,8 +166,8 @@ pub struct RollupFigures {
     pub bytes: usize,
     /// Times that the wall clock was set back by more than two windows.
     pub jumps_back: u64,
-    /// Results of windows that such a clock had not come to: told at once, with the time that their points had.
-    pub told_ahead: u64,
+    /// Results of windows that such a clock had not come to: sent at once, with the time that their points had.
+    pub future_results: u64,
 }
 
 /// All rollups of a relay, owned by one thread.
@@ -180,7 +180,7 @@ pub struct Rollups {
     clock: RollupClock,
     /// The shortest window of the plans.
     shortest_s: u64,
-    told_ahead: u64,
+    future_results: u64,
     /// In the order in which they began, but for places that are used again.
     series: Vec<Option<Series>>,
     free: Vec<u32>,
@@ -206,7 +206,7 @@ impl Rollups {
             seed,
             shared: SharedSeed::from_u64(seed),
             clock: RollupClock::default(),
-            told_ahead: 0,
+            future_results: 0,
             series: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
@@ -283,7 +283,7 @@ impl Rollups {
             series.open = series.open_now(plan, now_s, first);
             let bytes = series.tell(plan, over, &mut told, &mut emit);
             let (bytes_ahead, ahead) = series.tell_ahead(plan, first, &mut told, &mut emit);
-            self.told_ahead += ahead;
+            self.future_results += ahead;
             self.bytes -= bytes + bytes_ahead;
             budget = budget.saturating_sub((bytes + bytes_ahead) / BYTES_OF_ONE);
             if series.windows.is_empty() && now_s >= series.due_s(plan) {
@@ -369,7 +369,7 @@ impl Rollups {
             series: self.index.len() as u32,
             bytes: self.bytes,
             jumps_back: self.clock.jumps_back,
-            told_ahead: self.told_ahead,
+            future_results: self.future_results,
         }
     }
 

@@ -98,7 +98,7 @@ fn read(bytes: &[u8]) {
 
 /// Series and bytes. What was counted on the way is of this process, and not saved.
 fn held(rollups: &Rollups) -> (u32, usize) {
-    let RollupFigures { series, bytes, jumps_back: _, told_ahead: _ } = rollups.figures();
+    let RollupFigures { series, bytes, jumps_back: _, future_results: _ } = rollups.figures();
     (series, bytes)
 }
 

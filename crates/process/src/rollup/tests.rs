@@ -221,7 +221,7 @@ fn what_senders_with_the_same_wrong_clock_sent_does_not_wait_for_its_time() {
     assert!(rollups.is_due(off(1, 0)));
     rollups.tick(off(1, 0), usize::MAX, |rolled| lines.push(line(rolled)));
     assert_eq!(lines, [format!("n 1 {ahead}")]);
-    assert_eq!((rollups.figures().told_ahead, rollups.figures().jumps_back), (1, 1));
+    assert_eq!((rollups.figures().future_results, rollups.figures().jumps_back), (1, 1));
 }
 
 #[test]

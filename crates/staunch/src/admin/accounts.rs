@@ -12,7 +12,7 @@ use model::{
 use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
-use crate::admin::management::{ClientEnd, ManagementAccount};
+use crate::admin::clients::{ClientAccount, HttpAccount};
 use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
@@ -37,18 +37,30 @@ pub struct AccountsPage {
     /// One row per aggregation with checkpoints.
     pub checkpoints: Vec<CheckpointRow>,
     /// Clients of the management ports.
-    pub management: ManagementRow,
+    pub management: ClientsRow,
+    /// Clients of HTTP.
+    pub http: HttpRow,
 }
 
-/// Clients of all management ports.
+/// Clients of ports of one kind.
 #[derive(Debug, Default, Serialize)]
-pub struct ManagementRow {
+pub struct ClientsRow {
     /// There now.
     pub open: u64,
     /// Accepted so far.
     pub accepted: u64,
     /// How they ended, or why they were turned away; only those above 0.
     pub ended: BTreeMap<&'static str, u64>,
+}
+
+/// Clients and requests of HTTP.
+#[derive(Debug, Default, Serialize)]
+pub struct HttpRow {
+    /// Its connections.
+    #[serde(flatten)]
+    pub clients: ClientsRow,
+    /// Requests that were refused by their heads; only those above 0.
+    pub requests_refused: BTreeMap<&'static str, u64>,
 }
 
 /// Reasons by family (`rejected`, `shed`, …), only those above 0.
@@ -318,16 +330,24 @@ fn with_outputs(shared: &Shared, wiring: &Wiring, sources: Vec<SourceRow>, now: 
         }
     }
     let checkpoints = checkpoints::rows(shared, now);
-    let management = management_row(&shared.management_account);
-    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs, checkpoints, management }
+    let account = &shared.management_account;
+    let management = clients_row(&account.clients, account.ended());
+    let http = http_row(&shared.http_account);
+    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs, checkpoints, management, http }
 }
 
-fn management_row(account: &ManagementAccount) -> ManagementRow {
-    let ended = ClientEnd::ALL.map(|end| (end.word(), account.ended(end)));
-    ManagementRow {
-        open: account.open(),
-        accepted: account.accepted(),
-        ended: ended.into_iter().filter(|(_, count)| *count > 0).collect(),
+fn above_0(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
+    counts.filter(|(_, count)| *count > 0).collect()
+}
+
+fn clients_row(account: &ClientAccount, ended: impl Iterator<Item = (&'static str, u64)>) -> ClientsRow {
+    ClientsRow { open: account.open(), accepted: account.accepted(), ended: above_0(ended) }
+}
+
+fn http_row(account: &HttpAccount) -> HttpRow {
+    HttpRow {
+        clients: clients_row(&account.clients, account.ended()),
+        requests_refused: above_0(account.requests_refused()),
     }
 }
 
@@ -555,7 +575,8 @@ fn the_page_on_the_api_shows_these_documents() {
         sources: vec![source],
         outputs: vec![output],
         checkpoints: vec![CheckpointRow::default()],
-        management: ManagementRow::default(),
+        management: ClientsRow::default(),
+        http: HttpRow::default(),
     };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
@@ -563,6 +584,7 @@ fn the_page_on_the_api_shows_these_documents() {
     assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
     assert_eq!(members(&accounts["checkpoints"][0]), members(&page["checkpoints"][0]));
     assert_eq!(members(&accounts["management"]), members(&page["management"]));
+    assert_eq!(members(&accounts["http"]), members(&page["http"]));
     assert_eq!(members(&accounts["outputs"][0]["disk"]), members(&page["outputs"][0]["disk"]));
     assert_eq!(members(&accounts["sources"][0]["sockets"][0]), members(&page["sources"][0]["sockets"][0]));
     let item = SeriesItem {

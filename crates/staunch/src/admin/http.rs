@@ -11,12 +11,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tokio::runtime::Handle;
 
 use crate::admin::bodies::{Bodies, refused};
+use crate::admin::clients::RequestRefusal;
 use crate::admin::guard::{self, Ends};
 use crate::admin::queues;
 use crate::admin::relay::{self, ExplainQuery};
@@ -76,22 +77,31 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// Whether a request is answered at all, by its head. Probes of health are, whoever asks: they reveal nothing, and
-/// orchestrators ask by names that nobody can list.
+/// Whether a request is answered at all, by its head. Probes of health are, whoever asks, since orchestrators ask by names
+/// that nobody can list. Their answers name nothing of the configuration, unless [`may_read`] allows it.
 #[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
 pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> {
     if matches!(request.uri().path(), "/healthz" | "/ready") {
         return Ok(());
     }
+    may_read(api, request.headers()).map_err(|(why, answer)| {
+        api.shared.http_account.refuse(why);
+        answer
+    })
+}
+
+/// Whether a request may read what the daemon knows: its Host is ours, and it has the token where one is set.
+#[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
+fn may_read(api: &Api, headers: &HeaderMap) -> Result<(), (RequestRefusal, Response)> {
     let wiring = api.shared.wiring.load();
-    guard::host(request.headers(), &wiring.plan.http_server.allowed_hosts)
-        .map_err(|why| refused(StatusCode::MISDIRECTED_REQUEST, &why))?;
-    if guard::has_token(request.headers(), wiring.certificates.token()) {
+    guard::host(headers, &wiring.plan.http_server.allowed_hosts)
+        .map_err(|why| (RequestRefusal::Host, refused(StatusCode::MISDIRECTED_REQUEST, &why)))?;
+    if guard::has_token(headers, wiring.certificates.token()) {
         return Ok(());
     }
     let mut answer = refused(StatusCode::UNAUTHORIZED, "this needs the token: Authorization: Bearer TOKEN");
     answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    Err(answer)
+    Err((RequestRefusal::Token, answer))
 }
 
 async fn healthz(State(api): ApiState) -> Response {
@@ -110,12 +120,14 @@ async fn healthz(State(api): ApiState) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn ready(State(api): ApiState) -> Response {
+async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     let why = api.shared.not_ready();
     if why.is_empty() {
         return "ready\n".into_response();
     }
-    (StatusCode::SERVICE_UNAVAILABLE, why.join("\n") + "\n").into_response()
+    // The reasons name sources, outputs and addresses.
+    let text = if may_read(&api, &headers).is_ok() { why.join("\n") } else { "not ready".to_owned() };
+    (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response()
 }
 
 async fn accounts_page(State(api): ApiState) -> Response {
@@ -159,8 +171,10 @@ async fn relay_explain(State(api): ApiState, query: Query<ExplainQuery>) -> Resp
 fn change(api: &Api, ends: Ends, request: &Request<Body>) -> Result<&'static str, Refusal> {
     let wiring = api.shared.wiring.load();
     let (allowed, token) = (&wiring.plan.http_server.allowed_hosts, wiring.certificates.token().is_some());
-    guard::changes(ends, request.headers(), allowed, token)
-        .map_err(|why| (StatusCode::FORBIDDEN, why.to_owned()))
+    guard::changes(ends, request.headers(), allowed, token).map_err(|why| {
+        api.shared.http_account.refuse(RequestRefusal::Change);
+        (StatusCode::FORBIDDEN, why.to_owned())
+    })
 }
 
 async fn queue_drop(

@@ -14,7 +14,6 @@ use pipeline::ShardFigures;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable};
 use crate::admin::checkpoints::CheckpointRow;
-use crate::admin::management::ClientEnd;
 use crate::admin::relay::{self as relay_page, RelayRow};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Asking;
@@ -88,6 +87,7 @@ fn render(
     let mut reloads =
         family(&mut out, "staunch_reloads_total", "counter", "Reloads of the config, by result.");
     reloads.row(&[("result", "done")], shared.reloads.done.load(Relaxed) as f64);
+    reloads.row(&[("result", "partial")], shared.reloads.partial.load(Relaxed) as f64);
     reloads.row(&[("result", "refused")], shared.reloads.refused.load(Relaxed) as f64);
     family(
         &mut out,
@@ -98,6 +98,7 @@ fn render(
     .row(&[], crate::log_stream::dropped() as f64);
     sources(&mut out, page);
     management(&mut out, shared);
+    http(&mut out, shared);
     acks::sources(&mut out, page);
     kernel::sockets(&mut out, page);
     kernel::batches(&mut out, shared);
@@ -184,12 +185,22 @@ fn sources(out: &mut String, page: &AccountsPage) {
 fn management(out: &mut String, shared: &Shared) {
     let account = &shared.management_account;
     family(out, "staunch_management_connections_open", "gauge", "Clients of the management ports.")
-        .row(&[], account.open() as f64);
+        .row(&[], account.clients.open() as f64);
     let help = "How clients of the management ports ended, or why they were turned away.";
     let mut ended = family(out, "staunch_management_connections_ended_total", "counter", help);
-    for end in ClientEnd::ALL {
-        ended.row(&[("reason", end.word())], account.ended(end) as f64);
-    }
+    account.ended().for_each(|(reason, count)| ended.row(&[("reason", reason)], count as f64));
+}
+
+fn http(out: &mut String, shared: &Shared) {
+    let account = &shared.http_account;
+    family(out, "staunch_http_connections_open", "gauge", "Connections of HTTP clients.")
+        .row(&[], account.clients.open() as f64);
+    let help = "How connections of HTTP clients ended, or why they were turned away.";
+    let mut ended = family(out, "staunch_http_connections_ended_total", "counter", help);
+    account.ended().for_each(|(reason, count)| ended.row(&[("reason", reason)], count as f64));
+    let help = "HTTP requests refused by their heads.";
+    let mut refused = family(out, "staunch_http_requests_refused_total", "counter", help);
+    account.requests_refused().for_each(|(reason, count)| refused.row(&[("reason", reason)], count as f64));
 }
 
 /// How copies ended.

@@ -3,6 +3,7 @@
 pub mod accounts;
 mod bodies;
 pub mod checkpoints;
+pub mod clients;
 mod guard;
 pub mod http;
 pub mod management;

@@ -64,8 +64,8 @@ pub struct RelayRow {
     pub rollup_bytes: u64,
     /// Times that the wall clock was set back by more than two windows, and rollups followed it.
     pub rollup_jumps_back: u64,
-    /// Results told at once because their windows lay ahead of such a clock.
-    pub rollup_told_ahead: u64,
+    /// Results that were sent at once because their windows lay ahead of such a clock.
+    pub aggregation_future_results: u64,
     /// Names whose way is remembered.
     pub names: u64,
     /// Memory for them, in bytes.
@@ -160,7 +160,7 @@ fn row(state: &RelayState) -> RelayRow {
         rollup_series: u64::from(state.rollups.series),
         rollup_bytes: state.rollups.bytes as u64,
         rollup_jumps_back: state.rollups.jumps_back,
-        rollup_told_ahead: state.rollups.told_ahead,
+        aggregation_future_results: state.rollups.future_results,
         names: state.names,
         names_bytes: state.names_bytes,
         names_found: state.cache.hits,

@@ -129,6 +129,7 @@ mod tests {
             outputs: Vec::new(),
             checkpoints: Vec::new(),
             management: Default::default(),
+            http: Default::default(),
         };
         assert_eq!(report(&page), ["no line was read", "to all endpoints: 0 copies: none"]);
         page.sources = vec![

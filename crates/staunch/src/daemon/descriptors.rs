@@ -2,8 +2,9 @@
 //!
 //! Queues on disk, outputs and the daemon's own files open theirs without asking: half of all, or [`OWN_DESCRIPTORS`] and some
 //! for each output where that is less, are kept for them. The rest is divided among the connections of peers by kind, so
-//! that none of them takes what another one needs. An accept loop asks for a [`Permit`] and closes the connection when it
-//! gets none.
+//! that none of them takes what another one needs. Sources have many listeners and one share: each of their accept loops asks
+//! for a [`Permit`] and closes the connection when it gets none. The listener of HTTP, and each management port, has its
+//! part of the share as a limit of its `Admission`; a connection that it asks to leave has gone when it accepts the next but one.
 //!
 //! | kind | share of the descriptors for peers |
 //! |---|---|
@@ -40,19 +41,18 @@ pub enum Kind {
 
 const KINDS: usize = 3;
 
-/// How many descriptors each kind may have, and has.
+/// How many descriptors each kind may have, and how many sources have.
 #[derive(Debug)]
 pub struct Descriptors {
     max: [AtomicU64; KINDS],
-    taken: [AtomicU64; KINDS],
+    of_sources: AtomicU64,
 }
 
-/// The right to one connection, given back when dropped.
+/// The right to one connection of a source, given back when dropped.
 #[derive(Debug)]
 #[must_use = "a connection without a permit does not count"]
 pub struct Permit {
     of: &'static Descriptors,
-    kind: Kind,
 }
 
 /// Those of this process.
@@ -63,14 +63,14 @@ pub fn divide(total: u64, outputs: usize) {
     OURS.divide(total, outputs);
 }
 
-/// The right to one more connection; none when its kind has its share.
-pub fn try_take(kind: Kind) -> Option<Permit> {
-    OURS.try_take(kind)
+/// The right to one more connection of a source; none when sources have their share.
+pub fn try_take() -> Option<Permit> {
+    OURS.try_take()
 }
 
-/// The right to a connection that is there already, such as one that another process has handed over.
-pub fn take(kind: Kind) -> Permit {
-    OURS.take(kind)
+/// The right to a connection of a source that is there already, such as one that another process has handed over.
+pub fn take() -> Permit {
+    OURS.take()
 }
 
 /// Most connections of this kind.
@@ -81,10 +81,7 @@ pub fn max(kind: Kind) -> u64 {
 impl Descriptors {
     /// Without a limit.
     const fn new() -> Descriptors {
-        Descriptors {
-            max: [const { AtomicU64::new(u64::MAX) }; KINDS],
-            taken: [const { AtomicU64::new(0) }; KINDS],
-        }
+        Descriptors { max: [const { AtomicU64::new(u64::MAX) }; KINDS], of_sources: AtomicU64::new(0) }
     }
 
     fn divide(&self, total: u64, outputs: usize) {
@@ -98,22 +95,22 @@ impl Descriptors {
         }
     }
 
-    fn try_take(&'static self, kind: Kind) -> Option<Permit> {
-        let max = self.max[kind as usize].load(Relaxed);
+    fn try_take(&'static self) -> Option<Permit> {
+        let max = self.max[Kind::Source as usize].load(Relaxed);
         let more = |taken: u64| (taken < max).then_some(taken + 1);
-        self.taken[kind as usize].fetch_update(Relaxed, Relaxed, more).ok()?;
-        Some(Permit { of: self, kind })
+        self.of_sources.fetch_update(Relaxed, Relaxed, more).ok()?;
+        Some(Permit { of: self })
     }
 
-    fn take(&'static self, kind: Kind) -> Permit {
-        self.taken[kind as usize].fetch_add(1, Relaxed);
-        Permit { of: self, kind }
+    fn take(&'static self) -> Permit {
+        self.of_sources.fetch_add(1, Relaxed);
+        Permit { of: self }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.of.taken[self.kind as usize].fetch_sub(1, Relaxed);
+        self.of.of_sources.fetch_sub(1, Relaxed);
     }
 }
 
@@ -143,17 +140,16 @@ mod tests {
     #[test]
     fn a_share_is_given_out_once_and_again_when_it_comes_back() {
         static DESCRIPTORS: Descriptors = Descriptors::new();
-        let free = DESCRIPTORS.try_take(Kind::Http).expect("no limit yet");
+        let free = DESCRIPTORS.try_take().expect("no limit yet");
         drop(free);
         DESCRIPTORS.divide(80, 1);
-        let mut taken: Vec<Permit> = (0..10).filter_map(|_| DESCRIPTORS.try_take(Kind::Http)).collect();
-        assert_eq!(taken.len(), 10);
-        assert!(DESCRIPTORS.try_take(Kind::Http).is_none(), "past it");
-        assert!(DESCRIPTORS.try_take(Kind::Management).is_some(), "another kind has its own");
+        let mut taken: Vec<Permit> = (0..25).filter_map(|_| DESCRIPTORS.try_take()).collect();
+        assert_eq!(taken.len(), 25);
+        assert!(DESCRIPTORS.try_take().is_none(), "past it");
         taken.pop();
-        taken.push(DESCRIPTORS.try_take(Kind::Http).expect("one came back"));
-        taken.push(DESCRIPTORS.take(Kind::Http));
+        taken.push(DESCRIPTORS.try_take().expect("one came back"));
+        taken.push(DESCRIPTORS.take());
         taken.pop();
-        assert!(DESCRIPTORS.try_take(Kind::Http).is_none(), "one that is there already counts");
+        assert!(DESCRIPTORS.try_take().is_none(), "one that is there already counts");
     }
 }

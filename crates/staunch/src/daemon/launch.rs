@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -148,6 +148,7 @@ async fn assemble(
         http: ports.http_at,
         management: ports.management_at.clone(),
         management_account: Default::default(),
+        http_account: Default::default(),
         started: now,
         healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
         ready: AtomicBool::new(false),
@@ -160,7 +161,7 @@ async fn assemble(
         kernel: kernel_view,
         handover,
         checkpoints,
-        reloads: Reloads { done: AtomicU64::new(0), refused: AtomicU64::new(0) },
+        reloads: Reloads::default(),
         reports: handed.reports(),
     });
     Ok(Assembled { shared, makers, worker, key_flush_reports })

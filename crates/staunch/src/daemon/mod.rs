@@ -161,19 +161,12 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     let mut startup = Startup::new(&mut signals);
     let launched = launch::launch(plan, http_optional, inherited, &mut startup).await;
     let (mut stopped, reload) = startup.asked();
-    let mut running = match (launched, stopped) {
-        (Err(_unfinished), Some(signal)) => {
-            tracing::info!("caught {signal} while the start waited: ended before anything was received");
-            return Ok(ExitCode::SUCCESS);
-        }
-        (launched, _) => launched?,
-    };
-    running.shared.ready.store(true, Relaxed);
-    supervisor::ready(&running.shared, main);
-    if original.as_ref().is_none_or(|original| original.banner) {
-        banner::print(&running.shared, file.as_deref());
+    if let (Err(_unfinished), Some(signal)) = (&launched, stopped) {
+        tracing::info!("caught {signal} while the start waited: ended before anything was received");
+        return Ok(ExitCode::SUCCESS);
     }
-    original.iter_mut().for_each(|original| original.tell_start(&running.shared));
+    let mut running = launched?;
+    announce(&running, main, file.as_deref(), &mut original);
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
     if let Some(control) = &mut running.control {
         control.serve(asks.clone()).context("cannot serve the control socket")?;
@@ -226,6 +219,16 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
         }
     };
+    stop_unless_asked_twice(running, signals, signal, original).await
+}
+
+/// Stops. An original ends at once when it is asked again.
+async fn stop_unless_asked_twice(
+    running: Running,
+    mut signals: Signals,
+    signal: &'static str,
+    original: Option<Original>,
+) -> anyhow::Result<ExitCode> {
     let Some(original) = original else { return stop::stop(running, None).await };
     // Cancel-safe in so far as nobody comes back to what is left: the process ends.
     tokio::select! {
@@ -238,6 +241,21 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Says that everything is there: to probes, to the supervisor, to people, and as an `original` does.
+fn announce(
+    running: &Running,
+    main: Option<u32>,
+    file: Option<&std::path::Path>,
+    original: &mut Option<Original>,
+) {
+    running.shared.ready.store(true, Relaxed);
+    supervisor::ready(&running.shared, main);
+    if original.as_ref().is_none_or(|original| original.banner) {
+        banner::print(&running.shared, file);
+    }
+    original.iter_mut().for_each(|original| original.tell_start(&running.shared));
 }
 
 /// The next signal to stop. Some send the first one twice, to the process and to its group, which is still one wish.

@@ -95,7 +95,7 @@ type Found = ((DiskQueue<Folder>, Recovery), Folder);
 
 impl<'a> Place<'a> {
     /// None when the queue is in memory.
-    fn of(output: &'a OutputPlan, data_dir: Option<&DataDir>) -> Option<Place<'a>> {
+    fn of(output: &'a OutputPlan, data_dir: Option<&'a DataDir>) -> Option<Place<'a>> {
         let (QueueKind::Disk { sync_window_ms }, Some(data_dir)) = (output.queue_kind, data_dir) else {
             return None;
         };

@@ -4,7 +4,7 @@
 //! gone stays as a row without listeners or feeds, so that its account still adds up.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use config::plan::{OutputPlan, Plan};
 use model::limits::OUTPUTS_MAX;
@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::reread::Rereading;
-use crate::daemon::shared::{SOURCES_MAX, Shared, Wiring};
+use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
@@ -69,20 +69,23 @@ pub(crate) async fn end(running: &mut Running, read: Result<Plan, String>) -> bo
         Ok(plan) => apply(running, &plan).await,
         Err(mistakes) => Err(Failure::Unchanged(mistakes)),
     };
-    let reloads = &running.shared.reloads;
+    counter(&running.shared.reloads, &result).fetch_add(1, Relaxed);
     let done = !matches!(result, Err(Failure::Unchanged(_)));
     match result {
-        Ok(()) => {
-            tracing::info!(target: OURS, "reloaded: the new configuration is in force");
-            reloads.done.fetch_add(1, Relaxed);
-        }
-        Err(failure) => {
-            tracing::error!("{}", failure.told());
-            reloads.refused.fetch_add(1, Relaxed);
-        }
+        Ok(()) => tracing::info!(target: OURS, "reloaded: the new configuration is in force"),
+        Err(failure) => tracing::error!("{}", failure.told()),
     }
     supervisor::ready(&running.shared, None);
     done
+}
+
+/// What a reload that ended so adds to.
+fn counter<'a>(reloads: &'a Reloads, result: &Result<(), Failure>) -> &'a AtomicU64 {
+    match result {
+        Ok(()) => &reloads.done,
+        Err(Failure::InPart(_)) => &reloads.partial,
+        Err(Failure::Unchanged(_)) => &reloads.refused,
+    }
 }
 
 /// Files that we never rotate somebody else does, and tells by SIGHUP: whatever the config file says now, and also when it
@@ -327,6 +330,17 @@ fn a_reload_that_failed_says_whether_anything_changed() {
     let in_part = Failure::InPart(vec!["the new datagram sockets are not read: too many".to_owned()]).told();
     assert!(in_part.contains("is in force") && in_part.contains("are not read: too many"), "{in_part}");
     assert!(!in_part.contains("nothing changed"), "{in_part}");
+}
+
+#[test]
+fn each_end_of_a_reload_is_counted_by_itself() {
+    let reloads = Reloads::default();
+    let part = || vec!["output `copy` cannot send: no thread".to_owned()];
+    for result in [Ok(()), Err(Failure::InPart(part())), Err(Failure::Unchanged(String::new()))] {
+        counter(&reloads, &result).fetch_add(1, Relaxed);
+    }
+    let Reloads { done, partial, refused } = reloads;
+    assert_eq!([done, partial, refused].map(AtomicU64::into_inner), [1, 1, 1]);
 }
 
 #[test]

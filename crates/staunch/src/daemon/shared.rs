@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::admin::management::ManagementAccount;
+use crate::admin::clients::{HttpAccount, ManagementAccount};
 use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::Board;
@@ -64,6 +64,8 @@ pub struct Shared {
     pub management: Vec<SocketAddr>,
     /// What became of their clients.
     pub management_account: ManagementAccount,
+    /// What became of the clients of HTTP.
+    pub http_account: HttpAccount,
     /// When the daemon started.
     pub started: Now,
     /// What `health` answers.
@@ -90,7 +92,7 @@ pub struct Shared {
     pub handover: Arc<Handover>,
     /// Figures of checkpoints.
     pub checkpoints: Arc<Board>,
-    /// Reloads that took effect, and that were refused.
+    /// How often reloads ended in which way.
     pub reloads: Reloads,
     /// What was told of relays' statistics.
     pub reports: Reports,
@@ -101,6 +103,8 @@ pub struct Shared {
 pub struct Reloads {
     /// Took effect.
     pub done: AtomicU64,
+    /// Took effect, but for parts of the new plan that do not work.
+    pub partial: AtomicU64,
     /// Refused because of a mistake in the file; nothing changed.
     pub refused: AtomicU64,
 }

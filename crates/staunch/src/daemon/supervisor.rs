@@ -228,6 +228,7 @@ mod tests {
             sources: vec![source(10, 2, 1, 4), source(5, 0, 0, 0)],
             outputs: vec![output("up", 7, 0), output("down", 1, 3)],
             management: Default::default(),
+            http: Default::default(),
             checkpoints: Vec::new(),
         };
         assert_eq!(

@@ -92,7 +92,7 @@ impl Door {
     /// Goes on with a connection that has a place already.
     fn go_on(&mut self, parked: Parked) {
         let seat = self.places.admit_anyway(PeerKey::of(parked.peer_ip()));
-        self.serve(parked, (seat, descriptors::take(Kind::Source)));
+        self.serve(parked, (seat, descriptors::take()));
     }
 
     fn serve(&mut self, parked: Parked, place: (Seat, Permit)) {
@@ -112,7 +112,7 @@ impl Door {
         let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
         match self.places.admit(PeerKey::of(from), limits) {
             Ok(seat) => {
-                let Some(permit) = descriptors::try_take(Kind::Source) else {
+                let Some(permit) = descriptors::try_take() else {
                     return self.refuse_at_descriptors(&source);
                 };
                 source.account.connections_accepted.fetch_add(1, Relaxed);

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::{SampleBatch, Unacked};
-use pipeline::{Intake, MARKS_MAX};
+use pipeline::{Broken, Intake, MARKS_MAX};
 use tokio::sync::watch;
 
 use crate::daemon::acks::Seat;
@@ -85,7 +85,7 @@ impl Answered {
                 self.source.account.connections_broken.fetch_add(1, Relaxed);
                 tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
             }
-            if let End::UnfinishedFull(full) = &end {
+            if let End::Unreadable(Broken::NoRoom(full)) = &end {
                 self.source.account.connections_broken.fetch_add(1, Relaxed);
                 tell_full(&self.source, self.stream.peer_ip(), *full);
             }
@@ -191,11 +191,11 @@ impl Answered {
                 Err(end) => return end,
             };
             self.hand_on(batch, shared).await;
-            if self.intake.is_foreign() {
-                return End::Broken("it began with something else than lines".to_owned());
-            }
-            if self.intake.is_broken() {
-                return End::of_broken(&self.intake);
+            match self.intake.broken() {
+                // Whoever is there understands no answer of ours.
+                Some(broken) if self.intake.is_foreign() => return End::Broken(broken.why().to_owned()),
+                Some(broken) => return End::Unreadable(broken),
+                None => {}
             }
             // As in `stream`: a client that always has more leaves the others their turns.
             tokio::task::yield_now().await;
@@ -298,8 +298,8 @@ impl Answered {
             let waits = self.intake.marks_unanswered(&self.seat.answer()) > 0 && !self.failed;
             if !waits && self.reply.is_empty() {
                 let why = match self.end {
-                    Some(End::BadFrame) => Some(Unacked::BadFrame),
-                    Some(End::UnfinishedFull(_)) => Some(Unacked::UnfinishedFull),
+                    Some(End::Unreadable(Broken::NoRoom(_))) => Some(Unacked::UnfinishedFull),
+                    Some(End::Unreadable(_)) => Some(Unacked::BadFrame),
                     _ => None,
                 };
                 if let Some(why) = why.filter(|_| !self.failed) {

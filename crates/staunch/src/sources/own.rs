@@ -189,6 +189,7 @@ mod tests {
             sources: vec![row("app", "statsd", received), row("me", "self", 99)],
             outputs: vec![output],
             management: Default::default(),
+            http: Default::default(),
             checkpoints: Vec::new(),
         }
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use config::plan::{Listen, SourcePlan};
 use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
-use pipeline::{Intake, IntakeMaker, Scratch, UnfinishedFull};
+use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
 use tokio::sync::{MutexGuard, watch};
 
@@ -184,10 +184,11 @@ impl Plain {
         let why = match &end {
             End::AtRest => return Some(self),
             End::Broken(why) => Some(&**why),
-            End::BadFrame => Some("a frame longer than the limit, or no lines at all"),
-            End::UnfinishedFull(full) => {
-                tell_full(&self.source, self.stream.peer_ip(), *full);
-                Some("no room for an unfinished message")
+            End::Unreadable(broken) => {
+                if let Broken::NoRoom(full) = broken {
+                    tell_full(&self.source, self.stream.peer_ip(), *full);
+                }
+                Some(broken.why())
             }
             End::Unpackable(why) => Some(*why),
             End::Orderly | End::CutOff | End::Stopped | End::Failed => None,
@@ -270,8 +271,8 @@ impl Plain {
             };
             complain(intake, source);
             let _taken = hand_on_all(batch, intake, source, shared).await;
-            if intake.is_broken() {
-                return End::of_broken(intake);
+            if let Some(broken) = intake.broken() {
+                return End::Unreadable(broken);
             }
             // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
             // would keep the thread from every other connection, from the outputs and from signals.
@@ -348,21 +349,12 @@ pub(super) enum End {
     Stopped,
     /// Reset, or time-out.
     Broken(String),
-    /// A frame that could not be followed.
-    BadFrame,
-    /// An unfinished line or frame that found no room.
-    UnfinishedFull(UnfinishedFull),
+    /// Nothing more of it can be read as what its source carries.
+    Unreadable(Broken),
     /// A packed stream that could not be followed.
     Unpackable(&'static str),
     /// The client was told that something cannot be acknowledged.
     Failed,
-}
-
-impl End {
-    /// Of a connection whose intake is broken.
-    pub(super) fn of_broken(intake: &Intake) -> End {
-        intake.unfinished_full().map_or(End::BadFrame, End::UnfinishedFull)
-    }
 }
 
 /// How long a connection may be silent.

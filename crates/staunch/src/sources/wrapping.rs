@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{PeerKey, SECOND_NS, SampleBatch};
-use pipeline::{Intake, UnfinishedFull};
+use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
@@ -52,8 +52,8 @@ pub(super) struct Wrapping {
 /// Why nothing follows any more.
 enum Ending {
     Unpackable(&'static str),
-    /// What was unfinished found no room, and is given up.
-    UnfinishedFull(UnfinishedFull),
+    /// What was unpacked, or how much of it waits, ends the connection.
+    Unreadable(Broken),
     /// The peer has said that it is done.
     Closed,
     Broken(String),
@@ -203,10 +203,11 @@ impl Wrapping {
                 None => lines.append(&mut std::mem::take(&mut self.plain)),
             }
             let batch = take_apart(lines, intake);
-            if let (Some(full), Some(unpacker)) = (intake.unfinished_full(), &mut self.unpacker) {
+            if let (Some(broken @ Broken::NoRoom(_)), Some(unpacker)) = (intake.broken(), &mut self.unpacker)
+            {
                 unpacker.give_up();
                 intake.set_unpacker_bytes(0);
-                self.end = Some(Ending::UnfinishedFull(full));
+                self.end = Some(Ending::Unreadable(broken));
                 return Ok(Some(batch));
             }
             if let Some(broken) = broken {
@@ -269,7 +270,7 @@ impl Wrapping {
     fn ended(&mut self, end: Ending, intake: &mut Intake) -> End {
         match end {
             Ending::Unpackable(why) => End::Unpackable(why),
-            Ending::UnfinishedFull(full) => End::UnfinishedFull(full),
+            Ending::Unreadable(broken) => End::Unreadable(broken),
             Ending::Broken(why) => End::Broken(why),
             Ending::Closed => match self.unpacker.as_ref().map_or(Ok(()), Unpacker::end) {
                 Ok(()) => End::Orderly,

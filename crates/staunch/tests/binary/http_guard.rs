@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
 
 /// A daemon with more in `[http]`.
 fn start(more: &str) -> (Daemon, FakeGraphite) {
@@ -40,6 +40,11 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
+/// A count of HTTP's account.
+fn counted(daemon: &Daemon, table: &str, reason: &str) -> u64 {
+    daemon.json("/api/v1/accounts")["http"][table][reason].as_u64().unwrap_or(0)
+}
+
 #[test]
 fn requests_are_answered_only_for_addresses_and_allowed_names() {
     let (mut daemon, _graphite) = start("allowed_hosts = [\"Staunch.example.org\"]");
@@ -63,6 +68,7 @@ fn requests_are_answered_only_for_addresses_and_allowed_names() {
     }
     assert_eq!(status(at, "GET /metrics HTTP/1.0"), 200, "no browser asks without a Host");
     assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example"), 421);
+    assert_eq!(counted(&daemon, "requests_refused", "host"), 9);
     daemon.stop();
 }
 
@@ -85,6 +91,8 @@ fn bodies_are_refused_by_their_heads() {
     for (head, want) in table {
         assert_eq!(status(at, &head), want, "{head}");
     }
+    let refused = ["host", "change", "token"].map(|why| counted(&daemon, "requests_refused", why));
+    assert_eq!(refused, [2, 2, 0]);
     daemon.stop();
 }
 
@@ -127,6 +135,30 @@ fn connections_that_never_ask_make_room_for_those_that_do() {
         (open.count() <= 4).then_some(())
     });
     assert_eq!(daemon.get("/healthz").status, 200);
+    assert!(counted(&daemon, "ended", "replaced") >= 40, "all but four of 44");
+    assert!(counted(&daemon, "ended", "orderly") >= 8, "those that had their answer");
+    assert_eq!(counted(&daemon, "ended", "refused_per_peer"), 0);
+    daemon.stop();
+}
+
+#[test]
+fn connections_past_a_limit_are_counted_when_nobody_can_give_way() {
+    let (mut daemon, _graphite) = start("max_connections = 2\nmax_connections_per_peer = 1");
+    let at = daemon.http();
+    let mut busy = connect(at);
+    let kind = "Content-Type: application/octet-stream\r\nContent-Length: 9";
+    write!(busy, "POST /api/v1/queues/carbon/replay HTTP/1.1\r\nHost: {at}\r\n{kind}\r\n\r\n")
+        .expect("it reads");
+    // Its body never comes. Until its head was read it gives way to those that come.
+    std::thread::sleep(Duration::from_millis(300));
+    let mut more: Vec<TcpStream> = (0..3).map(|_| connect(at)).collect();
+    wait_for("all three to be closed", || more.iter_mut().all(is_closed).then_some(()));
+    drop(busy);
+    wait_for("their count", || {
+        let text = daemon.get("/metrics").body;
+        let sample = "staunch_http_connections_ended_total{reason=\"refused_per_peer\"} ";
+        (text.lines().find_map(|line| line.strip_prefix(sample)) == Some("3")).then_some(())
+    });
     daemon.stop();
 }
 
@@ -156,6 +188,14 @@ fn with_a_token_everything_but_health_needs_it() {
         (with("GET", "/metrics", "Bearer another-token-of-ours") == 200).then_some(())
     });
     assert_eq!(with("GET", "/metrics", "Bearer 0123456789abcdef"), 401, "the old one is none any more");
+    let head = "GET /api/v1/accounts HTTP/1.0\r\nAuthorization: Bearer another-token-of-ours";
+    let mut stream = connect(at);
+    write!(stream, "{head}\r\n\r\n").expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let body = text.split_once("\r\n\r\n").expect("a head").1;
+    let accounts: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    assert!(accounts["http"]["requests_refused"]["token"].as_u64() >= Some(5), "{accounts}");
     let ours = |file: &str| {
         let mut top = Command::new(env!("CARGO_BIN_EXE_staunch"));
         let top = top.args(["top", "--once", "--api", &at.to_string()]).env("STAUNCH_TOKEN_FILE", file);
@@ -163,6 +203,51 @@ fn with_a_token_everything_but_health_needs_it() {
     };
     assert!(ours(&file.display().to_string()) && !ours(""), "our own tools have it from a file");
     daemon.stop();
+}
+
+#[test]
+fn why_it_is_not_ready_is_for_those_who_may_read_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "0123456789abcdef\n").expect("it can be written");
+    // Nobody listens there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let to = free.local_addr().expect("it is bound");
+    drop(free);
+    let toml = |token: &str| {
+        format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+             [outputs.secret]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nrequired = true\n\
+             [http]\nlisten = \"127.0.0.1:0\"\n{token}"
+        )
+    };
+    let plain = Builder::native(&toml("")).start();
+    let guarded = Builder::native(&toml(&format!("token_file = \"{}\"", file.display()))).start();
+    let answer = |daemon: &Daemon, headers: &str| {
+        let mut stream = connect(daemon.http());
+        write!(stream, "GET /ready HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n").expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(!head.starts_with("HTTP/1.1 200"), "the endpoint is away: {text}");
+        body.to_owned()
+    };
+    let ours = "Host: 127.0.0.1";
+    let token = "Host: localhost\r\nAuthorization: Bearer 0123456789abcdef";
+    for (daemon, headers, reasons) in [
+        (&plain, ours, true),
+        (&plain, "Host: evil.example", false),
+        (&guarded, token, true),
+        (&guarded, ours, false),
+        (&guarded, &token.replace("localhost", "evil.example"), false),
+    ] {
+        udp(daemon.at("app", "udp")).send(b"a:1|c").expect("it is there");
+        let probe = || status(daemon.http(), "GET /ready HTTP/1.1\r\nHost: 127.0.0.1") == 503;
+        wait_for("the output to be down", || probe().then_some(()));
+        let body = answer(daemon, headers);
+        assert_eq!(body.contains("output `secret` is required and down"), reasons, "{headers}: {body}");
+        assert!(reasons || body == "not ready\n", "{headers}: {body}");
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! Not here: what the commands do (`answers`), dumps page by page (`dump`), writing (`reply`).
 //! Invariant: a client holds a command, a piece of an answer and a page of a dump, whatever it asks and whether it reads.
 
-mod account;
 mod answers;
 mod dump;
 mod reply;
@@ -21,11 +20,11 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use wire::first_line::{FirstLine, Foreign, Opening};
+use wire::first_line::{FirstLine, Opening};
 use wire::management::{COMMAND_BYTES_MAX, Commands};
 
-pub use self::account::{ClientEnd, ManagementAccount};
 use self::reply::Reply;
+use crate::admin::clients::ClientEnd;
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
@@ -83,6 +82,8 @@ pub async fn serve(
                 if let Some(client) = door.admit(stream, from.ip()) {
                     clients.spawn(client.serve());
                 }
+                // Who was asked to leave goes before the next comes, so that shares of descriptors hold.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 door.failed(&error);
@@ -103,7 +104,7 @@ impl Door {
             per_peer: plan.connections_per_peer_max(),
         };
         let now_ns = Clock::mono_ns();
-        let account = &self.shared.management_account;
+        let account = &self.shared.management_account.clients;
         let full = match self.places.admit_or_replace(PeerKey::of(Some(from)), limits, now_ns, STALLED_NS) {
             Ok(seat) => {
                 account.accept();
@@ -112,11 +113,11 @@ impl Door {
             }
             Err(full) => full,
         };
-        let (end, option) = match full {
-            Full::All => (ClientEnd::Refused, "max_connections"),
-            Full::PerPeer => (ClientEnd::RefusedPerPeer, "max_connections_per_peer"),
+        let option = match full {
+            Full::All => "max_connections",
+            Full::PerPeer => "max_connections_per_peer",
         };
-        account.end(end);
+        account.end(full.into());
         if let Some(refused) = self.refusals.note(now_ns) {
             let listen = self.opened.listen;
             tracing::warn!(
@@ -175,8 +176,8 @@ impl Client {
             Ok(()) => ClientEnd::Orderly,
             Err(end) => end,
         };
-        shared.management_account.end(end);
-        shared.management_account.close();
+        shared.management_account.clients.end(end);
+        shared.management_account.clients.close();
     }
 
     /// Serves it to its end.
@@ -240,19 +241,19 @@ impl Client {
     /// Ends a client that begins with something else than commands: a web page may have made a browser send it.
     fn refuse_foreign(&self, first_line: &mut Option<FirstLine>, said: &[u8]) -> Result<(), ClientEnd> {
         let opening = first_line.as_mut().map_or(Opening::Lines, |first_line| first_line.push(said));
-        let (end, what) = match opening {
+        let foreign = match opening {
             Opening::Undecided => return Ok(()),
             Opening::Lines => {
                 *first_line = None;
                 return Ok(());
             }
-            Opening::Foreign(Foreign::Http) => (ClientEnd::HttpRequest, "an HTTP request"),
-            Opening::Foreign(Foreign::Tls) => (ClientEnd::TlsHandshake, "a TLS handshake"),
+            Opening::Foreign(foreign) => foreign,
         };
         if self.shared.management_account.foreign.note(Clock::mono_ns()).is_some() {
             let from = self.input.peer_addr().map_or_else(|_| "a client".to_owned(), |from| from.to_string());
+            let (_, what) = foreign.reason();
             tracing::warn!("management port {}: {from} began with {what} and was closed", self.plan.listen);
         }
-        Err(end)
+        Err(foreign.into())
     }
 }

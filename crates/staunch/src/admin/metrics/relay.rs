@@ -44,8 +44,8 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
             "Times that rollups followed a wall clock back.",
             |row| row.rollup_jumps_back,
         ),
-        ("staunch_relay_rollup_told_ahead_total", "counter", "Results told ahead of the clock.", |row| {
-            row.rollup_told_ahead
+        ("staunch_relay_aggregation_future_results_total", "counter", "Results ahead of the clock.", |row| {
+            row.aggregation_future_results
         }),
         ("staunch_relay_names", "gauge", "Names that are known.", |row| row.names),
         ("staunch_relay_names_bytes", "gauge", "Memory for known names.", |row| row.names_bytes),

@@ -32,6 +32,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use self::patience::Patient;
+use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
 use crate::admission::{Admission, Limits, Refusals, Seat};
@@ -108,9 +109,11 @@ async fn serve(
                 match places.admit_or_replace(PeerKey::of(Some(peer.ip())), limits, now_ns, 0) {
                     Ok(seat) => {
                         seat.wait_begins(now_ns);
-                        tasks.spawn(connection(stream, peer, seat, Arc::clone(&api), stop.clone()));
+                        api.shared.http_account.clients.accept();
+                        tasks.spawn(counted(stream, peer, seat, Arc::clone(&api), stop.clone()));
                     }
-                    Err(_full) => {
+                    Err(full) => {
+                        api.shared.http_account.clients.end(full.into());
                         if let Some(refused) = refusals.note(now_ns) {
                             tracing::warn!(
                                 "http: all connections that may be open have a request; {refused} refused \
@@ -141,6 +144,20 @@ async fn serve(
     Ok(())
 }
 
+/// One connection that was counted as accepted, to its end, which is counted.
+async fn counted(
+    stream: TcpStream,
+    peer: SocketAddr,
+    seat: Seat,
+    api: Arc<Api>,
+    stop: watch::Receiver<bool>,
+) {
+    let shared = Arc::clone(&api.shared);
+    let end = connection(stream, peer, seat, api, stop).await;
+    shared.http_account.clients.end(end);
+    shared.http_account.clients.close();
+}
+
 /// One connection, to its end.
 async fn connection(
     stream: TcpStream,
@@ -148,7 +165,7 @@ async fn connection(
     seat: Seat,
     api: Arc<Api>,
     stop: watch::Receiver<bool>,
-) {
+) -> ClientEnd {
     let ends = Ends::new(peer.ip(), stream.local_addr().ok().map(|own| own.ip()));
     let seat = Arc::new(seat);
     let tls = api.shared.wiring.load().certificates.of_http();
@@ -159,13 +176,31 @@ async fn connection(
     // Cancel-safe enough: a connection that is left in the middle of it is closed.
     let shaken = tokio::select! {
         biased;
-        () = seat.asked_to_leave() => return,
+        () = seat.asked_to_leave() => return ClientEnd::Replaced,
         shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake) => shaken,
     };
     match shaken {
         Ok(Ok(stream)) => requests(Patient::new(stream, WRITE_PATIENCE), ends, seat, api, stop).await,
-        Ok(Err(error)) => tracing::debug!("http: handshake with {peer}: {error}"),
-        Err(_late) => tracing::debug!("http: handshake with {peer}: it took too long"),
+        Ok(Err(error)) => {
+            tracing::debug!("http: handshake with {peer}: {error}");
+            ClientEnd::HandshakeFailed
+        }
+        Err(_late) => {
+            tracing::debug!("http: handshake with {peer}: it took too long");
+            ClientEnd::HandshakeFailed
+        }
+    }
+}
+
+/// How a connection ended that hyper gave up.
+fn end_of(error: &hyper::Error) -> ClientEnd {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    if error.is_timeout() {
+        ClientEnd::Silent
+    } else if cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut) {
+        ClientEnd::Unread
+    } else {
+        ClientEnd::Broken
     }
 }
 
@@ -175,7 +210,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     seat: Arc<Seat>,
     api: Arc<Api>,
     mut stop: watch::Receiver<bool>,
-) {
+) -> ClientEnd {
     let router = TowerToHyperService::new(http::router(Arc::clone(&api)));
     let of_requests = Arc::clone(&seat);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -208,12 +243,15 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         tokio::select! {
             biased;
             served = served.as_mut() => {
-                if let Err(error) = served {
-                    tracing::debug!("http: {error}");
-                }
-                return;
+                return match served {
+                    Ok(()) => ClientEnd::Orderly,
+                    Err(error) => {
+                        tracing::debug!("http: {error}");
+                        end_of(&error)
+                    }
+                };
             }
-            () = seat.asked_to_leave() => return,
+            () = seat.asked_to_leave() => return ClientEnd::Replaced,
             _ = stop.wait_for(|stop| *stop), if !stops => {
                 stops = true;
                 served.as_mut().graceful_shutdown();

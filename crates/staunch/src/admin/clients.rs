@@ -1,0 +1,207 @@
+//! What became of the clients of the daemon's own ports: management and HTTP, each of all its ports together.
+//!
+//! Not here: who gets a place (`admission`), and which requests are refused (`guard`).
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use wire::first_line::Foreign;
+
+use crate::admission::{Full, Refusals};
+
+/// How a client ended, or why it was not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientEnd {
+    /// It went, or said `quit`.
+    Orderly,
+    /// Reset, or what it sent could not be followed.
+    Broken,
+    /// Turned away at `max_connections`, or at the share of descriptors.
+    Refused,
+    /// Turned away at `max_connections_per_peer`.
+    RefusedPerPeer,
+    /// It only waited, and its place was needed.
+    Replaced,
+    /// It sent nothing for too long.
+    Silent,
+    /// It read nothing of its answer for too long.
+    Unread,
+    /// It began with an HTTP request.
+    HttpRequest,
+    /// It began with a TLS handshake.
+    TlsHandshake,
+    /// Its TLS handshake failed, or took too long.
+    HandshakeFailed,
+}
+
+impl ClientEnd {
+    /// All of them, in their order.
+    const ALL: [ClientEnd; 10] = [
+        ClientEnd::Orderly,
+        ClientEnd::Broken,
+        ClientEnd::Refused,
+        ClientEnd::RefusedPerPeer,
+        ClientEnd::Replaced,
+        ClientEnd::Silent,
+        ClientEnd::Unread,
+        ClientEnd::HttpRequest,
+        ClientEnd::TlsHandshake,
+        ClientEnd::HandshakeFailed,
+    ];
+
+    /// Its word in self-metrics and the API.
+    pub fn word(self) -> &'static str {
+        match self {
+            ClientEnd::Orderly => "orderly",
+            ClientEnd::Broken => "broken",
+            ClientEnd::Refused => "refused",
+            ClientEnd::RefusedPerPeer => "refused_per_peer",
+            ClientEnd::Replaced => "replaced",
+            ClientEnd::Silent => "silent",
+            ClientEnd::Unread => "unread",
+            ClientEnd::HttpRequest => "http_request",
+            ClientEnd::TlsHandshake => "tls_handshake",
+            ClientEnd::HandshakeFailed => "handshake_failed",
+        }
+    }
+
+    fn is_of_management(self) -> bool {
+        self != ClientEnd::HandshakeFailed
+    }
+
+    fn is_of_http(self) -> bool {
+        !matches!(self, ClientEnd::HttpRequest | ClientEnd::TlsHandshake)
+    }
+}
+
+impl From<Full> for ClientEnd {
+    fn from(full: Full) -> ClientEnd {
+        match full {
+            Full::All => ClientEnd::Refused,
+            Full::PerPeer => ClientEnd::RefusedPerPeer,
+        }
+    }
+}
+
+impl From<Foreign> for ClientEnd {
+    fn from(foreign: Foreign) -> ClientEnd {
+        match foreign {
+            Foreign::Http => ClientEnd::HttpRequest,
+            Foreign::Tls => ClientEnd::TlsHandshake,
+        }
+    }
+}
+
+/// Counts of clients.
+#[derive(Debug, Default)]
+pub struct ClientAccount {
+    accepted: AtomicU64,
+    open: AtomicU64,
+    ended: [AtomicU64; ClientEnd::ALL.len()],
+}
+
+impl ClientAccount {
+    pub(super) fn accept(&self) {
+        self.accepted.fetch_add(1, Relaxed);
+        self.open.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn close(&self) {
+        self.open.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn end(&self, end: ClientEnd) {
+        self.ended[end as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Clients that were accepted.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Relaxed)
+    }
+
+    /// Clients that are there now.
+    pub fn open(&self) -> u64 {
+        self.open.load(Relaxed)
+    }
+
+    fn ended(&self, is_possible: fn(ClientEnd) -> bool) -> impl Iterator<Item = (&'static str, u64)> {
+        let ends = ClientEnd::ALL.into_iter().filter(move |end| is_possible(*end));
+        ends.map(|end| (end.word(), self.ended[end as usize].load(Relaxed)))
+    }
+}
+
+/// Counts of all management ports together.
+#[derive(Debug, Default)]
+pub struct ManagementAccount {
+    /// Its clients.
+    pub clients: ClientAccount,
+    /// Clients that were no clients, as far as they are told of.
+    pub(super) foreign: Refusals,
+}
+
+impl ManagementAccount {
+    /// How many of its clients ended in which way, and why others were turned away.
+    pub fn ended(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.clients.ended(ClientEnd::is_of_management)
+    }
+}
+
+/// Why a request was refused by its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestRefusal {
+    /// 421: its Host is none of ours.
+    Host,
+    /// 401: it has not the token.
+    Token,
+    /// 403: it changes something, and may not.
+    Change,
+}
+
+impl RequestRefusal {
+    /// All of them, in their order.
+    const ALL: [RequestRefusal; 3] = [RequestRefusal::Host, RequestRefusal::Token, RequestRefusal::Change];
+
+    /// Its word in self-metrics and the API.
+    pub fn word(self) -> &'static str {
+        match self {
+            RequestRefusal::Host => "host",
+            RequestRefusal::Token => "token",
+            RequestRefusal::Change => "change",
+        }
+    }
+}
+
+/// Counts of the HTTP server.
+#[derive(Debug, Default)]
+pub struct HttpAccount {
+    /// Its clients.
+    pub clients: ClientAccount,
+    requests_refused: [AtomicU64; RequestRefusal::ALL.len()],
+}
+
+impl HttpAccount {
+    pub(super) fn refuse(&self, why: RequestRefusal) {
+        self.requests_refused[why as usize].fetch_add(1, Relaxed);
+    }
+
+    /// How many of its connections ended in which way, and why others were turned away.
+    pub fn ended(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.clients.ended(ClientEnd::is_of_http)
+    }
+
+    /// How many requests were refused, by reason.
+    pub fn requests_refused(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        RequestRefusal::ALL
+            .into_iter()
+            .map(|why| (why.word(), self.requests_refused[why as usize].load(Relaxed)))
+    }
+}
+
+#[test]
+fn each_end_has_its_own_place() {
+    for (at, end) in ClientEnd::ALL.into_iter().enumerate() {
+        assert_eq!(end as usize, at, "{}", end.word());
+    }
+    for (at, why) in RequestRefusal::ALL.into_iter().enumerate() {
+        assert_eq!(why as usize, at, "{}", why.word());
+    }
+}
