@@ -9,4 +9,5 @@ pub mod own;
 pub mod parked;
 pub mod relay_own;
 pub mod stream;
+pub mod turns;
 mod wrapping;

@@ -49,6 +49,7 @@ impl Parked {
             _ => source.intake.make(),
         };
         intake.set_peer(peer(stream.peer_ip()));
+        let from = stream.peer_key();
         // What holds for a connection holds to its end.
         let when = match unfinished {
             Some(unfinished) => unfinished.told.map(|told| told.when),
@@ -64,9 +65,9 @@ impl Parked {
         Parked(match seat {
             None => {
                 let wrapping = Wrapping::new(&source, unfinished.is_some()).map(Box::new);
-                Kind::Plain(Box::new(Plain { stream, intake, source, wrapping }))
+                Kind::Plain(Box::new(Plain { stream, from, intake, source, wrapping }))
             }
-            Some((_, seat)) => Kind::Answered(Box::new(Answered::new(stream, intake, seat, source))),
+            Some((_, seat)) => Kind::Answered(Box::new(Answered::new((stream, from), intake, seat, source))),
         })
     }
 
