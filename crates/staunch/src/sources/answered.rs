@@ -145,6 +145,11 @@ impl Answered {
         &self.stream
     }
 
+    /// Whose turn it is when it is read.
+    pub(super) fn from(&self) -> PeerKey {
+        self.from
+    }
+
     async fn read_to_end(
         &mut self,
         shared: &Shared,

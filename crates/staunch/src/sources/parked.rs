@@ -10,6 +10,7 @@ use config::plan::Listen;
 use pipeline::Unfinished;
 use tokio::sync::watch;
 
+use crate::admission::PeerKey;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::peer;
 use crate::sources::answered::Answered;
@@ -76,6 +77,14 @@ impl Parked {
         match &self.0 {
             Kind::Plain(plain) => plain.stream.peer_ip(),
             Kind::Answered(answered) => answered.stream().peer_ip(),
+        }
+    }
+
+    /// Whose turn it is when it is read.
+    pub(super) fn peer_key(&self) -> PeerKey {
+        match &self.0 {
+            Kind::Plain(plain) => plain.from,
+            Kind::Answered(answered) => answered.from(),
         }
     }
 
