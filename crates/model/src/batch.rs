@@ -26,6 +26,19 @@ pub struct Tally {
     pub bad: u64,
 }
 
+impl Tally {
+    /// Adds what another batch held.
+    pub fn add(&mut self, more: Tally) {
+        self.packets += more.packets;
+        self.lines += more.lines;
+        self.bad += more.bad;
+    }
+}
+
+/// Least that a batch counts for, however little is in it: the allocator and the queues that it goes through need memory for
+/// it as well, and whoever takes it needs time.
+pub const BATCH_BYTES_MIN: usize = 1024;
+
 /// Samples of one source, owned: what crosses a thread border.
 #[derive(Debug)]
 pub struct SampleBatch {
@@ -62,14 +75,21 @@ impl SampleBatch {
         SampleView { source: self.source, bytes: &self.bytes, samples: &self.samples, extras: &self.extras }
     }
 
-    /// Memory that the batch holds, for exchanges that are bounded in bytes.
+    /// True when it holds nothing but its tally: no record, nobody to be told, nothing for a raw route.
+    pub fn is_tally_only(&self) -> bool {
+        self.receipt.records() == 0 && self.ack.is_none() && self.packets.is_empty() && self.names.is_empty()
+    }
+
+    /// Memory that the batch holds, itself included, for exchanges that are bounded in bytes; at least [`BATCH_BYTES_MIN`].
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
+        let held = size_of::<SampleBatch>()
+            + self.bytes.capacity()
             + (self.packets.capacity() + self.names.capacity()) * size_of::<Span>()
             + self.samples.capacity() * size_of::<Sample>()
             + self.extras.capacity() * size_of::<Extra>()
             + self.events.iter().map(Event::memory_bytes).sum::<usize>()
-            + self.points.capacity() * size_of::<Point>()
+            + self.points.capacity() * size_of::<Point>();
+        held.max(BATCH_BYTES_MIN)
     }
 }
 

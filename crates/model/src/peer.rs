@@ -17,6 +17,13 @@ pub enum PeerKey {
     /// A client of a unix socket, or one that is gone already. Of connections only the bound on all holds: who may open the
     /// socket's file is asked for by its permissions, and all clients of a machine are often one user.
     Local,
+    /// A process of this machine, and its user: whose turn it is among clients of a unix socket.
+    Process {
+        /// The user.
+        uid: u32,
+        /// Its number, 0 where the system does not say.
+        pid: u32,
+    },
 }
 
 impl PeerKey {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{SampleBatch, SourceId};
+use model::{Outcome, SampleBatch, SourceId};
 
 /// A bounded queue of batches between threads.
 #[derive(Debug)]
@@ -50,7 +50,8 @@ impl Exchange {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts `batch` at the end, or gives it back when there is no room for it.
+    /// Puts `batch` at the end, or gives it back when there is no room for it. One that is nothing but a tally is added to the
+    /// one before it, however full the source's share is: a flood of bad lines behind it takes no memory.
     ///
     /// # Errors
     /// The batch itself: the caller keeps it and stops reading until it is taken.
@@ -60,6 +61,15 @@ impl Exchange {
         let mut lanes = self.lanes();
         if lanes.of.len() <= source {
             lanes.of.resize_with(source + 1, Lane::default);
+        }
+        if batch.is_tally_only()
+            && !lanes.closed
+            && let Some((_, last)) = lanes.of[source].batches.back_mut()
+        {
+            last.tally.add(batch.tally);
+            // It stands for no record.
+            batch.receipt.settle(Outcome::Filtered);
+            return Ok(());
         }
         let held = lanes.of[source].bytes;
         if lanes.closed || held >= self.bytes_max {
@@ -159,14 +169,15 @@ impl Drop for Outside<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use model::{Outcome, Receipt, SourceAccount, Tally};
+    use model::{BATCH_BYTES_MIN, Receipt, SourceAccount, Tally};
 
     use super::*;
 
-    fn batch(account: &Arc<SourceAccount>, bytes: usize) -> SampleBatch {
+    /// One record that holds so many KiB, itself included.
+    fn batch(account: &Arc<SourceAccount>, kib: usize) -> SampleBatch {
         SampleBatch {
             source: SourceId(0),
-            bytes: vec![0; bytes],
+            bytes: vec![0; kib * 1024 - size_of::<SampleBatch>()],
             peer: model::Peer::OWN,
             packets: Vec::new(),
             names: Vec::new(),
@@ -180,15 +191,28 @@ mod tests {
         }
     }
 
+    fn kib(batch: &SampleBatch) -> usize {
+        batch.memory_bytes() / 1024
+    }
+
+    /// No record, but lines that were seen.
+    fn tally(account: &Arc<SourceAccount>, lines: u64) -> SampleBatch {
+        let mut only = batch(account, 1);
+        std::mem::replace(&mut only.receipt, Receipt::receive(account, 0)).settle(Outcome::Filtered);
+        only.bytes = Vec::new();
+        only.tally = Tally { packets: 1, lines, bad: lines };
+        only
+    }
+
     #[test]
     fn a_full_exchange_gives_the_batch_back() {
         let account = Arc::new(SourceAccount::default());
-        let exchange = Exchange::new(100, 2);
+        let exchange = Exchange::new(100 * 1024, 2);
         assert!(exchange.try_send(batch(&account, 60)).is_ok());
         assert!(exchange.has_room(SourceId(0)));
         assert!(exchange.try_send(batch(&account, 40)).is_ok(), "exactly at the bound");
         assert!(!exchange.has_room(SourceId(0)) && exchange.has_room(SourceId(1)));
-        let back = exchange.try_send(batch(&account, 1)).expect_err("one byte past the bound");
+        let back = exchange.try_send(batch(&account, 1)).expect_err("past the bound");
         let outside = exchange.outside(SourceId(0), back.receipt.records());
         assert!(account.sum(exchange.in_flight(SourceId(0))).holds(), "what waits outside is in flight too");
         drop(outside);
@@ -197,7 +221,7 @@ mod tests {
 
         let mut taken = Vec::new();
         exchange.take_all(&mut taken);
-        assert_eq!(taken.iter().map(|batch| batch.bytes.len()).collect::<Vec<_>>(), [60, 40]);
+        assert_eq!(taken.iter().map(kib).collect::<Vec<_>>(), [60, 40]);
         assert_eq!(exchange.in_flight(SourceId(0)), 0);
         taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
         assert!(exchange.try_send(batch(&account, 99)).is_ok());
@@ -218,29 +242,82 @@ mod tests {
     #[test]
     fn a_source_that_waits_keeps_its_order_and_holds_up_no_other() {
         let account = Arc::new(SourceAccount::default());
-        let exchange = Exchange::new(100, 2);
-        let send = |source: u16, bytes: usize| {
-            let batch = SampleBatch { source: SourceId(source), ..batch(&account, bytes) };
+        let exchange = Exchange::new(100 * 1024, 2);
+        let send = |source: u16, kib: usize| {
+            let batch = SampleBatch { source: SourceId(source), ..batch(&account, kib) };
             exchange.try_send(batch).map_err(|back| back.receipt.settle(Outcome::Filtered))
         };
-        for (source, bytes) in [(0, 70), (1, 20), (0, 30), (1, 80)] {
-            assert!(send(source, bytes).is_ok());
+        for (source, kib) in [(0, 70), (1, 20), (0, 30), (1, 80)] {
+            assert!(send(source, kib).is_ok());
         }
         assert!(send(0, 1).is_err() && send(1, 1).is_err(), "each source has a bound of its own");
         let mut got = Vec::new();
         while let Some(batch) = exchange.take_next(|batch| batch.source == SourceId(1)) {
-            got.push((batch.source.0, batch.bytes.len()));
+            got.push((batch.source.0, kib(&batch)));
             batch.receipt.settle(Outcome::Routed);
         }
         assert_eq!((exchange.in_flight(SourceId(0)), exchange.in_flight(SourceId(1))), (2, 0));
         assert!(send(1, 100).is_ok() && send(0, 1).is_err());
         // A batch that would do does not overtake one of its source that would not.
-        assert!(exchange.take_next(|batch| batch.bytes.len() == 30).is_none());
+        assert!(exchange.take_next(|batch| kib(batch) == 30).is_none());
         while let Some(batch) = exchange.take_next(|_| true) {
-            got.push((batch.source.0, batch.bytes.len()));
+            got.push((batch.source.0, kib(&batch)));
             batch.receipt.settle(Outcome::Routed);
         }
         assert_eq!(got, [(1, 20), (1, 80), (0, 70), (0, 30), (1, 100)]);
         assert!(exchange.is_empty() && account.sum(0).holds());
+    }
+
+    #[test]
+    fn batches_without_a_record_never_fill_the_memory() {
+        let account = Arc::new(SourceAccount::default());
+        let exchange = Exchange::new(100 * 1024, 2);
+        // The first one goes on its own, those behind it with it.
+        for lines in 1..=1_000 {
+            assert!(exchange.try_send(tally(&account, lines)).is_ok());
+        }
+        assert_eq!(exchange.held(), (BATCH_BYTES_MIN as u64, 0));
+        // Behind one that waits, in an exchange that is full.
+        assert!(exchange.try_send(batch(&account, 200)).is_ok() && !exchange.has_room(SourceId(0)));
+        let held = exchange.held();
+        for _ in 0..1_000 {
+            assert!(exchange.try_send(tally(&account, 2)).is_ok());
+        }
+        assert_eq!(exchange.held(), held);
+        let mut taken = Vec::new();
+        exchange.take_all(&mut taken);
+        let tallies: Vec<(u64, u64)> =
+            taken.iter().map(|batch| (batch.tally.packets, batch.tally.bad)).collect();
+        assert_eq!(tallies, [(1_000, 500_500), (1_000, 2_000)], "no line is lost to the counters");
+        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        // What a raw route wants, or a client waits for, goes by itself.
+        let marked =
+            |at: u64| SampleBatch { names: vec![model::Span::new(0, at as usize)], ..tally(&account, 1) };
+        for at in 0..3 {
+            assert!(exchange.try_send(marked(at)).is_ok());
+        }
+        assert_eq!(exchange.held().0, 3 * BATCH_BYTES_MIN as u64);
+        exchange.close();
+        assert!(exchange.try_send(tally(&account, 1)).is_err_and(|back| {
+            back.receipt.settle(Outcome::Filtered);
+            true
+        }));
+        assert!(account.sum(0).holds());
+    }
+
+    #[test]
+    fn however_small_batches_are_so_many_fit() {
+        let account = Arc::new(SourceAccount::default());
+        let exchange = Exchange::new(100 * 1024, 2);
+        let small = || SampleBatch { bytes: Vec::new(), ..batch(&account, 1) };
+        for _ in 0..100 {
+            assert!(exchange.try_send(small()).is_ok());
+        }
+        let back = exchange.try_send(small()).expect_err("each takes memory");
+        back.receipt.settle(Outcome::Filtered);
+        let mut taken = Vec::new();
+        exchange.take_all(&mut taken);
+        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        assert_eq!(exchange.held(), (0, 0));
     }
 }

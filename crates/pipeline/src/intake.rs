@@ -91,6 +91,11 @@ pub struct IntakeMaker {
 }
 
 impl IntakeMaker {
+    /// Whose connections it makes them for.
+    pub fn source(&self) -> SourceId {
+        self.source
+    }
+
     /// An intake for a datagram socket, or for a connection of lines or, where the source reads them, of messages.
     pub fn make(&self) -> Intake {
         let IntakeMaker {

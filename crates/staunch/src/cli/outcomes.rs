@@ -294,11 +294,17 @@ pub(crate) const OUTSIDE: [(&str, &str); 7] = [
         "packets_truncated",
         "Datagrams of more than 65,535 bytes (unix sockets only). Their whole lines count; the last one, which lost its end, is rejected as `packet_truncated`.",
     ),
-    ("connections_refused", "Connections turned away at `connections_max`."),
+    (
+        "connections_refused",
+        "Connections turned away at `connections_max`, or because the process has no descriptors left for sources: the log says \
+         which.",
+    ),
     (
         "connections_refused_per_peer",
         "Connections turned away because their address had as many as `max_connections_per_peer` already: by default half \
-         of `connections_max`. Raise it where a proxy, or this machine itself, has that many clients of good will.",
+         of `connections_max`. Raise it where a proxy, or this machine itself, has that many clients of good will. Or because \
+         their address (at a unix socket: their process) had half of the descriptors that all sources have together; then \
+         raise the limit on open files.",
     ),
     (
         "read_errors",

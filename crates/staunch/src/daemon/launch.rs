@@ -31,6 +31,7 @@ use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
+use crate::sources::turns::Floor;
 use crate::talk::ASIDE;
 use crate::tls::{self, Certificates};
 use crate::{admin, outputs, sources};
@@ -144,6 +145,7 @@ async fn assemble(
         wiring: ArcSwap::from_pointee(wiring),
         exchange,
         turns: Turns::new(),
+        floor: Floor::default(),
         shard: handle,
         http: ports.http_at,
         management: ports.management_at.clone(),
@@ -272,6 +274,8 @@ fn spawn_watches(
 ) {
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
     tokio::spawn(acks::resolve_as_told(Arc::clone(shared), stopped.clone()));
+    let (connections, stop) = (Arc::clone(shared), stopped.clone());
+    tokio::spawn(async move { connections.floor.tend(stop).await });
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));

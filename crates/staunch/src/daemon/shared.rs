@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::{Now, SourceId};
+use model::{PeerKey, Now, SourceId};
 use pipeline::{Accounts, Exchange};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -24,10 +24,15 @@ use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
 use crate::sources::relay_own::Reports;
+use crate::sources::turns::{Floor, Place, Places};
 use crate::tls::Certificates;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
+
+/// Share of `stop_timeout` in which a connection may begin another read of what its peer had sent, in percent: less than what
+/// sources may take in all.
+const LAST_READ_PERCENT: u32 = 40;
 
 /// Most sources of a plan, those retired by reloads included.
 pub const SOURCES_MAX: usize = 1024;
@@ -82,6 +87,8 @@ pub struct Shared {
     pub directory: Arc<Directory>,
     /// Connections of messages, by source: one at a time takes messages apart, which may need a hundred times their bytes.
     pub turns: Turns,
+    /// When a connection is read.
+    pub floor: Floor,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
     /// Who is told what need not be kept.
@@ -109,19 +116,20 @@ pub struct Reloads {
     pub refused: AtomicU64,
 }
 
-/// A lock for each source, see [`Shared::turns`].
+/// A place for each source, see [`Shared::turns`].
 #[derive(Debug)]
-pub struct Turns(Box<[tokio::sync::Mutex<()>]>);
+pub struct Turns(Box<[Arc<Places>]>);
 
 impl Turns {
     /// Nobody's turn.
     pub fn new() -> Turns {
-        Turns((0..SOURCES_MAX).map(|_| tokio::sync::Mutex::const_new(())).collect())
+        Turns((0..SOURCES_MAX).map(|_| Arc::new(Places::new(1))).collect())
     }
 
-    /// Waits for the turn of a connection of `source`, in the order of asking. Cancel-safe: who stops waiting loses its place.
-    pub async fn wait(&self, source: SourceId) -> tokio::sync::MutexGuard<'_, ()> {
-        self.0[source.index()].lock().await
+    /// Waits for the turn of a connection of `peer` at `source`; peers take turns. Cancel-safe: who stops waiting loses its
+    /// place.
+    pub(crate) async fn wait(&self, source: SourceId, peer: PeerKey) -> Place {
+        self.0[source.index()].take(peer).await
     }
 }
 
@@ -132,6 +140,11 @@ impl Default for Turns {
 }
 
 impl Shared {
+    /// How long connections may still be read after a stop was ordered.
+    pub fn last_read_max(&self) -> Duration {
+        Duration::from_millis(self.wiring.load().plan.stop_timeout_ms) * LAST_READ_PERCENT / 100
+    }
+
     /// Seconds since the start.
     pub fn uptime_s(&self) -> u64 {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS

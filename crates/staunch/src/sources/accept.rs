@@ -21,6 +21,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::bind::Bound;
 use crate::sources::parked::Parked;
+use crate::sources::shares::{self, Share, Short};
 use crate::sources::stream::{Order, Stream, StreamSource, ordered};
 use crate::sys::{self, UnixListener};
 use model::PeerKey;
@@ -92,10 +93,12 @@ impl Door {
     /// Goes on with a connection that has a place already.
     fn go_on(&mut self, parked: Parked) {
         let seat = self.places.admit_anyway(PeerKey::of(parked.peer_ip()));
-        self.serve(parked, (seat, descriptors::take()));
+        let source = self.updates.borrow().intake.source();
+        let share = shares::take(source, parked.peer_key());
+        self.serve(parked, (seat, share));
     }
 
-    fn serve(&mut self, parked: Parked, place: (Seat, Permit)) {
+    fn serve(&mut self, parked: Parked, place: (Seat, (Share, Permit))) {
         let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone());
         self.connections.spawn(async move {
             let at_rest = served.await;
@@ -112,12 +115,16 @@ impl Door {
         let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
         match self.places.admit(PeerKey::of(from), limits) {
             Ok(seat) => {
-                let Some(permit) = descriptors::try_take() else {
-                    return self.refuse_at_descriptors(&source);
+                // Of a process of this machine, where there is no address.
+                let peer = from.map_or_else(|| stream.peer_key(), |from| PeerKey::of(Some(from)));
+                let plan = Arc::clone(&self.shared.wiring.load().plan);
+                let share = match shares::try_take(source.intake.source(), peer, &plan) {
+                    Ok(share) => share,
+                    Err(short) => return self.refuse_at_descriptors(&source, short, from),
                 };
                 source.account.connections_accepted.fetch_add(1, Relaxed);
                 let parked = Parked::begin(stream, source, &self.shared);
-                self.serve(parked, (seat, permit));
+                self.serve(parked, (seat, share));
             }
             Err(full) => self.refuse(&source, from, full),
         }
@@ -145,15 +152,30 @@ impl Door {
         }
     }
 
-    fn refuse_at_descriptors(&self, source: &StreamSource) {
-        source.account.connections_refused.fetch_add(1, Relaxed);
+    fn refuse_at_descriptors(&self, source: &StreamSource, short: Short, from: Option<IpAddr>) {
+        let StreamSource { plan, account, .. } = source;
+        let count = match short {
+            Short::All => &account.connections_refused,
+            Short::PerPeer => &account.connections_refused_per_peer,
+        };
+        count.fetch_add(1, Relaxed);
         let Some(refused) = self.refusals.note(Clock::mono_ns()) else { return };
-        tracing::warn!(
-            "all sources have {} connections together and source `{}` refuses more: raise the limit on open files \
-             (LimitNOFILE, `ulimit -Hn`; {refused} refused since this was last said)",
-            descriptors::max(Kind::Source),
-            source.plan.name
-        );
+        let raise = "raise the limit on open files (LimitNOFILE, `ulimit -Hn`";
+        match short {
+            Short::All => tracing::warn!(
+                "of {} connections of all sources together none is left for source `{}`: {raise}; {refused} refused \
+                 since this was last said)",
+                descriptors::max(Kind::Source),
+                plan.name
+            ),
+            Short::PerPeer => tracing::warn!(
+                "{} has {} connections, half of those that all sources may have together, and source `{}` refuses \
+                 more: {raise}; {refused} refused since this was last said)",
+                from.map_or_else(|| "one process".to_owned(), |from| from.to_canonical().to_string()),
+                shares::of_peer_max(),
+                plan.name
+            ),
+        }
     }
 
     /// Accepting has failed: says whether to rest before the next attempt.

@@ -10,16 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{SampleBatch, Unacked};
+use model::{PeerKey, SampleBatch, Unacked};
 use pipeline::{Broken, Intake, MARKS_MAX};
 use tokio::sync::watch;
 
+use crate::clock::Clock;
 use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::stream::{
-    End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_reads, ordered,
-    read_once, room_for,
+    End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_read_until_ns,
+    last_reads, ordered, read_once, room_and_turn,
 };
 use crate::sources::unfinished::tell_full;
 
@@ -35,6 +36,7 @@ const THROWN_BYTES: usize = 16 * 1024;
 /// One connection.
 pub(super) struct Answered {
     stream: Stream,
+    from: PeerKey,
     intake: Intake,
     seat: Seat,
     source: StreamSource,
@@ -52,13 +54,19 @@ pub(super) struct Answered {
 
 impl Answered {
     /// A connection that nothing has been read of yet here; `intake` is the seat's.
-    pub(super) fn new(stream: Stream, intake: Intake, seat: Seat, source: StreamSource) -> Answered {
+    pub(super) fn new(
+        (stream, from): (Stream, PeerKey),
+        intake: Intake,
+        seat: Seat,
+        source: StreamSource,
+    ) -> Answered {
         // A reply is short, and a client may wait for it.
         stream.send_at_once();
         Answered {
             intake,
             idle: idle_timeout(&source.plan),
             stream,
+            from,
             seat,
             source,
             reply: Vec::new(),
@@ -141,6 +149,11 @@ impl Answered {
         &self.stream
     }
 
+    /// Whose turn it is when it is read.
+    pub(super) fn from(&self) -> PeerKey {
+        self.from
+    }
+
     async fn read_to_end(
         &mut self,
         shared: &Shared,
@@ -185,7 +198,7 @@ impl Answered {
                 Order::Stop => return self.last_read(shared).await,
             }
             follow(&mut self.intake, updates);
-            let batch = match read_once(&self.stream, &mut self.intake) {
+            let batch = match shared.floor.run(|| read_once(&self.stream, &mut self.intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
                 Err(end) => return end,
@@ -209,9 +222,13 @@ impl Answered {
 
     /// When we stop: what the peer has already sent still counts, up to its last whole line.
     async fn last_read(&mut self, shared: &Shared) -> End {
-        for _read in 0..last_reads() {
-            room_for(&self.intake, shared).await;
-            let batch = match read_once(&self.stream, &mut self.intake) {
+        let until_ns = last_read_until_ns(shared);
+        for read in 0..last_reads() {
+            if read > 0 && Clock::mono_ns() >= until_ns {
+                break;
+            }
+            room_and_turn(self.intake.source(), self.from, shared).await;
+            let batch = match shared.floor.run(|| read_once(&self.stream, &mut self.intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(end) => return end,
@@ -226,14 +243,15 @@ impl Answered {
         End::Stopped
     }
 
-    /// Waits until what is read can be handed on, or for another order; answers go on meanwhile.
+    /// Waits until it can be read and what is read can be handed on, or for another order; answers go on meanwhile.
     async fn room(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> Order {
+        let mut room = std::pin::pin!(room_and_turn(self.intake.source(), self.from, shared));
         loop {
             // All branches are cancel-safe: nothing has been read.
             tokio::select! {
                 biased;
                 order = ordered(orders) => return order,
-                () = room_for(&self.intake, shared) => return Order::Serve,
+                () = &mut room => return Order::Serve,
                 () = self.seat.told() => {
                     // A client that is gone shows when it is read.
                     let _gone = self.answer();

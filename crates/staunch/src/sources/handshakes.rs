@@ -1,6 +1,7 @@
 //! TLS handshakes that are under way: so many at once, and no peer more than half of them.
 //!
-//! Whoever finds no place waits for one, in the order of coming. One that is under way for longer than [`STALL`] gives its
+//! Whoever finds no place waits for one: those of a peer in the order of coming, and peers take turns, so that an honest one waits for
+//! one handshake of each of the others at most. One that is under way for longer than [`STALL`] gives its
 //! place to those that wait. A connection asks for a place only with its first byte, so that silent ones take none.
 //! Not here: the handshake itself (`wrapping`).
 
@@ -12,6 +13,8 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use model::PeerKey;
+
+use crate::sources::turns;
 
 /// Most handshakes at once, over all listeners. Each costs a signature and some kilobytes.
 pub(super) const HANDSHAKES_MAX: usize = 512;
@@ -28,11 +31,13 @@ const LOOKS: u32 = 4;
 /// All that are under way, and all that wait.
 #[derive(Debug)]
 pub(super) struct Handshakes {
-    all: Places,
+    all: Arc<turns::Places>,
+    /// How many wait for one of `all`.
+    waiting: Arc<AtomicUsize>,
     of_peer: Mutex<BTreeMap<PeerKey, OfPeer>>,
 }
 
-/// Places, and how many wait for one.
+/// Places of a peer, and how many wait for one.
 #[derive(Clone, Debug)]
 struct Places {
     free: Arc<Semaphore>,
@@ -49,7 +54,8 @@ struct OfPeer {
 /// One that has a place.
 pub(super) struct Handshake {
     waiting: [Arc<AtomicUsize>; 2],
-    _places: [OwnedSemaphorePermit; 2],
+    _of_peer: OwnedSemaphorePermit,
+    _of_all: turns::Place,
     _here: Here,
 }
 
@@ -61,7 +67,11 @@ struct Here {
 
 impl Default for Handshakes {
     fn default() -> Handshakes {
-        Handshakes { all: Places::new(HANDSHAKES_MAX), of_peer: Mutex::default() }
+        Handshakes {
+            all: Arc::new(turns::Places::new(HANDSHAKES_MAX)),
+            waiting: Arc::default(),
+            of_peer: Mutex::default(),
+        }
     }
 }
 
@@ -70,10 +80,14 @@ impl Handshakes {
     pub(super) async fn begin(self: &Arc<Handshakes>, peer: PeerKey) -> Handshake {
         let (places, here) = self.come(peer);
         let of_peer = places.take().await;
-        let of_all = self.all.take().await;
+        let of_all = {
+            let _waits = Waits::new(&self.waiting);
+            self.all.take(peer).await
+        };
         Handshake {
-            waiting: [places.waiting, Arc::clone(&self.all.waiting)],
-            _places: [of_peer, of_all],
+            waiting: [places.waiting, Arc::clone(&self.waiting)],
+            _of_peer: of_peer,
+            _of_all: of_all,
             _here: here,
         }
     }
@@ -183,6 +197,26 @@ mod tests {
         assert!(poll(again.as_mut()).is_ready());
         drop((first, second));
         assert!(all.lock().is_empty(), "a peer without a handshake is forgotten");
+    }
+
+    #[test]
+    fn peers_take_turns_however_many_handshakes_each_waits_for() {
+        let all = Arc::new(Handshakes::default());
+        let mut under_way = begin(&all, peer(1), usize::MAX);
+        under_way.extend(begin(&all, peer(2), usize::MAX));
+        assert_eq!(under_way.len(), HANDSHAKES_MAX);
+        let mut crowd: Vec<_> = (3..23)
+            .flat_map(|last| (0..10).map(move |_| last))
+            .map(|last| Box::pin(tokio::task::unconstrained(all.begin(peer(last)))))
+            .collect();
+        crowd.iter_mut().for_each(|waits| assert!(poll(waits.as_mut()).is_pending()));
+        let mut honest = pin!(tokio::task::unconstrained(all.begin(peer(23))));
+        assert!(poll(honest.as_mut()).is_pending());
+        // One of each peer that was there before it.
+        under_way.truncate(HANDSHAKES_MAX - 20);
+        assert!(poll(honest.as_mut()).is_pending());
+        under_way.pop();
+        assert!(poll(honest.as_mut()).is_ready());
     }
 
     #[test]

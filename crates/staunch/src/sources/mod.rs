@@ -8,6 +8,8 @@ mod handshakes;
 pub mod own;
 pub mod parked;
 pub mod relay_own;
+mod shares;
 pub mod stream;
+pub mod turns;
 mod unfinished;
 mod wrapping;

@@ -51,6 +51,7 @@ impl Parked {
         };
         intake.set_peer(peer(stream.peer_ip()));
         intake.set_peer_key(PeerKey::of(stream.peer_ip()));
+        let from = stream.peer_key();
         // What holds for a connection holds to its end.
         let when = match unfinished {
             Some(unfinished) => unfinished.told.map(|told| told.when),
@@ -66,9 +67,9 @@ impl Parked {
         Parked(match seat {
             None => {
                 let wrapping = Wrapping::new(&source, unfinished.is_some()).map(Box::new);
-                Kind::Plain(Box::new(Plain { stream, intake, source, wrapping }))
+                Kind::Plain(Box::new(Plain { stream, from, intake, source, wrapping }))
             }
-            Some((_, seat)) => Kind::Answered(Box::new(Answered::new(stream, intake, seat, source))),
+            Some((_, seat)) => Kind::Answered(Box::new(Answered::new((stream, from), intake, seat, source))),
         })
     }
 
@@ -77,6 +78,14 @@ impl Parked {
         match &self.0 {
             Kind::Plain(plain) => plain.stream.peer_ip(),
             Kind::Answered(answered) => answered.stream().peer_ip(),
+        }
+    }
+
+    /// Whose turn it is when it is read.
+    pub(super) fn peer_key(&self) -> PeerKey {
+        match &self.0 {
+            Kind::Plain(plain) => plain.from,
+            Kind::Answered(answered) => answered.from(),
         }
     }
 

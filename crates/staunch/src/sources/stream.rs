@@ -5,7 +5,8 @@
 //! connections between two processes (`parked`).
 //! Invariants: a connection waits for room in the exchange before it reads, which makes its peer wait, and so holds its
 //! unfinished line while it waits and nothing else; what a read becomes is in memory of the thread, and handed on before the
-//! next await. Messages may unfold to more than one batch: their connections have turns ([`Shared::turns`]).
+//! next await. Messages may unfold to more than one batch: their connections have turns ([`Shared::turns`]). All connections have
+//! when reads take long ([`Shared::floor`]).
 
 use std::cell::RefCell;
 use std::io;
@@ -15,14 +16,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::{Listen, SourcePlan};
-use model::{Outcome, Receipt, SampleBatch, Shed, SourceAccount};
+use model::{Outcome, PeerKey, Receipt, SampleBatch, Shed, SourceAccount, SourceId};
 use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
-use tokio::sync::{MutexGuard, watch};
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
+use crate::sources::turns::Place;
 use crate::sources::unfinished::tell_full;
 use crate::sources::wrapping::{Wrapping, tell_failed};
 #[cfg(target_os = "linux")]
@@ -143,6 +145,20 @@ impl Stream {
         }
     }
 
+    /// Whose turn it is when it is read.
+    pub(super) fn peer_key(&self) -> PeerKey {
+        match self {
+            Stream::Tcp(_) => PeerKey::of(self.peer_ip()),
+            #[cfg(unix)]
+            Stream::Unix(stream) => stream.peer_cred().map_or(PeerKey::Local, |peer| PeerKey::Process {
+                uid: peer.uid(),
+                pid: peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
+            }),
+            #[cfg(not(unix))]
+            Stream::Unix(_) => PeerKey::Local,
+        }
+    }
+
     /// Replies do not wait for more to come.
     pub(super) fn send_at_once(&self) {
         if let Stream::Tcp(stream) = self {
@@ -163,6 +179,7 @@ impl Stream {
 /// A connection whose client is told nothing.
 pub(super) struct Plain {
     pub(super) stream: Stream,
+    pub(super) from: PeerKey,
     pub(super) intake: Intake,
     pub(super) source: StreamSource,
     /// None where its bytes are lines as they come.
@@ -197,7 +214,7 @@ impl Plain {
             self.source.account.connections_broken.fetch_add(1, Relaxed);
             tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
         }
-        room_for(&self.intake, shared).await;
+        room_for(self.intake.source(), shared).await;
         let last = close(&mut self.intake, matches!(end, End::Orderly));
         complain(&mut self.intake, &self.source);
         let _taken = hand_on(last, shared).await;
@@ -229,7 +246,7 @@ impl Plain {
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
     ) -> End {
-        let Plain { stream, intake, source, wrapping } = self;
+        let Plain { stream, from, intake, source, wrapping } = self;
         let idle = idle_timeout(&source.plan);
         loop {
             // What was read and is not unpacked yet comes first: for that the socket need not be readable.
@@ -261,16 +278,16 @@ impl Plain {
                     Order::HandOver if wrapping.is_none() => return End::AtRest,
                     _stop => return self.last_read(shared).await,
                 },
-                turn = turn_to_read(intake, shared) => turn,
+                turn = turn_to_read(intake, *from, shared) => turn,
             };
             follow(intake, updates);
-            let batch = match read_some(stream, wrapping.as_deref_mut(), intake) {
+            let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
                 Err(end) => return end,
             };
             complain(intake, source);
-            let _taken = hand_on_all(batch, intake, source, shared).await;
+            let _taken = hand_on_all(batch, intake, (source, *from), shared).await;
             if let Some(broken) = intake.broken() {
                 return End::Unreadable(broken);
             }
@@ -282,22 +299,29 @@ impl Plain {
 
     /// When we stop: what the peer has already sent still counts, up to its last whole line.
     async fn last_read(&mut self, shared: &Shared) -> End {
-        let Plain { stream, intake, wrapping, source } = self;
+        let Plain { stream, from, intake, wrapping, source } = self;
         let mut reads = 0;
+        let until_ns = last_read_until_ns(shared);
         loop {
-            // What was read of a packed stream is unpacked in any case: it is bounded by what was read.
             let has_more = wrapping.as_ref().is_some_and(|wrapping| wrapping.has_more());
+            // What was read of a packed stream is bounded by what was read, and counts unless it takes too long.
+            if reads > 0 && Clock::mono_ns() >= until_ns {
+                if has_more {
+                    intake.reject_packing("the stop left no time to unpack the rest");
+                }
+                return End::Stopped;
+            }
             if reads == last_reads() && !has_more {
                 return End::Stopped;
             }
-            reads += u64::from(!has_more);
-            let _turn = turn_to_read(intake, shared).await;
-            let batch = match read_some(stream, wrapping.as_deref_mut(), intake) {
+            reads += u64::from(!has_more || reads == 0);
+            let _turn = turn_to_read(intake, *from, shared).await;
+            let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => return End::Stopped,
                 Err(end) => return end,
             };
-            let _taken = hand_on_all(batch, intake, source, shared).await;
+            let _taken = hand_on_all(batch, intake, (source, *from), shared).await;
             if shared.exchange.is_closed() {
                 return End::Stopped;
             }
@@ -373,6 +397,11 @@ pub(super) fn follow(intake: &mut Intake, updates: &mut watch::Receiver<StreamSo
     }
 }
 
+/// When a connection that is stopping begins no further read.
+pub(super) fn last_read_until_ns(shared: &Shared) -> u64 {
+    Clock::mono_ns() + shared.last_read_max().as_nanos() as u64
+}
+
 /// Reads that a connection may still give while stopping.
 pub(super) fn last_reads() -> u64 {
     LAST_READ_BYTES_MAX / READ_BYTES as u64
@@ -400,24 +429,36 @@ pub(super) fn close(intake: &mut Intake, orderly: bool) -> SampleBatch {
     PARSED.with_borrow_mut(|parsed| intake.close(orderly, Clock::now(), parsed).into_owned())
 }
 
-/// Waits until what the connection sends can be handed on at once. Hold what it gives until that has been done. Cancel-safe.
-pub(super) async fn turn_to_read<'s>(intake: &Intake, shared: &'s Shared) -> Option<MutexGuard<'s, ()>> {
+/// Waits until what the connection sends can be handed on at once, and it is its turn. Hold what it gives until that has been
+/// done. Cancel-safe.
+pub(super) async fn turn_to_read(intake: &Intake, from: PeerKey, shared: &Shared) -> Option<Place> {
     let turn = match intake.takes_messages() {
-        true => Some(shared.turns.wait(intake.source()).await),
+        true => Some(shared.turns.wait(intake.source(), from).await),
         false => None,
     };
-    room_for(intake, shared).await;
+    room_and_turn(intake.source(), from, shared).await;
     turn
 }
 
-/// Waits until the exchange takes a batch of the connection, or nobody takes any more. There is room until the next await,
-/// all connections being on one thread. Cancel-safe.
-pub(super) async fn room_for(intake: &Intake, shared: &Shared) {
-    while !shared.exchange.has_room(intake.source()) {
+/// Waits until the exchange takes a batch of `source`, and it is the turn of a connection of `from`. Both hold until the next
+/// await, all connections being on one thread. Cancel-safe.
+pub(super) async fn room_and_turn(source: SourceId, from: PeerKey, shared: &Shared) {
+    loop {
+        room_for(source, shared).await;
+        if !shared.floor.turn(source, from).await || shared.exchange.has_room(source) {
+            return;
+        }
+        shared.floor.pass();
+    }
+}
+
+/// Waits until the exchange takes a batch of `source`, or nobody takes any more. Cancel-safe.
+pub(super) async fn room_for(source: SourceId, shared: &Shared) {
+    while !shared.exchange.has_room(source) {
         let mut room = std::pin::pin!(shared.room.notified());
         // Enabled before the exchange is looked at: room that comes in between is told.
         room.as_mut().enable();
-        if shared.exchange.has_room(intake.source()) {
+        if shared.exchange.has_room(source) {
             break;
         }
         // A stop tells of no room when nothing was inside.
@@ -429,15 +470,17 @@ pub(super) async fn room_for(intake: &Intake, shared: &Shared) {
 async fn hand_on_all(
     batch: SampleBatch,
     intake: &mut Intake,
-    source: &StreamSource,
+    (source, from): (&StreamSource, PeerKey),
     shared: &Shared,
 ) -> bool {
     let mut taken = hand_on(batch, shared).await;
     while intake.has_more() {
         // One message may make many pieces, and others have their turn.
         tokio::task::yield_now().await;
-        room_for(intake, shared).await;
-        let batch = PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned());
+        room_and_turn(intake.source(), from, shared).await;
+        let batch = shared
+            .floor
+            .run(|| PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned()));
         complain(intake, source);
         taken = hand_on(batch, shared).await;
     }

@@ -22,7 +22,10 @@ use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart
 /// Longest silence before a handshake.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Longest handshake, from the first byte to the last.
+/// Longest wait for a place, from the first byte on. Peers take turns: only one that is in its own way waits for long.
+const PLACE_MAX: Duration = Duration::from_secs(30);
+
+/// Longest handshake, from the moment on that it has its place.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// What the unpacker of a connection may always hold: a window of up to 80 KiB, and a block as long as a small message.
@@ -110,8 +113,9 @@ impl Wrapping {
         stream: &Stream,
     ) -> Result<(), String> {
         let all = HANDSHAKES.with(Arc::clone);
+        let place = tokio::time::timeout(PLACE_MAX, all.begin(stream.peer_key())).await;
+        let Ok(one) = place else { return Err("too many others were under way".to_owned()) };
         let done = tokio::time::timeout(limit, async {
-            let one = all.begin(PeerKey::of(stream.peer_ip())).await;
             // A handshake that is left is over: the connection is closed.
             tokio::select! {
                 biased;
@@ -351,15 +355,35 @@ mod tests {
     }
 
     #[test]
+    fn the_time_for_a_handshake_begins_with_its_place() {
+        run(async {
+            let all = HANDSHAKES.with(Arc::clone);
+            let (mut waits, stream, _client, gone) = ends();
+            let mut others = Vec::new();
+            for _ in 0..HANDSHAKES_PER_PEER_MAX {
+                others.push(all.begin(stream.peer_key()).await);
+            }
+            let limit = Duration::from_millis(50);
+            let frees = async {
+                tokio::time::sleep(4 * limit).await;
+                drop(gone);
+                others.clear();
+            };
+            let (done, ()) = tokio::join!(waits.shake_hands_within(limit, STALL, &stream), frees);
+            assert_eq!(done, Err("the client went away".to_owned()), "and not that it took too long");
+        });
+    }
+
+    #[test]
     fn one_that_takes_long_gives_way_to_those_that_wait() {
         run(async {
             let all = HANDSHAKES.with(Arc::clone);
-            let peer = PeerKey::of(None);
+            let (mut slow, stream, _client, near) = ends();
+            let peer = stream.peer_key();
             let mut others = Vec::new();
             for _ in 1..HANDSHAKES_PER_PEER_MAX {
                 others.push(all.begin(peer).await);
             }
-            let (mut slow, stream, _client, near) = ends();
             // It has begun, and says no more.
             near.try_write(&[0x16]).expect("there is room");
             let (mut next, other_stream, _client, gone) = ends();

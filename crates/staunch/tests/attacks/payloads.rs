@@ -9,6 +9,12 @@ use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
 /// The end of a name that no reader takes, which shows only when all of it was looked at.
 const BAD_END: &[u8] = b"\n";
 
+/// So many bytes of whole gzip members without a byte in them.
+pub(crate) fn empty_members(bytes: usize) -> Vec<u8> {
+    let member = GzEncoder::new(Vec::new(), Compression::default()).finish().expect("memory takes it");
+    member.repeat(bytes / member.len())
+}
+
 /// A frame of carbon's: the length and the message.
 fn framed(message: &[u8]) -> Vec<u8> {
     let mut frame = u32::try_from(message.len()).expect("a message is short").to_be_bytes().to_vec();

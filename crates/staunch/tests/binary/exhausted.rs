@@ -274,17 +274,73 @@ fn a_start_waits_once_for_all_failing_queues_and_hears_sigterm_meanwhile() {
     }
     let mut daemon = builder.spawn();
     wait_for("the start to wait", || daemon.stderr().contains("trying again").then_some(()));
-    let begin = Instant::now();
     daemon.signal("TERM");
     assert_eq!(daemon.wait_exit().code(), Some(0), "{}", daemon.stderr());
-    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    // The wait itself ends with an error, and passes over what the disk fails to give.
     for folder in &folders {
         assert!(folder.join(segment).is_symlink(), "nothing is passed over for want of time");
     }
-    let begin = Instant::now();
     daemon.start_again();
-    // 10 s in all, not for each of the three.
-    let took = begin.elapsed();
-    assert!((9..20).contains(&took.as_secs()), "{took:?}");
+}
+
+/// Comes from an address of loopback; true when the connection stays.
+#[cfg(target_os = "linux")]
+fn comes(from: [u8; 4], to: std::net::SocketAddr, held: &mut Vec<std::net::TcpStream>) -> bool {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    socket.bind(&std::net::SocketAddr::from((from, 0)).into()).expect("all of 127/8 is ours");
+    if socket.connect(&to.into()).is_err() {
+        return false;
+    }
+    socket.set_read_timeout(Some(std::time::Duration::from_millis(100))).expect("it is one");
+    let mut stream = std::net::TcpStream::from(socket);
+    let stays = stream.read(&mut [0]).is_err_and(|error| {
+        matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+    });
+    held.push(stream);
+    stays
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn where_descriptors_are_few_one_peer_leaves_some_to_others_and_one_source_to_another() {
+    let config = format!(
+        "{CONFIG}[sources.a]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\", \"unix://a.sock\"]\n\
+         [sources.b]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"a\", \"b\"]\npath = \"more\"\n"
+    );
+    // Half of them are for peers, and of these some 60 for sources.
+    let mut daemon = Builder::native(&config).files_max(200).start();
+    let (a, b) = (daemon.at("a", "tcp"), daemon.at("b", "tcp"));
+    let mut held = Vec::new();
+    let mut taken = 0;
+    while comes([127, 0, 0, 2], a, &mut held) {
+        taken += 1;
+        assert!(taken < 100, "there is a bound");
+    }
+    assert!(taken >= 20, "{taken}: about half of the sources' share");
+    daemon.wait_source("a", "connections_refused_per_peer", 1);
+    assert!(!comes([127, 0, 0, 2], b, &mut held), "over all sources");
+    assert!(comes([127, 0, 0, 3], a, &mut held) && comes([127, 0, 0, 4], b, &mut held));
+    // Two peers take the rest of what one source may have.
+    while comes([127, 0, 0, 3], a, &mut held) {}
+    assert!(!comes([127, 0, 0, 5], a, &mut held), "nothing is left for this source");
+    assert!(comes([127, 0, 0, 5], b, &mut held), "the other one has a part of its own");
+    assert!(daemon.stderr().contains("raise the limit on open files"), "{}", daemon.stderr());
+    drop(held);
+    daemon.wait_source("a", "connections_open", 0);
+    // A process is a peer where there are no addresses.
+    let path = daemon.folder.path().join("a.sock");
+    let locals: Vec<_> =
+        (0..80).filter_map(|_| std::os::unix::net::UnixStream::connect(&path).ok()).collect();
+    wait_for("refusals", || {
+        let row = daemon.source("a");
+        let all =
+            Daemon::number(&row, "connections_open") + Daemon::number(&row, "connections_refused_per_peer");
+        (all > locals.len() as u64).then_some(())
+    });
+    assert_eq!(Daemon::number(&daemon.source("a"), "connections_open"), taken);
+    let mut held = Vec::new();
+    assert!(comes([127, 0, 0, 6], a, &mut held));
+    drop(locals);
     daemon.stop();
 }

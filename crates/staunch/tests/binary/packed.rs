@@ -4,6 +4,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use wire::packing::{Packer, Packing};
 
@@ -212,4 +214,72 @@ fn a_hot_restart_ends_packed_connections_and_loses_nothing_that_was_read() {
     assert_eq!(String::from_utf8_lossy(&end.bytes()), "one 1 1700000000\ntwo 2 1700000000\n");
     new.assert_sums_hold();
     new.stop();
+}
+
+/// A whole member of gzip without a byte in it.
+fn empty_member() -> Vec<u8> {
+    let member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    member.finish().expect("memory takes it")
+}
+
+/// What holds nothing: (how it is packed, the smallest whole thing).
+fn nothings() -> [(Packing, Vec<u8>); 3] {
+    let member = empty_member();
+    [
+        (Packing::Gzip, member),
+        (Packing::Lz4, b"\x50\x2a\x4d\x18\0\0\0\0".to_vec()),
+        (Packing::Snappy, vec![0]),
+    ]
+}
+
+#[test]
+fn floods_of_what_holds_nothing_leave_others_their_turns_and_the_stop_its_time() {
+    for (packing, nothing) in nothings() {
+        let config = format!(
+            "stop_timeout = \"3s\"\n{}[sources.honest]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+             ack_when = \"accepted\"\n[transforms.counts]\ntype = \"aggregate\"\nfrom = [\"honest\"]\nwindow = \"1h\"\n\
+             [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"counts\", \"in\"]\n",
+            source("in", &transport(packing))
+        );
+        let mut daemon = Builder::native(&config).start();
+        let flood = nothing.repeat(60_000 / nothing.len());
+        let streams: Vec<TcpStream> = (0..40)
+            .map(|_| {
+                let stream = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
+                stream.set_nonblocking(true).expect("it is a socket");
+                stream
+            })
+            .collect();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut sent = vec![0; streams.len()];
+                while !over.load(SeqCst) {
+                    for (mut stream, sent) in streams.iter().zip(&mut sent) {
+                        // As much as its buffer takes.
+                        *sent = (*sent + stream.write(&flood[*sent..]).unwrap_or(0)) % flood.len();
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            let mut honest = TcpStream::connect(daemon.at("honest", "tcp")).expect("it listens");
+            honest.set_read_timeout(Some(Duration::from_secs(20))).expect("it is a socket");
+            let (since, mut answered) = (Instant::now(), true);
+            for number in 1..=5 {
+                honest.write_all(b"a:1|c\n").expect("it reads");
+                let want = format!("ack {number}\n");
+                let mut ack = vec![0; want.len()];
+                answered &= honest.read_exact(&mut ack).is_ok() && ack == want.as_bytes();
+            }
+            println!("{packing:?}: five acknowledgements took {:?}", since.elapsed());
+            let stopping = Instant::now();
+            daemon.signal("TERM");
+            let ended = daemon.wait_exit();
+            over.store(true, SeqCst);
+            let took = stopping.elapsed();
+            println!("{packing:?}: the stop took {took:?}");
+            assert!(answered, "{packing:?}: no acknowledgement within 20 s");
+            assert!(ended.success() && took < Duration::from_secs(6), "{packing:?}: {took:?}");
+        });
+    }
 }

@@ -1,10 +1,11 @@
 //! Every socket that records come in by, and what Graphite then gets.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use crate::support::{Builder, Daemon, FakeGraphite, udp};
 
@@ -203,4 +204,95 @@ fn a_connection_that_always_has_more_leaves_the_others_their_turns() {
     }
     daemon.stop();
     flood.join().expect("it only writes");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn lines_that_are_no_records_take_no_memory_behind_a_queue_that_blocks() {
+    // An endpoint that never reads.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let to = format!("tcp://{}", silent.local_addr().expect("it is bound"));
+    let config = crate::support::sections::source("in", "")
+        + &crate::support::sections::output(
+            "out",
+            "in",
+            &to,
+            "queue = { kind = \"memory\", bytes_max = \"1MiB\", when_full = \"block\" }",
+        );
+    let mut daemon = Builder::native(&("stop_timeout = \"1s\"\n".to_owned() + &config)).start();
+    let at = daemon.at("in", "tcp");
+    let mut good = TcpStream::connect(at).expect("it listens");
+    let lines = format!("{} 1 1700000000\n", "a".repeat(200)).repeat(300);
+    // Until one batch waits, and not until there is no room for another.
+    let mut looks = 0;
+    while looks < 20 {
+        let waits = Daemon::number(&daemon.source("in"), "in_flight") > 0;
+        looks = if waits { looks + 1 } else { 0 };
+        if !waits {
+            good.write_all(lines.as_bytes()).expect("it reads");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let resident = |daemon: &Daemon| staunch::sys::memory_of(daemon.pid()).expect("it lives").resident;
+    let mut streams: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    streams.iter().for_each(|stream| stream.set_nodelay(true).expect("it is a socket"));
+    let before = resident(&daemon);
+    for _ in 0..2_000 {
+        for stream in &mut streams {
+            stream.write_all(b"x\n").expect("the buffer has room");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let grown = resident(&daemon).saturating_sub(before);
+    println!("it grew by {} KiB", grown / 1024);
+    assert!(grown < 6 << 20, "60000 lines without a point took {} KiB", grown / 1024);
+    daemon.signal("KILL");
+    daemon.wait_exit();
+}
+
+#[test]
+fn many_connections_of_one_peer_wait_for_each_other_and_not_another_source_for_them() {
+    let config = crate::support::sections::source("in", "")
+        + "[sources.honest]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"accepted\"\n\
+           [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"honest\"]\nwindow = \"1h\"\n\
+           [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"counts\", \"in\"]\n";
+    let mut daemon = Builder::native(&config).start();
+    let at = daemon.at("in", "tcp");
+    let mut honest = TcpStream::connect(daemon.at("honest", "tcp")).expect("it listens");
+    let mut asked = 0;
+    let mut ask = |honest: &mut TcpStream| {
+        asked += 1;
+        honest.write_all(b"a:1|c\n").expect("it reads");
+        let want = format!("ack {asked}\n");
+        let mut reply = vec![0; want.len()];
+        honest.read_exact(&mut reply).expect("it answers");
+        assert_eq!(reply, want.as_bytes());
+    };
+    ask(&mut honest);
+    // What the kernel takes for each of them, which the daemon reads for a long time.
+    let bad = b"x\n".repeat(500_000);
+    let streams: Vec<TcpStream> = (0..200)
+        .map(|_| {
+            let mut stream = TcpStream::connect(at).expect("it listens");
+            stream.set_nonblocking(true).expect("it is a socket");
+            let _full = stream.write(&bad);
+            stream
+        })
+        .collect();
+    let lines = |daemon: &Daemon| Daemon::number(&daemon.source("in"), "lines");
+    let (before, since) = (lines(&daemon), Instant::now());
+    for _ in 0..20 {
+        ask(&mut honest);
+    }
+    let took = since.elapsed();
+    // By then only so many of the others have been read: one of them beside each of the honest ones, and a few for the way.
+    let read = lines(&daemon) - before;
+    println!("20 acknowledgements took {took:?}, beside {read} lines of others");
+    assert!(
+        read < 200 * 32 * 1024,
+        "{read} lines, {took:?}: each connection had a turn before the honest ones"
+    );
+    drop(streams);
+    daemon.signal("KILL");
+    daemon.wait_exit();
 }

@@ -71,6 +71,11 @@ impl Inflater {
         self.held.len()
     }
 
+    /// True right behind a member.
+    pub(super) fn has_ended_member(&self) -> bool {
+        self.part == Part::Fixed && self.header_bytes == 1 && self.held.is_empty()
+    }
+
     /// Goes on with `input`, filling `out` up to `max`.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
         if self.part == Part::Body {

@@ -1,7 +1,7 @@
 //! Streams of lines made smaller on the wire, and back (spec graphite §2.8, §2.9).
 //!
 //! Path of a packed byte: a connection of `staunch` -> [`Unpacker::push`] -> **[`Unpacker::unpack`]** -> what was packed,
-//! at most [`UNPACKED_BYTES_MAX`] at once. And out: [`Packer::push`] -> [`Packer::flush`] -> the connection.
+//! at most [`UNPACKED_BYTES_MAX`] at once, and with a bounded number of steps. And out: [`Packer::push`] -> [`Packer::flush`] -> the connection.
 //! Not here: lines (`frame`), sockets, TLS.
 //! Invariants: no bytes make it panic; whatever the ratio, an unpacker holds no more than what it was given last, one
 //! block of [`BLOCK_BYTES_MAX`] packed and one unpacked; once all of it has been unpacked, it holds what the stream cannot go
@@ -23,6 +23,17 @@ use crate::cost::touch;
 
 /// Most bytes that one call of [`Unpacker::unpack`] gives.
 pub const UNPACKED_BYTES_MAX: usize = 64 * 1024;
+
+/// Most work that one call of [`Unpacker::unpack`] does beside the bytes that it gives, as if it gave so many: members, frames
+/// and blocks that hold nothing are not free.
+const WORK_MAX: usize = UNPACKED_BYTES_MAX;
+
+/// Work of a step towards unpacking.
+const STEP_WORK: usize = 64;
+
+/// The same of a step that ends a member of gzip: deflate's tables and its window are cleared for the next one, which takes as long
+/// as unpacking so many bytes.
+const MEMBER_WORK: usize = 2 * 1024;
 
 /// Longest block of LZ4 and snappy, unpacked: the longest that LZ4 knows.
 pub const BLOCK_BYTES_MAX: usize = 4 << 20;
@@ -98,7 +109,7 @@ pub struct Unpacker {
     held: Vec<u8>,
     used: usize,
     kind: Kind,
-    /// The last call filled its room: there may be more without another byte.
+    /// The last call filled its room, or did its share of work: there may be more without another byte.
     filled: bool,
     broken: Option<Broken>,
 }
@@ -142,7 +153,8 @@ impl Unpacker {
         self.broken.is_none() && (self.used < self.held.len() || self.filled)
     }
 
-    /// Appends what can be unpacked to `out`, at most [`UNPACKED_BYTES_MAX`].
+    /// Appends what can be unpacked to `out`, at most [`UNPACKED_BYTES_MAX`]; less where that took many steps
+    /// ([`Self::has_more`] says whether to call again).
     ///
     /// # Errors
     /// When the stream is broken, for good. What came before the break is in `out`, or was.
@@ -152,7 +164,9 @@ impl Unpacker {
         }
         let max = out.len() + UNPACKED_BYTES_MAX;
         let mut result = Ok(());
-        while out.len() < max {
+        let mut work = 0;
+        self.filled = true;
+        while out.len() < max && work < WORK_MAX {
             let input = &self.held[self.used..];
             let step = match &mut self.kind {
                 Kind::Gzip(inflater) => inflater.step(input, out, max),
@@ -161,17 +175,21 @@ impl Unpacker {
             };
             match step {
                 Ok(Some(used)) => self.used += used,
-                Ok(None) => break,
+                Ok(None) => {
+                    self.filled = false;
+                    break;
+                }
                 Err(broken) => {
                     result = Err(broken);
+                    self.filled = false;
                     break;
                 }
             }
+            work += STEP_WORK + self.kind.more_work();
         }
         if self.used == self.held.len() {
             (self.held, self.used) = (Vec::new(), 0);
         }
-        self.filled = out.len() >= max;
         self.broken = result.err();
         result
     }
@@ -209,6 +227,16 @@ impl Unpacker {
             Kind::Snappy(blocks) => blocks.is_within(),
         };
         if cut && self.broken.is_none() { Err(Broken::Cut) } else { Ok(()) }
+    }
+}
+
+impl Kind {
+    /// Work of the last step that its bytes do not show.
+    fn more_work(&self) -> usize {
+        match self {
+            Kind::Gzip(inflater) if inflater.has_ended_member() => MEMBER_WORK,
+            _ => 0,
+        }
     }
 }
 

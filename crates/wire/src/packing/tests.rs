@@ -303,3 +303,39 @@ fn many_small_blocks_of_snappy_are_found_apart() {
         assert!(got == plain && end.is_ok(), "{step} {end:?}");
     }
 }
+
+#[test]
+fn what_holds_nothing_is_read_in_measure() {
+    let member = GzEncoder::new(Vec::new(), Compression::best()).finish().expect("memory");
+    let frame = FrameEncoder::new(Vec::new()).finish().expect("memory");
+    let skipped = b"\x50\x2a\x4d\x18\0\0\0\0".to_vec();
+    let chunks = [&b"\xff\x06\0\0sNaPpY"[..], &b"\x80\0\0\0".repeat(100)].concat();
+    let mut framed = snap::write::FrameEncoder::new(Vec::new());
+    framed.write_all(b"good 1 2\n").expect("memory");
+    let framed = framed.into_inner().expect("memory");
+    // What is sent again and again, and how much of it one call may read.
+    let table = [
+        (Packing::Gzip, member, 1024),
+        (Packing::Lz4, frame, 32 * 1024),
+        (Packing::Lz4, skipped, 32 * 1024),
+        (Packing::Snappy, b"\0".to_vec(), 1024),
+        (Packing::Snappy, chunks, 8 * 1024),
+    ];
+    for (packing, one, most) in table {
+        let mut wire = one.repeat(60_000 / one.len());
+        let good = packed(packing, b"good 1 2\n", std::iter::empty());
+        // Snappy's frames are not followed by bare blocks.
+        wire.extend_from_slice(if wire.starts_with(b"\xff") { &framed } else { &good });
+        let mut unpacker = Unpacker::new(packing).expect("it is packed");
+        unpacker.push(&wire);
+        let (mut out, mut calls, mut left) = (Vec::new(), 0, wire.len());
+        while unpacker.has_more() {
+            unpacker.unpack(&mut out).expect("it is good");
+            let now = unpacker.held.len() - unpacker.used;
+            assert!(left - now <= most, "{packing:?}: {} bytes in one call", left - now);
+            (left, calls) = (now, calls + 1);
+        }
+        assert!(calls > 1 && left == 0, "{packing:?}: {calls} calls");
+        assert!(out == b"good 1 2\n" && unpacker.end().is_ok(), "{packing:?}");
+    }
+}
