@@ -6,6 +6,7 @@
 
 mod account;
 mod answers;
+mod delete;
 mod dump;
 mod reply;
 
