@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use config::plan::RelayTransform;
 use model::{Figure, Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
-use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router};
+use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router, RouterToAsk};
 use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, Told, matched};
 
 use crate::Routed;
@@ -315,9 +315,9 @@ impl Relay {
         }
     }
 
-    /// Its statements, and the router that was made of them, for somebody who asks it elsewhere.
-    pub(crate) fn asked_elsewhere(&self) -> (Arc<RelayTransform>, Arc<Router>) {
-        (Arc::clone(&self.made_of), self.router.shared())
+    /// Its statements, and the router that was made of them, for somebody who asks it on another thread.
+    pub(crate) fn to_ask(&self) -> (Arc<RelayTransform>, RouterToAsk) {
+        (Arc::clone(&self.made_of), self.router.router().to_ask())
     }
 
     pub(crate) fn router(&self) -> &Router {

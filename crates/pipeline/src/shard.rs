@@ -16,7 +16,7 @@ use model::{
     Shed, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
-use process::relay::{Entry, Router};
+use process::relay::{Entry, RouterToAsk};
 
 use wire::statsd::Parser;
 
@@ -225,10 +225,9 @@ impl Shard {
         }
     }
 
-    /// The statements of the relay of that name, and its router with the endpoints up that are up now: both can be asked on
-    /// another thread.
-    pub fn relay_to_ask(&self, relay: &str) -> Option<(Arc<RelayTransform>, Arc<Router>)> {
-        self.relays.iter().find(|known| known.name == relay).map(Relay::asked_elsewhere)
+    /// The statements of the relay of that name, and its router with the endpoints up that are up now, for another thread.
+    pub fn relay_to_ask(&self, relay: &str) -> Option<(Arc<RelayTransform>, RouterToAsk)> {
+        self.relays.iter().find(|known| known.name == relay).map(Relay::to_ask)
     }
 
     /// What every relay has done, remembers and holds.

@@ -177,7 +177,7 @@ impl Way {
     /// For a terminal: what is longer than a line is cut where it is an expression, and never where it is a name.
     pub fn text(&self, colour: bool) -> String {
         let mut page = Page { out: String::new(), colour };
-        page.line(0, &format!("{}{}", page.strong(&self.name), self.rest_shown()));
+        page.headed(&self.name, &self.rest_shown());
         self.rules.iter().for_each(|rule| page.rule(rule));
         self.gave_up.iter().for_each(|gave_up| page.gave_up(gave_up));
         page.line(0, &format!("= {}", self.sum()));
@@ -402,6 +402,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A text for a terminal: what comes from a line of the network, or from a file of somebody else, does not steer it.
+pub(crate) fn shown(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 /// Lines of a text in the making.
 struct Page {
     out: String,
@@ -410,14 +415,15 @@ struct Page {
 
 impl Page {
     fn line(&mut self, depth: usize, text: &str) {
-        // What comes from a line of the network does not steer a terminal.
-        let text = text.replace(|c: char| c.is_control() && c != '\u{1b}', "\u{fffd}");
-        self.out.push_str(&format!("{:1$}{text}\n", "", depth * 2));
+        self.out.push_str(&format!("{:1$}{2}\n", "", depth * 2, shown(text)));
     }
 
-    fn strong(&self, text: &str) -> String {
-        let text = text.replace('\u{1b}', "\u{fffd}");
-        if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text }
+    /// A line that begins with something to look at.
+    fn headed(&mut self, head: &str, rest: &str) {
+        let (head, rest) = (shown(head), shown(rest));
+        let line =
+            if self.colour { format!("\u{1b}[1m{head}\u{1b}[0m{rest}\n") } else { format!("{head}{rest}\n") };
+        self.out.push_str(&line);
     }
 
     fn rule(&mut self, rule: &RuleMet) {
@@ -427,8 +433,7 @@ impl Page {
         };
         let taken = rule.at.chars().count() + rule.kind.len() + how.len() + 3;
         let expression = cut(&rule.expression, COLUMNS.saturating_sub(taken).max(EXPRESSION_COLUMNS_MIN));
-        let at = self.strong(&rule.at);
-        self.line(0, &format!("{at}: {} {expression}{how}", rule.kind));
+        self.headed(&rule.at, &format!(": {} {expression}{how}", rule.kind));
         if let Some(validate) = &rule.validate {
             let verdict = match (validate.passes, validate.logs) {
                 (true, _) => "passes",
@@ -455,10 +460,9 @@ impl Page {
     }
 
     fn gave_up(&mut self, gave_up: &GaveUpAt) {
-        let at = self.strong(&gave_up.at);
         let taken = gave_up.at.chars().count() + gave_up.kind.len() + " gave up".len() + 3;
         let room = COLUMNS.saturating_sub(taken).max(EXPRESSION_COLUMNS_MIN);
-        self.line(0, &format!("{at}: {} {} gave up", gave_up.kind, cut(&gave_up.expression, room)));
+        self.headed(&gave_up.at, &format!(": {} {} gave up", gave_up.kind, cut(&gave_up.expression, room)));
         self.line(2, "its search came to a limit (I016), which counts as no match");
     }
 
@@ -676,6 +680,33 @@ relay.conf:1.0: validate (x+x+)+\1z gave up
             !text.contains("\u{1b}[31m") && text.starts_with("\u{1b}[1ma\u{fffd}[31mred\u{fffd}line"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn nothing_of_a_name_or_a_file_steers_a_terminal() {
+        let odd = || "a\u{1b}]0;x\u{7}\u{9b}1m".to_owned();
+        let mut way = way("web.load 1 2", &[]);
+        (way.name, way.rest) = (odd(), odd());
+        way.gave_up = vec![GaveUpAt { at: odd(), kind: "match", expression: odd() }];
+        for rule in &mut way.rules {
+            (rule.at, rule.expression, rule.name) = (odd(), odd(), odd());
+            rule.renamed = Some(Renamed { to: odd(), used: true });
+            rule.validate = Some(Validation { expression: odd(), passes: true, logs: false });
+            for sent in &mut rule.sent {
+                (sent.cluster, sent.key, sent.position) = (odd(), Some(odd()), Some(1));
+                sent.to.iter_mut().for_each(|copy| copy.endpoint = odd());
+            }
+            for fed in &mut rule.fed {
+                (fed.name, fed.to) = (Some(odd()), vec![odd()]);
+            }
+        }
+        for colour in [false, true] {
+            let text = way.text(colour).replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+            assert!(
+                text.contains('\u{fffd}') && !text.contains(|c: char| c.is_control() && c != '\n'),
+                "{text:?}"
+            );
+        }
     }
 
     #[test]

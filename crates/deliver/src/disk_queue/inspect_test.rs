@@ -342,11 +342,29 @@ fn lines_behind_a_damaged_header_come_back_when_their_checksum_says_so() {
 }
 
 #[test]
+fn what_is_set_aside_is_removed_file_by_file_for_others_who_want_the_queue() {
+    let disk = six(0);
+    for (name, bytes) in [("a.quarantine", 10), ("b.quarantine", 20), ("c.quarantine", 30)] {
+        disk.store(name, &vec![7; bytes]);
+    }
+    let plan = DiskQueuePlan::default();
+    let (mut queue, _) = DiskQueue::open(disk.clone(), plan, Arc::default(), 1, now()).expect("it lists");
+    let mut names = queue.quarantined().expect("it lists");
+    names.sort_unstable();
+    assert_eq!(names, ["a.quarantine", "b.quarantine", "c.quarantine"]);
+    assert_eq!(queue.remove_quarantined("b.quarantine"), Ok(Some(20)));
+    assert_eq!(queue.remove_quarantined("b.quarantine"), Ok(None), "it is gone, which is no error");
+    assert_eq!((queue.counts().quarantined_bytes, queue.counts().remove_errors), (0, 0));
+    assert_eq!(queue.remove_quarantine(), Ok((2, 40)));
+}
+
+#[test]
 fn what_is_set_aside_can_be_removed_and_makes_room_for_more() {
     let disk = six(0);
     disk.store("old.quarantine", &[7; 1000]);
     let plan = DiskQueuePlan { quarantine_bytes_max: 1100, ..DiskQueuePlan::default() };
     let (mut queue, _) = DiskQueue::open(disk.clone(), plan, Arc::default(), 1, now()).expect("it lists");
+    assert_eq!(queue.quarantined(), Ok(vec!["old.quarantine".to_owned()]));
     assert_eq!(queue.remove_quarantine(), Ok((1, 1000)));
     assert_eq!(queue.remove_quarantine(), Ok((0, 0)));
     disk.damage(&format::segment_name(1), |bytes| bytes[HEADER + RECORD - 1] ^= 1);

@@ -472,11 +472,41 @@ impl<D: Disk> DiskQueue<D> {
         self.counts
     }
 
-    /// Removes what is kept aside: how many files, and their bytes.
+    /// Names of the files that are kept aside.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn quarantined(&self) -> Result<Vec<String>, DiskError> {
+        let mut names = self.disk.list()?;
+        names.retain(|name| format::is_quarantine(name));
+        Ok(names)
+    }
+
+    /// Removes one of them; gives its bytes. None when it has made way for another meanwhile.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove_quarantined(&mut self, name: &str) -> Result<Option<u64>, DiskError> {
+        match self.quarantine.remove(&self.disk, name) {
+            Err(DiskError::NotFound) => Ok(None),
+            removed => {
+                self.counts.remove_errors += u64::from(removed.is_err());
+                removed.map(Some)
+            }
+        }
+    }
+
+    /// Removes what is kept aside: how many files, and their bytes. Where others wait for the queue, it is done by
+    /// [`Self::remove_quarantined`], file by file.
     pub fn remove_quarantine(&mut self) -> Result<(u64, u64), DiskError> {
-        let removed = self.quarantine.remove(&self.disk);
-        self.counts.remove_errors += u64::from(removed.is_err());
-        removed
+        let (mut files, mut bytes) = (0, 0);
+        for name in self.quarantined()? {
+            if let Some(size) = self.remove_quarantined(&name)? {
+                files += 1;
+                bytes += size;
+            }
+        }
+        Ok((files, bytes))
     }
 
     /// How the last write failed; none when it did not. As long as there is one, the disk takes nothing.

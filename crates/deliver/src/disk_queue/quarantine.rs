@@ -87,18 +87,13 @@ impl Quarantine {
         }
     }
 
-    /// Removes all side files: how many, and their bytes.
-    pub(super) fn remove<D: Disk>(&mut self, disk: &D) -> Result<(u64, u64), DiskError> {
-        let (mut files, mut bytes) = (0, 0);
-        for name in disk.list()?.iter().filter(|name| is_quarantine(name)) {
-            let size = disk.open(name).and_then(|file| disk.size(&file)).unwrap_or(0);
-            disk.remove(name)?;
-            files += 1;
-            bytes += size;
-            let left = self.bytes_of(name);
-            *left = left.saturating_sub(size);
-        }
-        Ok((files, bytes))
+    /// Removes a side file; gives its bytes.
+    pub(super) fn remove<D: Disk>(&mut self, disk: &D, name: &str) -> Result<u64, DiskError> {
+        let size = disk.open(name).and_then(|file| disk.size(&file)).unwrap_or(0);
+        disk.remove(name)?;
+        let left = self.bytes_of(name);
+        *left = left.saturating_sub(size);
+        Ok(size)
     }
 
     /// Copies a damaged range to a file of its own: one line with the reason, then the bytes that can be read. Fails when

@@ -6,6 +6,8 @@
 //! Names are bytes here as well: the engine's `.` is one of them, and its classes know ASCII only.
 //! Not here: what such an expression looks like (`syntax`); most names do not get so far (`sieve`).
 
+use std::sync::{Arc, OnceLock};
+
 use fancy_regex::{BytesMode, Captures, CompileError, Error, ParseError, Regex, RegexBuilder};
 
 use super::effort::Effort;
@@ -35,11 +37,20 @@ const PART_BYTES_MAX: usize = 64 << 10;
 /// An expression, compiled.
 #[derive(Clone, Debug)]
 pub(super) struct Backtracking {
+    /// As `syntax` wrote it.
+    text: Arc<str>,
+    /// None until the first search of one that was set apart.
+    engines: OnceLock<Engines>,
+    effort: Effort,
+}
+
+/// An engine remembers what it has met, behind locks of its own: each router compiles its own.
+#[derive(Clone, Debug)]
+struct Engines {
     /// With few steps.
     short: Box<Regex>,
     /// With all of them.
     long: Box<Regex>,
-    effort: Effort,
 }
 
 impl Backtracking {
@@ -51,19 +62,13 @@ impl Backtracking {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(None);
         }
-        let built = |steps_max| {
-            let regex = RegexBuilder::new(text)
-                .bytes_mode(BytesMode::Ascii)
-                .dot_matches_new_line(true)
-                .backtrack_limit(steps_max)
-                .delegate_size_limit(PART_BYTES_MAX)
-                .delegate_dfa_size_limit(PART_BYTES_MAX)
-                .max_prog_size(INSTRUCTIONS_MAX)
-                .build();
-            regex.map(Box::new).map_err(|error| sentence(&error))
-        };
-        let (short, long) = (built(SHORT_STEPS_MAX)?, built(BACKTRACKING_STEPS_MAX)?);
-        Ok(Backtracking { short, long, effort: effort.clone() })
+        let engines = OnceLock::from(Engines::new(text)?);
+        Ok(Backtracking { text: text.into(), engines, effort: effort.clone() })
+    }
+
+    /// The same expression with another effort. It is compiled anew when it is first searched.
+    pub(super) fn apart(&self, effort: &Effort) -> Backtracking {
+        Backtracking { text: Arc::clone(&self.text), engines: OnceLock::new(), effort: effort.clone() }
     }
 
     pub(super) fn is_in(&self, name: &[u8]) -> Result<bool, GaveUp> {
@@ -91,14 +96,33 @@ impl Backtracking {
         if name.len() > BACKTRACKING_BYTES_MAX || !is_free && !self.effort.take(name.len()) {
             return Err(GaveUp);
         }
-        if let Ok(found) = search(&self.short) {
+        let compiled = || Engines::new(&self.text).expect("it was compiled before");
+        let Engines { short, long } = self.engines.get_or_init(compiled);
+        if let Ok(found) = search(short) {
             return Ok(found);
         }
         // It may take as long as one of the longest names.
         if !self.effort.take(BACKTRACKING_BYTES_MAX) {
             return Err(GaveUp);
         }
-        search(&self.long).map_err(|_| GaveUp)
+        search(long).map_err(|_| GaveUp)
+    }
+}
+
+impl Engines {
+    fn new(text: &str) -> Result<Engines, Option<String>> {
+        let built = |steps_max| {
+            let regex = RegexBuilder::new(text)
+                .bytes_mode(BytesMode::Ascii)
+                .dot_matches_new_line(true)
+                .backtrack_limit(steps_max)
+                .delegate_size_limit(PART_BYTES_MAX)
+                .delegate_dfa_size_limit(PART_BYTES_MAX)
+                .max_prog_size(INSTRUCTIONS_MAX)
+                .build();
+            regex.map(Box::new).map_err(|error| sentence(&error))
+        };
+        Ok(Engines { short: built(SHORT_STEPS_MAX)?, long: built(BACKTRACKING_STEPS_MAX)? })
     }
 }
 

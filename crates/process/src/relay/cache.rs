@@ -7,12 +7,10 @@
 //! Not here: reload. Another plan is another `CachedRouter`, and what was known goes with the old one.
 //! Invariants: a decision from here equals the router's own; neither bound is ever passed, but by one name.
 
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-
 use foldhash::{SharedSeed, fast::FoldHasher};
 use hashbrown::HashTable;
 use model::OutputId;
+use std::hash::{Hash, Hasher};
 
 use super::decision::{Act, Content, Decision, Draft, Line, Routing};
 use super::names::{FETCH_MAX, Names};
@@ -37,7 +35,7 @@ impl Default for CacheLimits {
 /// A router that remembers its decisions.
 #[derive(Debug)]
 pub struct CachedRouter {
-    router: Arc<Router>,
+    router: Router,
     limits: CacheLimits,
     seed: u64,
     shared: SharedSeed,
@@ -79,7 +77,7 @@ impl CachedRouter {
     pub fn new(router: Router, limits: CacheLimits, seed: u64) -> CachedRouter {
         assert!(limits.names_max >= 2 && limits.bytes_max / 2 < u32::MAX as usize, "offsets have 32 bits");
         CachedRouter {
-            router: Arc::new(router),
+            router,
             limits,
             seed,
             shared: SharedSeed::from_u64(seed),
@@ -96,14 +94,9 @@ impl CachedRouter {
         &self.router
     }
 
-    /// The router as it is now, for somebody who asks it elsewhere.
-    pub fn shared(&self) -> Arc<Router> {
-        Arc::clone(&self.router)
-    }
-
     /// Says whether an endpoint is up. Decisions hold on: they leave it open.
     pub fn set_live(&mut self, output: OutputId, live: bool) {
-        Arc::make_mut(&mut self.router).set_live(output, live);
+        self.router.set_live(output, live);
     }
 
     /// Tells each thing that becomes of a line. `hash` is the name's, by a function with a secret seed: the intake's
@@ -242,7 +235,7 @@ fn content_hash(seed: u64, shared: &SharedSeed, content: &Content) -> u64 {
 #[inline]
 fn run<'a>(
     decision: &'a Decision,
-    router: &Arc<Router>,
+    router: &Router,
     line: Line<'a>,
     turn: u64,
     act: &mut impl FnMut(Act<'_>),

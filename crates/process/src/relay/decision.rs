@@ -200,7 +200,7 @@ impl Decision {
         let content = &self.content;
         let mut routing = Routing::new(content.end);
         let mut has_looked = false;
-        let mut given = Given { once: router.once, outputs: [OutputId(0); COPIES_MAX] };
+        let mut given = Given { once: router.statements.once, outputs: [OutputId(0); COPIES_MAX] };
         let mut at = 0;
         while let Some(step) = content.steps.get(at) {
             at += 1;
@@ -235,7 +235,7 @@ impl Decision {
                     if !std::mem::replace(&mut has_looked, true) {
                         router.begin_rest();
                     }
-                    let found = router.checks[check.expression as usize].is_in(line.rest);
+                    let found = router.statements.checks[check.expression as usize].is_in(line.rest);
                     if found == Ok(true) {
                         continue;
                     }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Most bytes that the searches of one name, or of what stands behind it, may go over that are not free.
 const TOGETHER_BYTES_MAX: usize = 16 << 10;
 
-/// What is left for the record under way. Clones are the same. Without [`Effort::begin`] it is no limit.
+/// What is left for the record under way. Clones are the same, and those of one router. Without [`Effort::begin`] it is no limit.
 #[derive(Clone, Debug)]
 pub(super) struct Effort(Arc<AtomicUsize>);
 
@@ -31,7 +31,8 @@ impl Effort {
 
     /// Takes so many bytes; false when there are less.
     pub(super) fn take(&self, bytes: usize) -> bool {
-        // One thread walks through the statements: nobody takes between these two.
+        // One thread walks through the statements of a router, and no two routers have the same effort: nobody takes between
+        // these two.
         let left = self.0.load(Relaxed);
         self.0.store(left.saturating_sub(bytes), Relaxed);
         left >= bytes

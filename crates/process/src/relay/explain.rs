@@ -114,6 +114,17 @@ impl Router {
     ///
     /// [`Decision::run`]: super::Decision::run
     pub fn explain(&self, entry: Entry, line: Line<'_>, turn: u64) -> Explanation {
+        self.explain_while(entry, line, turn, &mut || true).expect("it goes on to its end")
+    }
+
+    /// The same for as long as `goes_on` says so, which is asked before each search; none when it ended before the way did.
+    pub fn explain_while(
+        &self,
+        entry: Entry,
+        line: Line<'_>,
+        turn: u64,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Explanation> {
         self.begin_name();
         self.begin_rest();
         let mut way = Way {
@@ -138,7 +149,7 @@ impl Router {
             }
             None => loop {
                 let next = meetings.last().map_or(0, |(at, _)| at + 1);
-                let Some((at, meeting, end)) = way.next(next) else {
+                let Some((at, meeting, end)) = way.next(next, goes_on)? else {
                     break if way.replaced { End::Stopped } else { End::Exhausted };
                 };
                 meetings.push((at, meeting));
@@ -157,7 +168,7 @@ impl Router {
             end,
         };
         let meetings = meetings.into_iter().map(|(_, meeting)| meeting).collect();
-        Explanation { meetings, straight, gave_up: way.gave_up, routing }
+        Some(Explanation { meetings, straight, gave_up: way.gave_up, routing })
     }
 }
 
@@ -169,6 +180,9 @@ fn place(rule: &Rule) -> MistakeAt {
         false => MistakeAt::Statement { statement, expression: Some(rule.expression) },
     }
 }
+
+/// A rule that matches, by its place, with how the way ends if it does.
+type Next = (usize, Meeting, Option<End>);
 
 /// A line on its way.
 struct Way<'a> {
@@ -187,12 +201,18 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// The next rule that matches: its place, what it brings about, and how the way ends if it does.
-    fn next(&mut self, from: usize) -> Option<(usize, Meeting, Option<End>)> {
+    /// The next rule that matches: its place, what it brings about, and how the way ends if it does. None in the outer place
+    /// when it does not go on.
+    fn next(&mut self, from: usize, goes_on: &mut dyn FnMut() -> bool) -> Option<Option<Next>> {
         let router = self.router;
-        let mut rules = router.rules.iter().enumerate().skip(from);
+        let mut rules = router.statements.rules.iter().enumerate().skip(from);
         let (at, rule, found) = loop {
-            let (at, rule) = rules.find(|(_, rule)| !self.replaced || rule.feeds())?;
+            let Some((at, rule)) = rules.find(|(_, rule)| !self.replaced || rule.feeds()) else {
+                return Some(None);
+            };
+            if !goes_on() {
+                return None;
+            }
             match rule.find(&self.name) {
                 Ok(Some(found)) => break (at, rule, found),
                 Ok(None) => {}
@@ -245,7 +265,7 @@ impl Way<'_> {
             }
         };
         meeting.stopped = end.is_some();
-        Some((at, meeting, end))
+        Some(Some((at, meeting, end)))
     }
 
     fn rename(&mut self, name: Vec<u8>) -> Did {
@@ -258,7 +278,7 @@ impl Way<'_> {
     }
 
     fn is_valid(&mut self, check: Check, statement: usize) -> bool {
-        let found = self.router.checks[check.expression as usize].is_in(self.line.rest);
+        let found = self.router.statements.checks[check.expression as usize].is_in(self.line.rest);
         if found.is_err() {
             self.gave_up.push(MistakeAt::Validate { statement });
         }
@@ -273,7 +293,7 @@ impl Way<'_> {
         };
         let mut sent: Vec<Sent> =
             clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
-        if self.router.once {
+        if self.router.statements.once {
             let given = &mut self.given;
             for chosen in sent.iter_mut().map(|sent| &mut sent.chosen) {
                 chosen.retain(|chosen| {

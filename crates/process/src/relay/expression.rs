@@ -128,6 +128,16 @@ impl Expression {
         Ok(Expression { class, groups: 0, matcher, texts })
     }
 
+    /// The same expression for another router: nothing that a search changes is shared.
+    pub(super) fn apart(&self, searches: &Searches) -> Expression {
+        let matcher = match &self.matcher {
+            Matcher::Text(finder) => Matcher::Text(finder.clone()),
+            Matcher::Linear(regex) => Matcher::Linear(regex.apart(searches)),
+            Matcher::Backtracking(regex) => Matcher::Backtracking(regex.apart(&searches.effort)),
+        };
+        Expression { class: self.class.clone(), groups: self.groups, matcher, texts: self.texts.clone() }
+    }
+
     /// How it is looked for.
     pub fn class(&self) -> &Class {
         &self.class

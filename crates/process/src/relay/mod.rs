@@ -36,6 +36,6 @@ pub use plan::{
     Sharing, Statement, To, ValidatePlan,
 };
 pub use replacement::{LostReference, lost_references, statistics_prefix};
-pub use router::{Entry, NAME_BYTES_MAX, Router, STATEMENTS_MAX};
+pub use router::{Entry, NAME_BYTES_MAX, Router, RouterToAsk, STATEMENTS_MAX};
 pub use searches::{SEARCHES_BYTES_MAX, SearchFigures};
 pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

@@ -6,6 +6,8 @@
 //! Invariants: a line moves to the member that new lines of its name go to while its own is down; where there is none it
 //! waits, and so of a name with several owners no copy is lost to a member that has one.
 
+use std::sync::Arc;
+
 use model::OutputId;
 
 use crate::placement::Cluster;
@@ -54,7 +56,7 @@ impl Router {
     pub fn is_spared(&self, output: OutputId) -> bool {
         let mut clusters =
             self.clusters.iter().filter(|cluster| cluster.place_of(output).is_some()).peekable();
-        let others = |cluster: &ClusterState| {
+        let others = |cluster: &Arc<ClusterState>| {
             let up = |(other, up): &(&OutputId, &bool)| **up && **other != output;
             let copies = match cluster.sharing {
                 Sharing::Placed { replication, .. } => usize::from(replication),
@@ -82,7 +84,7 @@ impl Router {
 
     /// Whether a statement sends to the cluster by another key than the name.
     fn is_placed_by_other_keys(&self, cluster: usize) -> bool {
-        let sends_by_key = self.rules.iter().any(|rule| match &rule.action {
+        let sends_by_key = self.statements.rules.iter().any(|rule| match &rule.action {
             Action::Send { key: Some(_), to: To::Clusters(clusters), .. } => {
                 clusters.iter().any(|known| known.index() == cluster)
             }

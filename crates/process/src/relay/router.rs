@@ -3,7 +3,10 @@
 //! Path of a line: `CachedRouter::route` -> **`Router::decide`** for a name that it does not know -> `Decision::run`.
 //! A decision holds for a name as long as the plan does: what depends on the line's rest or on who is up is left open in
 //! it, as steps. `explain` walks the same rules in another way and is what tests compare with.
-//! Invariants: the order is the plan's, strictly; the walk ends, because statements only look forward.
+//! Invariants: the order is the plan's, strictly; the walk ends, because statements only look forward; a router is asked by
+//! one thread, and who asks from another one has a router apart ([`RouterToAsk`]).
+
+use std::sync::Arc;
 
 use crate::placement::Cluster;
 use crate::rollup::RollupPlan;
@@ -39,12 +42,25 @@ pub enum Entry {
 }
 
 /// A relay's plan, compiled. It knows which endpoints are up, and nothing of the lines that went through it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Router {
+    pub(super) statements: Arc<Statements>,
+    pub(super) clusters: Vec<Arc<ClusterState>>,
+}
+
+/// A router as it is at a moment, for somebody who asks it on another thread.
+#[derive(Debug)]
+pub struct RouterToAsk {
+    statements: Arc<Statements>,
+    clusters: Vec<Arc<ClusterState>>,
+}
+
+/// The statements of a plan, compiled.
+#[derive(Debug)]
+pub(super) struct Statements {
     pub(super) rules: Vec<Rule>,
-    sieve: Sieve,
+    sieve: Arc<Sieve>,
     pub(super) checks: Vec<Expression>,
-    pub(super) clusters: Vec<ClusterState>,
     /// Where the results of each rollup go.
     pub(super) results: Vec<To>,
     pub(super) statistics: To,
@@ -57,7 +73,7 @@ pub struct Router {
 }
 
 /// One expression with what it brings about.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Rule {
     /// Its statement's place in the plan.
     pub(super) statement: usize,
@@ -103,7 +119,7 @@ impl Router {
     /// All mistakes of the plan, in its order.
     pub fn new(plan: &RelayPlan) -> Result<Router, Vec<RelayMistake>> {
         let searches = Searches::default();
-        let mut builder = Builder { rests: searches.apart(), searches, ..Builder::default() };
+        let mut builder = Builder { rests: searches.for_rests(), searches, ..Builder::default() };
         for (at, cluster) in plan.clusters.iter().enumerate() {
             builder.cluster(ClusterId(at as u16), cluster);
         }
@@ -125,34 +141,49 @@ impl Router {
         }
         let Builder { rules, checks, clusters, results, rollups, searches, rests, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
-        let sieve = Sieve::new(&texts);
-        Ok(Router { rules, sieve, checks, clusters, results, statistics, rollups, searches, rests, once })
+        let sieve = Arc::new(Sieve::new(&texts));
+        let statements =
+            Statements { rules, sieve, checks, results, statistics, rollups, searches, rests, once };
+        Ok(Router {
+            statements: Arc::new(statements),
+            clusters: clusters.into_iter().map(Arc::new).collect(),
+        })
+    }
+
+    /// The router as it is now, for another thread. It costs next to nothing; [`RouterToAsk::apart`] is for that thread.
+    pub fn to_ask(&self) -> RouterToAsk {
+        RouterToAsk { statements: Arc::clone(&self.statements), clusters: self.clusters.clone() }
     }
 
     /// Another name begins: what its searches may take together is there again.
     pub(super) fn begin_name(&self) {
-        self.searches.effort.begin();
+        self.statements.searches.effort.begin();
     }
 
     /// The same for what stands behind a name.
     pub(super) fn begin_rest(&self) {
-        self.rests.effort.begin();
+        self.statements.rests.effort.begin();
     }
 
     /// What is remembered of searches for expressions.
     pub fn searches(&self) -> SearchFigures {
-        self.searches.figures()
+        self.statements.searches.figures()
     }
 
     /// What the `aggregate` statements compute, in their order: the number in [`Entry::Result`] and
     /// [`Act::Feed`](super::Act::Feed) is a place in this list.
     pub fn rollups(&self) -> &[RollupPlan] {
-        &self.rollups
+        &self.statements.rollups
     }
 
     /// Says whether an endpoint is up, in all clusters. Only clusters whose members stand in for each other heed it.
     pub fn set_live(&mut self, output: OutputId, live: bool) {
         for cluster in &mut self.clusters {
+            if !cluster.outputs.contains(&output) {
+                continue;
+            }
+            // Copied when somebody asks about it at this moment: this one cluster, which costs less than its new ring.
+            let cluster = Arc::make_mut(cluster);
             for at in 0..cluster.outputs.len() {
                 if cluster.outputs[at] == output {
                     cluster.up[at] = live;
@@ -168,7 +199,7 @@ impl Router {
     /// How the expression at a place of a statement is looked for; none for `*`.
     pub fn class(&self, statement: usize, expression: usize) -> Option<&super::Class> {
         let same = |rule: &&Rule| rule.statement == statement && rule.expression == expression;
-        Some(self.rules.iter().find(same)?.matcher.as_ref()?.class())
+        Some(self.statements.rules.iter().find(same)?.matcher.as_ref()?.class())
     }
 
     /// The cluster as placement knows it; none where keys are not placed.
@@ -196,25 +227,26 @@ impl Router {
                 end
             }
         };
-        draft.finish(end, self.once);
+        draft.finish(end, self.statements.once);
     }
 
     /// Where lines of this entry go without meeting a statement.
     pub(super) fn straight(&self, entry: Entry) -> Option<&To> {
         let to = match entry {
             Entry::Records => return None,
-            Entry::Result(rollup) => &self.results[usize::from(rollup)],
-            Entry::Statistics => &self.statistics,
+            Entry::Result(rollup) => &self.statements.results[usize::from(rollup)],
+            Entry::Statistics => &self.statements.statistics,
         };
         (*to != To::Nowhere).then_some(to)
     }
 
     fn walk(&self, draft: &mut Draft, candidates: &mut Candidates) -> End {
-        self.sieve.candidates(draft.name(), candidates);
+        let Statements { rules, sieve, .. } = &*self.statements;
+        sieve.candidates(draft.name(), candidates);
         let (mut next, mut replaced) = (0, false);
         while let Some(at) = candidates.next(next) {
             next = at + 1;
-            let rule = &self.rules[at];
+            let rule = &rules[at];
             if replaced && !rule.feeds() {
                 continue;
             }
@@ -232,7 +264,7 @@ impl Router {
                         Ok(name) => draft.rename(name),
                         Err(GaveUp) => draft.gave_up(),
                     }
-                    self.sieve.candidates(draft.name(), candidates);
+                    sieve.candidates(draft.name(), candidates);
                 }
                 Action::Feed { rollup, names, stop, replaces } => {
                     for (compute, name) in names.iter().enumerate() {
@@ -274,7 +306,54 @@ impl Router {
     }
 }
 
+impl RouterToAsk {
+    /// A router that is asked on another thread than the one it is of, for as long as it takes: it shares automata and rings
+    /// with that one, which nobody writes to, and nothing that a search changes.
+    pub fn apart(self) -> Router {
+        Router { statements: Arc::new(self.statements.apart()), clusters: self.clusters }
+    }
+}
+
+impl Statements {
+    #[cfg(test)]
+    pub(super) fn lock_searches(&self) -> impl Drop + '_ {
+        self.searches.lock()
+    }
+
+    /// Whether the name under way may have so many bytes searched by backtracking, which it then has.
+    #[cfg(test)]
+    pub(super) fn takes(&self, bytes: usize) -> bool {
+        self.searches.effort.take(bytes)
+    }
+
+    fn apart(&self) -> Statements {
+        let searches = Searches::default();
+        let rests = searches.for_rests();
+        Statements {
+            rules: self.rules.iter().map(|rule| rule.apart(&searches)).collect(),
+            sieve: Arc::clone(&self.sieve),
+            checks: self.checks.iter().map(|check| check.apart(&rests)).collect(),
+            results: self.results.clone(),
+            statistics: self.statistics.clone(),
+            rollups: self.rollups.clone(),
+            searches,
+            rests,
+            once: self.once,
+        }
+    }
+}
+
 impl Rule {
+    fn apart(&self, searches: &Searches) -> Rule {
+        Rule {
+            statement: self.statement,
+            expression: self.expression,
+            matcher: self.matcher.as_ref().map(|matcher| matcher.apart(searches)),
+            unless: self.unless.iter().map(|expression| expression.apart(searches)).collect(),
+            action: self.action.clone(),
+        }
+    }
+
     /// Whether it hands values to a rollup: what is replaced by a result meets such rules alone.
     pub(super) fn feeds(&self) -> bool {
         matches!(self.action, Action::Feed { .. })

@@ -4,7 +4,8 @@
 //! for itself, and whoever chooses names can have all of them filled: past the bound for all together everything is
 //! forgotten but what is in use, and is met again.
 //! Not here: compiling (`expression`); the few expressions that backtrack, which have limits of their own.
-//! Invariant: what is held never exceeds [`SEARCHES_BYTES_MAX`] by more than one search has added.
+//! Invariants: what is held never exceeds [`SEARCHES_BYTES_MAX`] by more than one search has added; two routers never share
+//! a memory, so that no thread waits for another one's search.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,7 +32,7 @@ pub(super) struct Searches {
 }
 
 #[derive(Debug, Default)]
-struct Memory {
+pub(super) struct Memory {
     /// By expression.
     held: Vec<Option<Held>>,
     bytes: usize,
@@ -58,7 +59,7 @@ pub(super) struct Linear {
 
 impl Searches {
     /// The same memory for expressions that are looked for in something else, with an effort of its own.
-    pub(super) fn apart(&self) -> Searches {
+    pub(super) fn for_rests(&self) -> Searches {
         Searches { memory: Arc::clone(&self.memory), effort: Effort::default() }
     }
 
@@ -67,7 +68,7 @@ impl Searches {
         SearchFigures { bytes: memory.bytes, forgotten: memory.forgotten }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -116,6 +117,15 @@ impl Linear {
         let place = memory.held.len() - 1;
         drop(memory);
         Ok(Linear { regex, searches: searches.clone(), place })
+    }
+
+    /// The same automaton, searched with another memory.
+    pub(super) fn apart(&self, searches: &Searches) -> Linear {
+        let mut memory = searches.lock();
+        let places = memory.held.len().max(self.place + 1);
+        memory.held.resize_with(places, || None);
+        drop(memory);
+        Linear { regex: self.regex.clone(), searches: searches.clone(), place: self.place }
     }
 
     fn search<R>(&self, search: impl FnOnce(&Regex, &mut Cache) -> R) -> R {

@@ -7,10 +7,11 @@
 
 use std::net::IpAddr;
 
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue};
 
 use super::token::Token;
+use crate::admission::PeerKey;
 
 /// Types of bodies that a browser sends elsewhere only when it was told that it may, which we never tell it.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];
@@ -25,6 +26,11 @@ pub(super) struct Ends {
 impl Ends {
     pub(super) fn new(peer: IpAddr, own: Option<IpAddr>) -> Ends {
         Ends { peer, own }
+    }
+
+    /// Who asks, as far as places are shared out.
+    pub(super) fn peer(self) -> PeerKey {
+        PeerKey::of(Some(self.peer))
     }
 
     /// True when the peer is on this machine: it comes from loopback, or from the very address that it has come to.
@@ -84,11 +90,12 @@ pub(super) fn changes(
             "the Host of a request that changes something is an address, localhost or an allowed name",
         );
     }
-    let is_own = |origin: &str| {
+    let is_own = |origin: &HeaderValue| {
+        let origin = origin.to_str().unwrap_or("");
         let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         site == Some(host)
     };
-    if text(headers, ORIGIN).is_some_and(|origin| !is_own(origin)) {
+    if !headers.get_all(ORIGIN).iter().all(is_own) {
         return Err("the request comes from a web page of another origin");
     }
     let kind = text(headers, CONTENT_TYPE).unwrap_or("").split(';').next().unwrap_or("").trim();
@@ -163,6 +170,14 @@ mod tests {
             (&[HERE, JSON, (ORIGIN, "http://evil.example")], Err("origin")),
             (&[HERE, JSON, (ORIGIN, "http://127.0.0.1:9999")], Err("origin")),
             (&[HERE, JSON, (ORIGIN, "null")], Err("origin")),
+            (
+                &[HERE, JSON, (ORIGIN, "http://127.0.0.1:8680"), (ORIGIN, "http://evil.example")],
+                Err("origin"),
+            ),
+            (
+                &[HERE, JSON, (ORIGIN, "http://127.0.0.1:8680"), (ORIGIN, "http://127.0.0.1:8680")],
+                Ok("application/json"),
+            ),
             (&[(HOST, "evil.example:8680"), JSON, (ORIGIN, "http://evil.example:8680")], Err("Host")),
             (&[(HOST, "127.0.0.1.evil.example"), JSON], Err("Host")),
             (&[(HOST, ""), JSON], Err("Host")),
@@ -175,10 +190,10 @@ mod tests {
         ];
         let allowed = ["staunch.example.org".to_owned()];
         for (headers, want) in table {
-            let map: HeaderMap = headers
-                .iter()
-                .map(|(name, value)| (name.clone(), value.parse().expect("a header's value")))
-                .collect();
+            let mut map = HeaderMap::new();
+            for (name, value) in *headers {
+                map.append(name, value.parse().expect("a header's value"));
+            }
             match (changes(ends("127.0.0.1", "127.0.0.1"), &map, &allowed, false), want) {
                 (Ok(kind), Ok(want)) => assert_eq!(kind, *want),
                 (Err(why), Err(word)) => assert!(why.contains(word), "{headers:?}: {why}"),

@@ -20,11 +20,12 @@ use crate::admin::bodies::{Bodies, refused};
 use crate::admin::clients::RequestRefusal;
 use crate::admin::guard::{self, Ends};
 use crate::admin::queues;
-use crate::admin::relay::{self, ExplainQuery};
+use crate::admin::relay::{self, ExplainQuery, Explains};
 use crate::admin::series::{self, SeriesQuery};
 use crate::admin::{Refusal, accounts, metrics};
 use crate::clock::Clock;
 use crate::daemon::shared::{Beat, Pulse, Shared};
+use crate::daemon::worker::Question;
 
 /// Longest wait for a sign of life of the daemon's threads, whose turns take milliseconds. Whoever probes with less patience
 /// has its own time-out, which says the same.
@@ -46,6 +47,7 @@ const INDEX: &str = "staunch\n\n\
 pub(super) struct Api {
     pub(super) shared: Arc<Shared>,
     bodies: Bodies,
+    explains: Explains,
     /// The thread of connections and senders.
     main: Pulse,
 }
@@ -53,7 +55,12 @@ pub(super) struct Api {
 impl Api {
     /// To be made on the thread of connections and senders, whose life is asked for.
     pub(super) fn new(shared: &Arc<Shared>) -> Api {
-        Api { shared: Arc::clone(shared), bodies: Bodies::default(), main: Pulse::of(Handle::current()) }
+        Api {
+            shared: Arc::clone(shared),
+            bodies: Bodies::default(),
+            explains: Explains::default(),
+            main: Pulse::of(Handle::current()),
+        }
     }
 }
 
@@ -130,26 +137,29 @@ async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response()
 }
 
-async fn accounts_page(State(api): ApiState) -> Response {
-    api.bodies.answer(whole_accounts(&api).await)
-}
-
-async fn whole_accounts(api: &Api) -> Result<accounts::AccountsPage, Refusal> {
-    let mut asking = api.shared.shard.ask()?;
-    Ok(accounts::snapshot(&api.shared, &mut asking).await)
-}
-
-async fn series_page(State(api): ApiState, query: Query<SeriesQuery>) -> Response {
+async fn accounts_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
     let page = async {
-        let mut asking = api.shared.shard.ask()?;
+        let mut asking = api.shared.shard.ask(ends.peer(), Question::Figures)?;
+        Ok(accounts::snapshot(&api.shared, &mut asking).await)
+    };
+    api.bodies.answer(page.await)
+}
+
+async fn series_page(
+    State(api): ApiState,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    query: Query<SeriesQuery>,
+) -> Response {
+    let page = async {
+        let mut asking = api.shared.shard.ask(ends.peer(), Question::Details)?;
         series::page(&mut asking, query.0).await
     };
     api.bodies.answer(page.await)
 }
 
-async fn relay_page(State(api): ApiState) -> Response {
+async fn relay_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
     let page = async {
-        let mut asking = api.shared.shard.ask()?;
+        let mut asking = api.shared.shard.ask(ends.peer(), Question::Details)?;
         Ok(relay::page(&api.shared, &mut asking).await)
     };
     api.bodies.answer(page.await)
@@ -159,11 +169,12 @@ async fn queues_page(State(api): ApiState) -> Response {
     api.bodies.answer(Ok(queues::page(&api.shared)))
 }
 
-async fn relay_explain(State(api): ApiState, query: Query<ExplainQuery>) -> Response {
-    let way = async {
-        let mut asking = api.shared.shard.ask()?;
-        relay::explain(&api.shared, &mut asking, query.0).await
-    };
+async fn relay_explain(
+    State(api): ApiState,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    query: Query<ExplainQuery>,
+) -> Response {
+    let way = relay::explain(&api.shared, &api.explains, ends.peer(), query.0);
     api.bodies.answer(way.await)
 }
 
@@ -216,9 +227,9 @@ async fn queue_replay(
     api.bodies.answer(done.await)
 }
 
-async fn self_metrics(State(api): ApiState) -> Response {
+async fn self_metrics(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
     let text = async {
-        let mut asking = api.shared.shard.ask()?;
+        let mut asking = api.shared.shard.ask(ends.peer(), Question::Figures)?;
         Ok::<_, Refusal>(metrics::text(&api.shared, &mut asking, Clock::now()).await)
     };
     match text.await {

@@ -206,15 +206,25 @@ pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Re
 fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
     let mut dropped = Dropped { queue: outlet.name.clone(), ..Dropped::default() };
     if order.quarantine {
+        let failed = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot remove all files: {error}"));
         let mut queue = outlet.queue();
         if outlet.is_parked() {
             return Err(parked());
         }
-        if let Some(queue) = queue.on_disk() {
-            let failed =
-                |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot remove all files: {error}"));
-            let (copies, bytes) = queue.remove_quarantine().map_err(failed)?;
-            dropped.quarantine = Amount { copies, bytes };
+        let names = queue.on_disk().map_or(Ok(Vec::new()), |queue| queue.quarantined());
+        drop(queue);
+        for name in names.map_err(failed)? {
+            // The system may take long over each: whoever waits for the queue has it in between.
+            std::thread::yield_now();
+            let mut queue = outlet.queue();
+            if outlet.is_parked() {
+                return Err(parked());
+            }
+            let removed = queue.on_disk().map_or(Ok(None), |queue| queue.remove_quarantined(&name));
+            if let Some(bytes) = removed.map_err(failed)? {
+                dropped.quarantine.copies += 1;
+                dropped.quarantine.bytes += bytes;
+            }
         }
     } else {
         let now = Clock::now();

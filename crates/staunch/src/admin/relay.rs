@@ -14,7 +14,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::Asking;
 use crate::explained::sharing;
 
-pub use explain::{ExplainQuery, explain};
+pub use explain::{ExplainQuery, Explains, explain};
 
 /// Relays whose figures are read in one slice of the shard's thread.
 const SLICE_RELAYS: usize = 64;

@@ -4,7 +4,7 @@
 //! Not here: how keys are placed and rules met (`process`), one name at length (`staunch relay --explain`).
 //! Invariant: what is told of a relay is what `explained` tells.
 
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::copies::Owners;
 use super::rules::Place;
-use crate::explained::{Way, line};
+use crate::explained::{Way, line, shown};
 
 /// A plan, ready to be asked.
 pub(crate) struct Keys<'a> {
@@ -53,11 +53,15 @@ impl<'a> Keys<'a> {
     /// # Errors
     /// When the file cannot be read or stdout not be written.
     pub(crate) fn write(&mut self, file: &Path) -> anyhow::Result<()> {
+        let on_terminal = std::io::stdout().is_terminal();
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut told = Vec::new();
         let written = each_key(file, |key| {
             told.clear();
             self.told(key, &mut told);
+            if on_terminal {
+                told = for_terminal(&told);
+            }
             Ok(out.write_all(&told)?)
         });
         match written.and_then(|()| Ok(out.flush()?)) {
@@ -143,6 +147,13 @@ impl<'a> Keys<'a> {
     }
 }
 
+/// Rows as a program reads them, for a person: keys may be anything, and what they make of a terminal is nobody's wish.
+fn for_terminal(rows: &[u8]) -> Vec<u8> {
+    let rows = String::from_utf8_lossy(rows);
+    let cells = |row: &str| row.split('\t').map(shown).collect::<Vec<_>>().join("\t");
+    rows.lines().flat_map(|row| [cells(row), "\n".to_owned()]).collect::<String>().into_bytes()
+}
+
 fn is_gone(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
@@ -185,6 +196,13 @@ mod tests {
     fn where_nothing_is_shared_out_nothing_is_asked() {
         let plan = plan("[sources.app]\ntype = \"statsd\"\n");
         assert!(Keys::new(&plan, &|_, _| String::new()).is_err());
+    }
+
+    #[test]
+    fn no_key_steers_a_terminal() {
+        let rows = b"a\x1b[2Jb\tring/\xc2\x9b1m\tx:1\n\x07\t-\t-\r\n";
+        let shown = String::from_utf8(for_terminal(rows)).expect("it is text");
+        assert_eq!(shown, "a\u{fffd}[2Jb\tring/\u{fffd}1m\tx:1\n\u{fffd}\t-\t-\n");
     }
 
     #[test]

@@ -37,7 +37,7 @@ use crate::kernel::BATCH_BOUNDS;
 use crate::sys::{self, Gather, PacketReader, Rest, Watch};
 use crate::talk::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
-pub use handle::{Asking, QUESTIONS_MAX, ShardHandle, Unanswered};
+pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
 pub use reading::Reading;
 pub use share::Share;
 pub use socket::{DatagramSocket, peer, shown};

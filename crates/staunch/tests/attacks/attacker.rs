@@ -28,6 +28,9 @@ const TURN_BYTES_MAX: usize = 256 * 1024;
 /// Pause after a round in which nothing could be done.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Time that a question has before its client hangs up.
+const HANG_UP_AFTER: Duration = Duration::from_millis(2);
+
 /// Pause between two bytes that are sent, or read, one by one.
 const DRIP_EVERY: Duration = Duration::from_secs(1);
 const SIP_EVERY: Duration = Duration::from_millis(100);
@@ -53,12 +56,14 @@ pub(crate) enum Manner {
     Churn,
     /// The payload once, the answer to its end, and again on a new connection.
     Ask,
+    /// The payload once, the end of the connection some milliseconds later, and again on a new one; never reads.
+    HangUp,
     /// The payload once; reads a byte now and then.
     Sip,
 }
 
 impl Manner {
-    const ALL: [(&'static str, Manner); 10] = [
+    const ALL: [(&'static str, Manner); 11] = [
         ("silent", Manner::Silent),
         ("hold", Manner::Hold(1)),
         ("drip", Manner::Drip),
@@ -68,6 +73,7 @@ impl Manner {
         ("reset", Manner::Reset),
         ("churn", Manner::Churn),
         ("ask", Manner::Ask),
+        ("hang-up", Manner::HangUp),
         ("sip", Manner::Sip),
     ];
 
@@ -84,7 +90,10 @@ impl Manner {
     }
 
     fn begins_again(self) -> bool {
-        matches!(self, Manner::Flood | Manner::HalfClose | Manner::Reset | Manner::Churn | Manner::Ask)
+        matches!(
+            self,
+            Manner::Flood | Manner::HalfClose | Manner::Reset | Manner::Churn | Manner::Ask | Manner::HangUp
+        )
     }
 }
 
@@ -327,6 +336,7 @@ impl Attack {
                 let wrote = peer.sent < 1 && self.write(peer, TURN_BYTES_MAX);
                 self.look(peer) || wrote
             }
+            Manner::HangUp => self.hang_up(peer),
             Manner::Sip => self.sip(peer),
         }
     }
@@ -342,6 +352,18 @@ impl Attack {
             }
         }
         self.look(peer)
+    }
+
+    fn hang_up(&mut self, peer: &mut Peer) -> bool {
+        if peer.sent < 1 {
+            peer.next_drip = Instant::now() + HANG_UP_AFTER;
+            return self.write(peer, TURN_BYTES_MAX);
+        }
+        let is_time = Instant::now() >= peer.next_drip;
+        if is_time {
+            peer.socket = None;
+        }
+        is_time
     }
 
     fn sip(&mut self, peer: &mut Peer) -> bool {
@@ -414,7 +436,8 @@ impl Attack {
                 peer.at = 0;
                 peer.sent += 1;
                 self.counts.whole += 1;
-                let once = matches!(self.manner, Manner::HalfClose | Manner::Ask | Manner::Sip);
+                let once =
+                    matches!(self.manner, Manner::HalfClose | Manner::Ask | Manner::HangUp | Manner::Sip);
                 let held = matches!(self.manner, Manner::Hold(times) if peer.sent >= times);
                 if once || held {
                     break;

@@ -18,6 +18,7 @@ mod a1;
 mod a10;
 mod a11;
 mod a12;
+mod a13;
 mod a2;
 mod a3;
 mod a4;
@@ -64,6 +65,7 @@ const CASES: &[Case] = &[
     ("A10", a10::run),
     ("A11", a11::run),
     ("A12", a12::run),
+    ("A13", a13::run),
     ("C1", clocks::run),
     ("E1", exhausted::inodes),
     ("E2", exhausted::threads),
@@ -76,7 +78,7 @@ Attacks the daemon over loopback, and measures what an innocent peer notices (do
 
 usage: cargo test -p staunch --test attacks -- [CASE…] [options]
 
-  CASE          A1 to A12, C1, E1, E2, X1, M1 to M16; all without one
+  CASE          A1 to A13, C1, E1, E2, X1, M1 to M16; all without one
   --full        the numbers of docs/reliability.md, not those of a test
   --seed N      everything random comes from N
   --staunch PATH

@@ -2,8 +2,9 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::support::traffic::send_all;
 use crate::support::{Builder, Daemon, PATIENCE, udp, wait_for};
 
 fn start(management: &str) -> Daemon {
@@ -110,6 +111,36 @@ fn a_transcript_of_commands() {
     assert!(drops.contains("app") && drops.contains("no_type") && drops.contains("kernel"), "{drops}");
     client.say("quit\n");
     assert_eq!(client.stream.read(&mut [0]).expect("an orderly end"), 0);
+    daemon.stop();
+}
+
+#[test]
+fn thirty_thousand_names_are_one_pass_over_the_series() {
+    let mut daemon = start("");
+    let source = udp(daemon.at("app", "udp"));
+    let packets = (0..200).map(|packet| {
+        (0..100)
+            .map(|line| format!("series.number{}:1|c", packet * 100 + line))
+            .collect::<Vec<_>>()
+            .join("\n")
+    });
+    send_all(&source, packets);
+    daemon.wait_source("app", "aggregated", 20_000);
+    let mut client = Client::new(&daemon);
+    let begin = Instant::now();
+    client.say(&format!("delcounters series.number7 {}series.number1.*\n", "a ".repeat(30_000)));
+    let mut heard = Vec::new();
+    while !heard.ends_with(END.as_bytes()) {
+        let mut piece = [0; 65_536];
+        let len = client.stream.read(&mut piece).expect("it answers");
+        assert!(len > 0, "it answers to the end");
+        heard.extend_from_slice(&piece[..len]);
+    }
+    let heard = String::from_utf8(heard).expect("replies are text");
+    assert!(heard.starts_with("deleted: series.number7\nmetric a not found\n"), "{}", &heard[..200]);
+    assert_eq!(heard.matches("metric a not found\n").count(), 30_000);
+    assert!(heard.ends_with("metric series.number1.* not found\nEND\n\n"));
+    assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
     daemon.stop();
 }
 

@@ -4,9 +4,11 @@
 //! (`compat/relay_test_mode.py`).
 
 use std::io::Write;
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -238,6 +240,33 @@ fn a_running_relay_explains_names_too() {
     ] {
         assert_eq!(daemon.get(&format!("/api/v1/relay/explain{query}")).status, status, "{query}");
     }
+}
+
+#[test]
+fn questions_whose_client_has_gone_leave_no_work_behind() {
+    let rule =
+        |most: usize| format!("match [a-z]{{1,{most}}}[0-9]{{2}}[a-y]\\.[0-9] send to blackhole stop;\n");
+    let conf = (1..=40).map(rule).collect::<String>()
+        + "cluster spare forward 127.0.0.1:1;\nmatch ^a send to spare;\n\
+           listen type linemode relay.sock proto unix;\n";
+    let daemon = Builder::relay(&conf).start();
+    let threads = || std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("it lives").count();
+    let before = threads();
+    let name = ["abcdefgh1"; 400].join(".");
+    let get = format!("GET /api/v1/relay/explain?name={name} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    let mut most = before;
+    for _ in 0..150 {
+        let mut client = TcpStream::connect(daemon.http()).expect("it listens");
+        client.write_all(get.as_bytes()).expect("it reads");
+        std::thread::sleep(Duration::from_millis(2));
+        most = most.max(threads());
+    }
+    // One is at work, and some have been.
+    assert!(most <= before + 4, "{before} threads before, {most} beside questions that nobody waits for");
+    let page = daemon.json("/api/v1/relay/explain?name=a.b");
+    assert_eq!(page["copies"], 1, "{page}");
+    let long = "a".repeat(4_097);
+    assert_eq!(daemon.get(&format!("/api/v1/relay/explain?name={long}")).status, 400);
 }
 
 #[test]

@@ -179,6 +179,8 @@ proptest! {
                 .run(cached.router(), line, turn as u64, &mut |act| by_decision.push(full(act, name)));
             prop_assert_eq!(&told(&explained, name), &by_decision);
             prop_assert_eq!(explained.routing, routing);
+            let apart = cached.router().to_ask().apart();
+            prop_assert_eq!(&apart.explain(entry, line, turn as u64), &explained);
             let hash = if same_hash { seed } else { cached.hash(name) };
             prop_assert_eq!(cached.decision(entry, hash, name), &decision);
             let mut remembered = Vec::new();

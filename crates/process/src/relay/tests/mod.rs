@@ -2,6 +2,7 @@
 //! must agree: explained, decided and remembered.
 
 mod agree;
+mod asked;
 mod limits;
 mod rig;
 mod statements;

@@ -1,7 +1,8 @@
 //! What the commands of a management port do: a call into the shard or a look at accounts, and the reply in words.
 //!
-//! Not here: the words themselves (`wire::management`), dumps (`dump`), who is a client (`super`).
+//! Not here: the words themselves (`wire::management`), dumps (`dump`), the names of a `del…` (`delete`), who is a client (`super`).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{ManagementPlan, ManagementReplies, OutputKind};
@@ -10,6 +11,7 @@ use pipeline::{DumpCursor, OutputFigures};
 use tokio::io::AsyncWrite;
 use wire::management::{Command, Form, Names, Pattern, ProxyCommand, ProxyReplies, Replies, TargetFigures};
 
+use super::delete::Wanted;
 use super::reply::Reply;
 use super::{ClientEnd, Next, dump};
 use crate::admin::accounts;
@@ -129,39 +131,35 @@ impl Asked<'_> {
     ) -> Result<(), ClientEnd> {
         let form = self.form();
         let replies = Replies::new(form);
-        for name in names.iter() {
-            // A name that several transforms have was deleted once, as far as a client is concerned.
-            let is_exact = matches!(Pattern::of(form, name), Pattern::Exact(_));
-            let mut found = false;
-            let mut cursor = Some(DumpCursor::default());
-            while let Some(from) = cursor {
-                // Asked for anew for each slice: a client that does not read takes nobody's place.
-                let mut asking = self.shared.shard.ask_in_line().await;
-                let owned = name.to_vec();
-                let slice = asking.call(move |worker| {
-                    let mut deleted: Vec<Vec<u8>> = Vec::new();
-                    let pattern = Pattern::of(form, &owned);
-                    let is = |written: &[u8]| match &pattern {
-                        Pattern::Exact(name) => written == *name,
-                        Pattern::Prefix(prefix) => written.starts_with(prefix),
-                    };
-                    let see = |written: &[u8]| deleted.push(written.to_vec());
-                    let next = worker.shard.delete_some(kind, from, is, see);
-                    (deleted, next)
-                });
-                let Ok((deleted, next)) = slice.await else { break };
-                drop(asking);
-                for name in deleted {
-                    if !(is_exact && found) {
-                        replies.deleted(&name, &mut reply.made);
-                    }
-                    found = true;
-                    reply.go_on().await?;
-                }
-                cursor = next;
+        let wanted = Arc::new(Wanted::new(form, names));
+        let mut found = wanted.nothing_found();
+        let mut cursor = Some(DumpCursor::default());
+        while let Some(from) = cursor {
+            // Asked for anew for each slice: a client that does not read takes nobody's place.
+            let mut asking = self.shared.shard.ask_in_line().await;
+            let of_shard = Arc::clone(&wanted);
+            let slice = asking.call(move |worker| {
+                let mut deleted: Vec<Vec<u8>> = Vec::new();
+                let is = |written: &[u8]| of_shard.is(written);
+                let next = worker.shard.delete_some(kind, from, is, |written| deleted.push(written.to_vec()));
+                (deleted, next)
+            });
+            let Ok((deleted, next)) = slice.await else { break };
+            drop(asking);
+            for name in deleted.iter().filter(|name| wanted.deleted(name, &mut found)) {
+                replies.deleted(name, &mut reply.made);
+                reply.go_on().await?;
             }
-            if !found {
-                replies.not_found(name, &mut reply.made);
+            // A client that has gone is noticed by what is written to it: no slice more for that one.
+            reply.finish().await?;
+            cursor = next;
+        }
+        for name in names.iter() {
+            let pattern = Pattern::of(form, name);
+            match (wanted.was_found(pattern, &mut found), pattern) {
+                (true, Pattern::Exact(name)) => replies.deleted(name, &mut reply.made),
+                (true, Pattern::Prefix(_)) => {}
+                (false, _) => replies.not_found(name, &mut reply.made),
             }
             reply.go_on().await?;
         }

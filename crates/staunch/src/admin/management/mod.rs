@@ -5,6 +5,7 @@
 //! Invariant: a client holds a command, a piece of an answer and a page of a dump, whatever it asks and whether it reads.
 
 mod answers;
+mod delete;
 mod dump;
 mod reply;
 

@@ -1,16 +1,35 @@
 //! `/api/v1/relay/explain`: the way of a name through a running relay, with the endpoints up that are up now.
+//!
+//! Path of a question: its place in line -> one call to the shard's thread, which gives a [`RouterToAsk`] -> a thread for
+//! work that takes long, with a router apart: neither the shard nor other requests wait for it.
+//! Bounds: [`LINE`], one question at work, [`WORK_MAX`] and [`LINE_BYTES_MAX`] for each.
+//! Invariant: the work of a question whose client has gone ends before the next search, and until then nobody else's begins.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use axum::http::StatusCode;
-use config::plan::TransformKind;
-use process::relay::Entry;
+use config::plan::{RelayTransform, TransformKind};
+use process::relay::{Entry, Explanation, Line, RouterToAsk};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
+use crate::admin::Refusal;
+use crate::admission::{Admission, Limits, PeerKey};
+use crate::clock::Clock;
 use crate::daemon::shared::Shared;
-use crate::daemon::worker::Asking;
+use crate::daemon::worker::Question;
 use crate::explained::{Way, line};
 
-/// Longest line that is asked about: longer ones are no lines.
-const LINE_BYTES_MAX: usize = 32_768;
+/// Longest line that is asked about.
+const LINE_BYTES_MAX: usize = 4_096;
+
+/// Questions that wait or are worked on, of all clients and of one.
+const LINE: Limits = Limits { all: 32, per_peer: 4 };
+
+/// Longest work of one question, after which no further search begins.
+const WORK_MAX: Duration = Duration::from_secs(1);
 
 /// Query of a request.
 #[derive(Debug, Default, Deserialize)]
@@ -23,37 +42,101 @@ pub struct ExplainQuery {
     pub relay: Option<String>,
 }
 
+/// Questions in line, and the place of the one that is worked on.
+#[derive(Debug)]
+pub struct Explains {
+    line: Arc<Admission>,
+    place: Arc<Semaphore>,
+}
+
+impl Default for Explains {
+    fn default() -> Explains {
+        Explains { line: Arc::default(), place: Arc::new(Semaphore::new(1)) }
+    }
+}
+
+/// As long as this lives somebody waits for the answer.
+struct Waits(Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+impl Explains {
+    /// Runs `work` on a thread for such work when its turn comes. It is given what says whether it may go on, and gives none
+    /// when it did not. Whoever stops waiting ends it, and its place is free once it has ended.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn FnMut() -> bool) -> Option<T> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let place = Arc::clone(&self.place).acquire_owned().await.expect("nobody closes it");
+        let gone = Arc::<AtomicBool>::default();
+        let _waits = Waits(Arc::clone(&gone));
+        let done = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            let until_ns = Clock::mono_ns() + WORK_MAX.as_nanos() as u64;
+            work(&mut || !gone.load(Relaxed) && Clock::mono_ns() < until_ns)
+        });
+        let done = done
+            .await
+            .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("it was not explained: {error}")))?;
+        done.ok_or_else(|| {
+            let why = format!(
+                "its rules took longer than {} s: `staunch relay -f FILE --explain NAME` takes its time",
+                WORK_MAX.as_secs()
+            );
+            (StatusCode::SERVICE_UNAVAILABLE, why)
+        })
+    }
+}
+
 /// The way of a name.
 ///
 /// # Errors
-/// A status and a sentence when the name or the relay is none.
+/// A status and a sentence when the name or the relay is none, and when too many ask.
 pub async fn explain(
     shared: &Shared,
-    asking: &mut Asking,
+    explains: &Explains,
+    peer: PeerKey,
     query: ExplainQuery,
-) -> Result<Way, (StatusCode, String)> {
+) -> Result<Way, Refusal> {
     let ExplainQuery { name, relay } = query;
     if name.is_empty() || name.len() > LINE_BYTES_MAX {
         let why = format!("`name` is a name or a line of 1 to {LINE_BYTES_MAX} bytes");
         return Err((StatusCode::BAD_REQUEST, why));
     }
     let relay = known(shared, relay)?;
+    let _in_line = explains.line.admit(peer, LINE).map_err(|_full| {
+        let why = format!(
+            "{} questions of this kind are open, or {} of this client: ask again later",
+            LINE.all, LINE.per_peer
+        );
+        (StatusCode::SERVICE_UNAVAILABLE, why)
+    })?;
     let (wanted, tagged) = (relay.clone(), shared.wiring.load().plan.tags_are_named(&relay));
+    let mut asking = shared.shard.ask(peer, Question::Details)?;
     let asked = asking.call(move |worker| worker.shard.relay_to_ask(&wanted)).await?;
+    drop(asking);
     let (made_of, router) =
         asked.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no relay `{relay}`")))?;
-    // Thousands of expressions may be looked for: neither the shard nor other requests wait for them.
-    let way = tokio::task::spawn_blocking(move || {
-        let line = line(name.as_bytes(), tagged);
-        let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
-        let explanation = router.explain(Entry::Records, line, 0);
-        Way::new(&made_of.plan, line, &explanation, &place)
-    });
-    way.await.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("it was not explained: {error}")))
+    explains.run(move |goes_on| way(&made_of, router, line(name.as_bytes(), tagged), goes_on)).await
+}
+
+fn way(
+    made_of: &RelayTransform,
+    router: RouterToAsk,
+    line: Line<'_>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Option<Way> {
+    let explanation: Explanation = router.apart().explain_while(Entry::Records, line, 0, goes_on)?;
+    let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
+    Some(Way::new(&made_of.plan, line, &explanation, &place))
 }
 
 /// The relay that is asked about: the only one when none is named.
-fn known(shared: &Shared, asked: Option<String>) -> Result<String, (StatusCode, String)> {
+fn known(shared: &Shared, asked: Option<String>) -> Result<String, Refusal> {
     if let Some(relay) = asked {
         return Ok(relay);
     }
@@ -67,5 +150,56 @@ fn known(shared: &Shared, asked: Option<String>) -> Result<String, (StatusCode, 
             StatusCode::BAD_REQUEST,
             format!("which relay? add &relay= and one of {}", several.join(", ")),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_ends_with_its_question_and_holds_the_place_until_then() {
+        let explains = Explains::default();
+        let (says, begun) = std::sync::mpsc::channel();
+        let (ends, ended) = std::sync::mpsc::channel();
+        let work = explains.run(move |goes_on| {
+            says.send(()).expect("the test waits");
+            while goes_on() {
+                std::thread::yield_now();
+            }
+            // What a search takes that has begun.
+            std::thread::sleep(Duration::from_millis(50));
+            ends.send(()).expect("the test waits");
+            Some(())
+        });
+        let gives_up = async {
+            while begun.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = work => panic!("it goes on for as long as somebody waits"),
+            () = gives_up => {}
+        }
+        // The next one begins when that has ended, not when its client has gone.
+        let next = explains.run(move |goes_on| {
+            assert!(goes_on());
+            Some(ended.try_recv().is_ok())
+        });
+        assert_eq!(next.await, Ok(true));
+    }
+
+    #[tokio::test]
+    async fn work_that_takes_too_long_is_refused() {
+        let explains = Explains::default();
+        let endless = |goes_on: &mut dyn FnMut() -> bool| {
+            while goes_on() {
+                std::thread::yield_now();
+            }
+            None::<()>
+        };
+        let (status, why) = explains.run(endless).await.expect_err("it takes too long");
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{why}");
     }
 }

@@ -40,7 +40,8 @@ use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
 use crate::sys;
 
-/// Largest head of a request. The longest query that means anything is a line of 32 KiB, written as URLs write it.
+/// Largest head of a request. The longest query that means anything is a line of 4 KiB, written as URLs write it; proxies
+/// and browsers add headers of their own.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
 
 /// Most headers of a request.

@@ -2,8 +2,9 @@
 //! among data.
 //!
 //! Two kinds. Control ([`ShardHandle::call`]) is ours: reload, stop, endpoints that go and come. Questions
-//! ([`ShardHandle::ask`]) come from whoever can reach the API or a management port, so their number has a bound, and each
-//! call of one is a slice: it takes well under a millisecond, and asks again for more.
+//! ([`ShardHandle::ask`]) come from whoever can reach the API or a management port, so their number has a bound, and another
+//! one for each client and for questions that may take long; each call of one is a slice: it takes well under a millisecond,
+//! and asks again for more.
 //! Invariants: every call is answered, by an error when the thread has ended; between two looks at the sockets no more than
 //! [`CALLS_PER_TURN`] calls run, of which few are questions.
 
@@ -15,10 +16,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::Worker;
+use crate::admission::{Admission, Full, Limits, PeerKey, Seat};
 use crate::sys::Waker;
 
 /// Most questions that are open at once; further ones are told to come later.
 pub const QUESTIONS_MAX: usize = 64;
+
+/// Places that questions for details leave to others: whoever looks after the daemon needs its figures while somebody
+/// searches.
+const KEPT_FOR_FIGURES: usize = 16;
+
+/// Most questions of one client for figures, with those for details.
+const PEER_QUESTIONS_MAX: usize = 16;
+
+/// Most questions of one client for details.
+const PEER_DETAILS_MAX: usize = 12;
 
 /// Most calls that run between two looks at the sockets.
 const CALLS_PER_TURN: usize = 16;
@@ -40,6 +52,26 @@ pub struct ShardHandle {
     /// Told when the thread ends.
     end: Arc<Notify>,
     questions: Arc<Semaphore>,
+    /// Those of the API.
+    askers: Arc<Admission>,
+}
+
+/// What a question of the API is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Metrics and accounts.
+    Figures,
+    /// Series, names, relays: it may be asked for much, again and again.
+    Details,
+}
+
+impl Question {
+    fn limits(self) -> Limits {
+        match self {
+            Question::Figures => Limits { all: QUESTIONS_MAX, per_peer: PEER_QUESTIONS_MAX },
+            Question::Details => Limits { all: QUESTIONS_MAX - KEPT_FOR_FIGURES, per_peer: PEER_DETAILS_MAX },
+        }
+    }
 }
 
 /// One of [`QUESTIONS_MAX`]: whoever has it may call as often as it needs to, one call at a time.
@@ -47,6 +79,7 @@ pub struct ShardHandle {
 pub struct Asking {
     shard: ShardHandle,
     _permit: OwnedSemaphorePermit,
+    _seat: Option<Seat>,
 }
 
 /// Why a question was not answered.
@@ -54,6 +87,8 @@ pub struct Asking {
 pub enum Unanswered {
     /// Too many are open.
     Busy,
+    /// Too many of this client are.
+    BusyOfPeer,
     /// The thread has ended.
     Ended,
 }
@@ -62,6 +97,9 @@ impl std::fmt::Display for Unanswered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Unanswered::Busy => write!(f, "{QUESTIONS_MAX} questions are open: ask again later"),
+            Unanswered::BusyOfPeer => {
+                f.write_str("this client has as many open questions as one may have: ask again later")
+            }
             Unanswered::Ended => f.write_str("the daemon stops"),
         }
     }
@@ -93,6 +131,7 @@ impl ShardHandle {
             asleep: Arc::default(),
             end: Arc::default(),
             questions: Arc::new(Semaphore::new(QUESTIONS_MAX)),
+            askers: Arc::default(),
         })
     }
 
@@ -114,20 +153,24 @@ impl ShardHandle {
         self.put(job, |jobs| &mut jobs.control)
     }
 
-    /// A question, if not too many are open.
+    /// A client's question, if not too many are open.
     ///
     /// # Errors
-    /// [`Unanswered::Busy`].
-    pub fn ask(&self) -> Result<Asking, Unanswered> {
+    /// [`Unanswered::Busy`], [`Unanswered::BusyOfPeer`].
+    pub fn ask(&self, peer: PeerKey, question: Question) -> Result<Asking, Unanswered> {
+        let seat = self.askers.admit(peer, question.limits()).map_err(|full| match full {
+            Full::All => Unanswered::Busy,
+            Full::PerPeer => Unanswered::BusyOfPeer,
+        })?;
         let permit = Arc::clone(&self.questions).try_acquire_owned().map_err(|_full| Unanswered::Busy)?;
-        Ok(Asking { shard: self.clone(), _permit: permit })
+        Ok(Asking { shard: self.clone(), _permit: permit, _seat: Some(seat) })
     }
 
     /// A question as soon as not too many are open, for those whose number has a bound of its own. In their order;
     /// cancel-safe.
     pub async fn ask_in_line(&self) -> Asking {
         let permit = Arc::clone(&self.questions).acquire_owned().await;
-        Asking { shard: self.clone(), _permit: permit.expect("nobody closes the semaphore") }
+        Asking { shard: self.clone(), _permit: permit.expect("nobody closes the semaphore"), _seat: None }
     }
 
     fn put<R: Send + 'static>(
@@ -254,13 +297,45 @@ fn a_turn_runs_so_many_calls_and_control_first() {
 #[tokio::test]
 async fn questions_past_the_bound_are_told_so_and_wait_in_line() {
     let handle = ShardHandle::new().expect("a descriptor is free");
-    let mut open: Vec<Asking> = (0..QUESTIONS_MAX).map(|_| handle.ask().expect("at the bound")).collect();
-    assert_eq!(handle.ask().err(), Some(Unanswered::Busy), "past it");
+    let ask = |peer| handle.ask(peer, Question::Figures);
+    let mut open: Vec<Asking> =
+        (0..QUESTIONS_MAX as u8).map(|at| ask(peer(at / 8)).expect("at the bound")).collect();
+    assert_eq!(ask(peer(99)).err(), Some(Unanswered::Busy), "past it");
     let mut in_line = std::pin::pin!(handle.ask_in_line());
     assert!(tokio::time::timeout(std::time::Duration::ZERO, in_line.as_mut()).await.is_err());
     drop(open.pop());
     let mut asking = in_line.await;
-    assert_eq!(handle.ask().err(), Some(Unanswered::Busy), "whoever waited has it");
+    assert_eq!(ask(peer(99)).err(), Some(Unanswered::Busy), "whoever waited has it");
     handle.end();
     assert_eq!(asking.call(|_worker| ()).await, Err(Unanswered::Ended));
+}
+
+#[cfg(test)]
+fn peer(number: u8) -> PeerKey {
+    PeerKey::of(Some([127, 0, 0, number].into()))
+}
+
+#[test]
+fn one_client_and_all_who_search_leave_places_to_others() {
+    let handle = ShardHandle::new().expect("a descriptor is free");
+    let many = |number, question| -> (Vec<Asking>, Unanswered) {
+        let mut open = Vec::new();
+        loop {
+            match handle.ask(peer(number), question) {
+                Ok(asking) => open.push(asking),
+                Err(why) => return (open, why),
+            }
+        }
+    };
+    let (first, why) = many(1, Question::Details);
+    assert_eq!((first.len(), why), (PEER_DETAILS_MAX, Unanswered::BusyOfPeer));
+    let (figures, why) = many(1, Question::Figures);
+    assert_eq!((figures.len(), why), (PEER_QUESTIONS_MAX - PEER_DETAILS_MAX, Unanswered::BusyOfPeer));
+    drop(figures);
+    let others: Vec<Asking> = (2..50).flat_map(|number| many(number, Question::Details).0).collect();
+    assert_eq!(first.len() + others.len(), QUESTIONS_MAX - KEPT_FOR_FIGURES);
+    assert_eq!(many(60, Question::Details).1, Unanswered::Busy);
+    assert_eq!(many(60, Question::Figures).0.len(), KEPT_FOR_FIGURES);
+    drop(first);
+    assert!(handle.ask(peer(1), Question::Details).is_ok(), "places are given back");
 }

@@ -1,0 +1,175 @@
+//! The names of a `del…` command: one pass over the series for all of them, however many they are.
+//!
+//! Path of a series: the shard's thread asks [`Wanted::is`] -> [`Wanted::deleted`] here, which says whether the client reads
+//! of it at once -> at the end [`Wanted::was_found`] for each name, in the command's order.
+//! Not here: what a name stands for (`wire::management`), the reply (`answers`).
+//! Invariant: to look at one series costs the same for two names and for thirty thousand, nearly.
+
+use std::collections::HashMap;
+
+use wire::management::{Form, Names, Pattern};
+
+/// What a command deletes.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// Names, with their places in [`Found::exact`].
+    exact: HashMap<Vec<u8>, usize>,
+    /// In their order as bytes, each once.
+    prefixes: Vec<Prefix>,
+}
+
+#[derive(Debug)]
+struct Prefix {
+    text: Vec<u8>,
+    /// The longest other one that it begins with.
+    within: Option<usize>,
+}
+
+/// What was found of it.
+#[derive(Debug)]
+pub(super) struct Found {
+    exact: Vec<bool>,
+    prefixes: Vec<bool>,
+}
+
+impl Wanted {
+    pub(super) fn new(form: Form, names: Names<'_>) -> Wanted {
+        let mut wanted = Wanted::default();
+        let mut prefixes: Vec<&[u8]> = Vec::new();
+        for name in names.iter() {
+            match Pattern::of(form, name) {
+                Pattern::Prefix(prefix) => prefixes.push(prefix),
+                Pattern::Exact(name) => {
+                    let place = wanted.exact.len();
+                    wanted.exact.entry(name.to_vec()).or_insert(place);
+                }
+            }
+        }
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        for text in prefixes {
+            let within = wanted.longest_of(text);
+            wanted.prefixes.push(Prefix { text: text.to_vec(), within });
+        }
+        wanted
+    }
+
+    pub(super) fn nothing_found(&self) -> Found {
+        Found { exact: vec![false; self.exact.len()], prefixes: vec![false; self.prefixes.len()] }
+    }
+
+    /// Whether a series goes.
+    pub(super) fn is(&self, written: &[u8]) -> bool {
+        !self.exact.is_empty() && self.exact.contains_key(written) || self.longest_of(written).is_some()
+    }
+
+    /// Keeps that a series went. True when the client reads of it now, and not where its name's turn comes.
+    pub(super) fn deleted(&self, written: &[u8], found: &mut Found) -> bool {
+        let mut next = self.longest_of(written);
+        while let Some(at) = next {
+            found.prefixes[at] = true;
+            next = self.prefixes[at].within;
+        }
+        let exact = self.exact.get(written);
+        exact.inspect(|place| found.exact[**place] = true);
+        exact.is_none()
+    }
+
+    /// Whether anything went by what a name stands for. Of a name that stands in the command twice, the first time only.
+    pub(super) fn was_found(&self, pattern: Pattern<'_>, found: &mut Found) -> bool {
+        let place = match pattern {
+            Pattern::Exact(name) => self.exact.get(name).map(|place| &mut found.exact[*place]),
+            Pattern::Prefix(prefix) => {
+                let place = self.prefixes.binary_search_by(|known| known.text.as_slice().cmp(prefix));
+                place.ok().map(|place| &mut found.prefixes[place])
+            }
+        };
+        place.is_some_and(std::mem::take)
+    }
+
+    /// The longest prefix of a name. All that it begins with lie one within the other, and so does the last one that is not
+    /// behind the name in order, or one that this lies within.
+    fn longest_of(&self, name: &[u8]) -> Option<usize> {
+        let behind = self.prefixes.partition_point(|prefix| prefix.text.as_slice() <= name);
+        let last = behind.checked_sub(1)?;
+        let common = self.prefixes[last].text.iter().zip(name).take_while(|(a, b)| a == b).count();
+        let mut next = Some(last);
+        while let Some(at) = next {
+            if self.prefixes[at].text.len() <= common {
+                break;
+            }
+            next = self.prefixes[at].within;
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wire::management::Command;
+
+    use super::*;
+
+    fn names(command: &[u8]) -> Names<'_> {
+        match Command::parse(Form::Node, command) {
+            Command::Delete { names, .. } => names,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_name_is_told_of_in_its_turn() {
+        let command = b"delcounters a.* b a.x.* b c.* d";
+        let wanted = Wanted::new(Form::Node, names(command));
+        let mut found = wanted.nothing_found();
+        for (series, goes, at_once) in [
+            (&b"a.x.1"[..], true, true),
+            (b"b", true, false),
+            (b"bb", false, false),
+            (b"a", false, false),
+            (b"c", false, false),
+        ] {
+            assert_eq!(wanted.is(series), goes, "{}", series.escape_ascii());
+            if goes {
+                assert_eq!(wanted.deleted(series, &mut found), at_once);
+            }
+        }
+        let told: Vec<bool> = names(command)
+            .iter()
+            .map(|name| wanted.was_found(Pattern::of(Form::Node, name), &mut found))
+            .collect();
+        assert_eq!(told, [true, true, true, false, false, false]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_series_goes_when_one_of_the_names_says_so(
+            asked in proptest::collection::vec("[ab.]{0,5}[*]?", 0..12),
+            series in proptest::collection::vec("[ab.]{0,6}", 1..20),
+        ) {
+            let command = format!("delcounters {}", asked.join(" "));
+            let wanted = Wanted::new(Form::Node, names(command.as_bytes()));
+            let mut found = wanted.nothing_found();
+            let is = |pattern: &Pattern<'_>, series: &str| match pattern {
+                Pattern::Exact(name) => series.as_bytes() == *name,
+                Pattern::Prefix(prefix) => series.as_bytes().starts_with(prefix),
+            };
+            let patterns: Vec<Pattern<'_>> = names(command.as_bytes())
+                .iter()
+                .map(|name| Pattern::of(Form::Node, name))
+                .collect();
+            for series in &series {
+                let goes = patterns.iter().any(|pattern| is(pattern, series));
+                prop_assert_eq!(wanted.is(series.as_bytes()), goes, "{}", series);
+                if goes {
+                    wanted.deleted(series.as_bytes(), &mut found);
+                }
+            }
+            for (at, pattern) in patterns.iter().enumerate() {
+                let want = !patterns[..at].contains(pattern) && series.iter().any(|series| is(pattern, series));
+                prop_assert_eq!(wanted.was_found(*pattern, &mut found), want, "{:?}", pattern);
+            }
+        }
+    }
+}
