@@ -334,6 +334,8 @@ struct Queues<'a> {
     queues: &'a mut [MemoryQueue],
     on_disk: bool,
     synced: bool,
+    /// What is appended is shed, although there was room a moment ago.
+    full: bool,
 }
 
 impl MovingQueues for Queues<'_> {
@@ -349,11 +351,14 @@ impl MovingQueues for Queues<'_> {
         self.queues[to.index()].has_room(block.memory_bytes(), u64::from(block.copies))
     }
 
-    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position {
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
+        if self.full {
+            return None;
+        }
         let queue = &mut self.queues[to.index()];
         let place = queue.accepted_up_to();
         assert_eq!(queue.append(block, now), Appended::Kept);
-        place
+        Some(place)
     }
 
     fn promise(&mut self, _: OutputId, _: Position) -> Promise {
@@ -365,6 +370,26 @@ impl MovingQueues for Queues<'_> {
     }
 
     fn settled(&mut self, _: OutputId, _: u64) {}
+}
+
+#[test]
+fn a_block_that_is_shed_where_it_moves_to_is_not_waited_for() {
+    let mut world = World::new(plan("match ^f send to f stop;"), 1);
+    let at = world.plan.outputs.iter().position(|output| output.name == "f/10.0.0.4:2003");
+    let four = OutputId(at.expect("it is there") as u16);
+    let queue = |_| MemoryQueue::new(QueueLimits::default(), Arc::new(OutputAccount::default()));
+    let mut queues: Vec<MemoryQueue> = (0..world.plan.outputs.len()).map(queue).collect();
+    assert_eq!(queues[four.index()].append(Block::lines(b"f.a 1 5\n".to_vec(), 1, 0), START), Appended::Kept);
+    world.shard.set_member_live(four, false);
+    let mut moves = Moves::default();
+    moves.look_at(four);
+    // Nobody ever syncs the place that it would have had.
+    let on_disk = true;
+    for _ in 0..2 {
+        let mut queues = Queues { queues: &mut queues, on_disk, synced: false, full: true };
+        moves.turn(&world.shard, &mut queues, START);
+    }
+    assert_eq!(queues[four.index()].account().sum(0).moved, 1);
 }
 
 #[test]
@@ -386,7 +411,8 @@ fn what_waits_moves_some_blocks_at_a_time_in_order_and_only_where_there_is_room(
         let mut moves = Moves::default();
         moves.look_at(four);
         let turn = |world: &World, moves: &mut Moves, queues: &mut [MemoryQueue], synced| {
-            let due_ns = moves.turn(&world.shard, &mut Queues { queues, on_disk, synced }, START);
+            let due_ns =
+                moves.turn(&world.shard, &mut Queues { queues, on_disk, synced, full: false }, START);
             (
                 due_ns.saturating_sub(START.mono_ns),
                 queues[four.index()].copies(),
@@ -438,7 +464,7 @@ fn what_moves_and_is_let_go_of_is_where_it_was() {
     world.shard.set_member_live(four, false);
     let mut moves = Moves::default();
     moves.look_at(four);
-    let mut on_disk = Queues { queues: &mut queues, on_disk: true, synced: false };
+    let mut on_disk = Queues { queues: &mut queues, on_disk: true, synced: false, full: false };
     let _due_ns = moves.turn(&world.shard, &mut on_disk, START);
     moves.let_go(&mut on_disk);
     assert_eq!(queues[four.index()].copies(), 1);
