@@ -12,9 +12,6 @@ use wire::statsd::Parser;
 
 use crate::{Routed, Shard};
 
-/// Work of one slice when all is saved at once.
-const EXPORT_SERIES: usize = 65_536;
-
 /// All state of one aggregation, or of the rollups of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
@@ -26,7 +23,8 @@ pub struct SavedState {
 
 impl Shard {
     /// All state as it is now, for [`Shard::import`] in another process. No window is closed: a flush that is under way
-    /// is finished first, and lines that wait for others are handed on. Nothing may be pushed afterwards.
+    /// is finished first, and lines that wait for others are handed on. Nothing may be pushed afterwards, unless the
+    /// other process does not go on: then this one does, and its next checkpoints have all of it.
     ///
     /// `id` is a number that nobody outside knows.
     pub fn export(&mut self, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
@@ -41,8 +39,7 @@ impl Shard {
         let mut states = Vec::new();
         for state in &mut self.aggregations {
             let mut bytes = Vec::new();
-            if state.aggregator.save_begin(id, 0, now, &mut bytes) {
-                while state.aggregator.save_slice(EXPORT_SERIES, &mut bytes) == Slice::More {}
+            if state.aggregator.save_whole(id, now, &mut bytes) {
                 states.push(saved(&state.name, bytes));
             }
         }
@@ -133,6 +130,12 @@ impl Shard {
     pub fn save_slice(&mut self, name: &str, series_max: usize, to: &mut Vec<u8>) -> Slice {
         let state = self.aggregations.iter_mut().find(|state| state.name == name);
         state.map_or(Slice::Void, |state| state.aggregator.save_slice(series_max, to))
+    }
+
+    /// The last save of the aggregation `name` may not be on disk: the next one is made even if nothing comes before it.
+    pub(crate) fn save_again(&mut self, name: &str) {
+        let state = self.aggregations.iter_mut().find(|state| state.name == name);
+        state.into_iter().for_each(|state| state.aggregator.save_again());
     }
 
     /// True when saving the aggregation `name` would give something else than its last save.

@@ -46,7 +46,7 @@ impl Worker {
 
     /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
     pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
-        self.saver.end()
+        self.saver.end(&mut self.shard)
     }
 
     /// Makes checkpoints again.
