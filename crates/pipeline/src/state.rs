@@ -10,6 +10,8 @@ use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
 use process::rollup;
 use wire::statsd::Parser;
 
+use crate::aggregation::HeldByAggregation;
+use crate::relay::HeldByRelay;
 use crate::{Routed, Shard};
 
 /// All state of one aggregation, or of the rollups of a relay.
@@ -19,6 +21,13 @@ pub struct SavedState {
     pub name: String,
     /// Its state.
     pub bytes: Vec<u8>,
+}
+
+/// What aggregations and relays held before their last flush.
+#[derive(Debug, Default)]
+pub struct BeforeLast {
+    aggregations: Vec<(usize, HeldByAggregation)>,
+    relays: Vec<(usize, HeldByRelay)>,
 }
 
 impl Shard {
@@ -53,13 +62,33 @@ impl Shard {
         self.aggregations.iter().any(|state| state.aggregator.due_ns() == 0)
     }
 
-    /// The last flush of every aggregation and relay that is not one of `kept`: nobody goes on with it.
-    pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) {
+    /// The last flush of every aggregation and relay that is not one of `kept`: nobody goes on with it. Gives what
+    /// [`Shard::go_back`] needs to undo it.
+    pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) -> BeforeLast {
         let Shard { aggregations, relays, outputs, .. } = self;
-        let other_relays = relays.iter_mut().filter(|relay| !kept.contains(&relay.name));
-        other_relays.for_each(|relay| relay.finish(outputs, now, out));
-        let others = aggregations.iter_mut().filter(|state| !kept.contains(&state.name));
-        others.for_each(|state| state.flush_all(outputs, now, out));
+        let mut before = BeforeLast::default();
+        for (at, relay) in relays.iter_mut().enumerate().filter(|(_, relay)| !kept.contains(&relay.name)) {
+            before.relays.push((at, relay.held()));
+            relay.finish(outputs, now, out);
+        }
+        for (at, state) in aggregations.iter_mut().enumerate() {
+            if !kept.contains(&state.name) {
+                before.aggregations.push((at, state.held()));
+                state.flush_all(outputs, now, out);
+            }
+        }
+        self.close_lines(now, out);
+        before
+    }
+
+    /// What [`Shard::flush_others`] has emitted went nowhere: everything is as it was before.
+    pub fn go_back(&mut self, before: BeforeLast) {
+        for (at, held) in before.relays {
+            self.relays[at].take_back(held);
+        }
+        for (at, held) in before.aggregations {
+            self.aggregations[at].take_back(held);
+        }
     }
 
     /// Takes over what was saved of the rollups of the relay `name`, before the first batch. None when there is no such

@@ -14,7 +14,7 @@ use deliver::disk_queue::{Position, Promise};
 use deliver::plan::{QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, BlockForm, Entry, MemoryQueue, Queue};
 use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId};
-use pipeline::{Moves, MovingQueues, laid_over};
+use pipeline::{Moves, MovingQueues, Routed, laid_over};
 use process::rollup::Fed;
 use world::{START, World};
 
@@ -291,6 +291,24 @@ fn another_process_goes_on_with_the_rollups() {
     let (sum, max) = (format!("sum.a 1.000000 {end}"), format!("max.a 2.000000 {end}"));
     assert_eq!(ticked(&mut after, 0..60), want(&[("10.0.0.1", &[&sum]), ("10.0.0.2", &[&max])]));
     assert_eq!(ticked(&mut before, 0..1), BTreeMap::new(), "nothing was told by the first");
+}
+
+#[test]
+fn a_last_flush_for_another_process_that_does_not_go_on_has_not_happened() {
+    let mut world = World::new(plan(SUMS[0]), 1);
+    let time = START.wall_seconds();
+    world.send(&format!("a 1 {time}\n"), START);
+    let held =
+        |world: &mut World| (world.shard.export(9, START, &mut world.routed), world.shard.relays().next());
+    let before = held(&mut world);
+    let mut last = Routed::default();
+    let undo = world.shard.flush_others(&[], START, &mut last);
+    assert_ne!(held(&mut world), before);
+    world.shard.go_back(undo);
+    assert_eq!(held(&mut world), before);
+    world.send(&format!("a 2 {time}\n"), START);
+    let sum = format!("sum.a 3.000000 {}", time + 10);
+    assert_eq!(ticked(&mut world, 0..60), want(&[("10.0.0.1", &[&sum])]));
 }
 
 #[test]
