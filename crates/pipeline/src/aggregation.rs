@@ -30,6 +30,16 @@ pub(crate) struct Aggregation {
     pub(crate) key_flush: bool,
 }
 
+/// What an aggregation held before a flush.
+#[derive(Debug)]
+pub(crate) struct HeldByAggregation {
+    aggregator: Aggregator,
+    flushed_at_s: Option<u64>,
+    last_flush: Option<FlushEnd>,
+    flushes: u64,
+    told: Option<u64>,
+}
+
 /// Names of the self counters, made once.
 #[derive(Debug)]
 pub(crate) struct SelfNames {
@@ -105,6 +115,25 @@ impl Aggregation {
             fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
         });
         self.end_flush(end, outputs, now, out);
+    }
+
+    /// What it holds, for [`Aggregation::take_back`].
+    pub(crate) fn held(&self) -> HeldByAggregation {
+        let Aggregation { aggregator, flushed_at_s, last_flush, flushes, told, .. } = self;
+        HeldByAggregation {
+            aggregator: aggregator.clone(),
+            flushed_at_s: *flushed_at_s,
+            last_flush: *last_flush,
+            flushes: *flushes,
+            told: *told,
+        }
+    }
+
+    /// Holds that again, as if it had not been flushed since.
+    pub(crate) fn take_back(&mut self, held: HeldByAggregation) {
+        let HeldByAggregation { aggregator, flushed_at_s, last_flush, flushes, told } = held;
+        (self.aggregator, self.flushed_at_s, self.last_flush) = (aggregator, flushed_at_s, last_flush);
+        (self.flushes, self.told) = (flushes, told);
     }
 
     /// Takes a new plan, and keeps its state. With `forget_spellings` sources spell names otherwise than before.

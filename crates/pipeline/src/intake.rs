@@ -481,6 +481,14 @@ impl Intake {
         Some(Unfinished { bytes, discarding, told })
     }
 
+    /// True when the beginning of a line or frame has come, and not its end.
+    pub fn has_tail(&self) -> bool {
+        match &self.framing {
+            Framing::Lines(framer) => !framer.unfinished().0.is_empty(),
+            Framing::Frames(framer) => framer.held() > 0,
+        }
+    }
+
     /// Goes on, as new, with what another one held; a client that was told something is `connection` from now on.
     #[must_use]
     pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {

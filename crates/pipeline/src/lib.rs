@@ -54,5 +54,5 @@ pub use reload::{earlier_self, laid_over};
 pub use replies::Told;
 pub use scratch::Scratch;
 pub use shard::{BusyNames, Shard, ShardFigures};
-pub use state::SavedState;
+pub use state::{BeforeLast, SavedState};
 pub use unfinished::UnfinishedFull;

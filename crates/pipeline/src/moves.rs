@@ -36,8 +36,8 @@ pub trait MovingQueues {
     /// Whether the queue has room for a block.
     fn has_room(&mut self, to: OutputId, block: &Block, now: Now) -> bool;
 
-    /// Appends a block that it has room for; gives its place.
-    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position;
+    /// Appends a block that it has room for; gives its place. None when it was shed all the same, and counted there.
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position>;
 
     /// What is known of a block that was appended.
     fn promise(&mut self, output: OutputId, of: Position) -> Promise;
@@ -151,8 +151,9 @@ impl Moves {
             queues.put_back(from, entry);
             return false;
         }
-        let append = |(to, block)| (to, queues.append(to, block, now));
-        let places: Vec<(OutputId, Position)> = blocks.into_iter().map(append).collect();
+        // One that was shed has its outcome: nothing that comes to its place later says anything of it.
+        let append = |(to, block)| Some((to, queues.append(to, block, now)?));
+        let places: Vec<(OutputId, Position)> = blocks.into_iter().filter_map(append).collect();
         if on_disk {
             self.unsynced.push_back(Unsynced { from, entry, places });
         } else {

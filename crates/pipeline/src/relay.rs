@@ -42,6 +42,13 @@ pub(crate) struct Relay {
     shown: Shown,
 }
 
+/// What a relay held before its end.
+#[derive(Debug)]
+pub(crate) struct HeldByRelay {
+    rollups: Rollups,
+    figures: RelayFigures,
+}
+
 /// How many lines have been shown in this second.
 #[derive(Debug, Default)]
 struct Shown {
@@ -290,6 +297,16 @@ impl Relay {
             *count += counted.iter().find(same).map_or(0, |figure| figure.count);
         }
         self.router.go_on_with(cache);
+    }
+
+    /// What it holds, for [`Relay::take_back`].
+    pub(crate) fn held(&self) -> HeldByRelay {
+        HeldByRelay { rollups: self.rollups.clone(), figures: self.figures.clone() }
+    }
+
+    /// Holds that again, as if it had not been finished since.
+    pub(crate) fn take_back(&mut self, held: HeldByRelay) {
+        (self.rollups, self.figures) = (held.rollups, held.figures);
     }
 
     fn count_told(&mut self, told: Told) {

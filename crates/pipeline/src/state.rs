@@ -10,10 +10,9 @@ use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
 use process::rollup;
 use wire::statsd::Parser;
 
+use crate::aggregation::HeldByAggregation;
+use crate::relay::HeldByRelay;
 use crate::{Routed, Shard};
-
-/// Work of one slice when all is saved at once.
-const EXPORT_SERIES: usize = 65_536;
 
 /// All state of one aggregation, or of the rollups of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +23,17 @@ pub struct SavedState {
     pub bytes: Vec<u8>,
 }
 
+/// What aggregations and relays held before their last flush.
+#[derive(Debug, Default)]
+pub struct BeforeLast {
+    aggregations: Vec<(usize, HeldByAggregation)>,
+    relays: Vec<(usize, HeldByRelay)>,
+}
+
 impl Shard {
     /// All state as it is now, for [`Shard::import`] in another process. No window is closed: a flush that is under way
-    /// is finished first, and lines that wait for others are handed on. Nothing may be pushed afterwards.
+    /// is finished first, and lines that wait for others are handed on. Nothing may be pushed afterwards, unless the
+    /// other process does not go on: then this one does, and its next checkpoints have all of it.
     ///
     /// `id` is a number that nobody outside knows.
     pub fn export(&mut self, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
@@ -41,8 +48,7 @@ impl Shard {
         let mut states = Vec::new();
         for state in &mut self.aggregations {
             let mut bytes = Vec::new();
-            if state.aggregator.save_begin(id, 0, now, &mut bytes) {
-                while state.aggregator.save_slice(EXPORT_SERIES, &mut bytes) == Slice::More {}
+            if state.aggregator.save_whole(id, now, &mut bytes) {
                 states.push(saved(&state.name, bytes));
             }
         }
@@ -56,13 +62,33 @@ impl Shard {
         self.aggregations.iter().any(|state| state.aggregator.due_ns() == 0)
     }
 
-    /// The last flush of every aggregation and relay that is not one of `kept`: nobody goes on with it.
-    pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) {
+    /// The last flush of every aggregation and relay that is not one of `kept`: nobody goes on with it. Gives what
+    /// [`Shard::go_back`] needs to undo it.
+    pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) -> BeforeLast {
         let Shard { aggregations, relays, outputs, .. } = self;
-        let other_relays = relays.iter_mut().filter(|relay| !kept.contains(&relay.name));
-        other_relays.for_each(|relay| relay.finish(outputs, now, out));
-        let others = aggregations.iter_mut().filter(|state| !kept.contains(&state.name));
-        others.for_each(|state| state.flush_all(outputs, now, out));
+        let mut before = BeforeLast::default();
+        for (at, relay) in relays.iter_mut().enumerate().filter(|(_, relay)| !kept.contains(&relay.name)) {
+            before.relays.push((at, relay.held()));
+            relay.finish(outputs, now, out);
+        }
+        for (at, state) in aggregations.iter_mut().enumerate() {
+            if !kept.contains(&state.name) {
+                before.aggregations.push((at, state.held()));
+                state.flush_all(outputs, now, out);
+            }
+        }
+        self.close_lines(now, out);
+        before
+    }
+
+    /// What [`Shard::flush_others`] has emitted went nowhere: everything is as it was before.
+    pub fn go_back(&mut self, before: BeforeLast) {
+        for (at, held) in before.relays {
+            self.relays[at].take_back(held);
+        }
+        for (at, held) in before.aggregations {
+            self.aggregations[at].take_back(held);
+        }
     }
 
     /// Takes over what was saved of the rollups of the relay `name`, before the first batch. None when there is no such
@@ -133,6 +159,12 @@ impl Shard {
     pub fn save_slice(&mut self, name: &str, series_max: usize, to: &mut Vec<u8>) -> Slice {
         let state = self.aggregations.iter_mut().find(|state| state.name == name);
         state.map_or(Slice::Void, |state| state.aggregator.save_slice(series_max, to))
+    }
+
+    /// The last save of the aggregation `name` may not be on disk: the next one is made even if nothing comes before it.
+    pub(crate) fn save_again(&mut self, name: &str) {
+        let state = self.aggregations.iter_mut().find(|state| state.name == name);
+        state.into_iter().for_each(|state| state.aggregator.save_again());
     }
 
     /// True when saving the aggregation `name` would give something else than its last save.

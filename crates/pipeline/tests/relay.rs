@@ -14,7 +14,7 @@ use deliver::disk_queue::{Position, Promise};
 use deliver::plan::{QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, BlockForm, Entry, MemoryQueue, Queue};
 use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId};
-use pipeline::{Moves, MovingQueues, laid_over};
+use pipeline::{Moves, MovingQueues, Routed, laid_over};
 use process::rollup::Fed;
 use world::{START, World};
 
@@ -294,6 +294,24 @@ fn another_process_goes_on_with_the_rollups() {
 }
 
 #[test]
+fn a_last_flush_for_another_process_that_does_not_go_on_has_not_happened() {
+    let mut world = World::new(plan(SUMS[0]), 1);
+    let time = START.wall_seconds();
+    world.send(&format!("a 1 {time}\n"), START);
+    let held =
+        |world: &mut World| (world.shard.export(9, START, &mut world.routed), world.shard.relays().next());
+    let before = held(&mut world);
+    let mut last = Routed::default();
+    let undo = world.shard.flush_others(&[], START, &mut last);
+    assert_ne!(held(&mut world), before);
+    world.shard.go_back(undo);
+    assert_eq!(held(&mut world), before);
+    world.send(&format!("a 2 {time}\n"), START);
+    let sum = format!("sum.a 3.000000 {}", time + 10);
+    assert_eq!(ticked(&mut world, 0..60), want(&[("10.0.0.1", &[&sum])]));
+}
+
+#[test]
 fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
     let text = "listen type linemode 2003 proto tcp;\n\
         cluster s forward 10.0.0.1 type syslog; cluster u forward 10.0.0.2 proto udp type syslog;\n\
@@ -334,6 +352,8 @@ struct Queues<'a> {
     queues: &'a mut [MemoryQueue],
     on_disk: bool,
     synced: bool,
+    /// What is appended is shed, although there was room a moment ago.
+    full: bool,
 }
 
 impl MovingQueues for Queues<'_> {
@@ -349,11 +369,14 @@ impl MovingQueues for Queues<'_> {
         self.queues[to.index()].has_room(block.memory_bytes(), u64::from(block.copies))
     }
 
-    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position {
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
+        if self.full {
+            return None;
+        }
         let queue = &mut self.queues[to.index()];
         let place = queue.accepted_up_to();
         assert_eq!(queue.append(block, now), Appended::Kept);
-        place
+        Some(place)
     }
 
     fn promise(&mut self, _: OutputId, _: Position) -> Promise {
@@ -365,6 +388,26 @@ impl MovingQueues for Queues<'_> {
     }
 
     fn settled(&mut self, _: OutputId, _: u64) {}
+}
+
+#[test]
+fn a_block_that_is_shed_where_it_moves_to_is_not_waited_for() {
+    let mut world = World::new(plan("match ^f send to f stop;"), 1);
+    let at = world.plan.outputs.iter().position(|output| output.name == "f/10.0.0.4:2003");
+    let four = OutputId(at.expect("it is there") as u16);
+    let queue = |_| MemoryQueue::new(QueueLimits::default(), Arc::new(OutputAccount::default()));
+    let mut queues: Vec<MemoryQueue> = (0..world.plan.outputs.len()).map(queue).collect();
+    assert_eq!(queues[four.index()].append(Block::lines(b"f.a 1 5\n".to_vec(), 1, 0), START), Appended::Kept);
+    world.shard.set_member_live(four, false);
+    let mut moves = Moves::default();
+    moves.look_at(four);
+    // Nobody ever syncs the place that it would have had.
+    let on_disk = true;
+    for _ in 0..2 {
+        let mut queues = Queues { queues: &mut queues, on_disk, synced: false, full: true };
+        moves.turn(&world.shard, &mut queues, START);
+    }
+    assert_eq!(queues[four.index()].account().sum(0).moved, 1);
 }
 
 #[test]
@@ -386,7 +429,8 @@ fn what_waits_moves_some_blocks_at_a_time_in_order_and_only_where_there_is_room(
         let mut moves = Moves::default();
         moves.look_at(four);
         let turn = |world: &World, moves: &mut Moves, queues: &mut [MemoryQueue], synced| {
-            let due_ns = moves.turn(&world.shard, &mut Queues { queues, on_disk, synced }, START);
+            let due_ns =
+                moves.turn(&world.shard, &mut Queues { queues, on_disk, synced, full: false }, START);
             (
                 due_ns.saturating_sub(START.mono_ns),
                 queues[four.index()].copies(),
@@ -438,7 +482,7 @@ fn what_moves_and_is_let_go_of_is_where_it_was() {
     world.shard.set_member_live(four, false);
     let mut moves = Moves::default();
     moves.look_at(four);
-    let mut on_disk = Queues { queues: &mut queues, on_disk: true, synced: false };
+    let mut on_disk = Queues { queues: &mut queues, on_disk: true, synced: false, full: false };
     let _due_ns = moves.turn(&world.shard, &mut on_disk, START);
     moves.let_go(&mut on_disk);
     assert_eq!(queues[four.index()].copies(), 1);

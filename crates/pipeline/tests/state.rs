@@ -5,7 +5,7 @@ mod world;
 use config::plan::Plan;
 use model::{Now, SECOND_NS, SourceId};
 use pipeline::SavedState;
-use process::aggregate::checkpoint::{Told, Window};
+use process::aggregate::checkpoint::{Slice, Told, Window};
 use world::{START, World, plan_of};
 
 fn plan(dialect: &str, options: &str) -> Plan {
@@ -54,6 +54,21 @@ fn export(world: &mut World, now: Now) -> SavedState {
     let mut states = world.shard.export(7, now, &mut world.routed);
     assert_eq!(states.len(), 1);
     states.remove(0)
+}
+
+#[test]
+fn an_export_is_no_checkpoint() {
+    let mut world = World::new(plan("union", ""), 1);
+    world.send("hits:1|c", START);
+    assert!(world.shard.is_changed("t"));
+    export(&mut world, START);
+    assert!(world.shard.is_changed("t"), "the next checkpoint has it");
+    assert!(world.shard.save_begin("t", 1, 1, START, &mut Vec::new()));
+    assert!(world.shard.is_changed("t"), "a checkpoint that does not come to its end");
+    while world.shard.save_slice("t", 100, &mut Vec::new()) == Slice::More {}
+    assert!(!world.shard.is_changed("t"));
+    export(&mut world, START);
+    assert!(!world.shard.is_changed("t"));
 }
 
 const SMALL: &str = "timer_exact_max = 8\nset_exact_max = 8\nset_members = true";

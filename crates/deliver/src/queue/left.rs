@@ -24,6 +24,17 @@ pub struct Left {
 }
 
 impl Left {
+    /// A block of which nothing has an outcome.
+    pub fn whole(block: Block) -> Left {
+        let part = Part::whole(block.copies, block.copy_bytes());
+        Left { block, part }
+    }
+
+    /// The block, of which nothing has an outcome; none when something has.
+    pub fn into_whole(self) -> Option<Block> {
+        (self.part == Part::whole(self.block.copies, self.block.copy_bytes())).then_some(self.block)
+    }
+
     /// Copies that have no outcome yet.
     pub fn copies(&self) -> u64 {
         u64::from(self.part.copies_left)

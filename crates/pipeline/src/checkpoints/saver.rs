@@ -227,9 +227,9 @@ impl Saver {
         pieces
     }
 
-    /// Saves no more before [`Saver::follow`].
-    pub fn end(&mut self) {
-        self.jobs.clear();
+    /// Saves no more before [`Saver::follow`]. What found no room is not written: it is saved again then.
+    pub fn end(&mut self, shard: &mut Shard) {
+        self.jobs.drain(..).for_each(|job| shard.save_again(&job.name));
         self.waiting.clear();
         self.under_way = None;
     }

@@ -40,7 +40,7 @@ pub(super) struct Hint<'a> {
 
 /// What came of the last sample whose key was long or not known. The values of one line share one key: it is looked at once, or a line of
 /// many values would cost their number times its name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Found {
     /// Where the key lies in memory, which does not move during one call: begins and lengths of name and tags.
     at: [usize; 4],

@@ -22,7 +22,7 @@ const NOT_OPEN: u32 = u32::MAX;
 /// Most pages: what 32-bit addresses can name (32 GiB).
 const PAGES_MAX: usize = 1 << (32 - PAGE_SHIFT);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Page {
     cells: Cells,
     class: u8,
@@ -31,7 +31,7 @@ struct Page {
 }
 
 /// Key bytes under 32-bit addresses.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Arena {
     /// Empty for a page that was returned.
     bytes: Vec<Box<[u8]>>,

@@ -26,7 +26,7 @@ impl Tally {
 }
 
 /// Space for the computing of one timer, kept from one to the next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     /// (place in the labels, value).
     pub(super) aggregates: Vec<(u16, f64)>,
@@ -39,7 +39,7 @@ pub(super) struct Scratch {
 }
 
 /// The parts of the plan that adding and flushing look at, with scratch space and tallies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Desk {
     pub(super) labels: Labels,
     pub(super) timer_weights: bool,

@@ -61,7 +61,7 @@ struct Slot {
 }
 
 /// The index of an aggregation's raw keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Index {
     tables: Box<[HashTable<Slot>]>,
 }

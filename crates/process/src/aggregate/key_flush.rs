@@ -14,7 +14,7 @@ pub const BUSY_NAMES_MAX: usize = 100_000;
 const BUSY_BYTES_MAX: usize = 64 << 20;
 
 /// Lines per name since the last report.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct BusyNames {
     plan: Option<KeyFlushPlan>,
     // The order of the table never shows: reports are sorted by count and then by name.

@@ -20,7 +20,7 @@ pub(super) const SLOT_BYTES: usize = 16;
 /// Birth numbers are 24 bits wide.
 const BIRTH_MASK: u32 = (1 << 24) - 1;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Alias {
     key: Key,
     hash: u32,
@@ -41,7 +41,7 @@ pub(super) enum Known {
 }
 
 /// Index, key bytes and aliases of one aggregation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Keys {
     pub(super) index: Index,
     pub(super) arena: Arena,

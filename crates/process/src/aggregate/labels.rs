@@ -27,7 +27,7 @@ pub(super) struct Bins {
 pub(super) const LABELS_MAX: usize = u16::MAX as usize;
 
 /// All labels of a plan and where each family begins.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Labels {
     names: Vec<Label>,
     /// Whether `calculatedTimerMetrics` wants the label; empty when it wants all.

@@ -79,7 +79,7 @@ pub struct Added {
 }
 
 /// All series of one aggregation, owned by one thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Aggregator {
     plan: AggregatePlan,
     clock: Clock,

@@ -11,7 +11,7 @@ use super::gauges::Gauge;
 use super::index::{Place, short};
 use super::table::{ACTIVE, GHOST, INDEXED, OWN, PARITY, State};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Own {
     kind: Kind,
     name: Box<[u8]>,
@@ -20,7 +20,7 @@ struct Own {
 }
 
 /// Names that were ever given to [`Aggregator::add_own`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OwnSeries {
     list: Vec<Own>,
 }

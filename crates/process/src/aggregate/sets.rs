@@ -26,7 +26,7 @@ struct Member {
 }
 
 /// Members, each once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Exact {
     /// All members in order of arrival, joined with LF. No member contains one: lines end there.
     text: Vec<u8>,
@@ -34,14 +34,14 @@ struct Exact {
 }
 
 /// Members past counting.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Estimate {
     /// Seed of the hashes that it has counted. It stays when the series moves to a process with other hashes.
     seed: u32,
     sketch: HyperLogLog,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum Members {
     #[default]
     None,
@@ -50,7 +50,7 @@ enum Members {
 }
 
 /// The members of a window.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Set(Members);
 
 impl Exact {

@@ -9,7 +9,7 @@ const SHIFT: u32 = 11;
 pub(super) const PAGE_CELLS: u32 = 1 << SHIFT;
 
 /// Values under numbers that stay theirs until [`Slab::give`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     /// Empty for a page that was returned.
     pages: Vec<Box<[T]>>,

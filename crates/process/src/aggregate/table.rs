@@ -50,7 +50,7 @@ impl Key {
 }
 
 /// What is known of a series beside its state. The low byte of `mark` holds flags, the rest its birth number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Entry<S> {
     pub(super) state: S,
     pub(super) key: Key,
@@ -123,14 +123,14 @@ impl<S> Entry<S> {
 }
 
 /// The series of one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Table<S> {
     pub(super) slab: Slab<Entry<S>>,
     pub(super) ghosts: u32,
 }
 
 /// The series of all kinds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tables {
     pub(super) counters: Table<Counter>,
     pub(super) gauges: Table<Gauge>,

@@ -10,7 +10,7 @@ use super::table::{Closing, State, Table, Tables};
 use super::timer_maths::{self, Counted};
 
 /// What few timers need.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct More {
     /// Weight of each value; empty while all are 1.
     weights: Vec<f64>,
@@ -19,7 +19,7 @@ struct More {
 }
 
 /// The values of a window.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Timer {
     values: Vec<f64>,
     /// Observations that the values stand for.

@@ -171,7 +171,7 @@ pub struct RollupFigures {
 }
 
 /// All rollups of a relay, owned by one thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rollups {
     plans: Vec<RollupPlan>,
     limits: RollupLimits,

@@ -6,7 +6,7 @@ use super::window::Window;
 use super::{Rolled, RollupPlan, Stamp, Told};
 
 /// One result under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) hash: u64,
     pub(super) name: Box<[u8]>,

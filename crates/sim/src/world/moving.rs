@@ -63,12 +63,12 @@ impl MovingQueues for Outlets<'_> {
         !*retired && queue.has_room(bytes, copies) && queue.takes(bytes, copies, now)
     }
 
-    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position {
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
         let outlet = self.of(to);
         outlet.taken_over += 1;
         let place = outlet.queue.accepted_up_to();
-        let _place = outlet.append(block, true, now);
-        place
+        // A canary may hold the block back, which it is to be caught at.
+        outlet.append(block, true, now).is_none_or(|(_, kept)| kept).then_some(place)
     }
 
     fn promise(&mut self, output: OutputId, of: Position) -> Promise {

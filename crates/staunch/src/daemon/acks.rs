@@ -116,6 +116,13 @@ impl AckDesk {
         self.progress.notify_one();
     }
 
+    /// Nothing after the last answer of a connection can be acknowledged any more.
+    pub fn fail(&self, connection: ConnectionId, why: Unacked) {
+        let mut inner = self.inner();
+        inner.acks.fail(connection, why);
+        inner.tell_changed();
+    }
+
     /// The outputs that each connection waits for.
     pub fn waiting(&self) -> HashMap<ConnectionId, Vec<OutputId>> {
         self.inner().acks.waiting()
@@ -195,9 +202,7 @@ impl Seat {
 
     /// Nothing after the last answer can be acknowledged any more.
     pub fn fail(&self, why: Unacked) {
-        let mut inner = self.desk.inner();
-        inner.acks.fail(self.id, why);
-        inner.tell_changed();
+        self.desk.fail(self.id, why);
     }
 }
 

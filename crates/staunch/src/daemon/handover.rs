@@ -18,6 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use config::plan::Plan;
 use pipeline::checkpoints::{Note, Notes};
 use process::aggregate::checkpoint::Told;
+use tokio::sync::oneshot;
 
 use crate::daemon::data_dir;
 use crate::daemon::startup::Startup;
@@ -106,6 +107,20 @@ impl Handover {
         }
     }
 
+    /// All that is known.
+    pub fn known(&self) -> Notes {
+        self.notes().notes.clone()
+    }
+
+    /// What was noted since these were [`Self::known`] has not happened.
+    pub fn put_back(&self, known: Notes) {
+        let mut notes = self.notes();
+        if notes.notes != known {
+            (notes.notes, notes.unwritten) = (known, true);
+            self.changed.notify_one();
+        }
+    }
+
     /// Sees that there is a thread that writes notes as they come, when the plan has checkpoints: only they need it.
     /// It ends with the process.
     ///
@@ -153,6 +168,21 @@ impl Handover {
         let Some(data_dir) = self.data_dir().clone().filter(|_| !text.is_empty()) else { return Ok(()) };
         fs::create_dir_all(&data_dir)?;
         disk::replace_safely(&data_dir, FILE, text.as_bytes())
+    }
+}
+
+impl Handover {
+    /// The same beside everything else. A disk that hangs keeps nobody from going on, nor from ending the process.
+    pub fn leave_aside(self: Arc<Handover>) -> oneshot::Receiver<io::Result<()>> {
+        let (left, resolved) = oneshot::channel();
+        let leaving = std::thread::Builder::new().name("last note".into()).spawn(move || {
+            // Nobody may wait for it any more.
+            let _gone = left.send(self.leave());
+        });
+        if let Err(error) = leaving {
+            tracing::error!("cannot start the thread that leaves a note for the next start: {error}");
+        }
+        resolved
     }
 }
 

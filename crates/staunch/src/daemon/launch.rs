@@ -72,6 +72,7 @@ pub(super) async fn launch(
     let mut checks = JoinSet::new();
     outputs::check::spawn(&mut checks, &shared);
     if let Some(inherited) = inherited {
+        handed.look_at_queues(&plan, data_dir.as_ref())?;
         inherited.taken()?;
         let paused_ns = handed.paused_ns;
         handed.go_on(&shared, data_dir.as_ref(), &mut syncs, startup).await;
@@ -84,7 +85,8 @@ pub(super) async fn launch(
             }
         });
     }
-    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker })
+    let makers = Vec::new();
+    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker, makers })
 }
 
 /// What a plan has become, before any thread or task of it runs.

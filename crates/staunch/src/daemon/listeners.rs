@@ -243,11 +243,11 @@ impl Listeners {
         self.served.iter().map(|served| (served.source.as_str(), &served.listen, &served.at, &served.bound))
     }
 
-    /// Brings the connections of the places that are `passed` on to rest, for another process, and ends the others. False
-    /// when one of them was not done in time.
+    /// Brings the connections to rest: those of the places that are `passed` on for another process, the others when what
+    /// has come on them is read. False when one of them was not done in time.
     pub async fn come_to_rest(&mut self, passed: &dyn Fn(&str, &Listen) -> bool, at_most: Duration) -> bool {
         for served in &self.served {
-            let order = if passed(&served.source, &served.listen) { Order::HandOver } else { Order::Stop };
+            let order = if passed(&served.source, &served.listen) { Order::HandOver } else { Order::Empty };
             served.stop.send_replace(order);
         }
         let at_rest = async {

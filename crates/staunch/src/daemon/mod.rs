@@ -95,6 +95,8 @@ pub(crate) struct Running {
     /// Where another process asks to take over.
     pub(crate) control: Option<Control>,
     worker: std::thread::JoinHandle<()>,
+    /// What connections go on with that came to rest for another process; empty while all are served.
+    pub(crate) makers: Vec<pipeline::IntakeMaker>,
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -208,11 +210,11 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 }
             }
             Some(question) = asked.recv() => {
-                if take_over::hand_over(&mut running, question).await {
+                if let Some(ends) = take_over::hand_over(&mut running, question).await {
                     // Who has asked meanwhile asks again, and finds the other process.
                     drop(asked);
                     original.into_iter().for_each(Original::tell_succeeded);
-                    return stop::leave(running).await;
+                    return stop::leave(running, &ends).await;
                 }
             }
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.

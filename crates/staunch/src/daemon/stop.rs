@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::SECOND_NS;
+use model::{SECOND_NS, Shed};
 use tokio::task::JoinSet;
 
 use super::{Running, closing, supervisor, watch};
@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
+use crate::daemon::take_over::EndsHere;
 use crate::daemon::worker::Worker;
 
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
@@ -184,13 +185,14 @@ async fn wait_until_taken(shared: &Shared, until_ns: u64) {
 }
 
 /// Ends after another process has taken over: what that one does not have is delivered, as at a stop.
-pub(super) async fn leave(running: Running) -> anyhow::Result<ExitCode> {
+pub(super) async fn leave(running: Running, ends: &[EndsHere]) -> anyhow::Result<ExitCode> {
     let Running { shared, mut outputs, mut syncs, mut checks, mut ports, worker, .. } = running;
     // Nothing is settled here any more: who waits for that asks the other process.
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let timeout =
         Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
     drain(&mut outputs, &mut syncs, timeout).await;
+    tell_what_ends(&shared, ends);
     let answered = async { while ports.tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(ANSWERS_MAX, answered).await.is_err() {
         tracing::debug!("requests were still open");
@@ -202,6 +204,28 @@ pub(super) async fn leave(running: Running) -> anyhow::Result<ExitCode> {
     }
     tracing::info!("ended: another process goes on");
     Ok(ExitCode::SUCCESS)
+}
+
+/// What outputs lose that end with this process: their accounts were handed over before, and nobody else counts it.
+fn tell_what_ends(shared: &Shared, ends: &[EndsHere]) {
+    let wiring = shared.wiring.load();
+    for EndsHere { output, lost_before } in ends {
+        let outlet = &wiring.outlets[output.index()];
+        // Of one that did not end in time all is lost that waits.
+        let waiting = if outlet.disk().is_some() { 0 } else { outlet.sum().waiting };
+        for (at, (family, reason, count)) in outlet.account.losses().into_iter().enumerate() {
+            let before = lost_before.get(at).map_or(0, |(_, _, count)| *count);
+            let stopped = if (family, reason) == ("shed", Shed::Stopped.word()) { waiting } else { 0 };
+            let lost = count.saturating_sub(before) + stopped;
+            if lost > 0 && family != "filtered" {
+                tracing::warn!(
+                    "output `{}`: {lost} records lost as `{reason}`: the process that goes on does not have this \
+                     output, or has another endpoint for it",
+                    outlet.name
+                );
+            }
+        }
+    }
 }
 
 fn seconds(ns: u64) -> String {

@@ -105,6 +105,8 @@ pub struct Worker {
     handover: Arc<Handover>,
     /// Flushes that have been noted.
     flushes_told: u64,
+    /// How aggregations and notes were before a last flush for another process.
+    before_last: Option<(pipeline::BeforeLast, pipeline::checkpoints::Notes)>,
     ended: bool,
     /// Another process may be going on with everything: nothing is read, ticked or appended.
     frozen: bool,
@@ -213,6 +215,7 @@ impl Worker {
             saver,
             handover,
             flushes_told: 0,
+            before_last: None,
             ended: false,
             frozen: false,
             progress: Vec::new(),

@@ -108,7 +108,7 @@ impl Answered {
             () = self.answer_rest() => return None,
             order = ordered(orders) => order,
         };
-        if order == Order::HandOver {
+        if matches!(order, Order::HandOver | Order::Empty) {
             return Some(self);
         }
         let acks = Arc::clone(&shared.acks);
@@ -136,6 +136,12 @@ impl Answered {
     #[cfg(target_os = "linux")]
     pub(super) fn waits(&self) -> bool {
         self.intake.lines_unanswered() > 0 && !self.failed
+    }
+
+    /// True when the beginning of a line has come.
+    #[cfg(target_os = "linux")]
+    pub(super) fn has_tail(&self) -> bool {
+        self.end.is_none() && self.intake.has_tail()
     }
 
     /// Who it is among those that wait for an answer.
@@ -175,6 +181,7 @@ impl Answered {
                 biased;
                 order = ordered(orders) => return match order {
                     Order::HandOver => End::AtRest,
+                    Order::Empty => self.last_read(shared).await.at_rest(),
                     _stop => self.last_read(shared).await,
                 },
                 () = self.seat.told() => continue,
@@ -195,6 +202,7 @@ impl Answered {
             match self.room(shared, orders).await {
                 Order::Serve => {}
                 Order::HandOver => return End::AtRest,
+                Order::Empty => return self.last_read(shared).await.at_rest(),
                 Order::Stop => return self.last_read(shared).await,
             }
             follow(&mut self.intake, updates);

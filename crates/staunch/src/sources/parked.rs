@@ -146,6 +146,14 @@ mod passing {
             }
         }
 
+        /// True when the beginning of a line has come: it is lost where the connection ends here.
+        pub fn has_tail(&self) -> bool {
+            match &self.0 {
+                Kind::Plain(plain) => plain.intake.has_tail(),
+                Kind::Answered(answered) => answered.has_tail(),
+            }
+        }
+
         /// Its socket.
         pub fn fd(&self) -> BorrowedFd<'_> {
             match &self.0 {

@@ -74,6 +74,9 @@ pub enum Order {
     Stop,
     /// Come to rest: this process or another one goes on with what is connected. Who comes from now on waits for it.
     HandOver,
+    /// Come to rest when what has come already is read, and with who has come already: the other process does not have
+    /// the place, and it ends here unless that process does not go on.
+    Empty,
 }
 
 pub(super) enum Stream {
@@ -262,6 +265,7 @@ impl Plain {
                 Ok(ready) => ready,
                 // What lies between the socket and the lines can be given to nobody: such a connection ends here.
                 Err(Order::HandOver) if wrapping.is_none() => return End::AtRest,
+                Err(Order::Empty) if wrapping.is_none() => return self.last_read(shared).await.at_rest(),
                 Err(_stop) => return self.last_read(shared).await,
             };
             match ready {
@@ -276,6 +280,7 @@ impl Plain {
                 biased;
                 order = ordered(orders) => match order {
                     Order::HandOver if wrapping.is_none() => return End::AtRest,
+                    Order::Empty if wrapping.is_none() => return self.last_read(shared).await.at_rest(),
                     _stop => return self.last_read(shared).await,
                 },
                 turn = turn_to_read(intake, *from, shared) => turn,
@@ -379,6 +384,16 @@ pub(super) enum End {
     Unpackable(&'static str),
     /// The client was told that something cannot be acknowledged.
     Failed,
+}
+
+impl End {
+    /// After the last read of a connection that comes to rest: its peer may have ended it meanwhile.
+    pub(super) fn at_rest(self) -> End {
+        match self {
+            End::Stopped => End::AtRest,
+            ended => ended,
+        }
+    }
 }
 
 /// How long a connection may be silent.

@@ -49,5 +49,7 @@ mod supervisor;
 mod support;
 #[cfg(target_os = "linux")]
 mod take_over;
+#[cfg(target_os = "linux")]
+mod take_over_refused;
 mod top;
 mod unproven;

@@ -14,6 +14,9 @@ use crate::bytes::put_varint;
 /// A slice ends when it has so many bytes, however few series they are.
 const SLICE_BYTES_MAX: usize = 256 * 1024;
 
+/// Work of one slice when all is saved at once.
+const WHOLE_SERIES: usize = 65_536;
+
 /// Says that a series saw a sample in the open window; the other bits of the byte are its kind.
 pub(super) const MARK_ACTIVE: u8 = 4;
 
@@ -90,9 +93,25 @@ impl Aggregator {
         Slice::More
     }
 
-    /// True when something came or was deleted since the last save began: saving would give something else.
+    /// All state at once, for another process. Checkpoints go on as if there had been no such save: what
+    /// [`Self::is_changed`] says stays. False, and nothing is written, while a sweep is under way.
+    pub fn save_whole(&mut self, id: u64, now: Now, to: &mut Vec<u8>) -> bool {
+        let changed = self.is_changed();
+        let begun = self.save_begin(id, 0, now, to);
+        while begun && self.save_slice(WHOLE_SERIES, to) == Slice::More {}
+        self.changed = changed;
+        begun
+    }
+
+    /// True when something came or was deleted since the last save that came to its end began: saving would give
+    /// something else.
     pub fn is_changed(&self) -> bool {
-        self.changed
+        self.changed || self.saving.is_some()
+    }
+
+    /// The last save has not reached the disk, or nobody knows: there is something to save.
+    pub fn save_again(&mut self) {
+        self.changed = true;
     }
 
     /// Appends entries of one kind. True when there are no more.

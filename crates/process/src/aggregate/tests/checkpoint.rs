@@ -323,9 +323,9 @@ fn a_save_ends_with_its_window_and_sees_no_sweep() {
     rig.add(0, LINES);
     let mut bytes = Vec::new();
     assert!(rig.aggregator.save_begin(ID, 1, at(100), &mut bytes));
-    assert!(!rig.aggregator.is_changed());
+    assert!(rig.aggregator.is_changed(), "it may never come to its end");
     assert_eq!(rig.aggregator.save_slice(2, &mut bytes), Slice::More);
-    assert!(!rig.aggregator.is_changed());
+    assert!(rig.aggregator.is_changed());
     assert!(matches!(rig.tick(2000, 1), Tick::Started(_)));
     assert_eq!(rig.aggregator.save_slice(2, &mut bytes), Slice::Void);
     assert!(rig.aggregator.is_changed(), "nothing was saved");

@@ -38,6 +38,7 @@ pub struct CheckpointFigures {
 pub struct Board {
     rows: Mutex<BTreeMap<String, CheckpointFigures>>,
     folder: OnceLock<PathBuf>,
+    writing: Mutex<()>,
 }
 
 impl Board {
@@ -54,6 +55,12 @@ impl Board {
     /// Where checkpoints are; none while they cannot be kept.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.get().map(PathBuf::as_path)
+    }
+
+    /// Held by the thread that writes checkpoints, to its end: one that is slow to end and its successor would write to
+    /// the same file.
+    pub(super) fn write_alone(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the row of `name`.

@@ -26,13 +26,18 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn start(folder: &Path, board: &Arc<Board>) -> io::Result<Keeper> {
         let (pieces, received) = sync_channel(PIECES_MAX);
+        let alone = Arc::clone(board);
         let desk = Desk {
             folder: folder.to_owned(),
             board: Arc::clone(board),
             writer: None,
             failing: BTreeMap::new(),
         };
-        let thread = std::thread::Builder::new().name("state".into()).spawn(move || desk.run(&received))?;
+        let thread = std::thread::Builder::new().name("state".into()).spawn(move || {
+            // The keeper before may still wait for its disk. Pieces wait meanwhile, and then the saver.
+            let _alone = alone.write_alone();
+            desk.run(&received);
+        })?;
         Ok(Keeper { pieces, thread })
     }
 

@@ -68,7 +68,7 @@ impl Saver {
                     tracing::error!(
                         "cannot start the thread that writes checkpoints: {error}; there are none"
                     );
-                    saver.end();
+                    saver.end(shard);
                 }
             }
         }
@@ -92,8 +92,8 @@ impl Saver {
 
     /// Saves no more, and leaves the files to a process that takes over, once what this gives is written: the keeper may
     /// be in the middle of one. [`Saver::follow`] begins anew.
-    pub fn end(&mut self) -> Option<LastCheckpoints> {
-        self.saver.end();
+    pub fn end(&mut self, shard: &mut Shard) -> Option<LastCheckpoints> {
+        self.saver.end(shard);
         Some(LastCheckpoints { keeper: self.keeper.take()?, pieces: vec![Piece::Void] })
     }
 }
@@ -163,7 +163,7 @@ mod tests {
 
         /// (written, series of the last one), when everything has been written.
         fn end(&mut self) -> (u64, u64) {
-            self.saver.end().expect("a keeper runs").write();
+            self.saver.end(&mut self.shard).expect("a keeper runs").write();
             let row = self.board.all().remove(0).1;
             (row.written, row.series)
         }
@@ -214,6 +214,41 @@ mod tests {
             "of the next window"
         );
         assert!(restored.series >= 1500);
-        other.saver.end().expect("a keeper runs").write();
+        other.saver.end(&mut other.shard).expect("a keeper runs").write();
+    }
+
+    #[test]
+    fn checkpoints_that_begin_anew_write_what_the_ended_ones_had_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut world = World::new(folder.path());
+        world.send(0..1500, START);
+        let at = |ms: u64| START.plus_ns(ms * 1_000_000);
+        // In the middle of a checkpoint.
+        (0..2).for_each(|_| world.saver.turn(&mut world.shard, at(1000)));
+        world.saver.end(&mut world.shard).expect("a keeper runs").write();
+        assert_eq!(world.board.all()[0].1.written, 0);
+        world.saver.follow(&world.plan, &mut world.shard, at(1100));
+        world.turns(at(2100));
+        let (written, series) = world.end();
+        assert!(written == 1 && series >= 1500, "{written}, {series}");
+    }
+
+    #[test]
+    fn a_second_writer_of_checkpoints_waits_for_the_first_to_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut world = World::new(folder.path());
+        world.send(0..1500, START);
+        let at = |ms: u64| START.plus_ns(ms * 1_000_000);
+        (0..2).for_each(|_| world.saver.turn(&mut world.shard, at(1000)));
+        // A take-over was refused since the disk is busy with this one, and the daemon goes on.
+        let busy = world.saver.end(&mut world.shard).expect("a keeper runs");
+        world.saver.follow(&world.plan, &mut world.shard, at(1100));
+        world.turns(at(2100));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert_eq!(world.board.all()[0].1.written, 0, "both write to one file");
+        busy.write();
+        assert_eq!(world.end().0, 1);
+        let disk = Folder::open(folder.path().to_owned()).expect("it is there");
+        assert_eq!(generations(&disk, "t").map(|found| found.len()), Ok(1));
     }
 }

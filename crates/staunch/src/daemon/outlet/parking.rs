@@ -6,7 +6,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use deliver::queue::Left;
 
-use super::Outlet;
+use super::{Admission, Outlet};
+use crate::clock::Clock;
 
 /// Whether an output is to end, and when at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +56,12 @@ impl Outlet {
 
     /// Takes what waited in another process's memory.
     pub fn go_on_with(&self, left: Left) {
-        // Queues of one kind are one output's only with queues of that kind.
         if let Some(queue) = self.queue().in_memory() {
-            queue.go_on_with(left);
+            return queue.go_on_with(left);
+        }
+        // For a queue on disk there are only last blocks that came into no queue there.
+        if let Some(block) = left.into_whole() {
+            self.append_as(block, Admission::Granted, Clock::now());
         }
     }
 

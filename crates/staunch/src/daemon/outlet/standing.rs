@@ -132,11 +132,9 @@ impl Outlet {
         !self.is_stopping() && queue.has_room(bytes, copies) && queue.takes(bytes, copies, now)
     }
 
-    /// Takes a block that there was room for a moment ago. Gives its place.
-    pub fn take_over(&self, block: Block, now: Now) -> Position {
-        let place = self.position();
-        let _kept = self.append_as(block, Admission::Granted, now);
-        place
+    /// Takes a block that there was room for a moment ago. Gives its place, if it was kept.
+    pub fn take_over(&self, block: Block, now: Now) -> Option<Position> {
+        self.append_as(block, Admission::Granted, now)
     }
 }
 

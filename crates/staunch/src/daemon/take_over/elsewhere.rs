@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use config::plan::{Listen, Plan};
+use model::{Losses, OutputId};
 
 use super::Handed;
 use crate::admin::PortKind;
@@ -73,7 +74,14 @@ impl Control {
     }
 }
 
+/// What ends with a process that another one takes over from.
+#[derive(Debug)]
+pub(crate) struct EndsHere {
+    pub(crate) output: OutputId,
+    pub(crate) lost_before: Losses,
+}
+
 /// Nobody asks.
-pub(crate) async fn hand_over(_running: &mut Running, asked: Asked) -> bool {
+pub(crate) async fn hand_over(_running: &mut Running, asked: Asked) -> Option<Vec<EndsHere>> {
     match asked {}
 }

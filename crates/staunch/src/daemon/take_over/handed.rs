@@ -3,21 +3,22 @@
 //! Accounts and states go in before that process is told that it may end, since they may be refused; queues after it,
 //! since a queue on disk has one owner at a time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
-use config::plan::OutputPlan;
+use config::plan::{OutputPlan, Plan};
 use deliver::queue::Left;
-use model::{AckMark, Figure, Now, OutputId};
+use model::{AckMark, ConnectionId, Figure, Now, OutputId, Unacked};
 use pipeline::checkpoints::Note;
 use pipeline::{Accounts, Inherited, Shard, Unfinished};
 use process::aggregate::checkpoint::{Restored, Told};
 use tokio::task::JoinSet;
 
 use super::message::Owner;
-use crate::daemon::data_dir::DataDir;
+use crate::daemon::data_dir::{self, DataDir};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
@@ -193,6 +194,30 @@ impl Handed {
         self.states.iter().any(|(known, _)| known == name)
     }
 
+    /// Looks whether the folders of queues on disk can be opened, before another process lets go of them.
+    ///
+    /// # Errors
+    /// When one cannot: that process goes on with it.
+    pub fn look_at_queues(&self, plan: &Plan, data_dir: Option<&DataDir>) -> anyhow::Result<()> {
+        let Some(data_dir) = data_dir.filter(|_| !self.owns_queues) else { return Ok(()) };
+        for output in plan.outputs.iter().filter(|output| output.queue_kind.is_disk()) {
+            let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
+            match std::fs::read_dir(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    let (name, path) = (&output.name, path.display());
+                    return Err(error).with_context(|| {
+                        format!(
+                            "cannot open the queue on disk of output `{name}` in {path}; the running process goes on"
+                        )
+                    });
+                }
+                // One that is not there is made.
+                Err(_) | Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
     pub async fn go_on(
         self,
@@ -210,6 +235,7 @@ impl Handed {
             .map(|Waiting { mark, outputs }| (*mark, outputs.iter().map(inherited).collect()))
             .collect();
         let late = |_: &(&OutputPlan, &Arc<Outlet>)| !self.owns_queues;
+        let mut without_disk = BTreeSet::new();
         for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets).filter(late) {
             let opened = queues::open_late(output, outlet, data_dir, startup).await.and_then(|()| {
                 syncs::spawn(syncs, outlet).context("cannot start a thread for a queue on disk")
@@ -217,7 +243,11 @@ impl Handed {
             if let Err(error) = opened {
                 // The other process is gone: going on with less is all that is left.
                 let name = &output.name;
-                tracing::error!("{error:#}; output `{name}` has its queue in memory until the next start");
+                tracing::error!(
+                    "{error:#}; output `{name}` has its queue in memory until the next start, and what waits on disk \
+                     stays there"
+                );
+                without_disk.insert(output.name.clone());
             }
         }
         for (output, left) in self.left {
@@ -225,8 +255,18 @@ impl Handed {
             outlet.go_on_with(left);
             outlet.wake();
         }
+        let lost = |Waiting { mark, outputs }: &Waiting| {
+            let without =
+                |output: &OutputId| without_disk.contains(&wiring.plan.outputs[output.index()].name);
+            outputs.iter().any(without).then_some(mark.connection)
+        };
+        let lost: Vec<ConnectionId> = self.waiting.iter().filter_map(lost).collect();
         for (mark, inherited) in waiting {
-            shared.acks.go_on(mark, &inherited, &wiring.outlets);
+            if lost.contains(&mark.connection) {
+                shared.acks.fail(mark.connection, Unacked::Stopped);
+            } else {
+                shared.acks.go_on(mark, &inherited, &wiring.outlets);
+            }
         }
         checkpoint::remove_unwanted(&wiring.plan, &shared.checkpoints);
         if let Some(data_dir) = data_dir {

@@ -12,7 +12,8 @@
 //! | | ends |
 //!
 //! Until `Taken` the old process has everything and goes on with it whatever happens: an error, a time-out on either
-//! side, the end of the new process. From `Taken` on the new one has. `Taken` either reaches the old process or fails
+//! side, a disk that hangs, the end of the new process. What cannot be undone (last flushes, connections that end) is put
+//! aside until then. From `Taken` on the new one has. `Taken` either reaches the old process or fails
 //! for the new one, since the old one first makes sure that nothing can reach it any more and then looks once more.
 //! An end of the conversation without a word (`Refused`) means that the old process has died, which the new one makes
 //! sure of (pidfd) before it goes on.
@@ -41,14 +42,14 @@ use message::OutputName;
 #[cfg(target_os = "linux")]
 pub use control::{Asked, Control};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::hand_over;
-#[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Asked, Control, Inheritance, ask};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{EndsHere, hand_over};
 pub use handed::Handed;
 #[cfg(target_os = "linux")]
 pub use new::{Inheritance, ask};
 #[cfg(target_os = "linux")]
-pub(crate) use old::hand_over;
+pub(crate) use old::{EndsHere, hand_over};
 
 /// What an output must have in common with one of another process for its queue to go on there. A queue on disk goes with
 /// the output's name.

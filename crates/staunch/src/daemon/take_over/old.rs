@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use deliver::Status;
-use deliver::plan::QueueLimits;
-use deliver::queue::{Left, Queue};
-use model::{AckWhen, Figure, OutputId, SECOND_NS, SourceAccount, SourceId, Unacked};
-use pipeline::{SavedState, Unfinished};
+use deliver::queue::{Block, Left};
+use model::{AckWhen, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked};
+use pipeline::{IntakeMaker, SavedState, Unfinished};
 
 use super::control::Asked;
 use super::link::{Link, LinkError};
@@ -20,6 +19,8 @@ use super::message::{Connection, Message, OutputName, Owner, Place, Role};
 use super::name_of;
 use crate::admin::PortKind;
 use crate::clock::Clock;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::Shared;
 use crate::daemon::worker::{HandedOver, PassedOn, shown};
 use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
 use crate::outputs::is_retired;
@@ -38,6 +39,9 @@ const FLUSH_END_MAX: Duration = Duration::from_secs(1);
 
 /// Longest wait for a checkpoint that is being written.
 const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
+
+/// Longest wait for the note of the last flush, after the outputs have come to rest.
+const NOTE_END_MAX: Duration = Duration::from_secs(2);
 
 /// How much longer an output may take to stop: a write to a disk that hangs.
 const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
@@ -93,6 +97,15 @@ struct Told {
     states: Vec<SavedState>,
     left: Vec<(u32, Vec<Left>)>,
     connections: Vec<AtRest>,
+    ending: Ending,
+}
+
+/// What ends with this process when the new one goes on.
+#[derive(Debug, Default)]
+struct Ending {
+    outputs: Vec<EndsHere>,
+    /// Last blocks for them, of aggregations and relays that end as well.
+    blocks: Vec<(OutputId, Block)>,
 }
 
 /// A connection that nobody reads.
@@ -115,9 +128,9 @@ struct Going {
     outputs: Vec<u32>,
 }
 
-/// Hands everything over to the process that asks. True when it has taken it, and this one is to end; false when this
-/// one goes on.
-pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
+/// Hands everything over to the process that asks. When it has taken it, this one is to end, and what ends with it is
+/// given; none when this one goes on.
+pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec<EndsHere>> {
     let Asked { link, program } = asked;
     let peer = link.peer();
     let timeout_ns = running.shared.wiring.load().plan.take_over_timeout_ms * 1_000_000;
@@ -129,17 +142,20 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
             tracing::warn!("process {} does not take over: {why}; going on", peer.pid);
             // Whatever it still says, it has not been told that anything is its.
             let (_link, _late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
-            return false;
+            return None;
         }
     };
     let begun_ns = Clock::mono_ns();
     let (told, paused_ns) = prepare(running, &passed).await;
-    let (link, (result, connections)) = match told {
+    let (link, (result, connections, ending)) = match told {
         Ok(told) => {
             let since_ns = paused_ns.unwrap_or(begun_ns);
-            on_thread(link, move |link| (tell(link, &told, since_ns, timeout_ns), told.connections)).await
+            let tell = move |link: &mut Link| {
+                (tell(link, &told, since_ns, timeout_ns), told.connections, told.ending)
+            };
+            on_thread(link, tell).await
         }
-        Err(why) => (link, (Err(Failure::Own(why)), Vec::new())),
+        Err(why) => (link, (Err(Failure::Own(why)), Vec::new(), Ending::default())),
     };
     let result = match result {
         Ok(()) => Ok(()),
@@ -157,8 +173,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
             supervisor::succeeded_by(peer.pid);
             let all_ms = ms(begun_ns);
             tracing::info!("process {} has taken over, after {all_ms} ms", peer.pid);
-            leave(running, &passed, connections);
-            true
+            Some(leave(running, &passed, connections, ending))
         }
         Err(why) => {
             resume(running, connections).await;
@@ -166,7 +181,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> bool {
                 "process {} did not take over: {why}; going on, nothing was read for {paused_ms} ms",
                 peer.pid
             );
-            false
+            None
         }
     }
 }
@@ -300,45 +315,30 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     shared.handing_over.store(true, Relaxed);
     supervisor::handing_over();
     let wiring = shared.wiring.load_full();
-    // What waits for room in a queue must be in it before anybody can go on with it.
-    for outlet in &wiring.outlets {
-        let mut queue = outlet.queue();
-        let limits = queue.limits();
-        if limits.when_full.ever_waits() {
-            queue.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
-        }
-    }
-    let ended = shared.shard.call(|worker| {
-        worker.look_for_room();
-        worker.end_checkpoints()
-    });
-    if let Ok(Some(under_way)) = ended.await
-        && tokio::time::timeout(CHECKPOINT_END_MAX, under_way.write_aside()).await.is_err()
-    {
-        return (Err("the disk is too busy to end a checkpoint"), None);
-    }
-    // What is flushed now need not be while nobody reads. One that takes longer, or begins anew, is finished there.
-    let flushed = async {
-        while let Ok(true) = shared.shard.call(|worker| worker.shard.is_flushing()).await {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+    let shard_max = Duration::from_millis(wiring.plan.take_over_timeout_ms);
+    let makers = match settle_down(&shared, shard_max).await {
+        Ok(makers) => makers,
+        Err(why) => return (Err(why), None),
     };
-    let _late = tokio::time::timeout(FLUSH_END_MAX, flushed).await;
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
+    running.makers = makers;
     if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
         return (Err("a connection did not come to rest"), None);
     }
     let paused_ns = Clock::mono_ns();
     let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
     let passed_on = PassedOn { sockets, transforms: passed.transforms.clone(), state_id: random_seed() };
-    let Ok(handed) = shared.shard.call(move |worker| worker.hand_over(&passed_on)).await else {
-        return (Err("the shard's thread has ended"), Some(paused_ns));
+    let handed = shared.shard.call(move |worker| worker.hand_over(&passed_on));
+    let mut handed = match tokio::time::timeout(shard_max, handed).await {
+        Ok(Ok(handed)) => handed,
+        Ok(Err(_gone)) => return (Err("the shard's thread has ended"), Some(paused_ns)),
+        Err(_late) => return (Err("the shard's thread did not come to rest: a disk hangs"), Some(paused_ns)),
     };
     note("the shard is at rest, its state saved", paused_ns);
     let handover = Arc::clone(&shared.handover);
     // Beside the outputs: it is synced. Nobody writes it any more after this; an older one at worst lets a window be told
     // twice.
-    let noted = tokio::task::spawn_blocking(move || handover.leave());
+    let noted = handover.leave_aside();
     // Those on disk too that the new process does not want: what is there may be its by name.
     let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
     let outlets = wiring.outlets.iter().enumerate();
@@ -359,17 +359,61 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
         return (Err("an output did not stop in time"), Some(paused_ns));
     }
     note("outputs are at rest", paused_ns);
-    if let Ok(Err(error)) = noted.await {
-        tracing::warn!("cannot leave a note for the next start: {error}");
+    // A note that is still being written could take the place of one that the new process writes.
+    match tokio::time::timeout(NOTE_END_MAX, noted).await {
+        Err(_late) => return (Err("the disk is too busy to note the last flush"), Some(paused_ns)),
+        Ok(Ok(Err(error))) => tracing::warn!("cannot leave a note for the next start: {error}"),
+        Ok(_noted) => {}
     }
-    let left =
-        passed.outputs.iter().map(|(number, id)| (*number, wiring.outlets[id.index()].left())).collect();
+    note("the last flush is noted", paused_ns);
+    let last = std::mem::take(&mut handed.last);
+    let (mut ending, mut left) = (Ending::default(), Vec::new());
+    for (number, id) in &passed.outputs {
+        left.push((*number, wiring.outlets[id.index()].left()));
+    }
+    for (id, block) in last {
+        match passed.outputs.iter().position(|(_, passed)| *passed == id) {
+            Some(at) => left[at].1.push(Left::whole(block)),
+            None => ending.blocks.push((id, block)),
+        }
+    }
     // Whoever can be told something is told it here, and is counted from there on by the new process.
     shared.acks.resolve(&wiring.outlets);
     let connections = at_rest(running, passed);
     let messages = messages(running, passed, &handed, &connections);
+    ending.outputs = ends_here(&wiring.outlets);
     note("everything is gathered", paused_ns);
-    (Ok(Told { messages, states: handed.states, left, connections }), Some(paused_ns))
+    (Ok(Told { messages, states: handed.states, left, connections, ending }), Some(paused_ns))
+}
+
+/// What can be done while everything is read: all that waits for room is taken, and checkpoints and a flush under way come
+/// to their ends. Gives what connections go on with after all.
+async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeMaker>, &'static str> {
+    let wiring = shared.wiring.load_full();
+    let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
+    let at_work = shared.shard.call(move |worker| {
+        worker.take_all_in();
+        (worker.end_checkpoints(), listeners::makers(&plan, &worker.shard, &accounts))
+    });
+    // It may be appending to a queue on a disk that hangs.
+    let (under_way, makers) = match tokio::time::timeout(shard_max, at_work).await {
+        Ok(Ok(at_work)) => at_work,
+        Ok(Err(_gone)) => return Err("the shard's thread has ended"),
+        Err(_late) => return Err("the shard's thread does not answer: a disk hangs"),
+    };
+    if let Some(under_way) = under_way
+        && tokio::time::timeout(CHECKPOINT_END_MAX, under_way.write_aside()).await.is_err()
+    {
+        return Err("the disk is too busy to end a checkpoint");
+    }
+    // What is flushed now need not be while nobody reads. One that takes longer, or begins anew, is finished there.
+    let flushed = async {
+        while let Ok(true) = shared.shard.call(|worker| worker.shard.is_flushing()).await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let _late = tokio::time::timeout(FLUSH_END_MAX, flushed).await;
+    Ok(makers)
 }
 
 /// Where the time goes, for whoever wants less of it.
@@ -419,7 +463,15 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
         let count = connections.iter().filter(stopped).count() as u64;
         Figure::new("acks_failed", Unacked::Stopped.word(), count, 0)
     };
-    let figures = |name: &str, of: &SourceAccount| [of.figures(), vec![ending(name)]].concat();
+    // The beginnings of lines end with their connections.
+    let tails = |name: &str| {
+        let cut = |at_rest: &&AtRest| {
+            at_rest.goes.is_none() && at_rest.connection.has_tail() && places[at_rest.place].0 == name
+        };
+        let count = connections.iter().filter(cut).count() as u64;
+        Figure::new("rejected", Reject::TailLost.word(), count, 0)
+    };
+    let figures = |name: &str, of: &SourceAccount| [of.figures(), vec![ending(name), tails(name)]].concat();
     let sources = sources.map(|(_, name, of)| account(Owner::Source, name, figures(name, of)));
     let outputs = wiring.accounts.outputs_once();
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
@@ -519,22 +571,20 @@ async fn resume(running: &mut Running, connections: Vec<AtRest>) {
     let shared = Arc::clone(&running.shared);
     let wiring = shared.wiring.load_full();
     for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
-        outlet.set_plan(output);
         if outlet.go_on()
             && let Err(error) = syncs::spawn(&mut running.syncs, outlet)
         {
             tracing::error!("output `{}`: nothing syncs its queue on disk: {error}", output.name);
         }
     }
-    let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
-    let makers = shared.shard.call(move |worker| {
-        worker.resume_checkpoints(&plan);
-        worker.thaw();
-        listeners::makers(&plan, &worker.shard, &accounts)
-    });
+    let plan = Arc::clone(&wiring.plan);
+    // Not waited for: a disk may hang in what the thread was asked before, and everybody else goes on.
+    let _answer = shared.shard.call(move |worker| worker.go_back(&plan));
     let taken = connections.into_iter().map(|at_rest| (at_rest.place, at_rest.connection));
     running.listeners.put_back(taken.collect());
-    if let Ok(makers) = makers.await {
+    let makers = std::mem::take(&mut running.makers);
+    // None are there when the connections were not asked to come to rest.
+    if !makers.is_empty() {
         serve_again(running, &wiring.plan, &makers).await;
     }
     shared.handing_over.store(false, Relaxed);
@@ -555,20 +605,39 @@ async fn serve_again(running: &mut Running, plan: &config::plan::Plan, makers: &
     }
 }
 
+/// An output that ends with this process, and what of it had been lost when its account was handed over.
+#[derive(Debug)]
+pub(crate) struct EndsHere {
+    pub(crate) output: OutputId,
+    pub(crate) lost_before: Losses,
+}
+
+/// The outputs that are not parked: what they lose from now on is in no account that the new process gets.
+fn ends_here(outlets: &[Arc<Outlet>]) -> Vec<EndsHere> {
+    let ending = outlets.iter().enumerate().filter(|(_, outlet)| !outlet.is_parked());
+    ending
+        .map(|(at, outlet)| EndsHere { output: OutputId(at as u16), lost_before: outlet.account.losses() })
+        .collect()
+}
+
 /// Ends what does not go on elsewhere.
-fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>) {
+fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>, ending: Ending) -> Vec<EndsHere> {
     let shared = Arc::clone(&running.shared);
-    let ending = connections.into_iter().filter(|at_rest| at_rest.goes.is_none());
-    ending.for_each(|at_rest| at_rest.connection.end(&shared));
+    let close = connections.into_iter().filter(|at_rest| at_rest.goes.is_none());
+    close.for_each(|at_rest| at_rest.connection.end(&shared));
     shared.stopping.store(true, Relaxed);
     let wiring = shared.wiring.load_full();
     let deadline_ns = Clock::mono_ns() + wiring.plan.stop_timeout_ms * 1_000_000;
+    let now = Clock::now();
+    for (output, block) in ending.blocks {
+        wiring.outlets[output.index()].append(block, now);
+    }
     // Outputs that the new process does not have deliver what they can.
     for outlet in &wiring.outlets {
         if outlet.is_parked() {
             outlet.let_go();
         } else {
-            outlet.close(deadline_ns.min(outlet.deadline_ns(0)), Clock::now());
+            outlet.close(deadline_ns.min(outlet.deadline_ns(0)), now);
         }
     }
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
@@ -577,6 +646,7 @@ fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>) {
         control.leave();
     }
     running.stop.send_replace(true);
+    ending.outputs
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 //! when that process does not (`daemon::take_over` has the steps).
 
 use config::plan::Listen;
-use model::{Figure, SourceId};
-use pipeline::SavedState;
+use deliver::plan::QueueLimits;
+use deliver::queue::{Block, Queue};
+use model::{Figure, OutputId, SourceId};
+use pipeline::{Routed, SavedState};
 
 use super::{DatagramSocket, LAST_READ_MAX_NS, Worker};
 use crate::clock::Clock;
@@ -30,6 +32,8 @@ pub struct HandedOver {
     pub relays: Vec<(String, Vec<Figure>)>,
     /// What was counted of the kernel's drops, by socket.
     pub drops: Vec<(SourceId, Listen, Drops)>,
+    /// The last blocks of aggregations and relays that are not passed on. They are in no queue yet.
+    pub last: Vec<(OutputId, Block)>,
 }
 
 impl Worker {
@@ -46,7 +50,7 @@ impl Worker {
 
     /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
     pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
-        self.saver.end()
+        self.saver.end(&mut self.shard)
     }
 
     /// Makes checkpoints again.
@@ -54,8 +58,8 @@ impl Worker {
         self.saver.follow(plan, &mut self.shard, Clock::now());
     }
 
-    /// Brings everything into a state that another process can go on with, and freezes. Sockets and aggregations that are
-    /// not `passed` on are emptied; what waits at the other sockets is left to whoever reads them next.
+    /// Brings everything into a state that another process can go on with, and freezes. Sockets that are not `passed` on
+    /// are emptied, and aggregations flushed, which [`Self::go_back`] undoes; what waits at the other sockets is left to whoever reads them next.
     pub fn hand_over(&mut self, passed: &PassedOn) -> HandedOver {
         let is_passed = |socket: &DatagramSocket| {
             passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
@@ -69,17 +73,50 @@ impl Worker {
         let now = Clock::now();
         self.take_all(now);
         self.count_drops();
-        self.shard.flush_others(&passed.transforms, now, &mut self.routed);
         let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
         states.retain(|state| passed.transforms.contains(&state.name));
         self.deliver(now);
         self.tell_flushes();
+        // Put aside: until the other process goes on, nothing of this has happened.
+        let notes = self.handover.known();
+        let mut last = Routed::default();
+        let before = self.shard.flush_others(&passed.transforms, now, &mut last);
+        self.tell_flushes();
+        self.before_last = Some((before, notes));
         self.end_moves();
         self.freeze();
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
         let mut relays = self.shard.counted_by_relays();
         relays.retain(|(name, _)| passed.transforms.contains(name));
-        HandedOver { drops: drops.collect(), relays, states }
+        HandedOver { drops: drops.collect(), relays, states, last: last.blocks }
+    }
+
+    /// The other process does not go on: everything is as it was before [`Self::hand_over`], also where that has not
+    /// been called.
+    pub fn go_back(&mut self, plan: &config::plan::Plan) {
+        for (outlet, output) in self.outlets.iter().zip(&plan.outputs) {
+            outlet.set_plan(output);
+        }
+        if let Some((before, notes)) = self.before_last.take() {
+            self.shard.go_back(before);
+            self.flushes_told = self.shard.flushes();
+            self.handover.put_back(notes);
+        }
+        self.resume_checkpoints(plan);
+        self.thaw();
+    }
+
+    /// What waits for room in a queue must be in it before anybody else can go on with it: until [`Self::go_back`] there is
+    /// room for all.
+    pub fn take_all_in(&mut self) {
+        for outlet in &self.outlets {
+            let mut queue = outlet.queue();
+            let limits = queue.limits();
+            if limits.when_full.ever_waits() {
+                queue.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
+            }
+        }
+        self.look_for_room();
     }
 }

@@ -73,7 +73,7 @@ impl MovingQueues for Outlets<'_> {
         self.0[to.index()].has_room_for(block, now)
     }
 
-    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Position {
+    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
         self.0[to.index()].take_over(block, now)
     }
 

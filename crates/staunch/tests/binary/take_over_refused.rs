@@ -1,0 +1,226 @@
+//! Hot restarts that come to nothing: the old process goes on with everything, as if nobody had asked. And what a hot
+//! restart that succeeds ends: it is named.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::acks::Client;
+use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
+
+/// A pipe that nobody reads: opening it to write waits for ever, so that an output to it does not stop.
+struct Pipe {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Pipe {
+    fn new() -> Pipe {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let path = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().expect("there is mkfifo").success());
+        Pipe { _folder: folder, path }
+    }
+
+    /// An output to it, beside the others of `toml`.
+    fn with(&self, toml: &str, from: &str) -> String {
+        let path = self.path.display();
+        format!("{toml}[outputs.stuck]\ntype = \"graphite_file\"\nfrom = [\"{from}\"]\npath = \"{path}\"\n")
+    }
+
+    /// Somebody reads it from now on.
+    fn read(&self) {
+        let path = self.path.clone();
+        // It ends with the last writer, or with the tests.
+        std::thread::spawn(move || File::open(path).and_then(|mut pipe| pipe.read_to_end(&mut Vec::new())));
+    }
+}
+
+fn config(to: &str, stats: &str, checkpoint: &str) -> String {
+    format!(
+        "stop_timeout = \"2s\"\n\
+         [sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
+         [transforms.{stats}]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\ncheckpoint = \"{checkpoint}\"\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"{stats}\"]\nto = [\"{to}\"]\n"
+    )
+}
+
+/// A successor that is refused, for this reason.
+#[track_caller]
+fn refused(daemon: &Daemon, why: &str) {
+    let mut new = daemon.successor();
+    let status = new.wait_exit();
+    assert!(
+        !status.success() && new.stderr().contains(why),
+        "{status}: {}\n{}",
+        new.stderr(),
+        daemon.stderr()
+    );
+    wait_for("the old one to go on", || daemon.stderr().contains("; going on").then_some(()));
+}
+
+#[test]
+fn checkpoints_go_on_with_all_that_came_before() {
+    let (graphite, pipe) = (FakeGraphite::new(), Pipe::new());
+    let mut daemon = Builder::native(&pipe.with(&config(&graphite.to(), "stats", "3s"), "stats")).start();
+    let socket = udp(daemon.at("app", "udp"));
+    let written =
+        |daemon: &Daemon| Daemon::number(&daemon.json("/api/v1/accounts")["checkpoints"][0], "written");
+    socket.send(b"a:5|c").expect("it has the port");
+    daemon.wait_source("app", "aggregated", 1);
+    let before = written(&daemon);
+    wait_for("a checkpoint", || (written(&daemon) > before).then_some(()));
+    socket.send(b"b:100|c").expect("it has the port");
+    daemon.wait_source("app", "aggregated", 2);
+    let before = written(&daemon);
+    refused(&daemon, "did not stop in time");
+    wait_for("a checkpoint of what came before it", || (written(&daemon) > before).then_some(()));
+    daemon.signal("KILL");
+    daemon.wait_exit();
+    daemon.start_again();
+    pipe.read();
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.b"), 100.0, "{}", daemon.stderr());
+}
+
+#[test]
+fn connections_of_places_that_the_successor_lacks_go_on() {
+    let (graphite, pipe) = (FakeGraphite::new(), Pipe::new());
+    let kept = config(&graphite.to(), "stats", "off");
+    let gone = "[sources.gone]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+                [outputs.copies]\ntype = \"tcp\"\nfrom = [\"gone\"]\nto = [\"tcp://127.0.0.1:9\"]\n";
+    let mut daemon = Builder::native(&pipe.with(&format!("{kept}{gone}"), "stats")).start();
+    let mut stream = TcpStream::connect(daemon.at("gone", "tcp")).expect("it listens");
+    stream.write_all(b"hits:1|c\nhits:").expect("it reads");
+    daemon.wait_source("gone", "received", 1);
+    daemon.rewrite(&pipe.with(&kept, "stats"));
+    refused(&daemon, "did not stop in time");
+    stream.write_all(b"1|c\n").expect("its connection goes on");
+    daemon.wait_source("gone", "received", 2);
+    let row = daemon.source("gone");
+    assert_eq!(Daemon::number(&row, "routed"), 2, "{row}");
+    pipe.read();
+    daemon.stop();
+}
+
+#[test]
+fn aggregations_that_the_successor_lacks_go_on_in_their_window() {
+    let (graphite, pipe) = (FakeGraphite::new(), Pipe::new());
+    let mut daemon = Builder::native(&pipe.with(&config(&graphite.to(), "stats", "off"), "stats")).start();
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:1|c").expect("it has the port");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.rewrite(&pipe.with(&config(&graphite.to(), "renamed", "off"), "renamed"));
+    refused(&daemon, "did not stop in time");
+    socket.send(b"hits:1|c").expect("it has the port");
+    daemon.wait_source("app", "aggregated", 2);
+    pipe.read();
+    daemon.stop();
+    let points: Vec<f64> = graphite.of("stats_counts.hits").iter().map(|point| point.value).collect();
+    assert_eq!(points, [2.0], "{}", daemon.stderr());
+}
+
+#[test]
+fn what_only_the_old_one_had_is_flushed_when_the_successor_goes_on() {
+    for queue in ["memory", "disk"] {
+        let graphite = FakeGraphite::new();
+        let with = |stats| {
+            let queue = format!("queue = {{ kind = \"{queue}\" }}\n");
+            config(&graphite.to(), stats, "off") + &queue
+        };
+        let mut daemon = Builder::native(&with("stats")).start();
+        let socket = udp(daemon.at("app", "udp"));
+        socket.send(b"hits:1|c").expect("it has the port");
+        daemon.wait_source("app", "aggregated", 1);
+        daemon.rewrite(&with("renamed"));
+        let mut new = daemon.successor();
+        new.wait_ready();
+        assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+        wait_for("the last flush", || (graphite.total("stats_counts.hits") == 1.0).then_some(()));
+        new.assert_sums_hold();
+        new.stop();
+    }
+}
+
+#[test]
+fn records_of_outputs_that_the_successor_lacks_are_named_when_they_are_lost() {
+    let (graphite, mut away) = (FakeGraphite::new(), FakeGraphite::new());
+    away.refuse();
+    let output = |name: &str, to: &str| {
+        format!("[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n")
+    };
+    let kept =
+        "stop_timeout = \"500ms\"\n[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n"
+            .to_owned()
+            + &output("kept", &graphite.to());
+    let mut daemon = Builder::native(&(kept.clone() + &output("gone", &away.to()))).start();
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    stream.write_all(&b"hits:1|c\n".repeat(1000)).expect("it reads");
+    daemon.wait_output("gone", "waiting", 1000);
+    daemon.wait_output("kept", "delivered", 1000);
+    daemon.rewrite(&kept);
+    let mut new = daemon.successor();
+    new.wait_ready();
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    let told = daemon.stderr();
+    assert!(told.contains("output `gone`: 1000 records lost as `stopped`"), "{told}");
+    assert!(!told.contains("output `kept`: 1"), "{told}");
+    new.stop();
+}
+
+#[test]
+fn a_note_that_the_disk_does_not_take_refuses_the_successor() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&graphite.to(), "stats", "1s").replace("1h", "300ms");
+    let mut daemon = Builder::native(&toml).start();
+    let folder = daemon.folder.path().join("staunch-data");
+    wait_for("the first note", || folder.join("last-flush").exists().then_some(()));
+    let half = folder.join("last-flush.new");
+    wait_for("a moment between two notes", || {
+        Command::new("mkfifo").arg(&half).status().is_ok_and(|made| made.success()).then_some(())
+    });
+    refused(&daemon, "too busy to note the last flush");
+    let socket = udp(daemon.at("app", "udp"));
+    socket.send(b"hits:1|c").expect("it has the port");
+    daemon.wait_source("app", "aggregated", 1);
+    // The disk is well again.
+    let mut reader = File::open(&half).expect("somebody writes to it");
+    std::fs::remove_file(&half).expect("it was there");
+    std::thread::spawn(move || reader.read_to_end(&mut Vec::new()));
+    let mut new = daemon.successor();
+    new.wait_ready();
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    new.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 1.0, "{}", new.stderr());
+}
+
+#[test]
+fn a_queue_on_disk_that_cannot_be_opened_refuses_the_successor() {
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let toml = format!(
+        "stop_timeout = \"2s\"\n\
+         [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"safe\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
+         retry_max = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
+        graphite.to()
+    );
+    let mut daemon = Builder::native(&toml).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    client.wait_reply("ack 1");
+    let queues = daemon.folder.path().join("staunch-data/queues");
+    std::fs::rename(queues.join("copy"), queues.join("elsewhere")).expect("it is there");
+    std::fs::write(queues.join("copy"), "").expect("the folder is ours");
+    refused(&daemon, "cannot open the queue on disk of output `copy`");
+    assert_eq!(Daemon::number(&daemon.output("copy"), "copies"), 1, "{}", daemon.output("copy"));
+    std::fs::remove_file(queues.join("copy")).expect("it was there");
+    std::fs::rename(queues.join("elsewhere"), queues.join("copy")).expect("it is there");
+    client.send("b:1|c\n");
+    client.wait_reply("ack 2");
+    graphite.come_back();
+    daemon.wait_output("copy", "delivered", 2);
+    daemon.stop();
+}
