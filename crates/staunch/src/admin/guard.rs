@@ -11,7 +11,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::token::Token;
-use crate::admission::PeerKey;
+use model::PeerKey;
 
 /// Types of bodies that a browser sends elsewhere only when it was told that it may, which we never tell it.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];

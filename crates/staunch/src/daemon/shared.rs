@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use config::plan::Plan;
-use model::{PeerKey, Now, SourceId};
+use model::{Now, PeerKey, SourceId};
 use pipeline::{Accounts, Exchange};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{PeerKey, SECOND_NS, SampleBatch};
+use model::{SECOND_NS, SampleBatch};
 use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
 use wire::packing::Unpacker;

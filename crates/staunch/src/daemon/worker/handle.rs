@@ -16,8 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::Worker;
-use crate::admission::{Admission, Full, Limits, PeerKey, Seat};
+use crate::admission::{Admission, Full, Limits, Seat};
 use crate::sys::Waker;
+use model::PeerKey;
 
 /// Most questions that are open at once; further ones are told to come later.
 pub const QUESTIONS_MAX: usize = 64;
