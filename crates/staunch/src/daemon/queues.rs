@@ -18,6 +18,7 @@ use model::{DiskError, OutputAccount};
 
 use crate::clock::Clock;
 use crate::daemon::data_dir::{self, DataDir};
+use crate::daemon::known_queues;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::random_seed;
 use crate::disk::Folder;
@@ -92,6 +93,9 @@ fn open_on_disk(
     };
     let plan = disk_plan(output.queue, sync_window_ms);
     let open = |unreadable| -> Result<_, OpenError> {
+        if known_queues::is_away(data_dir.path(), &path).map_err(OpenError::of_folder)? {
+            return Err(OpenError::away(&path));
+        }
         let folder = Folder::open(path.clone()).map_err(OpenError::of_folder)?;
         let with = (random_seed(), unreadable);
         let opened = DiskQueue::open_with(folder.clone(), plan, Arc::clone(account), with, Clock::now());
@@ -100,6 +104,13 @@ fn open_on_disk(
     let opened = opened_in_time(&output.name, patience, open);
     let ((queue, found), folder) = opened.map_err(|error| failed(&error))?;
     tell(&output.name, &path, &found);
+    if let Err(error) = known_queues::note(data_dir.path(), &path) {
+        tracing::warn!(
+            "output `{}`: cannot note in the data directory that it has a queue on disk ({error}): a start that does \
+             not find its folder would make another",
+            output.name
+        );
+    }
     Ok((queue, folder))
 }
 
@@ -116,6 +127,16 @@ struct OpenError {
 impl OpenError {
     fn of_folder(error: io::Error) -> OpenError {
         OpenError { why: error.to_string(), waits: sys::is_scarce(&error), may_pass_over: false }
+    }
+
+    /// It was there before: making another in its place would leave behind what waits in it.
+    fn away(folder: &Path) -> OpenError {
+        let why = format!(
+            "the folder was there before and is not there now: it was moved, or its file system is not mounted. Put it \
+             back; or, to begin with an empty queue, make it: mkdir {}",
+            folder.display()
+        );
+        OpenError { why, waits: true, may_pass_over: false }
     }
 
     fn of_queue(error: DiskError) -> OpenError {
@@ -271,6 +292,25 @@ mod tests {
         assert!(opened_in_time("o", Patience::Waits, failing(1, DiskError::Io { code: 5 })).is_ok());
         assert!(opened_in_time("o", Patience::Waits, failing(1, DiskError::Denied)).is_err());
         assert!(opened_in_time("o", Patience::None, failing(1, scarce)).is_err());
+    }
+
+    #[test]
+    fn a_queue_whose_folder_has_gone_away_is_not_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data_dir = DataDir::lock(folder.path(), None).expect("nobody has it");
+        let mut output = config::defaults(Path::new(".")).outputs.remove(0);
+        (output.name, output.queue_kind) = ("d".to_owned(), QueueKind::Disk { sync_window_ms: 10 });
+        let open = || open(&output, &Arc::default(), Some(&data_dir), Patience::None).map(drop);
+        open().expect("it is made");
+        let (path, elsewhere) = (data_dir.queues_dir().join("d"), folder.path().join("elsewhere"));
+        std::fs::rename(&path, &elsewhere).expect("nobody has it open");
+        let refused = format!("{:#}", open().expect_err("what waits in it would stay behind"));
+        assert!(refused.contains("not mounted") && refused.contains("mkdir"), "{refused}");
+        assert!(!path.exists());
+        std::fs::rename(&elsewhere, &path).expect("it is free");
+        open().expect("it is there again");
+        std::fs::remove_dir_all(&path).and_then(|()| std::fs::create_dir(&path)).expect("it is ours");
+        open().expect("somebody wants to begin anew");
     }
 
     #[test]
