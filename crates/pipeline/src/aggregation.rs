@@ -7,6 +7,7 @@ use config::plan::{AggregateTransform, SelfCounters};
 use model::{FlushInfo, Flushed, Kind, Now, Tally, TransformId};
 use process::aggregate::{Aggregator, FlushEnd, Tick};
 
+use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
 
 /// One aggregation and what belongs to it.
@@ -144,6 +145,11 @@ impl Aggregation {
         }
         self.names = SelfNames::of(plan);
         self.key_flush = plan.plan.key_flush.is_some();
+    }
+
+    /// What it told last; none before its first flush has ended.
+    pub(crate) fn note(&self) -> Option<Note> {
+        Some(Note { label_s: self.last_flush?.info.time_s, number: self.told })
     }
 
     fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {

@@ -8,6 +8,7 @@
 mod standing;
 mod wiring;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::plan::RelayTransform;
@@ -42,8 +43,39 @@ pub struct Shard {
     clusters: Vec<ClusterState>,
     /// Outputs whose endpoints others stand in for.
     down: Vec<OutputId>,
+    /// Aggregations that reloads have removed.
+    gone: Gone,
     /// Seed of the hashes of outside keys.
     seed: u64,
+}
+
+/// What aggregations that are gone have told last: whoever makes the same series of the same outputs from now on goes on
+/// behind that.
+#[derive(Debug, Default)]
+struct Gone {
+    /// By the place of the output: the latest label.
+    labels: BTreeMap<usize, u64>,
+    /// By name, for the instance that follows.
+    notes: BTreeMap<String, Note>,
+    /// Their flushes.
+    flushes: u64,
+}
+
+impl Gone {
+    fn note(&mut self, state: &Aggregation) {
+        self.flushes += state.flushes;
+        let Some(note) = state.note() else { return };
+        self.notes.insert(state.name.clone(), note);
+        for at in &state.outputs {
+            let label_s = self.labels.entry(*at).or_default();
+            *label_s = note.label_s.max(*label_s);
+        }
+    }
+
+    /// The latest label that anybody has told to one of these outputs.
+    fn label_of(&self, outputs: &[usize]) -> Option<u64> {
+        outputs.iter().filter_map(|at| self.labels.get(at).copied()).max()
+    }
 }
 
 pub(crate) struct SourceState {
@@ -250,14 +282,29 @@ impl Shard {
 
     /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_told`] has.
     pub fn flushes(&self) -> u64 {
-        self.aggregations.iter().map(|state| state.flushes).sum()
+        self.gone.flushes + self.aggregations.iter().map(|state| state.flushes).sum::<u64>()
     }
 
     /// What every aggregation that has flushed told last, by name, for the instance that follows.
     pub fn last_told(&self) -> impl Iterator<Item = (&str, Note)> {
-        let note =
-            |state: &Aggregation| Some(Note { label_s: state.last_flush?.info.time_s, number: state.told });
-        self.aggregations.iter().filter_map(move |state| Some((state.name.as_str(), note(state)?)))
+        let gone = self.gone.notes.iter().map(|(name, note)| (name.as_str(), *note));
+        let here = self.aggregations.iter().filter_map(|state| Some((state.name.as_str(), state.note()?)));
+        gone.chain(here)
+    }
+
+    /// The instance before has told `label_s` of an aggregation that is no more: the one of `name`, which may make the same
+    /// series, goes on behind that.
+    pub fn resume_after_other(&mut self, name: &str, label_s: u64, now: Now) {
+        for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
+            state.aggregator.resume_after_other(label_s, now);
+        }
+    }
+
+    /// What the instance before has told of the aggregation `name` cannot be believed: it is counted.
+    pub fn drop_label(&mut self, name: &str) {
+        for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
+            state.aggregator.drop_label();
+        }
     }
 
     /// Takes up what the instance before has told of the aggregation `name`, see `Aggregator::resume_after`: it

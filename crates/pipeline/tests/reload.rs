@@ -3,7 +3,7 @@
 mod world;
 
 use config::plan::Plan;
-use model::{OutputId, SourceId};
+use model::{OutputId, SECOND_NS, SourceId};
 use pipeline::{Accounts, earlier_self, laid_over};
 use world::{START, World, plan_of};
 
@@ -47,6 +47,26 @@ fn an_aggregation_that_is_gone_has_its_last_flush() {
     world.send("hits:4|c", START);
     world.shard.stop(START, &mut world.routed);
     assert_eq!(world.lines(), ["stats_counts.hits 4"]);
+}
+
+/// In the middle of a window: one endpoint would keep the later of two points of one second.
+#[test]
+fn an_aggregation_under_another_name_goes_on_behind_the_labels_of_the_one_that_is_gone() {
+    let mut world = World::new(plan("union", "a"), 7);
+    let mut labels = Vec::new();
+    for name in ["b", "c", "a"] {
+        world.send("hits:3|c", START);
+        world.reload(plan("union", name));
+        let text = world.text();
+        let point = text.lines().find(|line| line.starts_with("stats_counts.hits ")).expect("it is flushed");
+        labels.push(point.rsplit_once(' ').expect("it has a time").1.parse::<u64>().expect("a number"));
+    }
+    let start_s = START.wall_ns / SECOND_NS;
+    assert_eq!(labels, [start_s + 10, start_s + 20, start_s + 30]);
+    // The next instance is told of those that are gone, and of one that has come back what it tells itself.
+    let told: Vec<_> = world.shard.last_told().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
+    assert_eq!(told, [("b".to_owned(), start_s + 20), ("c".to_owned(), start_s + 30)]);
+    assert_eq!(world.shard.flushes(), 3);
 }
 
 #[test]

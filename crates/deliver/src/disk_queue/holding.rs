@@ -71,7 +71,7 @@ impl<D: Disk> DiskQueue<D> {
     /// For who cannot wait, a block that [`Queue::append`] has handed back: while the disk fails it is kept in memory
     /// and tried again; otherwise, or past the bounds, it is shed and counted.
     pub fn hold(&mut self, block: Block, now: Now) -> Appended {
-        let disk_bytes = self.header_of(&block).map(|header| header.disk_bytes());
+        let disk_bytes = self.header_of(&block, now).map(|header| header.disk_bytes());
         let fails = self.write_error.is_some_and(|error| error != DiskError::Full);
         let has_room = disk_bytes.is_some_and(|bytes| self.has_room(bytes, u64::from(block.copies)));
         if !fails || !has_room {
@@ -128,7 +128,7 @@ impl<D: Disk> DiskQueue<D> {
 
     fn write_held(&mut self, now: Now) {
         while let Some(block) = self.held.blocks.front().cloned() {
-            let Some(header) = self.header_of(&block) else { return };
+            let Some(header) = self.header_of(&block, now) else { return };
             if self.write(&header, &block, now).is_err() {
                 return;
             }
@@ -140,7 +140,7 @@ impl<D: Disk> DiskQueue<D> {
     /// Sheds the oldest block that is held.
     pub(super) fn shed_held(&mut self, reason: Shed) -> bool {
         let Some(block) = self.held.blocks.front().cloned() else { return false };
-        let disk_bytes = self.header_of(&block).map_or(0, |header| header.disk_bytes());
+        let disk_bytes = self.header_of(&block, self.held.tried).map_or(0, |header| header.disk_bytes());
         let _shed = self.held.pop(disk_bytes);
         self.account.settle(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
         self.account.bytes_waiting.fetch_sub(disk_bytes, Relaxed);

@@ -71,6 +71,7 @@ mod settle;
 mod stalled;
 #[cfg(test)]
 mod stalled_test;
+mod stamps;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -103,6 +104,7 @@ use settle::Settlement;
 pub(crate) use settle::{Part, SettleLog, Ticket};
 pub use stalled::READ_AGAIN_MS;
 use stalled::Stalled;
+use stamps::Stamps;
 
 /// Most records that may be read and unsettled at one time, or settled behind one that is not. [`DiskQueue::pop`] gives
 /// none past it.
@@ -242,7 +244,7 @@ pub struct DiskQueue<D: Disk> {
     queue_id: u64,
     /// Ties the wall clock, which the disk keeps, to the monotonic one, for as long as the queue is open: steps of the
     /// wall clock meanwhile change no age.
-    opened: Now,
+    stamps: Stamps,
     opened_end: u64,
     /// Copies of earlier runs that were lost without having been read.
     lost_of_before: u64,
@@ -327,7 +329,7 @@ impl<D: Disk> DiskQueue<D> {
             plan,
             account,
             queue_id: found.queue_id,
-            opened: now,
+            stamps: Stamps::new(now, found.end.records),
             opened_end: found.end.records,
             lost_of_before: 0,
             segments: found.segments,
@@ -558,24 +560,6 @@ impl<D: Disk> DiskQueue<D> {
             self.returned_bytes -= bytes;
         }
     }
-
-    /// Unix nanoseconds at which a record was made; not in the future, should the clock have stepped back between two
-    /// runs.
-    fn made_wall_ns(&self, header: &RecordHeader) -> u64 {
-        if header.before.records < self.opened_end {
-            header.made_wall_ns.min(self.opened.wall_ns)
-        } else {
-            header.made_wall_ns
-        }
-    }
-
-    fn mono_ns_of(&self, wall_ns: u64) -> u64 {
-        wall_ns.saturating_add(self.opened.mono_ns).saturating_sub(self.opened.wall_ns)
-    }
-
-    fn wall_ns_of(&self, mono_ns: u64) -> u64 {
-        mono_ns.saturating_add(self.opened.wall_ns).saturating_sub(self.opened.mono_ns)
-    }
 }
 
 impl<D: Disk> Queue for DiskQueue<D> {
@@ -592,7 +576,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.expire(now);
         self.try_held(now);
         let header =
-            self.header_of(&block).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
+            self.header_of(&block, now).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
         let Some(header) = header else {
             self.shed(block, Shed::QueueFull);
             return Appended::Shed;
@@ -684,7 +668,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
         self.take_notes();
         let header = self.oldest()?;
-        Some(self.wall_ns_of(now.mono_ns).saturating_sub(self.made_wall_ns(&header)))
+        Some(self.stamps.wall_ns_of(now.mono_ns).saturating_sub(self.stamps.made_wall_ns(&header)))
     }
 
     /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
@@ -694,8 +678,8 @@ impl<D: Disk> Queue for DiskQueue<D> {
         }
         let header = self.oldest()?;
         let age_max_ns = self.plan.limits.age_max_ms.saturating_mul(MS_NS);
-        let wall_ns = self.made_wall_ns(&header).saturating_add(age_max_ns).saturating_add(1);
-        Some(self.mono_ns_of(wall_ns))
+        let wall_ns = self.stamps.made_wall_ns(&header).saturating_add(age_max_ns).saturating_add(1);
+        Some(self.stamps.mono_ns_of(wall_ns))
     }
 
     /// True when no block waits here.
@@ -757,7 +741,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
     fn oldest_ns(&mut self) -> Option<u64> {
         self.take_notes();
         let header = self.oldest()?;
-        Some(self.mono_ns_of(self.made_wall_ns(&header)))
+        Some(self.stamps.mono_ns_of(self.stamps.made_wall_ns(&header)))
     }
 
     fn front_bytes(&mut self) -> Option<u64> {

@@ -174,7 +174,7 @@ impl<D: Disk> DiskQueue<D> {
         if let Some(error) = self.pauses() {
             return Err(error);
         }
-        let at_ns = self.mono_ns_of(self.made_wall_ns(header));
+        let at_ns = self.stamps.mono_ns_of(self.stamps.made_wall_ns(header));
         let segment = self.segments.iter().find(|segment| segment.sequence == start.sequence);
         let Some(size) = segment.map(|segment| segment.size) else { return Ok(None) };
         let read = match self.reader_of(start.sequence) {

@@ -421,6 +421,32 @@ fn too_old_blocks_are_shed_whatever_the_wall_clock_does_and_over_a_restart() {
     }
 }
 
+/// A machine without a battery for its clock: the daemon begins in 1970, and then somebody sets the clock.
+#[test]
+fn records_made_after_the_clock_was_set_are_of_that_time_in_the_next_run() {
+    let disk = FaultyDisk::new(1);
+    let limits = QueueLimits { age_max_ms: 3_600_000, ..QueueLimits::default() };
+    let plan = DiskQueuePlan { limits, ..plan(1000) };
+    let booted = |ms: u64| Now { mono_ns: ms * MS, wall_ns: ms * MS };
+    let right = |ms: u64| Now { mono_ns: ms * MS, wall_ns: at_ms(ms).wall_ns };
+    let (mut queue, _) =
+        DiskQueue::open(disk.clone(), plan, Arc::default(), 1, booted(0)).expect("the disk lists its names");
+    let made_at = |ms: u64| Block { at_ns: ms * MS, ..block("a\n") };
+    assert_eq!(queue.append(made_at(1000), booted(1000)), Appended::Kept);
+    assert_eq!(queue.append(made_at(5000), right(6000)), Appended::Kept);
+    // This run knows the age of both.
+    assert_eq!(queue.oldest_age_ns(right(7000)), Some(6000 * MS));
+    let entries = [0, 1].map(|_| queue.pop(right(7000)).expect("two wait"));
+    assert_eq!(entries.each_ref().map(|entry| entry.block().at_ns), [1000 * MS, 5000 * MS]);
+    drop((entries, queue));
+    let now = Now { mono_ns: 5 * MS, wall_ns: at_ms(8000).wall_ns };
+    let (mut queue, _) =
+        DiskQueue::open(disk.copy(), plan, Arc::default(), 1, now).expect("the disk lists its names");
+    queue.expire(now);
+    assert_eq!(queue.copies(), 1, "what was made in 1970 is too old, as far as anybody knows");
+    assert_eq!(queue.oldest_age_ns(now), Some(3000 * MS));
+}
+
 #[test]
 fn a_part_that_was_settled_stays_settled_when_the_entry_comes_back() {
     for dropped in [false, true] {

@@ -41,10 +41,11 @@ fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, q
 
 impl<D: Disk> DiskQueue<D> {
     /// None when no record can hold the block.
-    pub(super) fn header_of(&mut self, block: &Block) -> Option<RecordHeader> {
+    pub(super) fn header_of(&mut self, block: &Block, now: Now) -> Option<RecordHeader> {
         self.borders.clear();
         encode_borders(&block.form, &mut self.borders);
-        let made_wall_ns = self.wall_ns_of(block.at_ns);
+        let settled = self.settlement.settled().records;
+        let made_wall_ns = self.stamps.stamp(self.end.records, settled, block.at_ns, now);
         RecordHeader::of(block, &self.borders, self.end, made_wall_ns, self.queue_id)
     }
 
@@ -160,7 +161,7 @@ impl<D: Disk> DiskQueue<D> {
 
     fn begin_segment(&mut self, now: Now) -> Result<D::File, DiskError> {
         let (sequence, file) = self.create_segment()?;
-        let made_wall_ns = self.wall_ns_of(now.mono_ns);
+        let made_wall_ns = now.wall_ns;
         let header = SegmentHeader { queue_id: self.queue_id, sequence, before: self.end, made_wall_ns };
         if let Err(error) = self.disk.write_at(&file, 0, &[&header.encode()]) {
             self.counts.remove_errors += u64::from(self.disk.remove(&segment_name(sequence)).is_err());

@@ -126,7 +126,9 @@ impl FileSender {
     /// What to do next. `queue` must be the same at each call.
     pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> FileAction<'_> {
         queue.expire(now);
-        let Phase::Open { size } = self.phase else { return self.poll_closed(queue, now) };
+        if !matches!(self.phase, Phase::Open { .. }) {
+            return self.poll_closed(queue, now);
+        }
         if self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
             self.stop(now);
             return FileAction::Close;
@@ -142,12 +144,14 @@ impl FileSender {
         if self.held.is_none() {
             return self.at_rest(now);
         }
-        let Some((entry, written)) = &self.held else { return FileAction::Idle };
-        match self.end_of_write(entry, *written, size + u64::from(self.unended)) {
-            Some(_) if self.unended => FileAction::Write(b"\n"),
-            Some(end) => FileAction::Write(&entry.block().bytes[*written..end]),
-            None => FileAction::Rotate,
-        }
+        self.to_write().map_or(FileAction::Rotate, FileAction::Write)
+    }
+
+    /// What the last [`FileAction::Write`] asked for, to be looked at again: none when the file has no room for it.
+    pub fn to_write(&self) -> Option<&[u8]> {
+        let (Phase::Open { size }, Some((entry, written))) = (self.phase, &self.held) else { return None };
+        let end = self.end_of_write(entry, *written, size + u64::from(self.unended))?;
+        Some(if self.unended { b"\n" } else { &entry.block().bytes[*written..end] })
     }
 
     /// The file is open and everything is written.

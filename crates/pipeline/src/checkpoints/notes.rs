@@ -63,6 +63,11 @@ impl Notes {
         let note = self.by_name.get(name);
         Told { label_s: note.map(|note| note.label_s), number: note.and_then(|note| note.number) }
     }
+
+    /// The latest label of those that are not `known`: they are no more, and what they told may be told by another.
+    pub fn latest_of_others(&self, known: impl Fn(&str) -> bool) -> Option<u64> {
+        self.by_name.iter().filter(|(name, _)| !known(name)).map(|(_, note)| note.label_s).max()
+    }
 }
 
 #[test]
@@ -79,6 +84,8 @@ fn notes_come_back_and_numbers_never_go_back() {
     }
     assert_eq!(notes.to_text(), "5 a b\n1050/7 stats\n");
     assert_eq!(Notes::of_text(&notes.to_text()), notes);
+    let others = |known: &[&str]| notes.latest_of_others(|name| known.contains(&name));
+    assert_eq!((others(&[]), others(&["stats"]), others(&["stats", "a b"])), (Some(1050), Some(5), None));
     let told = |text: &str| Notes::of_text(text).of("x");
     for (text, label_s, number) in [
         ("no number\n\n12\n7 x\n", Some(7), None),

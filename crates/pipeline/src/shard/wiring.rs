@@ -7,7 +7,7 @@ use model::{AckWhen, Now, OutputId, SourceId};
 use process::relay::Entry;
 use wire::statsd::{Options, Parser};
 
-use super::{Shard, SourceState};
+use super::{Gone, Shard, SourceState};
 use crate::aggregation::Aggregation;
 use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, Routed};
@@ -25,6 +25,7 @@ impl Shard {
             outputs: Vec::new(),
             clusters: Vec::new(),
             down: Vec::new(),
+            gone: Gone::default(),
             seed,
         };
         shard.wire(plan, accounts, now, &mut Routed::default());
@@ -34,10 +35,11 @@ impl Shard {
     /// Takes a new plan: aggregations that keep their name keep their state, the others have their last flush, and
     /// open blocks are closed.
     pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
-        let Shard { aggregations, relays, outputs, .. } = self;
+        let Shard { aggregations, relays, outputs, gone, .. } = self;
         let is_kept = |name: &str| plan.transforms.iter().any(|kept| kept.name == name);
         for state in aggregations.iter_mut().filter(|state| !is_kept(&state.name)) {
             state.flush_all(outputs, now, out);
+            gone.note(state);
         }
         for relay in relays.iter_mut().filter(|relay| !is_kept(&relay.name)) {
             relay.finish(outputs, now, out);
@@ -100,6 +102,12 @@ impl Shard {
             }
             state.id = id;
             state.outputs = outputs.iter().map(|id| id.index()).collect();
+            if known.is_none() {
+                let label_s = self.gone.label_of(&state.outputs);
+                label_s.into_iter().for_each(|label_s| state.aggregator.resume_after_other(label_s, now));
+                // What it tells itself is what counts from now on.
+                self.gone.notes.remove(&state.name);
+            }
             self.aggregations.push(state);
         }
     }

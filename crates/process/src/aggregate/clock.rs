@@ -45,7 +45,7 @@ pub(super) enum Reopening {
     Overdue,
     /// It was told.
     Told,
-    /// It lies on another grid, or further ahead than can be believed.
+    /// It lies on another grid, or further ahead than can be believed, or was opened by a clock that was set back since.
     Elsewhere,
 }
 
@@ -137,6 +137,24 @@ impl Clock {
         self.set_due(now, Some((label_ns - self.anchor_ns).div_euclid(self.window_ns)));
     }
 
+    /// The same for the label of another aggregation, which is not dropped but left out when it lies far ahead.
+    pub(super) fn resume_after_other(&mut self, label_s: u64, now: Now) {
+        if self.is_believed(label_s, now) && self.labelled_s < Some(label_s) {
+            self.resume(label_s, now);
+        }
+    }
+
+    /// A label of an instance before is dropped.
+    pub(super) fn drop_label(&mut self) {
+        self.steps.figures.labels_dropped += 1;
+    }
+
+    /// True when the wall clock was set back after it was `wall_ns`, by more than windows can make good: what was labelled
+    /// then has the labels of another clock.
+    pub(super) fn was_set_back_since(&self, wall_ns: u64, now: Now) -> bool {
+        i128::from(wall_ns) - i128::from(now.wall_ns) > JUMP_WINDOWS * self.window_ns
+    }
+
     /// The window that is open.
     pub(super) fn open_window(&self, now: Now) -> OpenWindow {
         let ends_wall_ns = match self.align {
@@ -171,6 +189,7 @@ impl Clock {
         } else if open.align != self.align
             || i128::from(open.window_ns) != self.window_ns
             || ahead_ns > RESUME_WINDOWS_MAX * self.window_ns
+            || self.was_set_back_since(open.opened_wall_ns, now)
         {
             Reopening::Elsewhere
         } else if ahead_ns > 0 {
@@ -528,6 +547,34 @@ mod tests {
             clock.resume(1_700_000_000 + ahead_s, now);
             assert_eq!(clock.figures().labels_dropped, dropped, "{ahead_s}");
             assert_eq!(clock.labelled_s().is_none(), dropped == 1, "{ahead_s}");
+        }
+    }
+
+    #[test]
+    fn a_window_of_a_clock_that_was_set_back_since_is_not_gone_on_with() {
+        // Windows of 2 s; the clock of the instance before was so many seconds ahead.
+        for (ahead_s, want) in [
+            (0, Reopening::GoesOn),
+            (4, Reopening::GoesOn),
+            (5, Reopening::Elsewhere),
+            (30, Reopening::Elsewhere),
+        ] {
+            let before = Clock::new(FlushAlign::Wall, 2_000, at(7_000, 1_700_000_000_000 + ahead_s * 1000));
+            let open = before.open_window(at(7_500, 1_700_000_000_500 + ahead_s * 1000));
+            let now = at(0, 1_700_000_000_000);
+            let clock = Clock::new(FlushAlign::Wall, 2_000, now);
+            assert_eq!(clock.reopening(&open, Some(false), None, now), want, "{ahead_s}");
+        }
+    }
+
+    #[test]
+    fn the_label_of_another_aggregation_only_moves_ahead_what_it_can() {
+        let now = at(0, 1_700_000_004_000);
+        for (label_s, first) in [(0, 10), (10, 20), (30, 40), (161, 170), (165, 10)] {
+            let mut clock = Clock::new(FlushAlign::Wall, 10_000, now);
+            clock.resume_after_other(1_700_000_000 + label_s, now);
+            assert_eq!(clock.close(now).time_s, 1_700_000_000 + first, "{label_s}");
+            assert_eq!(clock.figures().labels_dropped, 0, "{label_s}");
         }
     }
 

@@ -166,6 +166,17 @@ impl Aggregator {
         self.clock.resume(label_s, now);
     }
 
+    /// Another aggregation that fed the same outputs labelled its last window with `label_s`: the same, for what may be
+    /// the same series. A label that cannot be believed is no news here.
+    pub fn resume_after_other(&mut self, label_s: u64, now: Now) {
+        self.clock.resume_after_other(label_s, now);
+    }
+
+    /// A label that an instance before has left cannot be believed: it is counted.
+    pub fn drop_label(&mut self) {
+        self.clock.drop_label();
+    }
+
     /// The sources read names by other rules from now on: what was learnt about spellings is forgotten, the series
     /// and their values stay.
     pub fn forget_spellings(&mut self) {

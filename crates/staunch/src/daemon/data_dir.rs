@@ -5,6 +5,7 @@
 //! | `lock` | locked by the daemon that has the directory; its text names that process. The directory itself is locked as
 //! well: somebody may delete this file |
 //! | `queues/NAME/` | the queue on disk of output NAME |
+//! | `known-queues` | the names of those folders that there were (`known_queues`) |
 //! | `state/` | the state of aggregations |
 //! | `last-flush` | labels for the next start (`handover`) |
 //!

@@ -14,12 +14,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use config::plan::Plan;
+use model::{Now, SECOND_NS};
 use pipeline::checkpoints::{Note, Notes};
 use process::aggregate::checkpoint::Told;
 use tokio::sync::oneshot;
 
+use crate::clock::Clock;
 use crate::daemon::data_dir;
 use crate::daemon::startup::Startup;
 use crate::{disk, sys};
@@ -27,8 +30,14 @@ use crate::{disk, sys};
 /// The file in the data folder.
 const FILE: &str = "last-flush";
 
+/// Begins the line that says when the notes were written, Unix seconds.
+const WRITTEN: &str = "written ";
+
 /// Longest file that is believed.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Pause before notes that could not be written are tried again.
+const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The notes, and how to make them last. The default one knows none and leaves none.
 #[derive(Debug, Default)]
@@ -41,6 +50,8 @@ pub struct Handover {
     writing: Mutex<()>,
     /// A thread writes notes as they come.
     kept: AtomicBool,
+    /// How far the wall clock is behind what it was when the instance before wrote its notes.
+    set_back_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +76,10 @@ impl Handover {
         } else {
             let what = format!("{} cannot be read yet", path.display());
             match startup.retry(what, waits, || fs::read_to_string(&path)).await {
-                Ok(text) => notes = Notes::of_text(&text),
+                Ok(text) => {
+                    notes = Notes::of_text(&text);
+                    handover.set_back_ns = written_ns(&text).saturating_sub(Clock::now().wall_ns);
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if waits(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(error);
@@ -96,6 +110,17 @@ impl Handover {
     /// What is known to have been told of an aggregation.
     pub fn told_of(&self, name: &str) -> Told {
         self.notes().notes.of(name)
+    }
+
+    /// The latest label of aggregations that the instance before had and `plan` does not have.
+    pub fn told_of_others(&self, plan: &Plan) -> Option<u64> {
+        let known = |name: &str| plan.transforms.iter().any(|transform| transform.name == name);
+        self.notes().notes.latest_of_others(known)
+    }
+
+    /// How far the wall clock was set back since the instance before, at least. Its labels are those of the clock then.
+    pub fn set_back_ns(&self) -> u64 {
+        self.set_back_ns
     }
 
     /// A window of an aggregation has been told. Never waits for the disk.
@@ -151,10 +176,13 @@ impl Handover {
                 }
                 Err(_told) => {}
             }
+            if failed {
+                std::thread::sleep(WRITE_AGAIN_AFTER);
+            }
         }
     }
 
-    /// Leaves the notes for the next instance, now.
+    /// Leaves the notes for the next instance, now. Waits for the disk. What could not be written is unwritten again.
     ///
     /// # Errors
     /// When the file cannot be written; the worst that follows is a point that is told twice.
@@ -165,25 +193,41 @@ impl Handover {
             notes.unwritten = false;
             notes.notes.to_text()
         };
+        let text = if text.is_empty() { text } else { format!("{text}{}", written_line(Clock::now())) };
         let Some(data_dir) = self.data_dir().clone().filter(|_| !text.is_empty()) else { return Ok(()) };
-        fs::create_dir_all(&data_dir)?;
-        disk::replace_safely(&data_dir, FILE, text.as_bytes())
+        let written = fs::create_dir_all(&data_dir)
+            .and_then(|()| disk::replace_safely(&data_dir, FILE, text.as_bytes()));
+        if written.is_err() {
+            self.notes().unwritten = true;
+        }
+        written
     }
-}
 
-impl Handover {
-    /// The same beside everything else. A disk that hangs keeps nobody from going on, nor from ending the process.
-    pub fn leave_aside(self: Arc<Handover>) -> oneshot::Receiver<io::Result<()>> {
+    /// The same on a thread of its own, for somebody who must not wait for the disk. Resolves when it is done; a disk that
+    /// hangs keeps nobody from ending the process.
+    pub fn leave_aside(self: &Arc<Handover>) -> oneshot::Receiver<io::Result<()>> {
         let (left, resolved) = oneshot::channel();
-        let leaving = std::thread::Builder::new().name("last note".into()).spawn(move || {
-            // Nobody may wait for it any more.
-            let _gone = left.send(self.leave());
+        let handover = Arc::clone(self);
+        let leaving = std::thread::Builder::new().name("last notes".into()).spawn(move || {
+            // Nobody may be left to be told.
+            let _gone = left.send(handover.leave());
         });
         if let Err(error) = leaving {
             tracing::error!("cannot start the thread that leaves a note for the next start: {error}");
         }
         resolved
     }
+}
+
+/// The line that says by which clock notes were written. It looks like none of them.
+fn written_line(now: Now) -> String {
+    format!("{WRITTEN}{}\n", now.wall_ns / SECOND_NS)
+}
+
+/// When notes were written, Unix nanoseconds; 0 when they do not say.
+fn written_ns(text: &str) -> u64 {
+    let seconds = text.lines().find_map(|line| line.strip_prefix(WRITTEN)?.parse::<u64>().ok());
+    seconds.unwrap_or(0).saturating_mul(SECOND_NS)
 }
 
 /// Descriptors or memory are short.
@@ -215,4 +259,30 @@ async fn what_is_left_is_taken_up() {
     handover.leave().expect("written");
     let found = Handover::read(elsewhere.path(), &mut startup).await.expect("it can be read");
     assert_eq!(found.told_of("stats"), told(Some(1070), Some(4)));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_could_not_be_written_is_written_when_the_disk_can_again() {
+    let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = Handover::read(folder.path(), &mut Startup::new(&mut signals)).await;
+    let handover = Arc::new(read.expect("it can be read"));
+    // A folder in its place cannot be replaced by a file.
+    let half = folder.path().join(format!("{FILE}.new"));
+    fs::create_dir(&half).expect("it is free");
+    handover.told("stats", Note { label_s: 1060, number: None });
+    handover.leave().expect_err("a folder is in its place");
+    fs::remove_dir(&half).expect("it is empty");
+    let thread = Arc::clone(&handover);
+    std::thread::spawn(move || thread.write_for_ever());
+    // No window ends any more.
+    let is_written = || folder.path().join(FILE).exists();
+    for _ in 0..3000 {
+        if is_written() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(is_written(), "nobody has told anything new");
 }

@@ -16,7 +16,9 @@ use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
-use super::{Running, acks, checkpoint, data_dir, listeners, queues, random_seed, supervisor, syncs, watch};
+use super::{
+    Running, acks, checkpoint, data_dir, listeners, queues, random_seed, reload, supervisor, syncs, watch,
+};
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
 use crate::clock::Clock;
@@ -85,8 +87,21 @@ pub(super) async fn launch(
             }
         });
     }
-    let makers = Vec::new();
-    Ok(Running { shared, listeners, outputs, syncs, data_dir, checks, stop, ports, control, worker, makers })
+    let (data_dir, opening, makers) = (data_dir.map(Arc::new), reload::Opening::default(), Vec::new());
+    Ok(Running {
+        shared,
+        listeners,
+        outputs,
+        syncs,
+        data_dir,
+        checks,
+        stop,
+        ports,
+        opening,
+        control,
+        worker,
+        makers,
+    })
 }
 
 /// What a plan has become, before any thread or task of it runs.

@@ -13,6 +13,7 @@ mod closing;
 pub mod data_dir;
 pub mod descriptors;
 pub mod handover;
+pub mod known_queues;
 mod launch;
 pub mod listeners;
 pub mod original;
@@ -25,6 +26,7 @@ pub mod shared;
 pub mod signals;
 pub mod startup;
 mod stop;
+mod stop_guard;
 pub mod supervisor;
 pub mod syncs;
 pub mod take_over;
@@ -43,7 +45,6 @@ use tokio::sync::watch as watch_channel;
 use tokio::task::JoinSet;
 
 use crate::admin::ServedPorts;
-use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::listeners::Listeners;
 use crate::daemon::original::Original;
@@ -51,13 +52,11 @@ use crate::daemon::reread::Rereading;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::startup::Startup;
+use crate::daemon::stop_guard::StopGuard;
 use crate::daemon::take_over::{Control, Inheritance};
 
 /// How long threads for what may wait are kept: as long as the process runs.
 const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
-
-/// A signal that comes again within this time is the same order to stop.
-const SAME_STOP_NS: u64 = model::SECOND_NS / 4;
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole. It may ask for names,
 /// so it has a thread of its own.
@@ -87,11 +86,13 @@ pub(crate) struct Running {
     /// Threads that sync queues on disk.
     pub(crate) syncs: JoinSet<()>,
     /// The data directory, when something is kept there.
-    pub(crate) data_dir: Option<DataDir>,
+    pub(crate) data_dir: Option<Arc<DataDir>>,
     /// Checks of endpoints.
     pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
     pub(crate) ports: ServedPorts,
+    /// What reloads open on a thread of its own.
+    pub(crate) opening: reload::Opening,
     /// Where another process asks to take over.
     pub(crate) control: Option<Control>,
     worker: std::thread::JoinHandle<()>,
@@ -159,6 +160,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     if original.is_some() {
         signals = signals.and_the_originals()?;
     }
+    let guard = StopGuard::start(&plan, original.is_some()).context("cannot start the thread for signals")?;
     let main = inherited.as_ref().map(|_| std::process::id());
     let mut startup = Startup::new(&mut signals);
     let launched = launch::launch(plan, http_optional, inherited, &mut startup).await;
@@ -168,6 +170,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
         return Ok(ExitCode::SUCCESS);
     }
     let mut running = launched?;
+    guard.follow(&running.shared);
     announce(&running, main, file.as_deref(), &mut original);
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
     if let Some(control) = &mut running.control {
@@ -183,17 +186,17 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     if reload {
         reload::begin(&running, reread.as_ref(), &mut rereading);
     }
-    let signal = loop {
+    loop {
         if let Some(signal) = stopped.take() {
             original.iter().for_each(|original| original.tell_stopping(signal));
-            break signal;
+            break;
         }
         // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
         tokio::select! {
             request = signals.next() => match request {
                 Request::Stop { signal } => {
                     original.iter().for_each(|original| original.tell_stopping(signal));
-                    break signal;
+                    break;
                 }
                 Request::Reload => {
                     original.iter().for_each(Original::tell_reload);
@@ -203,7 +206,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             },
             _ = changed.recv() => reload::begin(&running, reread.as_ref(), &mut rereading),
             read = rereading.done() => {
-                let done = reload::end(&mut running, read).await;
+                let done = reload::end(&mut running, read, guard.asked()).await;
                 original.iter().for_each(|original| original.tell_reloaded(done));
                 if rereading.take_again() {
                     reload::begin(&running, reread.as_ref(), &mut rereading);
@@ -220,29 +223,10 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
         }
-    };
-    stop_unless_asked_twice(running, signals, signal, original).await
-}
-
-/// Stops. An original ends at once when it is asked again.
-async fn stop_unless_asked_twice(
-    running: Running,
-    mut signals: Signals,
-    signal: &'static str,
-    original: Option<Original>,
-) -> anyhow::Result<ExitCode> {
-    let Some(original) = original else { return stop::stop(running, None).await };
-    // Cancel-safe in so far as nobody comes back to what is left: the process ends.
-    tokio::select! {
-        stopped = stop::stop(running, Some(&original)) => {
-            original.tell_end();
-            stopped
-        }
-        signal = second_stop(&mut signals, signal) => {
-            tracing::error!("caught {signal} again: ending at once, and what waits in memory is lost");
-            Ok(ExitCode::FAILURE)
-        }
     }
+    let stopped = stop::stop(running, original.as_ref()).await;
+    original.iter().for_each(Original::tell_end);
+    stopped
 }
 
 /// Says that everything is there: to probes, to the supervisor, to people, and as an `original` does.
@@ -258,18 +242,6 @@ fn announce(
         banner::print(&running.shared, file);
     }
     original.iter_mut().for_each(|original| original.tell_start(&running.shared));
-}
-
-/// The next signal to stop. Some send the first one twice, to the process and to its group, which is still one wish.
-async fn second_stop(signals: &mut Signals, first: &str) -> &'static str {
-    let since_ns = Clock::mono_ns();
-    loop {
-        if let Request::Stop { signal } = signals.next().await
-            && (signal != first || Clock::mono_ns() - since_ns > SAME_STOP_NS)
-        {
-            return signal;
-        }
-    }
 }
 
 /// A seed that an outsider cannot guess, from the system by way of the standard library's hasher.

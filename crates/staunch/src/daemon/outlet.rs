@@ -16,7 +16,7 @@ mod parking;
 mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use config::plan::OutputPlan;
@@ -361,6 +361,23 @@ impl Outlet {
         let mut queue = self.queue();
         let ahead = self.lanes().map_or(0, |lanes| lanes.bytes());
         queue.bytes() + ahead + self.senders.iter().map(|seat| seat.bytes.load(Relaxed)).sum::<u64>()
+    }
+
+    /// Copies that are lost if the process ends now; none when somebody has the queue. Waits for nobody. What is on disk is
+    /// left there.
+    pub fn would_lose(&self) -> Option<u64> {
+        let queue = match self.queue.try_lock() {
+            Ok(queue) => queue,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        if self.disk().is_some() {
+            return Some(0);
+        }
+        // Only who has the queue locks them.
+        let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
+        let held: u64 = self.senders.iter().map(|seat| seat.copies.load(Relaxed)).sum();
+        Some(queue.copies() + ahead + held + self.moving_copies.load(Relaxed))
     }
 
     /// The account's sum now.

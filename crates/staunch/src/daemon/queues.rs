@@ -17,6 +17,7 @@ use model::{DiskError, OutputAccount};
 
 use crate::clock::Clock;
 use crate::daemon::data_dir::{self, DataDir};
+use crate::daemon::known_queues;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::random_seed;
 use crate::daemon::startup::Startup;
@@ -104,6 +105,9 @@ impl<'a> Place<'a> {
     }
 
     fn open(&self, account: &Arc<OutputAccount>, unreadable: Unreadable) -> Result<Found, OpenError> {
+        if known_queues::is_away(self.data_dir.path(), &self.path).map_err(OpenError::of_folder)? {
+            return Err(OpenError::away(&self.path));
+        }
         let folder = match self.data_dir.opened() {
             Some(opened) => Folder::open_in(self.data_dir.path(), opened, self.path.clone()),
             None => Folder::open(self.path.clone()),
@@ -125,6 +129,13 @@ impl<'a> Place<'a> {
             )
         })?;
         tell(self.output, &self.path, &found);
+        if let Err(error) = known_queues::note(self.data_dir.path(), &self.path) {
+            tracing::warn!(
+                "output `{}`: cannot note in the data directory that it has a queue on disk ({error}): a start that \
+                 does not find its folder would make another",
+                self.output
+            );
+        }
         Ok((queue, folder))
     }
 }
@@ -142,6 +153,16 @@ struct OpenError {
 impl OpenError {
     fn of_folder(error: io::Error) -> OpenError {
         OpenError { why: error.to_string(), waits: sys::is_scarce(&error), may_pass_over: false }
+    }
+
+    /// It was there before: making another in its place would leave behind what waits in it.
+    fn away(folder: &Path) -> OpenError {
+        let why = format!(
+            "the folder was there before and is not there now: it was moved, or its file system is not mounted. Put it \
+             back; or, to begin with an empty queue, make it: mkdir {}",
+            folder.display()
+        );
+        OpenError { why, waits: true, may_pass_over: false }
     }
 
     fn of_queue(error: DiskError) -> OpenError {
@@ -290,6 +311,25 @@ mod tests {
             let opened = opened_in_time("o", &mut startup, failing(1, error)).await;
             assert_eq!(opened.is_ok(), opens, "{error}");
         }
+    }
+
+    #[test]
+    fn a_queue_whose_folder_has_gone_away_is_not_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data_dir = DataDir::lock(folder.path(), None).expect("nobody has it");
+        let mut output = config::defaults(Path::new(".")).outputs.remove(0);
+        (output.name, output.queue_kind) = ("d".to_owned(), QueueKind::Disk { sync_window_ms: 10 });
+        let open = || open_at_once(&output, &Arc::default(), Some(&data_dir)).map(drop);
+        open().expect("it is made");
+        let (path, elsewhere) = (data_dir.queues_dir().join("d"), folder.path().join("elsewhere"));
+        std::fs::rename(&path, &elsewhere).expect("nobody has it open");
+        let refused = format!("{:#}", open().expect_err("what waits in it would stay behind"));
+        assert!(refused.contains("not mounted") && refused.contains("mkdir"), "{refused}");
+        assert!(!path.exists());
+        std::fs::rename(&elsewhere, &path).expect("it is free");
+        open().expect("it is there again");
+        std::fs::remove_dir_all(&path).and_then(|()| std::fs::create_dir(&path)).expect("it is ours");
+        open().expect("somebody wants to begin anew");
     }
 
     #[test]

@@ -3,20 +3,24 @@
 //! Ids of sources and outputs keep their meaning: a plan read anew is laid over the plan in force by name. What is
 //! gone stays as a row without listeners or feeds, so that its account still adds up.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use config::plan::{OutputPlan, Plan};
+use config::plan::{Against, Listen, OutputPlan, Plan};
 use model::limits::OUTPUTS_MAX;
-use model::{OutputId, SECOND_NS};
+use model::{OutputId, SECOND_NS, SourceId};
 use pipeline::{Accounts, earlier_self, laid_over};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
 use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::reread::Rereading;
 use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
-use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, supervisor, syncs};
+use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, startup, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
 use crate::talk::OURS;
@@ -27,6 +31,9 @@ const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
 /// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
 /// gone for good would keep its memory, and an alert, for as long as the daemon runs.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
+
+/// How long a reload waits for what it opens: files, folders and sockets. As long as a start waits.
+const OPENING_MAX: Duration = Duration::from_nanos(startup::WAIT_NS_MAX);
 
 /// Why a reload did not do all that it should have.
 #[derive(Debug)]
@@ -64,9 +71,13 @@ pub(super) fn begin(running: &Running, reread: Option<&Reread>, rereading: &mut 
 
 /// Ends a reload with what was read, and says how it went: true when a new plan is in force. A reload that is refused
 /// changes nothing.
-pub(crate) async fn end(running: &mut Running, read: Result<Plan, String>) -> bool {
+pub(crate) async fn end(
+    running: &mut Running,
+    read: Result<Plan, String>,
+    stop_asked: watch::Receiver<bool>,
+) -> bool {
     let result = match read {
-        Ok(plan) => apply(running, &plan).await,
+        Ok(plan) => apply(running, &plan, stop_asked).await,
         Err(mistakes) => Err(Failure::Unchanged(mistakes)),
     };
     counter(&running.shared.reloads, &result).fetch_add(1, Relaxed);
@@ -96,38 +107,142 @@ fn reopen_files(shared: &Shared) {
     outlets.filter(|(_, plan)| plan.kind.moved_by_others()).for_each(|(outlet, _)| outlet.reopen());
 }
 
-async fn apply(running: &mut Running, new: &Plan) -> Result<(), Failure> {
-    let (wiring, opened) = prepared(running, new).map_err(Failure::Unchanged)?;
+async fn apply(running: &mut Running, new: &Plan, stop_asked: watch::Receiver<bool>) -> Result<(), Failure> {
+    let (wiring, opened) = prepared(running, new, stop_asked).await.map_err(Failure::Unchanged)?;
     let failed = put_in_force(running, wiring, opened).await;
     if failed.is_empty() { Ok(()) } else { Err(Failure::InPart(failed)) }
 }
 
 /// What takes the place of the wiring in force, and its new listeners: all of it that can be refused.
-fn prepared(running: &mut Running, new: &Plan) -> Result<(Wiring, Vec<listeners::Opened>), String> {
+async fn prepared(
+    running: &mut Running,
+    new: &Plan,
+    stop_asked: watch::Receiver<bool>,
+) -> Result<(Wiring, Vec<listeners::Opened>), String> {
     let shared = Arc::clone(&running.shared);
     let before = shared.wiring.load_full();
     let plan = laid_over(&before.plan, new);
     fits(plan.sources.len(), plan.outputs.len())?;
+    let broken = broken_promises(&plan);
+    if !broken.is_empty() {
+        return Err(broken.join("\n"));
+    }
     for note in unchanged_until_restart(&before.plan, &plan).into_iter().chain(kept_queues(&before.plan, new))
     {
         tracing::warn!("{note} takes effect at the next start only");
     }
-    let certificates =
-        Certificates::load(&plan, Some(&before.certificates)).map_err(|wrong| tls::told(&wrong))?;
-    let (opened, failures) = listeners::open(&plan, &running.listeners.places(), None);
-    if !failures.is_empty() {
-        return Err(failures.join("\n"));
-    }
-    if running.data_dir.is_none() {
-        running.data_dir =
-            launch::take_data_dir(&plan, shared.http, None).map_err(|error| format!("{error:#}"))?;
-    }
-    let accounts = before.accounts.carried_to(&plan);
-    let outlets = outlets(&before, &plan, &accounts, running.data_dir.as_ref())
-        .map_err(|error| format!("{error:#}"))?;
+    let to_open = ToOpen {
+        accounts: before.accounts.carried_to(&plan),
+        before: Arc::clone(&before),
+        plan,
+        places: running.listeners.places(),
+        data_dir: running.data_dir.clone(),
+        http: shared.http,
+    };
+    let ready = running.opening.open(to_open, stop_asked).await?;
+    let Ready { plan, certificates, listeners: opened, data_dir, accounts, outlets } = ready;
+    running.data_dir = data_dir;
     let listening = running.listeners.listening(&plan, &opened);
     let (plan, generation) = (Arc::new(plan), before.generation + 1);
     Ok((Wiring { certificates, plan, accounts, outlets, generation, listening }, opened))
+}
+
+/// What a reload has to open.
+struct ToOpen {
+    before: Arc<Wiring>,
+    plan: Plan,
+    accounts: Accounts,
+    places: Vec<(String, Listen)>,
+    data_dir: Option<Arc<DataDir>>,
+    http: Option<SocketAddr>,
+}
+
+/// The same, open.
+struct Ready {
+    plan: Plan,
+    certificates: Certificates,
+    listeners: Vec<listeners::Opened>,
+    data_dir: Option<Arc<DataDir>>,
+    accounts: Accounts,
+    outlets: Vec<Arc<Outlet>>,
+}
+
+impl ToOpen {
+    /// May wait for a disk.
+    fn open(self) -> Result<Ready, String> {
+        let ToOpen { before, plan, accounts, places, mut data_dir, http } = self;
+        let certificates =
+            Certificates::load(&plan, Some(&before.certificates)).map_err(|wrong| tls::told(&wrong))?;
+        let (listeners, failures) = listeners::open(&plan, &places, None);
+        if !failures.is_empty() {
+            return Err(failures.join("\n"));
+        }
+        if data_dir.is_none() {
+            let taken = launch::take_data_dir(&plan, http, None).map_err(|error| format!("{error:#}"))?;
+            data_dir = taken.map(Arc::new);
+        }
+        let outlets =
+            outlets(&before, &plan, &accounts, data_dir.as_deref()).map_err(|error| format!("{error:#}"))?;
+        Ok(Ready { plan, certificates, listeners, data_dir, accounts, outlets })
+    }
+}
+
+/// Opens what a reload needs on a thread of its own: a file system that hangs must not keep the daemon from hearing that it
+/// is to stop. What is opened too late is closed again, and until then there is no other reload.
+#[derive(Debug, Default)]
+pub(crate) struct Opening(Arc<()>);
+
+impl Opening {
+    async fn open(&self, to_open: ToOpen, stop_asked: watch::Receiver<bool>) -> Result<Ready, String> {
+        self.in_time(move || to_open.open(), stop_asked).await?
+    }
+
+    async fn in_time<T: Send + 'static>(
+        &self,
+        open: impl FnOnce() -> T + Send + 'static,
+        mut stop_asked: watch::Receiver<bool>,
+    ) -> Result<T, String> {
+        if Arc::strong_count(&self.0) > 1 {
+            return Err("the reload before still waits for a file or a disk that hangs".to_owned());
+        }
+        let under_way = Arc::clone(&self.0);
+        let opening = spawn_blocking(move || {
+            let opened = open();
+            drop(under_way);
+            opened
+        });
+        // Cancel-safe: what is opened when nobody waits any more is dropped, which closes it.
+        tokio::select! {
+            opened = opening => opened.map_err(|_panicked| "opening what is new failed".to_owned()),
+            _ = stop_asked.wait_for(|asked| *asked) => Err("the daemon is to stop".to_owned()),
+            () = tokio::time::sleep(OPENING_MAX) => Err(format!(
+                "what is new could not be opened within {} s, because a file or a disk hangs",
+                OPENING_MAX.as_secs()
+            )),
+        }
+    }
+}
+
+/// Sources whose `ack_when` cannot be kept with what stays as it is until the next start: each of their connections would
+/// be refused for ever.
+fn broken_promises(plan: &Plan) -> Vec<String> {
+    let promising = plan.sources.iter().enumerate().filter(|(_, source)| !source.listen.is_empty());
+    let broken = promising.filter_map(|(at, source)| {
+        let when = source.ack_when?;
+        let why = match plan.against(SourceId(at as u16), when)? {
+            Against::InMemory(output) => {
+                format!("the queue of output `{}` stays in memory until the next start", output.name)
+            }
+            Against::Aggregated(transform) => format!("`{}` aggregates what it takes in", transform.name),
+            Against::Datagrams(output) => format!("output `{}` sends datagrams", output.name),
+        };
+        Some(format!(
+            "source `{}` cannot acknowledge \"{}\": {why}\n  hint: restart for it, or take over (`--take-over`)",
+            source.name,
+            when.word()
+        ))
+    });
+    broken.collect()
 }
 
 /// Rows of sources and outputs that reloads have removed stay, so that their accounts add up.
@@ -159,7 +274,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
             .and_then(|()| outputs::spawn(&mut running.outputs, &shared, id));
         failed.extend(spawned.err().map(|error| format!("output `{}` cannot send: {error}", outlet.name)));
     }
-    let kept = keep_state(&shared, running.data_dir.as_ref(), &plan);
+    let kept = keep_state(&shared, running.data_dir.as_deref(), &plan);
     failed.extend(kept.err().map(|error| format!("the end of each window cannot be noted: {error}")));
     match rewire_worker(&shared, &wiring, &opened, &mut failed).await {
         Some(makers) => {
@@ -341,6 +456,49 @@ fn each_end_of_a_reload_is_counted_by_itself() {
     }
     let Reloads { done, partial, refused } = reloads;
     assert_eq!([done, partial, refused].map(AtomicU64::into_inner), [1, 1, 1]);
+}
+
+#[test]
+fn what_hangs_is_waited_for_on_another_thread_until_a_stop_is_asked_for() {
+    let (ask, asked) = watch::channel(false);
+    let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let opening = Opening::default();
+        assert_eq!(opening.in_time(|| 1, asked.clone()).await, Ok(1));
+        let mut hangs = std::pin::pin!(opening.in_time(move || gone.recv().is_ok(), asked.clone()));
+        assert!(tokio::time::timeout(Duration::from_millis(1), hangs.as_mut()).await.is_err());
+        let refused = opening.in_time(|| 2, asked.clone()).await;
+        assert!(refused.is_err_and(|why| why.contains("still waits")), "one at a time");
+        ask.send_replace(true);
+        assert!(hangs.await.is_err_and(|why| why.contains("is to stop")));
+        drop(go);
+    });
+}
+
+#[test]
+fn a_promise_that_a_queue_in_memory_cannot_keep_is_refused() {
+    let plan = |more: &str, queue: &str| {
+        let text = format!(
+            "[sources.s]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:2003\"]\n{more}\
+             [outputs.o]\ntype = \"tcp\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:2004\"]\n{queue}"
+        );
+        let source = config::diagnostic::Source { name: "t.toml", text: &text };
+        let (plan, diagnostics) = config::check(source, config::Format::Toml);
+        plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
+    };
+    let (safe, on_disk) = ("ack_when = \"safe\"\n", "queue = { kind = \"disk\" }\n");
+    let new = plan(safe, on_disk);
+    assert_eq!(broken_promises(&laid_over(&new, &new)), [""; 0]);
+    let broken = broken_promises(&laid_over(&plan("", ""), &new));
+    assert!(broken.len() == 1 && broken[0].contains("output `o` stays in memory"), "{broken:?}");
+    // The source that made it has gone, and so has its listener.
+    let without = plan("", "");
+    let mut renamed = without.clone();
+    renamed.sources[0].name = "other".to_owned();
+    let mut promised = new;
+    promised.outputs[0].queue_kind = deliver::plan::QueueKind::Memory;
+    assert_eq!(broken_promises(&laid_over(&promised, &renamed)), [""; 0]);
 }
 
 #[test]

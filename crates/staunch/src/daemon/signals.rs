@@ -72,6 +72,78 @@ impl Signals {
     }
 }
 
+/// The signals to stop alone, for somebody beside the daemon's main task.
+#[cfg(unix)]
+#[derive(Debug)]
+pub struct Stops {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    /// Of whoever stands in for carbon-c-relay.
+    quit: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Stops {
+    /// Hears them from now on, beside everybody else who does.
+    ///
+    /// # Errors
+    /// When the system has no room for them.
+    pub fn take(quits: bool) -> io::Result<Stops> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Stops {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: quits.then(|| signal(SignalKind::quit())).transpose()?,
+        })
+    }
+
+    /// The next one, by its name. Cancel-safe.
+    pub async fn next(&mut self) -> &'static str {
+        let quit = async {
+            match &mut self.quit {
+                Some(quit) => quit.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        // Of two that wait the one that ends most daemons is the first.
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = quit => "SIGQUIT",
+        }
+    }
+}
+
+/// Ctrl-C and Ctrl-Break alone, for somebody beside the daemon's main task. The service manager ends by itself what does
+/// not stop.
+#[cfg(windows)]
+#[derive(Debug)]
+pub struct Stops {
+    interrupt: tokio::signal::windows::CtrlC,
+    end: tokio::signal::windows::CtrlBreak,
+}
+
+#[cfg(windows)]
+impl Stops {
+    /// Hears them from now on, beside everybody else who does.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn take(_quits: bool) -> io::Result<Stops> {
+        use tokio::signal::windows::{ctrl_break, ctrl_c};
+        Ok(Stops { interrupt: ctrl_c()?, end: ctrl_break()? })
+    }
+
+    /// The next one, by its name. Cancel-safe.
+    pub async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "Ctrl-C",
+            _ = self.end.recv() => "Ctrl-Break",
+        }
+    }
+}
+
 /// Ctrl-C, Ctrl-Break and the service manager's stop, from the moment that this exists. Nothing asks for a reload: that is
 /// `reload_on_change`.
 #[cfg(windows)]

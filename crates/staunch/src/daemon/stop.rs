@@ -1,13 +1,16 @@
 //! The ends of a daemon: [`stop`] for good, in the order that loses nothing, and [`leave`] when another process goes on.
 
+use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::{SECOND_NS, Shed};
+use tokio::sync::oneshot::Receiver;
 use tokio::task::JoinSet;
+use tokio::time::error::Elapsed;
 
-use super::{Running, closing, supervisor, watch};
+use super::{Running, closing, stop_guard, supervisor, watch};
 use crate::admin::{
     self,
     accounts::{AccountsPage, DiskRow},
@@ -16,8 +19,8 @@ use crate::clock::Clock;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
-use crate::daemon::take_over::EndsHere;
-use crate::daemon::worker::Worker;
+use crate::daemon::take_over::{Control, EndsHere};
+use crate::daemon::worker::{Stopped, Worker};
 
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
 /// flush and the outputs. Only a machine that is very busy needs it.
@@ -26,8 +29,12 @@ const SOURCES_STOP_PERCENT: u64 = 50;
 /// How long clients may take to read their last acknowledgement.
 const LAST_WORD_MAX: Duration = Duration::from_millis(250);
 
-/// Least time that the last checkpoint may take, however long the outputs took.
-const CHECKPOINT_STOP_MIN: Duration = Duration::from_millis(500);
+/// Least time that the last checkpoint and the note for the next start may take, however long the outputs took.
+const CHECKPOINT_STOP_MIN_NS: u64 = SECOND_NS / 2;
+
+/// How much later than `stop_timeout` the last flush may end. The queues on disk then still have it; beyond that a disk
+/// hangs.
+const FLUSH_LATE_MAX_NS: u64 = 2 * SECOND_NS;
 
 /// Longest wait for requests that are being answered when another process has taken over.
 const ANSWERS_MAX: Duration = Duration::from_secs(1);
@@ -53,9 +60,8 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
         worker,
         ..
     } = running;
-    if let Some(control) = &control {
-        control.remove();
-    }
+    // Beside everything else: it is in the data directory, whose disk may hang.
+    let unasked = tokio::task::spawn_blocking(move || control.iter().for_each(Control::remove));
     shared.stopping.store(true, Relaxed);
     supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
@@ -70,18 +76,12 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     listeners.stop(sources_max).await;
     wait_until_taken(&shared, sources_until_ns).await;
     original.iter().for_each(|original| original.tell_closed(&shared));
-    // The worker answers after it has handed its last blocks to the outlets.
-    let mut last_checkpoints = None;
-    match shared.shard.call(Worker::stop).await {
-        Ok(stopped) => {
-            if let Err(error) = shared.handover.leave() {
-                tracing::warn!("cannot leave a note for the next start: {error}");
-            }
-            // Beside the outputs, which wait for others and not for the disk.
-            last_checkpoints = stopped.checkpoints.map(LastCheckpoints::write_aside);
-        }
-        Err(_gone) => tracing::error!("the shard's thread ended before the last flush"),
-    }
+    let Ok(stopped) = last_flush(&shared, deadline_ns + FLUSH_LATE_MAX_NS).await else {
+        return Ok(without_last_flush(&shared));
+    };
+    // Both beside the outputs, which wait for others and not for the disk.
+    let last_checkpoints = stopped.and_then(|stopped| stopped.checkpoints).map(LastCheckpoints::write_aside);
+    let noted = shared.handover.leave_aside();
     original.iter().for_each(|original| original.tell_worker_stopped(&shared));
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
     listeners.stop(sources_max / 5).await;
@@ -89,16 +89,12 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     for outlet in &shared.wiring.load().outlets {
         outlet.close(deadline_ns, now);
     }
-    let left =
-        Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns)) + Duration::from_millis(250);
-    drain(&mut outputs, &mut syncs, left).await;
+    drain(&mut outputs, &mut syncs, left_until(deadline_ns) + Duration::from_millis(250)).await;
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
-    let left = Duration::from_nanos(deadline_ns.saturating_sub(Clock::now().mono_ns));
-    if let Some(written) = last_checkpoints
-        && tokio::time::timeout(left.max(CHECKPOINT_STOP_MIN), written).await.is_err()
-    {
-        tracing::warn!("the last checkpoint was not written in time: the one before it is what is left");
-    }
+    let until_ns = deadline_ns.max(Clock::mono_ns() + CHECKPOINT_STOP_MIN_NS);
+    tell_written(last_checkpoints, noted, until_ns).await;
+    // What hangs is left: nobody but us would miss the socket.
+    let _hangs = tokio::time::timeout(left_until(until_ns), unasked).await;
     checks.shutdown().await;
     stop.send_replace(true);
     if worker.join().is_err() {
@@ -112,6 +108,48 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     drop(data_dir);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The time until `until_ns` (monotonic).
+fn left_until(until_ns: u64) -> Duration {
+    Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns()))
+}
+
+/// The shard's thread has not come to its last flush, or not to its end: it waits for a disk. Whoever asks for the queue
+/// that it writes to would wait as well, so the process ends.
+fn without_last_flush(shared: &Shared) -> ExitCode {
+    tracing::error!(
+        "the last flush did not end in time, because a queue's disk hangs: {}",
+        stop_guard::what_is_lost(shared)
+    );
+    ExitCode::FAILURE
+}
+
+/// The shard's last flush. It answers after it has handed its last blocks to the outlets, some of which write them to a
+/// disk. None when there is no thread any more to ask; an error when it is too late.
+async fn last_flush(shared: &Shared, until_ns: u64) -> Result<Option<Stopped>, Elapsed> {
+    let flushed = tokio::time::timeout(left_until(until_ns), shared.shard.call(Worker::stop)).await?;
+    if flushed.is_err() {
+        tracing::error!("the shard's thread ended before the last flush");
+    }
+    Ok(flushed.ok())
+}
+
+/// Waits for what is written to the data directory beside the outputs, and says what was not.
+async fn tell_written(checkpoints: Option<Receiver<()>>, noted: Receiver<io::Result<()>>, until_ns: u64) {
+    if let Some(written) = checkpoints
+        && tokio::time::timeout(left_until(until_ns), written).await.is_err()
+    {
+        tracing::warn!("the last checkpoint was not written in time: the one before it is what is left");
+    }
+    match tokio::time::timeout(left_until(until_ns), noted).await {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(error))) => tracing::warn!("cannot leave a note for the next start: {error}"),
+        Ok(Err(_no_thread)) => tracing::warn!("cannot leave a note for the next start"),
+        Err(_late) => tracing::warn!(
+            "the note for the next start was not written in time: a window may get a timestamp that was used before"
+        ),
+    }
 }
 
 /// Lets outputs end, and then what syncs their queues.

@@ -92,17 +92,11 @@ fn step(
             *open = Some(opened);
             sender.on_opened(size, ended, Clock::now());
         }),
-        FileAction::Write(bytes) => match open {
-            Some(to) => match to.append(bytes) {
-                Ok(_) if to.is_deleted() => {
-                    *open = None;
-                    sender.on_deleted();
-                    Ok(())
-                }
-                appended => appended.map(|written| sender.on_written(written, Clock::now())),
-            },
-            None => Err(io::ErrorKind::NotConnected.into()),
-        },
+        FileAction::Write(_) => {
+            // Before the write, which may take for ever: what the sender holds is in no queue any more.
+            publish(outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+            write(sender, open)
+        }
         FileAction::Rotate => {
             *open = None;
             rotate(place, plan.files_max).map(|()| sender.on_rotated())
@@ -123,6 +117,21 @@ fn step(
         sender.on_error(Clock::now());
     }
     (None, error)
+}
+
+/// Appends what the sender wants to be written.
+fn write(sender: &mut FileSender, open: &mut Option<Open>) -> io::Result<()> {
+    let (Some(to), Some(bytes)) = (open.as_mut(), sender.to_write()) else {
+        return Err(io::ErrorKind::NotConnected.into());
+    };
+    let written = to.append(bytes)?;
+    if to.is_deleted() {
+        *open = None;
+        sender.on_deleted();
+    } else {
+        sender.on_written(written, Clock::now());
+    }
+    Ok(())
 }
 
 impl Open {
@@ -239,4 +248,46 @@ fn whether_the_last_line_has_an_end() {
         let (_open, size, ended) = open_place(&place).expect("it can be opened");
         assert_eq!((size, ended), (text.len() as u64, want), "{text:?}");
     }
+}
+
+/// A pipe that somebody has open and does not read.
+#[cfg(unix)]
+#[test]
+fn what_a_write_holds_that_hangs_is_in_the_account() {
+    use deliver::queue::{Block, Queue};
+    use model::Now;
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
+    let mut reader = OpenOptions::new().read(true).write(true).open(&path).expect("a pipe");
+    let outlet = Arc::new(Outlet::new("pipe", deliver::plan::QueueLimits::default(), &Arc::default()));
+    let plan = FilePlan::default();
+    let thread = {
+        let (outlet, place) = (Arc::clone(&outlet), Place::File(path));
+        std::thread::spawn(move || run(&place, plan, &outlet, 1))
+    };
+    // More than a pipe has room for, in one block, and one behind it.
+    let lines = 50_000;
+    outlet.append(Block::lines(b"a 1 1\n".repeat(lines), lines as u32, 0), Now::default());
+    let waits = |what: &str, see: &dyn Fn() -> bool| {
+        let seen = (0..3000).any(|_| {
+            see() || {
+                std::thread::sleep(Duration::from_millis(10));
+                false
+            }
+        });
+        assert!(seen, "{what}: {:?}", outlet.sum());
+    };
+    waits("the thread to take the block", &|| outlet.queue().copies() == 0);
+    outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
+    waits("the account to hold", &|| outlet.sum().holds());
+    assert_eq!((outlet.sum().copies, outlet.sum().waiting), (lines as u64 + 1, lines as u64 + 1));
+    // It ends when somebody reads.
+    outlet.stop(u64::MAX);
+    let mut text = vec![0; (lines + 1) * 6];
+    reader.read_exact(&mut text).expect("it is all written");
+    thread.join().expect("it only ends");
+    assert_eq!((outlet.sum().delivered, outlet.sum().waiting), (lines as u64 + 1, 0));
 }

@@ -361,3 +361,22 @@ fn a_queue_waits_for_a_folder_that_is_away() {
     assert_eq!(daemon.output("copy")["disk"]["read_error"], serde_json::Value::Null);
     assert!(daemon.stderr().contains("Mount or move it back"), "{}", daemon.stderr());
 }
+
+#[test]
+fn a_start_without_the_folder_of_a_queue_is_refused_and_makes_no_other() {
+    let endpoint = away();
+    let mut daemon = Builder::native(&config(&[("copy", &endpoint)], DISK)).start();
+    send(&daemon, 0..100, &["copy"]);
+    daemon.stop();
+    let data = daemon.folder.path().join("staunch-data");
+    let (folder, elsewhere) = (data.join("queues/copy"), data.join("elsewhere"));
+    fs::rename(&folder, &elsewhere).expect("nobody has it");
+    let mut refused = daemon.beside();
+    assert_eq!(refused.wait_exit().code(), Some(2), "{}", refused.stderr());
+    assert!(refused.stderr().contains("its file system is not mounted"), "{}", refused.stderr());
+    assert!(!folder.exists(), "nothing is made in its place");
+    fs::rename(&elsewhere, &folder).expect("it is free");
+    daemon.start_again();
+    daemon.wait_output("copy", "copies", 100);
+    daemon.stop();
+}

@@ -162,3 +162,68 @@ fn sigint_is_as_good_as_sigterm() {
     );
     assert_eq!(graphite.total("stats_counts.hits"), 5.0);
 }
+
+/// A pipe that nobody reads, in the place of a file: opening it to write waits for ever, as a disk that hangs does.
+#[cfg(unix)]
+fn hanging(path: &std::path::Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
+}
+
+#[cfg(unix)]
+#[test]
+fn sigterm_delivers_the_last_window_and_ends_in_time_while_the_data_directory_hangs() {
+    let graphite = FakeGraphite::new();
+    let mut daemon = Builder::native(&config(&graphite.to(), "1h", "stop_timeout = \"2s\"")).start();
+    hanging(&daemon.folder.path().join("staunch-data/last-flush.new"));
+    udp(daemon.at("app", "udp")).send(b"hits:5|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.stop();
+    assert_eq!(graphite.total("stats_counts.hits"), 5.0);
+    assert!(
+        daemon.stderr().contains("the note for the next start was not written in time"),
+        "{}",
+        daemon.stderr()
+    );
+}
+
+#[test]
+fn a_second_sigterm_ends_at_once_and_says_what_is_lost() {
+    let dead =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let mut daemon = Builder::native(&config(&format!("tcp://{dead}"), "1h", "")).start();
+    udp(daemon.at("app", "udp")).send(b"hits:5|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 1);
+    daemon.signal("TERM");
+    wait_for("the last flush", || {
+        (crate::support::Daemon::number(&daemon.output("carbon"), "waiting") > 0).then_some(())
+    });
+    // The first one may come twice.
+    std::thread::sleep(Duration::from_millis(300));
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait_exit().code(), Some(1));
+    let told = daemon.stderr();
+    let line = told.lines().find(|line| line.contains("caught SIGTERM again")).unwrap_or_default();
+    assert!(
+        line.contains("what waits in memory is lost") && line.contains("records of output `carbon`"),
+        "{told}"
+    );
+}
+
+/// The daemon's main thread writes this report.
+#[cfg(unix)]
+#[test]
+fn a_stop_that_something_keeps_for_ever_is_ended() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&graphite.to(), "1h", "stop_timeout = \"100ms\"")
+        .replace("window = \"1h\"", "window = \"1h\"\nkey_flush = { interval = \"100ms\", log = \"busy\" }");
+    let builder = Builder::native(&toml);
+    hanging(&builder.folder().join("busy"));
+    let mut daemon = builder.spawn();
+    wait_for("the daemon to run", || (!daemon.stderr().is_empty()).then_some(()));
+    // Longer than until the first report.
+    std::thread::sleep(Duration::from_secs(3));
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait_exit().code(), Some(1));
+    assert!(daemon.stderr().contains("the stop has not ended"), "{}", daemon.stderr());
+}

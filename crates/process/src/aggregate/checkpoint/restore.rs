@@ -142,7 +142,11 @@ impl Aggregator {
             // The later one last, unless a wrong clock made it: then the other one is left.
             let mut known_s = [told.label_s, header.window.labelled_s];
             known_s.sort_unstable();
-            known_s.into_iter().flatten().for_each(|label_s| self.clock.resume(label_s, now));
+            if self.clock.was_set_back_since(header.window.opened_wall_ns, now) {
+                known_s.iter().flatten().take(1).for_each(|_| self.clock.drop_label());
+            } else {
+                known_s.into_iter().flatten().for_each(|label_s| self.clock.resume(label_s, now));
+            }
         }
         restored.told_s = self.clock.labelled_s();
         self.changed = true;

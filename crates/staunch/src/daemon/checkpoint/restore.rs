@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use config::plan::Plan;
+use config::plan::{Plan, TransformPlan};
 use model::{DiskError, Now, SECOND_NS};
 use pipeline::{Shard, checkpoints};
 use process::aggregate::checkpoint::{Restored, Told, Window};
@@ -11,6 +11,9 @@ use super::board::Board;
 use crate::daemon::handover::Handover;
 use crate::daemon::startup::Startup;
 use crate::disk::{Folder, reason};
+
+/// A clock that was set back by more windows has left labels that are wrong, see docs/restarts.md.
+const JUMP_WINDOWS: u64 = 2;
 
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
 /// the last label only, and leave no files. Those that are `handed` have their state from another process, which may still
@@ -36,7 +39,8 @@ pub async fn restore(
         orphans.remove(&transform.name);
     });
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
-        let (name, told) = (transform.name.as_str(), handover.told_of(&transform.name));
+        let (name, noted) = (transform.name.as_str(), handover.told_of(&transform.name));
+        let told = believed(transform, noted, handover.set_back_ns());
         let shown = |file: &str| board.folder().map(|folder| folder.join(file)).unwrap_or_default();
         let ignored = |file: &str, why: &str| {
             board.change(name, |row| row.unreadable += 1);
@@ -46,6 +50,13 @@ pub async fn restore(
         let restored = in_time(startup, &shown(name), begin).await?;
         if let Some((file, restored)) = restored {
             tell(name, &shown(&file), &restored, board, now);
+        } else if noted == Told::default() {
+            // It may be one of those that are gone, under another name.
+            let others = Told { label_s: handover.told_of_others(plan), number: None };
+            let label_s = believed(transform, others, handover.set_back_ns()).label_s;
+            label_s.into_iter().for_each(|label_s| shard.resume_after_other(name, label_s, now));
+        } else if told != noted {
+            shard.drop_label(name);
         }
     }
     for state in shard.figures().iter().filter(|state| state.figures.clock.labels_dropped > 0) {
@@ -61,6 +72,13 @@ pub async fn restore(
         );
     }
     Ok(())
+}
+
+/// What was noted, without a label that a clock has made which was set back since by more than windows can make good.
+fn believed(transform: &TransformPlan, noted: Told, set_back_ns: u64) -> Told {
+    let window_ns = transform.kind.as_aggregate().map_or(0, |aggregate| aggregate.plan.window_ms * 1_000_000);
+    let is_wrong = set_back_ns > JUMP_WINDOWS * window_ns;
+    if is_wrong { Told { label_s: None, ..noted } } else { noted }
 }
 
 /// Looks again and again where that may help, as for queues on disk. Missing permission is the operator's to mend: a start
@@ -136,5 +154,48 @@ pub(super) fn next_number(folder: &Path, name: &str, told: Told) -> u64 {
     match existing(folder) {
         Ok(Some(disk)) => checkpoints::next_number(&disk, name, told.number),
         Ok(None) | Err(_) => told.number.map_or(1, |number| number.saturating_add(1)),
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn labels_of_the_instance_before_are_gone_on_behind_as_far_as_they_can_be_believed() {
+    let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
+    let mut startup = Startup::new(&mut signals);
+    let now = crate::clock::Clock::now();
+    let (slot_s, now_s) = (now.wall_ns / SECOND_NS / 10 * 10 + 10, now.wall_ns / SECOND_NS);
+    let plan = |name: &str| {
+        let text = format!(
+            "[sources.s]\ntype = \"statsd\"\n\
+             [transforms.{name}]\ntype = \"aggregate\"\nfrom = [\"s\"]\nwindow = \"10s\"\ncheckpoint = \"off\"\n\
+             [outputs.o]\ntype = \"console\"\nfrom = [\"{name}\"]\n"
+        );
+        let source = config::diagnostic::Source { name: "t.toml", text: &text };
+        config::check(source, config::Format::Toml).0.expect("it is good")
+    };
+    // (name here, seconds that the clock of the note is ahead, its label, label of the first window, labels dropped)
+    for (name, ahead_s, label_s, first_s, dropped) in [
+        ("stats", 0, slot_s, slot_s + 10, 0),
+        ("renamed", 0, slot_s, slot_s + 10, 0),
+        ("stats", 15, slot_s + 20, slot_s + 30, 0),
+        ("stats", 120, slot_s + 120, slot_s, 1),
+        ("renamed", 120, slot_s + 120, slot_s, 0),
+        ("renamed", 0, slot_s + 3600, slot_s, 0),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let notes = format!("{label_s} stats\nwritten {}\n", now_s + ahead_s);
+        std::fs::write(folder.path().join("last-flush"), notes).expect("written");
+        let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
+        let plan = plan(name);
+        let accounts = pipeline::Accounts::default().carried_to(&plan);
+        let mut shard = Shard::new(&plan, &accounts, 1, now);
+        let restored =
+            restore(&plan, &mut shard, &handover, &Board::default(), &|_| false, now, &mut startup).await;
+        restored.expect("nothing is there");
+        shard.stop(now, &mut pipeline::Routed::default());
+        let figures = shard.figures().remove(0);
+        let first = figures.last_flush.expect("it was stopped").info.time_s;
+        let found = (first, figures.figures.clock.labels_dropped);
+        assert_eq!(found, (first_s, dropped), "{name} {ahead_s}");
     }
 }
