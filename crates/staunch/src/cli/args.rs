@@ -251,6 +251,11 @@ pub(crate) struct FanoutArgs {
     /// All of it: /healthz and /ready for probes, /metrics, /api/v1/accounts.
     #[arg(long, value_name = "ADDR")]
     pub(crate) health: Option<Port>,
+    /// Where a hot restart finds this process [default: ./staunch-data].
+    ///
+    /// Two processes that are to be taken over need one each.
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub(crate) data_dir: Option<PathBuf>,
     /// Send self-metrics to the targets as PREFIX.….
     #[arg(long, value_name = "PREFIX")]
     pub(crate) metrics_prefix: Option<String>,

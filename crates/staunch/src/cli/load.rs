@@ -268,6 +268,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
             Some(Port::Off) => None,
             Some(Port::At(address)) => Some(address),
         },
+        data_dir: args.data_dir.clone(),
         own_prefix: args.metrics_prefix.clone().filter(|_| !args.no_metrics),
     };
     let config::Written { text, plan, diagnostics } = config::fanout(&asked);
