@@ -364,7 +364,7 @@ pub(crate) struct TestArgs {
 /// `staunch explain`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// A code such as C014, an outcome such as bad_value, or the reason of an `err` line; none lists them all.
+    /// A code such as C014, an outcome such as bad_value, a word of last_error, or the reason of an `err` line; none lists them all.
     pub(crate) code: Option<String>,
 }
 
