@@ -11,6 +11,7 @@ mod files;
 mod tests;
 mod trust;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use config::diagnostic::{Code, Diagnostic};
@@ -227,6 +228,21 @@ fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
         (None, format!("no certificate can be of `{name}`"), hint)
     })?;
     Ok(ForEndpoint { config: Arc::new(config), name })
+}
+
+/// For questions to a daemon's HTTP server at `host`. Without `ca` the system's authorities are trusted.
+///
+/// # Errors
+/// A few words for people.
+pub fn for_question(ca: Option<&Path>, host: &str, any_name: bool) -> Result<ForEndpoint, String> {
+    let ca = ca.map(|path| PemFile { path: path.to_owned(), place: None, file: 0 });
+    let tls = EndpointTls { ca, identity: None, server_name: None, any_name };
+    let wrong = |(file, what, _hint): Wrong| match file {
+        Some(file) => format!("{}: {what}", file.path.display()),
+        None => format!("{what}: name the authority's file with --ca FILE"),
+    };
+    // The port is of no use to a certificate.
+    client(&tls, &Endpoint { host: host.to_owned(), port: 0 }).map_err(wrong)
 }
 
 const AUTHORITIES: &str =
