@@ -164,9 +164,17 @@ codes! {
         mend "Do what the hint says, or remove the rule."
 
     HttpOpen "C033" "The HTTP server is open to a network"
-        cause "Whoever can reach the address can read the names of all series and every figure of the daemon, and sees what others read. This is a warning: the server answers."
+        cause "Without a token everybody who reaches the address can read the names of all series and every figure of the daemon. Without TLS the answers, and the token, can be read on the way. The message says what is missing. This is a warning: the server answers."
         example "[http]\nlisten = \"0.0.0.0:8680\""
         mend "Set `token_file`, so that requests need a token, and `tls`, so that nobody on the way reads it. Or listen on a loopback address, and let those in through a proxy of yours."
+    ManagementOpen "C034" "A management port is open to a network"
+        cause "The port has no authentication: everybody who reaches the address can delete series and change what `health` answers. Configs of node's statsd and Net::Statsd::Server open it to all addresses unless `mgmt_address` says otherwise. This is a warning: the port answers."
+        example "[management]\nlisten = \"0.0.0.0:8126\""
+        mend "Set `read_only = true`, or listen on a loopback address. In a config of the originals write `mgmt_address: '127.0.0.1'`, or start with `--management 127.0.0.1:8126`, or with `--management off`."
+    TokenOpen "C035" "Others can read the token"
+        cause "The file of `http.token_file` can be read by others than its owner, and who has the token may read everything over HTTP. The token is in use all the same: this is a warning."
+        example "[http]\ntoken_file = \"/etc/staunch/http.token\""
+        mend "`chmod 600` the file, and let it belong to the user that the daemon runs as. Where others have read it, write a new token; a reload reads it again."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
         cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."

@@ -5,6 +5,7 @@
 //! Not here: the options themselves and their help (`staunch::cli`).
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::SourceId;
@@ -35,6 +36,8 @@ pub struct Fanout {
     pub receive_buffer_bytes: u64,
     /// The HTTP API; none when switched off.
     pub http: Option<SocketAddr>,
+    /// Where a hot restart finds the process; none for the default.
+    pub data_dir: Option<PathBuf>,
     /// Prefix of self-metrics that every endpoint gets; none for no self-metrics.
     pub own_prefix: Option<String>,
 }
@@ -114,6 +117,9 @@ fn in_words(label: String, hint: Option<String>) -> String {
 fn plan(asked: &Fanout) -> Plan {
     let mut plan = native::empty_plan();
     plan.http = asked.http;
+    if let Some(data_dir) = &asked.data_dir {
+        plan.data_dir.clone_from(data_dir);
+    }
     plan.sources.push(SourcePlan {
         listen: asked.sources.clone(),
         receive_buffer_bytes: asked.receive_buffer_bytes,
@@ -174,6 +180,7 @@ mod tests {
             records_max: Fanout::RECORDS_MAX,
             receive_buffer_bytes: 1 << 20,
             http: Some("127.0.0.1:8680".parse().unwrap()),
+            data_dir: None,
             own_prefix: None,
         }
     }

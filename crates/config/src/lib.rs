@@ -3,6 +3,7 @@
 mod address;
 mod code;
 pub mod diagnostic;
+mod exposure;
 mod fanout;
 pub mod import;
 mod loops;
@@ -13,6 +14,7 @@ pub mod relay;
 pub mod text;
 mod transport;
 
+pub use exposure::{clear_listeners, open_http, open_management};
 pub use fanout::{Fanout, Written, fanout, fanout_source, fanout_target};
 pub use loops::own_loops;
 pub use native::{Format, SECTIONS_MAX, check, defaults, print};

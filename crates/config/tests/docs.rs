@@ -19,6 +19,21 @@ fn the_reference_is_in_step() {
 }
 
 #[test]
+fn the_example_of_the_security_page_has_nothing_to_warn_about() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    let (_, rest) = page.split_once("```toml\n").expect("it has an example");
+    let (text, _) = rest.split_once("```").expect("the example ends");
+    let source = config::diagnostic::Source { name: "security.md", text };
+    let (plan, said) = config::check(source, config::Format::Toml);
+    let shown = config::diagnostic::render(source, &said, false);
+    assert!(said.is_empty(), "{shown}");
+    let plan = plan.expect("it is good");
+    let clear = config::clear_listeners(&plan);
+    assert_eq!(clear.len(), 2, "StatsD is open, and points are encrypted: {clear:?}");
+}
+
+#[test]
 fn the_codes_are_in_step() {
     in_step("config-codes.md", &config::options::explain_markdown());
 }

@@ -215,6 +215,19 @@ impl Refusals {
         *told_ns = Some(now_ns);
         Some(std::mem::take(untold))
     }
+
+    /// How many there were since the last time, when a minute has passed since then, or it is the end. None when there
+    /// were none. For the last ones of many, which no further one tells of.
+    pub fn rest(&self, now_ns: u64, is_end: bool) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (told_ns, untold) = &mut *state;
+        let is_due = told_ns.is_some_and(|told_ns| now_ns.saturating_sub(told_ns) >= TOLD_EVERY_NS);
+        if *untold == 0 || !(is_due || is_end) {
+            return None;
+        }
+        *told_ns = Some(now_ns);
+        Some(std::mem::take(untold))
+    }
 }
 
 #[cfg(test)]
@@ -319,5 +332,11 @@ mod tests {
         let minute = TOLD_EVERY_NS;
         let told = [5, 6, minute, minute + 5, minute + 6].map(|now_ns| refusals.note(now_ns));
         assert_eq!(told, [Some(1), None, None, Some(3), None]);
+        // The last one is told of as well, when it is time or at the end.
+        let rest = |now_ns, is_end| refusals.rest(now_ns, is_end);
+        assert_eq!((rest(minute + 7, false), rest(2 * minute + 5, false)), (None, Some(1)));
+        assert_eq!((rest(9 * minute, false), rest(9 * minute, true)), (None, None), "nothing is left");
+        assert_eq!((refusals.note(9 * minute), refusals.note(9 * minute)), (Some(1), None));
+        assert_eq!((rest(9 * minute, true), rest(9 * minute, true)), (Some(1), None));
     }
 }

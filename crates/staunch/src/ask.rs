@@ -1,8 +1,9 @@
 //! One question to a daemon's HTTP API, for verbs that speak with one.
 //!
+//! Path of a question: a connection -> TLS, where the server is `https://` or a `--ca` is named -> HTTP with the token.
 //! Not here: what the answers mean (`top::document`, `cli::queue`).
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -10,16 +11,64 @@ use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use rustls::CertificateError;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
 
 use crate::admin::token::Token;
+use crate::tls;
 
 /// Largest answer: thousands of outputs with all their reasons fit.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Names the file with the token of a daemon that wants one (`http.token_file`).
 const TOKEN_FILE: &str = "STAUNCH_TOKEN_FILE";
+
+/// Longest wait for the alert by which a server shows that it speaks TLS.
+const ALERT_WAIT: Duration = Duration::from_secs(1);
+
+/// What a daemon's HTTP server wants of those who ask.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    /// Whose certificates are taken; none for those that the system trusts. With it connections are encrypted.
+    pub(crate) ca: Option<PathBuf>,
+    /// The file with the token; none for the one that the environment names.
+    pub(crate) token_file: Option<PathBuf>,
+    /// The certificate may be of any name: where the address is that of a daemon on this machine, and not the user's.
+    pub(crate) any_name: bool,
+}
+
+/// A daemon's HTTP API and how to speak with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    /// `HOST:PORT`, or `https://HOST:PORT`.
+    pub(crate) at: String,
+    /// What it wants.
+    pub(crate) access: Access,
+}
+
+impl Server {
+    fn place(&self) -> &str {
+        self.at.strip_prefix("https://").unwrap_or(&self.at)
+    }
+
+    fn is_encrypted(&self) -> bool {
+        self.at.starts_with("https://") || self.access.ca.is_some()
+    }
+
+    /// The file with the token, and the token; none when no file is named.
+    fn token(&self) -> Result<Option<(PathBuf, Token)>, String> {
+        let of_environment =
+            || std::env::var_os(TOKEN_FILE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let Some(path) = self.access.token_file.clone().or_else(of_environment) else { return Ok(None) };
+        match Token::read(&path) {
+            Ok(token) => Ok(Some((path, token))),
+            Err(why) => Err(format!("the token in {}: {why}", path.display())),
+        }
+    }
+}
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -32,37 +81,25 @@ pub(crate) struct Question {
     pub(crate) wait: Duration,
 }
 
-/// Status and body of the answer of the daemon whose HTTP API is at `api` (`HOST:PORT`).
+/// Status and body of the answer of a daemon; never 401.
 ///
 /// # Errors
-/// A few words for people, without `api` in them.
-pub(crate) async fn ask(api: &str, question: Question) -> Result<(StatusCode, Bytes), String> {
+/// A few words for people, without the address in them.
+pub(crate) async fn ask(server: &Server, question: Question) -> Result<(StatusCode, Bytes), String> {
     let wait = question.wait;
-    match tokio::time::timeout(wait, answer(api, question)).await {
+    match tokio::time::timeout(wait, answer(server, question)).await {
         Ok(answer) => answer,
         Err(_late) => Err(format!("no answer within {} s", wait.as_secs())),
     }
 }
 
-/// The token in the file that the environment names, if it names one.
-fn token() -> Result<Option<Token>, String> {
-    let Some(path) = std::env::var_os(TOKEN_FILE).filter(|path| !path.is_empty()) else { return Ok(None) };
-    let token = Token::read(Path::new(&path));
-    token.map(Some).map_err(|why| format!("{TOKEN_FILE}: {}: {why}", path.display()))
-}
-
-async fn answer(api: &str, question: Question) -> Result<(StatusCode, Bytes), String> {
-    let stream = TcpStream::connect(api).await.map_err(|error| format!("cannot connect: {error}"))?;
+async fn answer(server: &Server, question: Question) -> Result<(StatusCode, Bytes), String> {
+    let token = server.token()?;
+    let stream = connect(server).await?;
     // The address that a name has led to: names are answered only where they are listed, which is against web pages.
-    let host = stream.peer_addr().map_or_else(|_gone| api.to_owned(), |at| at.to_string());
-    let http = |error: hyper::Error| format!("no HTTP answer: {error}");
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
-    // Ends with this question, also when nobody waits for the answer any more.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
+    let host = stream.peer_addr().map_or_else(|_gone| server.place().to_owned(), |at| at.to_string());
     let mut request = Request::builder().uri(question.path).header(HOST, host);
-    if let Some(token) = token()? {
+    if let Some((_, token)) = &token {
         request = request.header(AUTHORIZATION, format!("Bearer {}", token.text()));
     }
     if let Some((kind, _)) = &question.body {
@@ -70,10 +107,81 @@ async fn answer(api: &str, question: Question) -> Result<(StatusCode, Bytes), St
     }
     let body = question.body.map(|(_, bytes)| bytes).unwrap_or_default();
     let request = request.body(Full::new(Bytes::from(body)));
-    let request = request.map_err(|error| format!("`{api}` is no address: {error}"))?;
+    let request = request.map_err(|error| format!("`{}` is no address: {error}", server.at))?;
+    let (status, body) = if server.is_encrypted() {
+        sent(encrypted(server, stream).await?, request).await?
+    } else {
+        match sent(stream, request).await {
+            Err(why) if speaks_tls(server).await => {
+                return Err(format!(
+                    "the server speaks TLS: write https:// before its address, or --ca FILE ({why})"
+                ));
+            }
+            answer => answer?,
+        }
+    };
+    match token {
+        _ if status != StatusCode::UNAUTHORIZED => Ok((status, body)),
+        Some((path, _)) => Err(format!("the token in {} is not the daemon's", path.display())),
+        None => Err(format!("it needs the token: name its file with --token-file FILE, or {TOKEN_FILE}")),
+    }
+}
+
+async fn connect(server: &Server) -> Result<TcpStream, String> {
+    TcpStream::connect(server.place()).await.map_err(|error| format!("cannot connect: {error}"))
+}
+
+/// A connection on which TLS is spoken with a server whose certificate is good.
+async fn encrypted(
+    server: &Server,
+    stream: TcpStream,
+) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + 'static, String> {
+    let host = server.place().rsplit_once(':').map_or("", |(host, _port)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let tls = tls::for_question(server.access.ca.as_deref(), host, server.access.any_name)?;
+    let connected = TlsConnector::from(tls.config).connect(tls.name, stream).await;
+    connected.map_err(|error| {
+        let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match cause {
+            Some(rustls::Error::InvalidMessage(_)) => {
+                "the server does not speak TLS: leave out https:// and --ca".to_owned()
+            }
+            // A bad signature: an authority of the same name is known, and has not signed it.
+            Some(rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            )) => "no authority that is known has signed its certificate: name the authority's file with --ca FILE"
+                .to_owned(),
+            _ => format!("no TLS: {error}"),
+        }
+    })
+}
+
+async fn sent<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let http = |error: hyper::Error| format!("no HTTP answer: {error}");
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
+    // Ends with this question, also when nobody waits for the answer any more.
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
     let answer = sender.send_request(request).await.map_err(http)?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
     let body = body.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
     Ok((status, body))
+}
+
+/// Whether the server answers a line of HTTP by an alert of TLS.
+async fn speaks_tls(server: &Server) -> bool {
+    let alert = async {
+        let mut stream = connect(server).await.ok()?;
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.ok()?;
+        let mut begin = [0; 2];
+        stream.read_exact(&mut begin).await.ok()?;
+        // An alert, of a version 3.x.
+        Some(begin == [21, 3])
+    };
+    matches!(tokio::time::timeout(ALERT_WAIT, alert).await, Ok(Some(true)))
 }

@@ -134,6 +134,18 @@ impl<'a> Fields<'a> {
         self.checked(key)
     }
 
+    /// Reports a `max_connections_per_peer` above the limit of all connections, which `all_key` sets to `all`.
+    pub(super) fn peer_has_no_more(&self, all: usize, all_key: &str, wrong: &mut Vec<Diagnostic>) {
+        const KEY: &str = "max_connections_per_peer";
+        let all_is_wrong = self.place_of(all_key).is_some() && self.whole(all_key).is_none();
+        let Some(place) = self.place_of(KEY).filter(|_| !all_is_wrong) else { return };
+        if self.whole_usize(KEY).is_some_and(|of_peer| of_peer > all) {
+            let message = format!("`{KEY}` is above `{all_key}`");
+            let label = format!("`{all_key}` is {all}");
+            wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label));
+        }
+    }
+
     /// Replaces `into` when the option was given.
     pub(super) fn set<T>(into: &mut T, value: Option<T>) {
         if let Some(value) = value {

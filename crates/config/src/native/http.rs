@@ -8,6 +8,7 @@ use super::fields::Fields;
 use super::transport;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::exposure;
 use crate::options::Section;
 use crate::plan::HttpPlan;
 
@@ -27,21 +28,12 @@ pub(super) fn server(
     Fields::set(&mut plan.connections_max, fields.whole_usize("max_connections"));
     let of_peer = fields.whole_usize("max_connections_per_peer");
     plan.peer_connections_max = of_peer.unwrap_or(plan.connections_max / 2);
-    if plan.peer_connections_max > plan.connections_max {
-        let place = fields.place_of("max_connections_per_peer").unwrap_or(place);
-        let message = "`max_connections_per_peer` is above `max_connections`";
-        let label = format!("`max_connections` is {}", plan.connections_max);
-        wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label));
-    }
-    let is_open = listen.is_some_and(|listen| !listen.ip().to_canonical().is_loopback());
-    let is_off = fields.flag("enabled") == Some(false);
-    let is_guarded = plan.token_file.is_some() || fields.place_of("tls").is_some();
-    if is_open && !is_off && !is_guarded {
-        let place = fields.place_of("listen").unwrap_or(place);
-        let message = "the HTTP server is open to a network, without a token and not encrypted";
-        let hint = "write token_file = \"…\", tls = { cert = \"…\" }, or both; or listen on 127.0.0.1";
-        let warning = Diagnostic::warning(Code::HttpOpen, message).at(place).label("not a loopback address");
-        wrong.push(warning.hint(hint));
+    fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
+    let off = fields.flag("enabled") == Some(false);
+    let given = |key| fields.place_of(key).is_some();
+    let open = listen.filter(|_| !off);
+    if let Some(warning) = open.and_then(|at| exposure::http(at, given("token_file"), given("tls"))) {
+        wrong.push(warning.at(fields.place_of("listen").unwrap_or(place)));
     }
     plan
 }

@@ -47,6 +47,7 @@ use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
 use self::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
+use crate::exposure;
 use crate::options::{Family, Section};
 use crate::plan::{
     ClusterPlan, Feed, HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan,
@@ -378,6 +379,8 @@ fn management(
             management.config = config.clone();
         }
         let place = fields.place_of("listen").unwrap_or(place);
+        fields.peer_has_no_more(management.connections_max, "max_connections", wrong);
+        wrong.extend(exposure::management(&management).map(|warning| warning.at(place)));
         claims.tcp("a management port", management.listen, Some(place));
         plan.management.push(management);
     }

@@ -74,6 +74,7 @@ pub(super) fn build(
     Fields::set(&mut plan.receive_buffer_bytes, fields.whole("receive_buffer"));
     Fields::set(&mut plan.connections_max, fields.whole_usize("connections_max"));
     plan.connections_per_peer_max = fields.whole_usize("max_connections_per_peer");
+    fields.peer_has_no_more(plan.connections_max, "connections_max", wrong);
     Fields::set(&mut plan.idle_timeout_ms, fields.whole("idle_timeout"));
     Fields::set(&mut plan.line_bytes_max, fields.whole_usize("line_bytes_max"));
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));

@@ -39,6 +39,8 @@ pub struct OutputAccount {
     turned_away: AtomicU64,
     /// Times that a source began to wait because its queue was full.
     pub stalls: AtomicU64,
+    /// Monotonic nanosecond since when a source waits for room in its queue; 0 while none does.
+    pub stalled_since_ns: AtomicU64,
     /// Time that its senders were at work, in nanoseconds.
     pub busy_ns: AtomicU64,
     /// Tags left out of lines that were sent, because the output's form cannot hold them.

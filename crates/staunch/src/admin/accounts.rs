@@ -203,6 +203,8 @@ pub struct OutputRow {
     pub in_doubt_bytes: u64,
     /// Times that a source began to wait because the queue was full.
     pub stalls: u64,
+    /// Seconds since when a source waits for it without a pause; 0 while none does.
+    pub stalled_for_s: u64,
     /// Time that its senders were at work, in microseconds.
     pub busy_us: u64,
     /// Tags left out of lines that were sent.
@@ -520,6 +522,10 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         in_doubt: account.in_doubt.load(Relaxed),
         in_doubt_bytes: account.in_doubt_bytes.load(Relaxed),
         stalls: account.stalls.load(Relaxed),
+        stalled_for_s: match account.stalled_since_ns.load(Relaxed) {
+            0 => 0,
+            since_ns => now.mono_ns.saturating_sub(since_ns) / SECOND_NS,
+        },
         busy_us: account.busy_ns.load(Relaxed) / 1_000,
         tags_left_out: account.tags_left_out.load(Relaxed),
         disk: disk_row(outlet),

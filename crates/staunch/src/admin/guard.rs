@@ -2,8 +2,8 @@
 //!
 //! A page in a browser can send forms to any address, and with a name of its own that leads to 127.0.0.1 it can even read
 //! answers (DNS rebinding). So requests are answered when they are for an address, `localhost`, or a name that the operator
-//! has listed. Changes need more: no web page can have made a browser send them, and without a token they come from this
-//! machine, where whoever may run programs may make them.
+//! has listed. Changes need more: no web page can have made a browser send them, and they come from this machine, with or
+//! without a token: the token of a scraper only reads.
 
 use std::net::IpAddr;
 
@@ -69,7 +69,7 @@ pub(super) fn has_token(headers: &HeaderMap, token: Option<&Token>) -> bool {
     scheme && token.is(given[7..].trim_ascii())
 }
 
-/// The type of the body of a request that may change something. `token`: it had to have one.
+/// The type of the body of a request that may change something.
 ///
 /// # Errors
 /// Why it may not, in one sentence.
@@ -77,12 +77,9 @@ pub(super) fn changes(
     ends: Ends,
     headers: &HeaderMap,
     allowed: &[String],
-    token: bool,
 ) -> Result<&'static str, &'static str> {
-    if !token && !ends.are_here() {
-        return Err(
-            "a request that changes something has to come from this machine, or have a token (`http.token_file`)",
-        );
+    if !ends.are_here() {
+        return Err("a request that changes something has to come from this machine");
     }
     let host = text(headers, HOST).unwrap_or("");
     if !is_ours(host, allowed) {
@@ -147,8 +144,14 @@ mod tests {
         ] {
             assert_eq!(ends(peer, own).are_here(), here, "{peer} to {own}");
         }
-        let why = changes(ends("10.0.0.6", "10.0.0.5"), &HeaderMap::new(), &[], false)
-            .expect_err("it is elsewhere");
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "10.0.0.5".parse().expect("a header's value"));
+        headers.insert(CONTENT_TYPE, "application/json".parse().expect("a header's value"));
+        headers.insert(AUTHORIZATION, "Bearer 0123456789abcdef".parse().expect("a header's value"));
+        assert!(changes(ends("10.0.0.5", "10.0.0.5"), &headers, &[]).is_ok());
+        let why = changes(ends("10.0.0.6", "10.0.0.5"), &headers, &[]).expect_err("a token only reads");
+        assert!(why.contains("this machine"), "{why}");
+        let why = changes(ends("10.0.0.6", "10.0.0.5"), &HeaderMap::new(), &[]).expect_err("it is elsewhere");
         assert!(why.contains("this machine"), "{why}");
     }
 
@@ -194,7 +197,7 @@ mod tests {
             for (name, value) in *headers {
                 map.append(name, value.parse().expect("a header's value"));
             }
-            match (changes(ends("127.0.0.1", "127.0.0.1"), &map, &allowed, false), want) {
+            match (changes(ends("127.0.0.1", "127.0.0.1"), &map, &allowed), want) {
                 (Ok(kind), Ok(want)) => assert_eq!(kind, *want),
                 (Err(why), Err(word)) => assert!(why.contains(word), "{headers:?}: {why}"),
                 (found, want) => panic!("{headers:?}: {found:?} instead of {want:?}"),
@@ -252,14 +255,5 @@ mod tests {
             assert_eq!(has_token(&headers, Some(&token)), want, "{given:?}");
             assert!(has_token(&headers, None));
         }
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, "10.0.0.1".parse().expect("a header's value"));
-        headers.insert(CONTENT_TYPE, "application/json".parse().expect("a header's value"));
-        let far = ends("10.0.0.9", "10.0.0.1");
-        assert!(
-            changes(far, &headers, &[], true).is_ok(),
-            "whoever has the token may change things from afar"
-        );
-        assert!(changes(far, &headers, &[], false).is_err());
     }
 }

@@ -181,8 +181,7 @@ async fn relay_explain(
 /// The type of a body that may change something, before it is read.
 fn change(api: &Api, ends: Ends, request: &Request<Body>) -> Result<&'static str, Refusal> {
     let wiring = api.shared.wiring.load();
-    let (allowed, token) = (&wiring.plan.http_server.allowed_hosts, wiring.certificates.token().is_some());
-    guard::changes(ends, request.headers(), allowed, token).map_err(|why| {
+    guard::changes(ends, request.headers(), &wiring.plan.http_server.allowed_hosts).map_err(|why| {
         api.shared.http_account.refuse(RequestRefusal::Change);
         (StatusCode::FORBIDDEN, why.to_owned())
     })

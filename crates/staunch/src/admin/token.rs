@@ -11,6 +11,39 @@ pub const TOKEN_BYTES_MIN: usize = 16;
 /// Longest.
 pub const TOKEN_BYTES_MAX: usize = 512;
 
+/// Why a file has no token that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The system's word.
+    #[error("it cannot be read: {0}")]
+    Unread(std::io::Error),
+    /// Nothing but white space.
+    #[error("the file is empty")]
+    Empty,
+    /// Guessed too easily.
+    #[error("the token is too short: {min} to {max} characters are needed", min = TOKEN_BYTES_MIN, max = TOKEN_BYTES_MAX)]
+    Short,
+    /// More than a header holds.
+    #[error("the token is too long: {min} to {max} characters are needed", min = TOKEN_BYTES_MIN, max = TOKEN_BYTES_MAX)]
+    Long,
+    /// Several lines, blanks, or bytes that are no text.
+    #[error("the token is not one line of printable characters")]
+    Unprintable,
+}
+
+impl TokenError {
+    /// What to do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            TokenError::Unread(_) => {
+                "check the path, which is seen from where the daemon is started, and that the daemon's user may read it; \
+                 to make one: openssl rand -hex 32"
+            }
+            _ => "write one line of random characters into it: openssl rand -hex 32",
+        }
+    }
+}
+
 /// A token that requests must have.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Box<[u8]>);
@@ -25,19 +58,22 @@ impl Token {
     /// The token in a file: its only line, without white space around it.
     ///
     /// # Errors
-    /// In a few words, without anything of the file.
-    pub fn read(path: &Path) -> Result<Token, String> {
+    /// Why there is none, without anything of the file.
+    pub fn read(path: &Path) -> Result<Token, TokenError> {
         let mut text = Vec::new();
-        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+        let file = std::fs::File::open(path).map_err(TokenError::Unread)?;
         // One line feed, and a byte that is too many.
         let most = (TOKEN_BYTES_MAX + 3) as u64;
-        file.take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
+        file.take(most).read_to_end(&mut text).map_err(TokenError::Unread)?;
         let token = text.trim_ascii();
-        if !(TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len()) {
-            return Err(format!("the token is not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} characters long"));
+        match token.len() {
+            0 => return Err(TokenError::Empty),
+            1..TOKEN_BYTES_MIN => return Err(TokenError::Short),
+            TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX => {}
+            _ => return Err(TokenError::Long),
         }
         if !token.iter().all(u8::is_ascii_graphic) {
-            return Err("the token is not one line of printable characters".into());
+            return Err(TokenError::Unprintable);
         }
         Ok(Token(token.into()))
     }
@@ -72,12 +108,13 @@ fn tokens_are_one_line_of_a_sensible_length() {
     let path = folder.path().join("token");
     let table: &[(String, Result<&str, &str>)] = &[
         ("0123456789abcdef\n".into(), Ok("0123456789abcdef")),
-        ("0123456789abcde\n".into(), Err("characters long")),
+        ("0123456789abcde\n".into(), Err("too short: 16 to 512 characters")),
         ("x".repeat(TOKEN_BYTES_MAX) + "\r\n", Ok("")),
-        ("x".repeat(TOKEN_BYTES_MAX + 1), Err("characters long")),
-        ("x".repeat(9000), Err("characters long")),
+        ("x".repeat(TOKEN_BYTES_MAX + 1), Err("too long")),
+        ("x".repeat(9000), Err("too long")),
         ("0123456789abcdef\nmore".into(), Err("one line")),
-        (String::new(), Err("characters long")),
+        (String::new(), Err("empty")),
+        (" \n".into(), Err("empty")),
     ];
     for (text, want) in table {
         std::fs::write(&path, text).expect("it can be written");
@@ -87,9 +124,10 @@ fn tokens_are_one_line_of_a_sensible_length() {
                 assert!(!token.is(b"") && !token.is(&text.as_bytes()[1..]) && !token.is(b"0123456789abcdeg"));
                 assert!(!format!("{token:?}").contains("0123"));
             }
-            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+            (Err(why), Err(part)) => assert!(why.to_string().contains(part), "{why}"),
             (found, want) => panic!("{found:?} instead of {want:?}"),
         }
     }
-    assert!(Token::read(&folder.path().join("none")).is_err());
+    let missing = Token::read(&folder.path().join("none")).expect_err("it is not there");
+    assert!(missing.hint().starts_with("check the path"), "{missing}");
 }

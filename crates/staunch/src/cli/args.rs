@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::relay::RelayArgs;
+use crate::ask::Access;
 
 /// Telemetry in one binary, nothing lost silently. Start here: staunch run
 #[derive(Debug, Parser)]
@@ -251,6 +252,11 @@ pub(crate) struct FanoutArgs {
     /// All of it: /healthz and /ready for probes, /metrics, /api/v1/accounts.
     #[arg(long, value_name = "ADDR")]
     pub(crate) health: Option<Port>,
+    /// Where a hot restart finds this process [default: ./staunch-data].
+    ///
+    /// Two processes that are to be taken over need one each.
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub(crate) data_dir: Option<PathBuf>,
     /// Send self-metrics to the targets as PREFIX.….
     #[arg(long, value_name = "PREFIX")]
     pub(crate) metrics_prefix: Option<String>,
@@ -359,7 +365,7 @@ pub(crate) struct TestArgs {
 /// `staunch explain`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// A code such as C014, an outcome such as bad_value, or the reason of an `err` line; none lists them all.
+    /// A code such as C014, an outcome such as bad_value, a word of last_error, or the reason of an `err` line; none lists them all.
     pub(crate) code: Option<String>,
 }
 
@@ -399,6 +405,29 @@ pub(crate) struct Whose {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
+/// What a daemon's HTTP server wants of those who ask.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct AccessArgs {
+    /// Speak TLS with the daemon's HTTP API, and trust the certificates of FILE (PEM).
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// File with the token of the daemon's HTTP API [default: $STAUNCH_TOKEN_FILE].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    /// To a server whose certificate bears the name it is asked by.
+    pub(crate) fn by_name(self) -> Access {
+        Access { ca: self.ca, token_file: self.token_file, any_name: false }
+    }
+
+    /// To a daemon of this machine, by whatever address it has.
+    pub(crate) fn of_this_machine(self) -> Access {
+        Access { any_name: self.ca.is_some(), ..self.by_name() }
+    }
+}
+
 /// `staunch queue`
 ///
 /// Works beside a running daemon and on what one has left. Looking changes nothing.
@@ -410,6 +439,9 @@ pub(crate) struct QueueArgs {
     /// Whose queues.
     #[command(flatten)]
     pub(crate) whose: Whose,
+    /// What the daemon's HTTP API wants.
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
     /// Print, or read, JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -489,9 +521,12 @@ fn age_ms(text: &str) -> Result<u64, String> {
 /// `staunch top`
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
-    /// HTTP API of the daemon: HOST:PORT, a port of 127.0.0.1, or its http:// address.
+    /// HTTP API of the daemon: HOST:PORT, a port of 127.0.0.1, or its http:// or https:// address.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8680")]
     pub(crate) api: Api,
+    /// What it wants.
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
     /// One JSON object a second, as into a pipe.
     #[arg(long)]
     pub(crate) json: bool,
@@ -500,7 +535,7 @@ pub(crate) struct TopArgs {
     pub(crate) once: bool,
 }
 
-/// `HOST:PORT` of an HTTP API.
+/// `HOST:PORT` of an HTTP API, or `https://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Api(pub(crate) String);
 
@@ -511,13 +546,14 @@ impl std::str::FromStr for Api {
         if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
             return Ok(Api(format!("127.0.0.1:{port}")));
         }
-        let place = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let text = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let place = text.strip_prefix("https://").unwrap_or(text);
         let good = place.rsplit_once(':').is_some_and(|(host, port)| {
             let numeric = host.starts_with('[') && host.ends_with(']');
             let named = !host.is_empty() && !host.contains([':', '/', '@', ' ']);
             (numeric || named) && port.parse::<u16>().is_ok()
         });
-        good.then(|| Api(place.to_owned()))
+        good.then(|| Api(text.to_owned()))
             .ok_or_else(|| "write HOST:PORT such as 127.0.0.1:8680, or a port of 127.0.0.1".to_owned())
     }
 }
@@ -572,10 +608,11 @@ fn apis_are_places_without_paths() {
         ("8680", Some("127.0.0.1:8680")),
         (":8680", Some("127.0.0.1:8680")),
         ("http://web1:8680/", Some("web1:8680")),
+        ("https://web1:8680/", Some("https://web1:8680")),
+        ("https://web1", None),
         ("[::1]:8680", Some("[::1]:8680")),
         ("web1", None),
         ("::1:8680", None),
-        ("https://web1:8680", None),
         ("http://web1:8680/metrics", None),
         ("web1:http", None),
         (":", None),

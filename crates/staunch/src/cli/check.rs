@@ -76,9 +76,22 @@ fn told(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
     }
     let mut text = format!("{}: good\n", checked.name);
     copies::of_plan(plan).iter().for_each(|copies| text.push_str(&copies.text()));
+    text.push_str(&clear_text(plan));
     rules::of_plan(plan, &*checked.place).iter().for_each(|rules| text.push_str(&rules.text()));
     talk::data(text.as_bytes())?;
     Ok(())
+}
+
+/// Which sources other machines can reach without encryption; nothing when there is none.
+fn clear_text(plan: &Plan) -> String {
+    let clear = config::clear_listeners(plan);
+    if clear.is_empty() {
+        return String::new();
+    }
+    let rows = clear.into_iter().map(|(source, at)| format!("  {source:<24} {at}\n"));
+    std::iter::once("open to a network and not encrypted (docs/security.md):\n".to_owned())
+        .chain(rows)
+        .collect()
 }
 
 fn document(checked: &Checked, args: &CheckArgs) -> anyhow::Result<Value> {
@@ -91,6 +104,9 @@ fn document(checked: &Checked, args: &CheckArgs) -> anyhow::Result<Value> {
     });
     if let Some(plan) = &checked.plan {
         document["sources"] = copies::of_plan(plan).iter().map(copies::Copies::json).collect();
+        let clear = config::clear_listeners(plan);
+        document["open_and_not_encrypted"] =
+            clear.into_iter().map(|(source, at)| json!({ "source": source, "at": at })).collect();
         let relays = rules::of_plan(plan, &*checked.place);
         if !relays.is_empty() {
             document["relays"] = serde_json::to_value(relays)?;

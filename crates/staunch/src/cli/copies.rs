@@ -4,7 +4,7 @@
 //! Called by `check`. Not here: how keys are placed (`process::placement`), what was really sent (`admin::accounts`).
 
 use config::plan::{
-    ClusterPlan, Feed, OutputKind, OutputPlan, PacketsPlan, Plan, TransformKind, TransformPlan,
+    ClusterPlan, Destination, Feed, OutputKind, OutputPlan, PacketsPlan, Plan, TransformKind, TransformPlan,
 };
 use model::{OutputId, SourceId};
 use process::placement::{Cluster, KeyReader};
@@ -29,6 +29,8 @@ enum Place<'a> {
     Transform(&'a str, Vec<&'a str>),
     /// Its points meet the rules of a relay.
     Relay(&'a str),
+    /// Its points go on as they are.
+    Points(&'a OutputPlan),
     /// Events and service checks go to a file.
     Events(&'a str),
 }
@@ -52,11 +54,11 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
             (_, Some(_)) => {}
             (OutputKind::Packets(packets), None) => places.push(Place::Endpoint(&output.name, packets)),
             (OutputKind::EventFile { .. }, None) => places.push(Place::Events(&output.name)),
-            // The others take from transforms.
-            (_, None) => {}
+            (_, None) => places.push(Place::Points(output)),
         }
     }
-    let copies = places.len() - places.iter().filter(|place| matches!(place, Place::Events(_))).count();
+    let is_copy = |place: &&Place| matches!(place, Place::Endpoint(..) | Place::Cluster(_));
+    let copies = places.iter().filter(is_copy).count();
     for (at, transform) in plan.transforms.iter().enumerate().filter(|(_, each)| each.from.contains(&id)) {
         if let TransformPlan { name, kind: TransformKind::Relay(_), .. } = transform {
             places.push(Place::Relay(name));
@@ -72,9 +74,12 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
 impl Copies<'_> {
     /// A line about the source and one for each place.
     pub(crate) fn text(&self) -> String {
-        let has_relay = self.places.iter().any(|place| matches!(place, Place::Relay(_)));
+        let has = |wanted: fn(&Place) -> bool| self.places.iter().any(wanted);
+        let points: Vec<&str> = self.places.iter().filter_map(Place::of_points).collect();
         let number = match self.copies {
-            0 if has_relay => "no copy as it comes".to_owned(),
+            0 if !points.is_empty() => format!("points to {}", points.join(", ")),
+            0 if has(|place| matches!(place, Place::Relay(_))) => "no copy as it comes".to_owned(),
+            0 if has(|place| matches!(place, Place::Transform(..))) => "aggregated".to_owned(),
             0 => "no copy of each packet".to_owned(),
             1 => "1 copy of each packet".to_owned(),
             many => format!("{many} copies of each packet"),
@@ -96,6 +101,7 @@ impl Copies<'_> {
                 }
                 Place::Transform(name, outputs) => (*name, format!("aggregated for {}", outputs.join(", "))),
                 Place::Relay(name) => (*name, "each line as the rules below say".into()),
+                Place::Points(output) => (&*output.name, points_text(&output.kind)),
                 Place::Events(name) => (*name, "events and checks only".into()),
             };
             out.push_str(&format!("  {name:<24} {what}\n"));
@@ -119,10 +125,34 @@ impl Copies<'_> {
                 }),
                 Place::Transform(name, outputs) => json!({ "transform": name, "outputs": outputs }),
                 Place::Relay(name) => json!({ "relay": name }),
+                Place::Points(output) => json!({ "output": output.name, "points": true }),
                 Place::Events(name) => json!({ "output": name, "events_only": true }),
             })
             .collect();
         json!({ "source": self.source, "copies": self.copies, "places": places })
+    }
+}
+
+impl<'a> Place<'a> {
+    /// The name of an output of points.
+    fn of_points(&self) -> Option<&'a str> {
+        match self {
+            Place::Points(output) => Some(&output.name),
+            _ => None,
+        }
+    }
+}
+
+/// Where an output writes the points of a source.
+fn points_text(kind: &OutputKind) -> String {
+    match kind {
+        OutputKind::Graphite { to, tls, .. } => {
+            let encrypted = if tls.is_some() { " with TLS" } else { "" };
+            format!("points to {}{encrypted}", Destination::Tcp(to.clone()))
+        }
+        OutputKind::GraphiteDatagrams { to, .. } => format!("points to {}", Destination::Udp(to.clone())),
+        OutputKind::GraphiteFile { path, .. } => format!("points to {}", path.display()),
+        _ => "points".to_owned(),
     }
 }
 
@@ -231,6 +261,40 @@ source own: 2 copies of each packet
         let json = copies[0].json();
         assert_eq!((&json["copies"], json["places"].as_array().map(Vec::len)), (&json!(4), Some(6)));
         assert_eq!(json["places"][3]["endpoints"][2], "10.0.0.3:8125");
+    }
+
+    #[test]
+    fn points_and_aggregates_are_no_copies_and_are_named() {
+        let plan = plan(
+            r#"
+            [sources.lines]
+            type = "graphite"
+            [sources.app]
+            type = "statsd"
+            [transforms.stats]
+            type = "aggregate"
+            from = ["app"]
+            [outputs.g]
+            type = "graphite"
+            from = ["lines", "stats"]
+            to = ["tcp://10.0.0.5:2003"]
+            [outputs.disk]
+            type = "graphite_file"
+            from = ["lines"]
+            path = "/tmp/points"
+            "#,
+        );
+        let copies = of_plan(&plan);
+        let text: String = copies.iter().map(Copies::text).collect();
+        let want = "source lines: points to g, disk
+  g                        points to tcp://10.0.0.5:2003
+  disk                     points to /tmp/points
+source app: aggregated
+  stats                    aggregated for g
+";
+        assert_eq!(text, want);
+        let json = copies[0].json();
+        assert_eq!((&json["copies"], &json["places"][0]["output"]), (&json!(0), &json!("g")));
     }
 
     #[test]

@@ -16,7 +16,12 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         let codes = Code::ALL.iter().map(|code| format!("{:<22} {}\n", code.word(), code.title()));
         let reasons = pages.iter().chain(&unacked);
         let reasons = reasons.map(|page| format!("{:<22} {}: {}\n", page.word, page.family, page.why));
-        talk::data(codes.chain(reasons).collect::<String>().as_bytes())?;
+        let failures = outcomes::LAST_ERRORS.iter();
+        let failures = failures.map(|(word, about)| {
+            let first = about.split_inclusive(['.', ';', ':']).next().unwrap_or(about);
+            format!("{word:<22} last_error: {}\n", first.trim_end_matches(['.', ';', ':']))
+        });
+        talk::data(codes.chain(reasons).chain(failures).collect::<String>().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
     if let Some(code) = Code::of_word(&word.to_uppercase()) {
@@ -30,7 +35,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let answer = unacked.iter().filter(|page| page.word == word.as_str());
     let answer =
         answer.map(|page| text(page, "a reason of `err` lines, for clients that want acknowledgements"));
-    let texts: Vec<String> = outcome.chain(answer).collect();
+    let failure = outcomes::LAST_ERRORS.iter().filter(|(other, _)| other == word);
+    let failure = failure.map(|(word, about)| format!("{word}: a word of `last_error`\n\n{about}\n"));
+    let texts: Vec<String> = outcome.chain(answer).chain(failure).collect();
     if !texts.is_empty() {
         talk::data(texts.join("\n").as_bytes())?;
         return Ok(ExitCode::SUCCESS);
@@ -42,7 +49,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     }
     let known =
         Code::ALL.iter().map(|code| code.word()).chain(pages.iter().chain(&unacked).map(|page| page.word));
-    let known = known.chain(others.map(|(word, _)| *word));
+    let known = known.chain(others.chain(&outcomes::LAST_ERRORS).map(|(word, _)| *word));
     let hint = nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     talk::say(&format!("staunch: there is no code or outcome `{word}`{hint}\n"));
     talk::say("`staunch explain` without a word lists them all\n");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use config::Format;
-use config::diagnostic::{Diagnostic, Source, has_errors, render};
+use config::diagnostic::{Code, Diagnostic, Source, has_errors, render};
 use config::import::{self, javascript};
 use config::plan::{ManagementPlan, Plan};
 
@@ -53,6 +53,31 @@ impl Loaded {
     fn with_files_read(mut self) -> Loaded {
         let wrong = self.plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
         self.diagnostics.extend(wrong.into_iter().map(|(_only, wrong)| wrong));
+        self
+    }
+
+    /// Warns of a management port that other machines can reach. For configs of the originals, in which it is by default;
+    /// the check of a native file has said so.
+    pub(crate) fn with_open_ports(mut self) -> Loaded {
+        let open: Vec<_> =
+            self.plan.as_ref().map(|plan| config::open_management(plan).collect()).unwrap_or_default();
+        let hint = "write mgmt_address: '127.0.0.1', or start with --management 127.0.0.1:8126";
+        self.diagnostics.extend(open.into_iter().map(|warning: Diagnostic| warning.hint(hint)));
+        self
+    }
+
+    /// Lays the addresses of the command line over the plan; what was said of the file's addresses holds no more.
+    pub(crate) fn with_ports(mut self, ports: &Ports) -> Loaded {
+        let Some(plan) = &mut self.plan else { return self };
+        set_ports(plan, ports);
+        let (http, management) = (ports.http.is_some(), ports.management.is_some());
+        self.diagnostics.retain(|said| match said.code {
+            Code::HttpOpen => !http,
+            Code::ManagementOpen => !management,
+            _ => true,
+        });
+        self.diagnostics.extend(config::open_http(plan).filter(|_| http));
+        self.diagnostics.extend(config::open_management(plan).filter(|_| management));
         self
     }
 
@@ -244,9 +269,9 @@ pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<(Option<Plan>
 pub(crate) fn any_original(original: &Original) -> anyhow::Result<Loaded> {
     let vars = |name: &str| std::env::var(name).ok();
     if original.compat.is_none() && import::is_proxy(&read(&original.file)?.1, &environment(&vars)) {
-        return statsd_proxy(&original.file);
+        return Ok(statsd_proxy(&original.file)?.with_open_ports());
     }
-    statsd(original)
+    Ok(statsd(original)?.with_open_ports())
 }
 
 fn environment<'a>(vars: &'a dyn Fn(&str) -> Option<String>) -> javascript::Environment<'a> {
@@ -268,6 +293,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
             Some(Port::Off) => None,
             Some(Port::At(address)) => Some(address),
         },
+        data_dir: args.data_dir.clone(),
         own_prefix: args.metrics_prefix.clone().filter(|_| !args.no_metrics),
     };
     let config::Written { text, plan, diagnostics } = config::fanout(&asked);

@@ -79,8 +79,9 @@ pub fn main() -> ExitCode {
 
 /// `staunch top`
 fn top(args: TopArgs) -> anyhow::Result<ExitCode> {
-    let TopArgs { api, json, once } = args;
-    crate::top::run(&crate::top::Options { api: api.0, json, once })
+    let TopArgs { api, access, json, once } = args;
+    let server = crate::ask::Server { at: api.0, access: access.by_name() };
+    crate::top::run(&crate::top::Options { server, json, once })
 }
 
 /// Names by which the program is called as one of the originals, and the verb that takes its command line.

@@ -26,11 +26,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             original: None,
         });
     };
-    let load = move || {
-        let mut loaded = load::native(&file)?;
-        loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
-        Ok(loaded)
-    };
+    let load = move || Ok(load::native(&file)?.with_ports(&ports));
     start(load, false, args.restart)
 }
 
@@ -38,11 +34,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn statsd(args: &StatsdArgs) -> anyhow::Result<ExitCode> {
     let (original, ports) = (args.original.clone(), args.ports.clone());
     let http_optional = ports.http.is_none();
-    let load = move || {
-        let mut loaded = load::statsd(&original)?;
-        loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
-        Ok(loaded)
-    };
+    let load = move || Ok(load::statsd(&original)?.with_open_ports().with_ports(&ports));
     start(load, http_optional, args.restart)
 }
 
@@ -50,11 +42,7 @@ pub(crate) fn statsd(args: &StatsdArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
     let (file, ports) = (args.file.clone(), args.ports.clone());
     let http_optional = ports.http.is_none();
-    let load = move || {
-        let mut loaded = load::statsd_proxy(&file)?;
-        loaded.plan.iter_mut().for_each(|plan| set_ports(plan, &ports));
-        Ok(loaded)
-    };
+    let load = move || Ok(load::statsd_proxy(&file)?.with_open_ports().with_ports(&ports));
     start(load, http_optional, args.restart)
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use config::plan::{ConsoleForm, Destination, GraphiteSource, OutputKind, Plan, SourceKind};
+use config::plan::{ConsoleForm, Destination, GraphiteSource, HttpPlan, OutputKind, Plan, SourceKind};
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
@@ -70,7 +70,10 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     };
     // Some shells look for files where a `?` is that stands by itself.
     let quote = if page.contains('?') { "'" } else { "" };
-    tips.extend(http.map(|http| format!("curl {quote}{scheme}://{http}/api/v1/{page}{quote}")));
+    tips.extend(http.map(|http| {
+        let options = curl_options(&plan.http_server);
+        format!("curl {options}{quote}{scheme}://{}/api/v1/{page}{quote}", within(http))
+    }));
     let points = plan.outputs.iter().find_map(|output| match &output.kind {
         OutputKind::GraphiteFile { path, .. } => Some(path.display()),
         _ => None,
@@ -90,6 +93,34 @@ fn line_to_try(kind: &SourceKind) -> Option<&'static str> {
         SourceKind::Statsd(_) => Some("hello.world:1|c"),
         SourceKind::Graphite(GraphiteSource { messages: None, .. }) => Some("hello.world 1 $(date +%s)"),
         SourceKind::Graphite(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => None,
+    }
+}
+
+/// What the server wants of `curl`. The certificate may be one that signed itself: then it is its own authority.
+fn curl_options(server: &HttpPlan) -> String {
+    let mut options = String::new();
+    if let Some(tls) = &server.tls {
+        options += &format!("--cacert {} ", quoted(&tls.identity.cert.path));
+    }
+    if let Some(token) = &server.token_file {
+        options += &format!("-H \"Authorization: Bearer $(cat {})\" ", quoted(&token.path));
+    }
+    options
+}
+
+/// A path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// An address that leads to a listener on this machine.
+fn within(at: SocketAddr) -> SocketAddr {
+    match at {
+        SocketAddr::V4(at) if at.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, at.port()).into(),
+        SocketAddr::V6(at) if at.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, at.port()).into(),
+        at => at,
     }
 }
 
@@ -136,6 +167,25 @@ mod tests {
         assert_eq!(console(ConsoleForm::Node), "standard output");
         assert_eq!(console(ConsoleForm::Perl), "standard error");
     }
+}
+
+#[test]
+fn the_tip_for_curl_has_the_certificate_and_the_token() {
+    let text = "[sources.app]\ntype = \"statsd\"\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\n\
+                [outputs.disk]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"points\"\n\
+                [http]\nlisten = \"0.0.0.0:8680\"\n";
+    let banner = |more: &str| {
+        let text = format!("{text}{more}");
+        let source = config::diagnostic::Source { name: "test", text: &text };
+        let plan = config::check(source, config::Format::Toml).0.expect("a good file");
+        super::banner::text(&plan, OpenPorts { listening: &[], http: plan.http, management: &[] }, None)
+    };
+    let plain = banner("");
+    assert!(plain.contains("curl http://127.0.0.1:8680/api/v1/series\n"), "{plain}");
+    let both = banner("token_file = \"/etc/the token\"\ntls = { cert = \"/etc/http.pem\" }\n");
+    let want = "curl --cacert /etc/http.pem -H \"Authorization: Bearer $(cat '/etc/the token')\" \
+                https://127.0.0.1:8680/api/v1/series\n";
+    assert!(both.contains(want), "{both}");
 }
 
 #[test]

@@ -131,11 +131,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
 /// more than the share of sources.
 #[cfg(unix)]
 fn make_room_for_files(plan: &Plan) {
-    let streams = |source: &config::plan::SourcePlan| {
-        let is_stream = |listen: &&Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
-        source.listen.iter().filter(is_stream).count() * source.connections_max
-    };
-    let connections: usize = plan.sources.iter().map(streams).sum();
+    let (listeners, connections) = connections_allowed(plan);
     match crate::sys::raise_files_max() {
         Ok(max) => {
             descriptors::divide(max, plan.outputs.len());
@@ -143,7 +139,7 @@ fn make_room_for_files(plan: &Plan) {
             if share < connections as u64 {
                 tracing::warn!(
                     target: crate::talk::ASIDE,
-                    "{connections} connections are allowed (`connections_max`) and only {max} files may be open: past \
+                    "{connections} connections are allowed ({listeners}) and only {max} files may be open: past \
                      {share} connections sources refuse more, so that outputs and queues find files. Lower the one or \
                      raise the other (LimitNOFILE, `ulimit -Hn`)"
                 );
@@ -151,6 +147,44 @@ fn make_room_for_files(plan: &Plan) {
         }
         Err(error) => tracing::debug!("the limit on open files stays as it is: {error}"),
     }
+}
+
+/// Connections that the stream listeners of a plan may have together, behind how that comes about: "2 listeners with
+/// `connections_max` = 10000 each".
+fn connections_allowed(plan: &Plan) -> (String, usize) {
+    let is_stream = |listen: &&Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
+    let most = |source: &config::plan::SourcePlan| {
+        let listeners = source.listen.iter().filter(is_stream).count();
+        vec![source.connections_max; listeners]
+    };
+    let each: Vec<usize> = plan.sources.iter().flat_map(most).collect();
+    let text = match each.as_slice() {
+        [one] => format!("one listener with `connections_max` = {one}"),
+        [first, rest @ ..] if rest.iter().all(|most| most == first) => {
+            format!("{} listeners with `connections_max` = {first} each", each.len())
+        }
+        all => format!("`connections_max` of {} listeners", all.len()),
+    };
+    (text, each.iter().sum())
+}
+
+#[test]
+fn connections_are_allowed_by_listener() {
+    let allowed = |listen: &str, max: usize| {
+        let text = format!(
+            "[sources.app]\ntype = \"statsd\"\nlisten = {listen}\n[sources.more]\ntype = \"graphite\"\n\
+             listen = [\"tcp://127.0.0.1:2004\"]\nconnections_max = {max}\n[outputs.copy]\ntype = \"udp\"\n\
+             from = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n"
+        );
+        let source = config::diagnostic::Source { name: "test", text: &text };
+        connections_allowed(&config::check(source, config::Format::Toml).0.expect("a good file"))
+    };
+    let both = "[\"udp://127.0.0.1:8125\", \"tcp://127.0.0.1:8125\"]";
+    let udp = "[\"udp://127.0.0.1:8125\"]";
+    let text = |text: &str| text.to_owned();
+    assert_eq!(allowed(both, 10_000), (text("2 listeners with `connections_max` = 10000 each"), 20_000));
+    assert_eq!(allowed(both, 5), (text("`connections_max` of 2 listeners"), 10_005));
+    assert_eq!(allowed(udp, 5), (text("one listener with `connections_max` = 5"), 5));
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {

@@ -114,6 +114,8 @@ pub struct Worker {
     progress: Vec<(u64, u64)>,
     /// By output: a source has been waiting for room in its queue.
     stalled: Vec<bool>,
+    /// Outputs of which the log has said that a source waits for them.
+    stalls_told: Vec<usize>,
     /// When the loop began, monotonic nanoseconds; 0 before.
     since_ns: u64,
     /// Time that it has slept.
@@ -220,6 +222,7 @@ impl Worker {
             frozen: false,
             progress: Vec::new(),
             stalled: Vec::new(),
+            stalls_told: Vec::new(),
             since_ns: 0,
             slept_ns: 0,
         };
@@ -303,6 +306,7 @@ impl Worker {
         if now.mono_ns >= self.chores_due_ns {
             self.chores_due_ns = now.mono_ns + CHORES_EVERY_NS;
             self.count_drops();
+            self.tell_stalls(now);
             for (transform, names) in self.shard.key_flush(now) {
                 // A full channel means that the report before is still being written: this one is left out.
                 let _full = self.key_flushes.try_send(KeyFlushReport { transform, names, at: now });

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::MissedTickBehavior;
 
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::clock::Clock;
@@ -28,6 +29,9 @@ use model::PeerKey;
 
 /// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
 const BACKLOG_MAX: usize = 1024;
+
+/// How often a listener looks whether refusals are left that no line has told of: a line comes once a minute.
+const TELL_REST_EVERY: Duration = Duration::from_secs(5);
 
 /// Pause before another attempt to accept when the process is out of descriptors, or the system out of memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -178,6 +182,14 @@ impl Door {
         }
     }
 
+    /// Tells of refusals that no line has told of yet, when it is time or at the end.
+    fn tell_rest(&self, is_end: bool) {
+        if let Some(refused) = self.refusals.rest(Clock::mono_ns(), is_end) {
+            let name = &self.updates.borrow().plan.name;
+            tracing::warn!("source `{name}` refused {refused} more connections since this was last said");
+        }
+    }
+
     /// Accepting has failed: says whether to rest before the next attempt.
     fn failed(&self, error: &io::Error) -> bool {
         let source = self.updates.borrow();
@@ -223,6 +235,8 @@ pub async fn accept(
         connections: JoinSet::new(),
     };
     before.parked.drain(..).for_each(|parked| door.go_on(parked));
+    let mut rest = tokio::time::interval(TELL_REST_EVERY);
+    rest.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let order = loop {
         // All branches are cancel-safe: nothing is accepted when another one wins.
         let stream = tokio::select! {
@@ -231,6 +245,10 @@ pub async fn accept(
             Some(_ended) = door.connections.join_next(), if !door.connections.is_empty() => continue,
             late = before.late() => {
                 late.into_iter().for_each(|parked| door.go_on(parked));
+                continue;
+            }
+            _ = rest.tick() => {
+                door.tell_rest(false);
                 continue;
             }
             accepted = listener.accept() => accepted,
@@ -249,6 +267,7 @@ pub async fn accept(
         let Ok(Ok(stream)) = accepted.await else { break };
         door.take(stream);
     }
+    door.tell_rest(true);
     while before.busy.is_some() {
         before.late().await.into_iter().for_each(|parked| door.go_on(parked));
     }

@@ -95,10 +95,13 @@ impl BindError {
         matches!(self.cause.raw_os_error(), Some(errno::EAFNOSUPPORT | errno::EADDRNOTAVAIL))
     }
 
-    fn new(listen: String, cause: io::Error) -> BindError {
+    fn new(listen: &Listen, cause: io::Error) -> BindError {
+        let is_file = !matches!(listen, Listen::Udp(_) | Listen::Tcp(_));
+        let listen = shown(listen);
         let hint = match cause.kind() {
             io::ErrorKind::AddrInUse => "the address is in use; stop the program that has it (`ss -lntup` names it), or listen on another port".to_owned(),
-            io::ErrorKind::PermissionDenied => "no permission; ports below 1024 need CAP_NET_BIND_SERVICE, a socket file needs a writable folder".to_owned(),
+            io::ErrorKind::PermissionDenied if is_file => "no permission: this user may not write into the folder of the socket file".to_owned(),
+            io::ErrorKind::PermissionDenied => "no permission; ports below 1024 need CAP_NET_BIND_SERVICE".to_owned(),
             io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
             io::ErrorKind::NotFound => "the folder of the socket file does not exist".to_owned(),
             _ => cause.to_string(),
@@ -173,7 +176,7 @@ fn bind_as_told(
     listen: &Listen,
     receive_buffer_bytes: u64,
 ) -> Result<(Bound, Option<ShortBuffer>), BindError> {
-    let failed = |cause| BindError::new(shown(listen), cause);
+    let failed = |cause| BindError::new(listen, cause);
     match listen {
         Listen::Udp(address) => {
             let socket = Socket::new(Domain::for_address(*address), Type::DGRAM, Some(Protocol::UDP));

@@ -11,6 +11,7 @@ mod files;
 mod tests;
 mod trust;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use config::diagnostic::{Code, Diagnostic};
@@ -46,8 +47,10 @@ pub struct Certificates {
 /// What is wrong with the certificates of a source or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// `source`, or `output`, and its name.
+    /// `source`, or `output`, and its name; or the option of `http`.
     whose: String,
+    /// What cannot be used: an option, or a file of whoever it is.
+    subject: String,
     /// In which file, if it is in one.
     file: Option<PemFile>,
     what: String,
@@ -60,7 +63,7 @@ impl Mistake {
         let Some(place) = place else {
             return Diagnostic::error(Code::BadValue, self.to_string()).hint(self.hint);
         };
-        let message = format!("a file of {} cannot be used", self.whose);
+        let message = format!("{} cannot be used", self.subject);
         Diagnostic::error(Code::BadValue, message).at(place).label(self.what.clone()).hint(self.hint)
     }
 }
@@ -87,7 +90,21 @@ pub fn mistakes(plan: &Plan) -> Vec<(usize, Diagnostic)> {
     };
     let first =
         wrong.iter().enumerate().filter(|(at, one)| !wrong[..*at].iter().any(|other| is_same(one, other)));
-    first.map(|(_, one)| (one.file.as_ref().map_or(0, |file| file.file), one.diagnostic())).collect()
+    let mistakes = first.map(|(_, one)| (one.file.as_ref().map_or(0, |file| file.file), one.diagnostic()));
+    mistakes.chain(open_token(plan)).collect()
+}
+
+/// A warning when others than its owner can read the token.
+fn open_token(plan: &Plan) -> Option<(usize, Diagnostic)> {
+    let file = plan.http.and(plan.http_server.token_file.as_ref())?;
+    if !token::is_open_to_others(&file.path) {
+        return None;
+    }
+    let path = file.path.display();
+    let warning =
+        Diagnostic::warning(Code::TokenOpen, "others than its owner can read the file of the token");
+    let warning = warning.label("not of mode 600").hint(format!("chmod 600 {path}"));
+    Some((file.file, file.place.map_or(warning.clone(), |place| warning.at(place))))
 }
 
 impl Certificates {
@@ -98,7 +115,8 @@ impl Certificates {
     pub fn load(plan: &Plan, before: Option<&Certificates>) -> Result<Certificates, Vec<Mistake>> {
         let mut wrong = Vec::new();
         let mut note = |kind: &str, name: &str, (file, what, hint): Wrong| {
-            wrong.push(Mistake { whose: format!("{kind} `{name}`"), file, what, hint });
+            let whose = format!("{kind} `{name}`");
+            wrong.push(Mistake { subject: format!("a file of {whose}"), whose, file, what, hint });
         };
         let mut loaded = Certificates::default();
         for source in &plan.sources {
@@ -129,7 +147,13 @@ impl Certificates {
     }
 
     fn read_http(&mut self, plan: &HttpPlan, wrong: &mut Vec<Mistake>) {
-        let mistake = |(file, what, hint): Wrong| Mistake { whose: "`http`".to_owned(), file, what, hint };
+        let mistake = |option: String, (file, what, hint): Wrong| Mistake {
+            whose: option.clone(),
+            subject: option,
+            file,
+            what,
+            hint,
+        };
         match plan.tls.as_deref().map(server).transpose() {
             Ok(config) => {
                 self.http = config.map(|mut config| {
@@ -137,19 +161,21 @@ impl Certificates {
                     Arc::new(config)
                 });
             }
-            Err(error) => wrong.push(mistake(error)),
+            Err(error) => {
+                let of_key = plan.tls.as_deref().is_some_and(|tls| {
+                    tls.identity.key != tls.identity.cert && error.0.as_ref() == Some(&tls.identity.key)
+                });
+                let option = if of_key { "`http.tls.key`" } else { "`http.tls.cert`" };
+                wrong.push(mistake(option.to_owned(), error));
+            }
         }
         let Some(file) = &plan.token_file else { return };
         match Token::read(&file.path) {
             Ok(token) => self.token = Some(token),
-            Err(what) => {
-                let hint = "write one line of random characters into it: openssl rand -hex 32";
-                wrong.push(mistake((Some(file.clone()), what, hint)));
+            Err(error) => {
+                let wrong_token = (Some(file.clone()), error.to_string(), error.hint());
+                wrong.push(mistake("`http.token_file`".to_owned(), wrong_token));
             }
-        }
-        if token::is_open_to_others(&file.path) {
-            let path = file.path.display();
-            tracing::warn!("{path}: others than its owner can use this token: chmod 600 {path}");
         }
     }
 
@@ -227,6 +253,21 @@ fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
         (None, format!("no certificate can be of `{name}`"), hint)
     })?;
     Ok(ForEndpoint { config: Arc::new(config), name })
+}
+
+/// For questions to a daemon's HTTP server at `host`. Without `ca` the system's authorities are trusted.
+///
+/// # Errors
+/// A few words for people.
+pub fn for_question(ca: Option<&Path>, host: &str, any_name: bool) -> Result<ForEndpoint, String> {
+    let ca = ca.map(|path| PemFile { path: path.to_owned(), place: None, file: 0 });
+    let tls = EndpointTls { ca, identity: None, server_name: None, any_name };
+    let wrong = |(file, what, _hint): Wrong| match file {
+        Some(file) => format!("{}: {what}", file.path.display()),
+        None => format!("{what}: name the authority's file with --ca FILE"),
+    };
+    // The port is of no use to a certificate.
+    client(&tls, &Endpoint { host: host.to_owned(), port: 0 }).map_err(wrong)
 }
 
 const AUTHORITIES: &str =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 
 use super::document::{Document, Relay, Relays};
-use crate::ask::{Question, ask};
+use crate::ask::{Question, Server, ask};
 
 /// Longest wait for a whole answer. A daemon that is stopped accepts connections and never answers.
 const ANSWER_WAIT: Duration = Duration::from_secs(3);
@@ -13,26 +13,26 @@ const ANSWER_WAIT: Duration = Duration::from_secs(3);
 /// Longest wait for what relays do: without it there is still all the rest.
 const RELAYS_WAIT: Duration = Duration::from_secs(1);
 
-/// What there is to know of the daemon whose HTTP API is at `api` (`HOST:PORT`).
+/// What there is to know of a daemon.
 ///
 /// # Errors
-/// A few words for people, without `api` in them.
-pub(crate) async fn look(api: &str) -> Result<Document, String> {
-    let (document, relays) = tokio::join!(document(api), relays(api));
+/// A few words for people, without the address in them.
+pub(crate) async fn look(server: &Server) -> Result<Document, String> {
+    let (document, relays) = tokio::join!(document(server), relays(server));
     Ok(Document { relays, ..document? })
 }
 
 /// Its relays; none when it knows of none.
-async fn relays(api: &str) -> Vec<Relay> {
+async fn relays(server: &Server) -> Vec<Relay> {
     let question = Question { path: "/api/v1/relay".into(), body: None, wait: RELAYS_WAIT };
-    let Ok((StatusCode::OK, body)) = ask(api, question).await else { return Vec::new() };
+    let Ok((StatusCode::OK, body)) = ask(server, question).await else { return Vec::new() };
     serde_json::from_slice::<Relays>(&body).unwrap_or_default().relays
 }
 
 /// Its accounts.
-async fn document(api: &str) -> Result<Document, String> {
+async fn document(server: &Server) -> Result<Document, String> {
     let question = Question { path: "/api/v1/accounts".into(), body: None, wait: ANSWER_WAIT };
-    let (status, body) = ask(api, question).await?;
+    let (status, body) = ask(server, question).await?;
     if status != StatusCode::OK {
         return Err(format!("HTTP {status} for /api/v1/accounts: is it a Staunch?"));
     }
@@ -45,6 +45,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::ask::Access;
 
     /// Asks a server that gives `reply` to one connection and closes it.
     fn asked(reply: &'static str) -> Result<Document, String> {
@@ -61,7 +62,8 @@ mod tests {
                 stream.write_all(reply.as_bytes()).await.expect("it still listens");
                 String::from_utf8(question).expect("a text")
             };
-            let (question, answer) = tokio::join!(serve, document(&api));
+            let server = Server { at: api.clone(), access: Access::default() };
+            let (question, answer) = tokio::join!(serve, document(&server));
             assert!(question.starts_with("GET /api/v1/accounts HTTP/1.1\r\n"), "{question}");
             assert!(question.contains(&format!("host: {api}\r\n")), "{question}");
             answer

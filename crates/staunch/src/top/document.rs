@@ -107,6 +107,7 @@ pub(crate) struct Output {
     pub(crate) state: String,
     pub(crate) state_for_s: u64,
     pub(crate) last_error: String,
+    pub(crate) stalled_for_s: u64,
     pub(crate) bytes_waiting: u64,
     pub(crate) bytes_max: u64,
     pub(crate) oldest_s: f64,

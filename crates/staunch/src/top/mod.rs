@@ -26,6 +26,7 @@ use tokio::time::MissedTickBehavior;
 use self::sample::{Sample, Tracker};
 use self::terminal::{Keys, Screen};
 use self::view::{Shown, View};
+use crate::ask::Server;
 use crate::clock::Clock;
 use crate::daemon::signals::Signals;
 use crate::{cli, talk};
@@ -39,8 +40,8 @@ const LOOKS_WAITING_MAX: usize = 1;
 /// What to watch and how to show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// `HOST:PORT` of the daemon's HTTP API.
-    pub(crate) api: String,
+    /// The daemon.
+    pub(crate) server: Server,
     /// JSON even on a terminal.
     pub(crate) json: bool,
     /// One sample, then the end.
@@ -59,37 +60,37 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let json = options.json || !std::io::stdout().is_terminal();
     runtime.block_on(async {
         match (options.once, json) {
-            (true, json) => once(&options.api, json).await,
-            (false, true) => lines(&options.api).await,
-            (false, false) => watch(&options.api).await,
+            (true, json) => once(&options.server, json).await,
+            (false, true) => lines(&options.server).await,
+            (false, false) => watch(&options.server).await,
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Two looks, because one has no rates.
-async fn once(api: &str, json: bool) -> anyhow::Result<()> {
-    let mut tracker = Tracker::new(api);
-    tracker.take(Ok(asked(api).await?), Clock::now());
+async fn once(server: &Server, json: bool) -> anyhow::Result<()> {
+    let mut tracker = Tracker::new(&server.at);
+    tracker.take(Ok(asked(server).await?), Clock::now());
     tokio::time::sleep(LOOK_EVERY).await;
-    let sample = tracker.take(Ok(asked(api).await?), Clock::now());
+    let sample = tracker.take(Ok(asked(server).await?), Clock::now());
     if json {
         talk::data(&line(&sample)?)?;
     } else {
-        let mut shown = Shown::new(api, View::default());
+        let mut shown = Shown::new(&server.at, View::default());
         shown.take(sample);
         talk::data(screen::text(&shown, terminal::size()).as_bytes())?;
     }
     Ok(())
 }
 
-async fn asked(api: &str) -> anyhow::Result<document::Document> {
-    ask::look(api).await.map_err(|why| anyhow::anyhow!("{api}: {why}"))
+async fn asked(server: &Server) -> anyhow::Result<document::Document> {
+    ask::look(server).await.map_err(|why| anyhow::anyhow!("{}: {why}", server.at))
 }
 
 /// A line of JSON for each look, until nobody reads them any more.
-async fn lines(api: &str) -> anyhow::Result<()> {
-    let (mut looks, _asking) = start_asking(api);
+async fn lines(server: &Server) -> anyhow::Result<()> {
+    let (mut looks, _asking) = start_asking(server);
     while let Some(sample) = looks.recv().await {
         if !talk::data(&line(&sample)?)? {
             break;
@@ -104,10 +105,10 @@ fn line(sample: &Sample) -> serde_json::Result<Vec<u8>> {
     Ok(line)
 }
 
-async fn watch(api: &str) -> anyhow::Result<()> {
+async fn watch(server: &Server) -> anyhow::Result<()> {
     let mut signals = Signals::take()?;
-    let mut shown = Shown::new(api, View { colour: cli::wants_colour(true), ..View::default() });
-    let (mut looks, _asking) = start_asking(api);
+    let mut shown = Shown::new(&server.at, View { colour: cli::wants_colour(true), ..View::default() });
+    let (mut looks, _asking) = start_asking(server);
     let mut screen = Screen::open().context("cannot use the terminal")?;
     let mut keys = Keys::listen();
     loop {
@@ -124,17 +125,17 @@ async fn watch(api: &str) -> anyhow::Result<()> {
 }
 
 /// Looks at the daemon once a second, for as long as the set lives. An answer that takes longer delays the next look.
-fn start_asking(api: &str) -> (mpsc::Receiver<Sample>, JoinSet<()>) {
+fn start_asking(server: &Server) -> (mpsc::Receiver<Sample>, JoinSet<()>) {
     let (samples, looks) = mpsc::channel(LOOKS_WAITING_MAX);
     let mut asking = JoinSet::new();
-    let mut tracker = Tracker::new(api);
-    let api = api.to_owned();
+    let mut tracker = Tracker::new(&server.at);
+    let server = server.clone();
     asking.spawn(async move {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let seen = ask::look(&api).await;
+            let seen = ask::look(&server).await;
             if samples.send(tracker.take(seen, Clock::now())).await.is_err() {
                 return;
             }

@@ -432,6 +432,9 @@ fn about_output(output: &OutputSample) -> [String; 2] {
         format!("{}  {}  {} for {}", output.name, output.kind, output.state, age(output.state_for_s as f64));
     let place = if output.disk.is_some() { "on disk" } else { "in memory" };
     text.push_str(&format!(", {} {place}", bytes(output.waiting_bytes)));
+    if output.stalled_for_s > 0 {
+        text.push_str(&format!("; sources wait for room: {}", age(output.stalled_for_s as f64)));
+    }
     if !output.last_error.is_empty() {
         text.push_str(&format!("; last error: {}", output.last_error));
     }

@@ -266,3 +266,64 @@ fn of_very_many_mistakes_the_first_are_shown() {
     assert!(said.contains(&format!("note: {} more are not shown", all - 1_000)), "{}", said.len());
     assert!(said.contains(&format!("error: {} mistakes", errors.unwrap_or(0))), "{}", said.len());
 }
+
+#[test]
+fn check_says_what_is_open_to_a_network_and_refuses_none_of_it() {
+    // The original listens on all addresses; so does what is imported.
+    let folder = folder_with("config.js", "{ port: 8125, backends: [] }");
+    let path = folder.path();
+    let checked = staunch(path, &["check", "config.js"]);
+    let said = stderr(&checked);
+    assert_eq!(checked.status.code(), Some(0), "{said}");
+    assert!(said.contains("warning[C034]: the management port is open to a network"), "{said}");
+    assert!(said.contains("mgmt_address: '127.0.0.1'"), "{said}");
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(told.contains("\nopen to a network and not encrypted (docs/security.md):\n"), "{told}");
+    assert!(told.contains("udp://0.0.0.0:8125"), "{told}");
+    let imported = staunch(path, &["import", "statsd", "config.js"]);
+    assert_eq!((imported.status.code(), stderr(&imported)), (Some(0), String::new()), "all lines are there");
+    std::fs::write(path.join("native.toml"), &imported.stdout).expect("it can be written");
+    let native = staunch(path, &["check", "native.toml"]);
+    assert_eq!(native.status.code(), Some(0));
+    assert!(stderr(&native).contains("native.toml:"), "{}", stderr(&native));
+    let json: Value = serde_json::from_slice(&staunch(path, &["check", "--json", "native.toml"]).stdout)
+        .expect("it is JSON");
+    let codes: Vec<_> =
+        json["diagnostics"].as_array().expect("a list").iter().map(|each| &each["code"]).collect();
+    assert_eq!(codes, ["C017", "C034"], "{json}");
+    assert_eq!(json["open_and_not_encrypted"][0]["at"], "udp://0.0.0.0:8125", "{json}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_token_that_cannot_be_used_is_named_with_its_option_and_why() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder_with(
+        "staunch.toml",
+        "[sources.app]\ntype = \"statsd\"\n[outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n\
+         [http]\ntoken_file = \"token\"\n",
+    );
+    let token = folder.path().join("token");
+    let checked = |text: Option<&str>, mode: u32| {
+        if let Some(text) = text {
+            std::fs::write(&token, text).expect("it can be written");
+            std::fs::set_permissions(&token, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+        }
+        let output = staunch(folder.path(), &["check", "staunch.toml"]);
+        (output.status.code(), stderr(&output))
+    };
+    let table = [
+        (None, 0, Some(1), "check the path"),
+        (Some(""), 0o600, Some(1), "the file is empty"),
+        (Some("short"), 0o600, Some(1), "the token is too short: 16 to 512 characters"),
+        (Some("0123456789abcdef"), 0o600, Some(0), ""),
+        (Some("0123456789abcdef"), 0o640, Some(0), "warning[C035]: "),
+    ];
+    for (text, mode, code, part) in table {
+        let (found, said) = checked(text, mode);
+        assert_eq!(found, code, "{text:?}: {said}");
+        assert!(said.contains(part), "{text:?}: {said}");
+        assert_eq!(said.contains("`http.token_file` cannot be used"), code == Some(1), "{text:?}: {said}");
+        assert_eq!(said.contains("--> staunch.toml:8"), !part.is_empty(), "{text:?}: {said}");
+    }
+}

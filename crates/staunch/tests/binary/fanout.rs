@@ -217,6 +217,12 @@ fn a_connection_that_waits_for_an_endpoint_loses_nothing_and_its_sum_holds() {
         let (slow, waiting) = settled(&daemon, "slow");
         assert!(waiting > 0 && Daemon::number(&slow, "shed") == 0, "{more}: {slow}");
         assert!(Daemon::number(&slow, "bytes_waiting_high") <= 1 << 20, "{more}: {slow}");
+        if more.is_empty() {
+            wait_for("a word that clients wait", || {
+                daemon.stderr().contains("output `slow`: its queue has no room").then_some(())
+            });
+            assert!(Daemon::number(&daemon.output("slow"), "stalled_for_s") >= 5);
+        }
         drop(client);
         daemon.signal("KILL");
         daemon.wait_exit();

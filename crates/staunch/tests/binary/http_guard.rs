@@ -162,6 +162,16 @@ fn connections_past_a_limit_are_counted_when_nobody_can_give_way() {
     daemon.stop();
 }
 
+/// What `top --once` says on stderr; nothing when it has shown the figures.
+fn top(api: &str, more: &[&str], token_file: &str) -> String {
+    let mut top = Command::new(env!("CARGO_BIN_EXE_staunch"));
+    let top = top.args(["top", "--once", "--api", api]).args(more).env("STAUNCH_TOKEN_FILE", token_file);
+    let output = top.output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("it is text");
+    assert_eq!(output.status.success(), said.is_empty(), "{said}");
+    said
+}
+
 #[test]
 fn with_a_token_everything_but_health_needs_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -196,12 +206,15 @@ fn with_a_token_everything_but_health_needs_it() {
     let body = text.split_once("\r\n\r\n").expect("a head").1;
     let accounts: serde_json::Value = serde_json::from_str(body).expect("JSON");
     assert!(accounts["http"]["requests_refused"]["token"].as_u64() >= Some(5), "{accounts}");
-    let ours = |file: &str| {
-        let mut top = Command::new(env!("CARGO_BIN_EXE_staunch"));
-        let top = top.args(["top", "--once", "--api", &at.to_string()]).env("STAUNCH_TOKEN_FILE", file);
-        top.output().expect("it runs").status.success()
-    };
-    assert!(ours(&file.display().to_string()) && !ours(""), "our own tools have it from a file");
+    let file = file.display().to_string();
+    assert_eq!(top(&at.to_string(), &[], &file), "", "our own tools have it from a file");
+    assert_eq!(top(&at.to_string(), &["--token-file", &file], ""), "");
+    let without = top(&at.to_string(), &[], "");
+    assert!(without.contains("needs the token") && without.contains("--token-file FILE"), "{without}");
+    let other = folder.path().join("other");
+    std::fs::write(&other, "fedcba9876543210").expect("it can be written");
+    let wrong = top(&at.to_string(), &["--token-file", &other.display().to_string()], &file);
+    assert!(wrong.contains(&format!("the token in {} is not the daemon's", other.display())), "{wrong}");
     daemon.stop();
 }
 
@@ -315,5 +328,16 @@ fn with_tls_nothing_is_answered_without_it() {
     let mut answer = Vec::new();
     let _reset = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP"), "an alert at most");
+    let ca = pem.display().to_string();
+    let secure = format!("https://{at}");
+    assert_eq!(top(&secure, &["--ca", &ca], ""), "");
+    assert_eq!(top(&at.to_string(), &["--ca", &ca], ""), "");
+    let plain = top(&at.to_string(), &[], "");
+    assert!(plain.contains("the server speaks TLS"), "{plain}");
+    let other = folder.path().join("other.pem");
+    let unknown = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    std::fs::write(&other, unknown.cert.pem()).expect("it can be written");
+    let unknown = top(&secure, &["--ca", &other.display().to_string()], "");
+    assert!(unknown.contains("no authority that is known has signed"), "{unknown}");
     daemon.stop();
 }

@@ -185,12 +185,14 @@ fn read_only_refuses_what_deletes() {
     daemon.wait_source("app", "aggregated", 1);
     let mut client = Client::new(&daemon);
     for command in ["delcounters a", "deltimers a", "delgauges a", "delsets a"] {
-        assert_eq!(client.ask(command, "\n"), "ERROR\n", "{command}");
+        assert_eq!(client.ask(command, "\n"), "ERROR: read only\n", "{command}");
     }
     assert!(client.ask("counters", END).contains("'a': 1"));
     for command in ["health down", "health up", "health DOWN"] {
-        assert_eq!(client.ask(command, "\n"), "ERROR\n", "{command}");
+        assert_eq!(client.ask(command, "\n"), "ERROR: read only\n", "{command}");
     }
+    assert_eq!(client.ask("nonsense", "\n"), "ERROR\n");
+    assert!(!client.ask("help", "\n\n").contains("del"), "what is refused is not offered");
     assert_eq!(client.ask("health", "\n"), "health: up\n");
     assert_eq!(daemon.get("/ready").status, 200);
     daemon.stop();

@@ -41,8 +41,10 @@ impl Replies {
     }
 
     /// Answer to `help`.
-    pub fn help(self, out: &mut Vec<u8>) {
+    pub fn help(self, read_only: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(match self.form {
+            Form::Node if read_only => b"Commands: stats, counters, timers, gauges, health, config, quit\n\n",
+            Form::Perl if read_only => b"Commands: stats, counters, timers, gauges, quit\r\n\r\n",
             Form::Node => {
                 b"Commands: stats, counters, timers, gauges, delcounters, deltimers, delgauges, health, config, quit\n\n"
             }
@@ -114,9 +116,15 @@ impl Replies {
         }
     }
 
-    /// Answer to whatever is no command, or is not allowed here.
+    /// Answer to whatever is no command.
     pub fn error(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ERROR\n");
+    }
+
+    /// Answer to a command that changes something, where nothing may be changed. Its first word is that of
+    /// [`Replies::error`], by which clients of the originals know it.
+    pub fn refused_read_only(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"ERROR: read only\n");
     }
 
     /// One endpoint of the answer to `targets`; then [`Replies::end`].

@@ -162,7 +162,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
 fn replies_of_the_node_form() {
     let replies = Replies::new(Form::Node);
     assert_eq!(
-        written(|out| replies.help(out)),
+        written(|out| replies.help(false, out)),
         "Commands: stats, counters, timers, gauges, delcounters, deltimers, delgauges, health, config, quit\n\n"
     );
     let stats = written(|out| {
@@ -188,6 +188,9 @@ fn replies_of_the_node_form() {
     assert_eq!(written(|out| replies.health(true, out)), "health: up\n");
     assert_eq!(written(|out| replies.health(false, out)), "health: down\n");
     assert_eq!(written(|out| replies.error(out)), "ERROR\n");
+    assert_eq!(written(|out| replies.refused_read_only(out)), "ERROR: read only\n");
+    let read_only = written(|out| replies.help(true, out));
+    assert_eq!(read_only, "Commands: stats, counters, timers, gauges, health, config, quit\n\n");
     let config = [("port", "8125"), ("graphite > legacyNamespace", "false"), ("x > y", "[object Object]")];
     assert_eq!(
         written(|out| replies.config(config, out)),
@@ -199,7 +202,7 @@ fn replies_of_the_node_form() {
 fn replies_of_the_perl_form() {
     let replies = Replies::new(Form::Perl);
     assert_eq!(
-        written(|out| replies.help(out)),
+        written(|out| replies.help(false, out)),
         "Commands: stats, counters, timers, gauges, delcounters, deltimers, delgauges, quit\r\n\r\n"
     );
     let deleted = written(|out| {

@@ -206,6 +206,13 @@ fn limits_hold_at_the_bound_and_past_it() {
             // `retry_max` must not be below `retry_min`: that is another rule.
             let more = if row.key == "retry_max" { "\nretry_min = \"1ms\"" } else { "" };
             let more = if row.key == "retry_min" { "\nretry_max = \"1h\"" } else { more };
+            // Nor may one peer have more connections than there are.
+            let more = match (row.key, section) {
+                ("max_connections_per_peer", Section::Management) => "\nmax_connections = 100000",
+                ("max_connections_per_peer", Section::Http) => more,
+                ("max_connections_per_peer", _) => "\nconnections_max = 1000000",
+                _ => more,
+            };
             good(&file_with(section, row.key, &format!("{} = {value}{more}", row.key)));
         }
         for value in outside {

@@ -289,7 +289,7 @@ fn source() -> impl Strategy<Value = SourcePlan> {
             listen,
             receive_buffer_bytes: buffer,
             connections_max: connections,
-            connections_per_peer_max: per_peer,
+            connections_per_peer_max: per_peer.map(|of_peer| of_peer.min(connections)),
             idle_timeout_ms: idle,
             line_bytes_max: line,
             tail_counts,
@@ -683,16 +683,14 @@ fn management() -> impl Strategy<Value = ManagementPlan> {
     let connections = (1usize..100_000, option::of(1usize..100_000));
     let config = proptest::collection::btree_map(text(), text(), 0..4);
     (ip(), replies, any::<[bool; 2]>(), config, connections).prop_map(
-        |(ip, replies, [healthy, read_only], config, (connections_max, connections_per_peer_max))| {
-            ManagementPlan {
-                listen: SocketAddr::new(ip, 0),
-                replies,
-                healthy,
-                config: config.into_iter().collect(),
-                read_only,
-                connections_max,
-                connections_per_peer_max,
-            }
+        |(ip, replies, [healthy, read_only], config, (connections_max, of_peer))| ManagementPlan {
+            listen: SocketAddr::new(ip, 0),
+            replies,
+            healthy,
+            config: config.into_iter().collect(),
+            read_only,
+            connections_max,
+            connections_per_peer_max: of_peer.map(|of_peer| of_peer.min(connections_max)),
         },
     )
 }

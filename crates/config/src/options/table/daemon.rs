@@ -103,7 +103,7 @@ pub(super) const SERVERS: &[Row] = &[
         Toml("\"127.0.0.1:8680\""),
         "\"0.0.0.0:8680\"",
         "Where it listens.",
-        "Port 0 takes any free port. On an address that is not loopback, set `token_file` or `tls` as well.",
+        "Port 0 takes any free port. On an address that is not loopback, set `token_file` and `tls` as well.",
     ),
     row(
         &[Http],
@@ -121,7 +121,7 @@ pub(super) const SERVERS: &[Row] = &[
         Absent("requests need no token"),
         "\"/etc/staunch/http.token\"",
         "File with the token that requests must have: `Authorization: Bearer TOKEN`.",
-        "One line of 16 to 512 printable characters, for the daemon's user alone (mode 600). With it every request needs the token, but for `/healthz` and `/ready`, and changes are taken from other machines too. Read again at each reload.",
+        "One line of 16 to 512 printable characters, for the daemon's user alone (mode 600). With it every request needs the token, but for `/healthz` and `/ready`. Changes are taken from this machine only, with it or without. Read again at each reload.",
     ),
     row(
         &[Http],

@@ -48,10 +48,10 @@ impl Asked<'_> {
         let form = self.form();
         let replies = Replies::new(form);
         match Command::parse(form, command) {
-            Command::Help => replies.help(&mut reply.made),
+            Command::Help => replies.help(self.plan.read_only, &mut reply.made),
             Command::Stats => self.stats(replies, &mut reply.made).await,
             Command::Dump { kind, json } => dump::write(self.shared, kind, json, reply).await?,
-            Command::Delete { .. } if self.plan.read_only => replies.error(&mut reply.made),
+            Command::Delete { .. } if self.plan.read_only => replies.refused_read_only(&mut reply.made),
             Command::Delete { kind, names } => self.delete(kind, names, reply).await?,
             Command::Health { set } => self.health(set, replies, &mut reply.made),
             Command::Config => self.config(replies, &mut reply.made),
@@ -84,7 +84,7 @@ impl Asked<'_> {
 
     fn health(self, set: Option<bool>, replies: Replies, out: &mut Vec<u8>) {
         match set {
-            Some(_) if self.plan.read_only => return replies.error(out),
+            Some(_) if self.plan.read_only => return replies.refused_read_only(out),
             Some(up) => self.shared.healthy.store(up, Relaxed),
             None => {}
         }

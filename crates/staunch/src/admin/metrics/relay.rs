@@ -74,6 +74,9 @@ pub(super) fn outputs(out: &mut String, page: &AccountsPage) {
     let help = "Times that a source waited for its queue.";
     let mut stalls = family(out, "staunch_output_stalls_total", "counter", help);
     page.outputs.iter().for_each(|row| stalls.row(&[("output", &row.name)], row.stalls as f64));
+    let help = "Time that a source has waited for its queue without a pause; 0 while none does.";
+    let mut stalled = family(out, "staunch_output_stalled_seconds", "gauge", help);
+    page.outputs.iter().for_each(|row| stalled.row(&[("output", &row.name)], row.stalled_for_s as f64));
     let help = "Time that its senders were at work.";
     let mut busy = family(out, "staunch_output_busy_seconds_total", "counter", help);
     page.outputs.iter().for_each(|row| busy.row(&[("output", &row.name)], row.busy_us as f64 / 1e6));

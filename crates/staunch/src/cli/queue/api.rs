@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 
 use super::place::{Owner, Place};
 use crate::admin::queues::{Dropped, QueueRow, QueuesPage, Replayed};
-use crate::ask::{Question, ask};
+use crate::ask::{Access, Question, Server, ask};
 
 /// Longest wait for a list.
 const LIST_WAIT: Duration = Duration::from_secs(3);
@@ -19,10 +19,10 @@ const CHANGE_WAIT: Duration = Duration::from_secs(600);
 
 /// The queues on disk that the daemon has. None without a daemon, or when it does not say.
 /// It knows more than the files do: what is settled is written there a moment later.
-pub(super) fn listed(place: &Place) -> Option<Vec<QueueRow>> {
+pub(super) fn listed(place: &Place, access: &Access) -> Option<Vec<QueueRow>> {
     let api = place.owner?.http?;
     let question = Question { path: "/api/v1/queues".into(), body: None, wait: LIST_WAIT };
-    let (status, body) = asked(api, question).ok()?;
+    let (status, body) = asked(api, access, question).ok()?;
     let page: QueuesPage = serde_json::from_slice(&body).ok().filter(|_| status == StatusCode::OK)?;
     Some(page.queues.into_iter().filter(|queue| queue.disk.is_some()).collect())
 }
@@ -42,28 +42,37 @@ pub(super) fn address(owner: Owner) -> anyhow::Result<SocketAddr> {
 }
 
 /// Has the daemon drop what waits.
-pub(super) fn drop_waiting(owner: Owner, name: &str, order: &serde_json::Value) -> anyhow::Result<Dropped> {
+pub(super) fn drop_waiting(
+    to: (Owner, &Access),
+    name: &str,
+    order: &serde_json::Value,
+) -> anyhow::Result<Dropped> {
     let body = serde_json::to_vec(order)?;
-    let answer = change(owner, name, "drop", ("application/json", body))?;
+    let answer = change(to, name, "drop", ("application/json", body))?;
     serde_json::from_slice(&answer).context("the daemon's answer cannot be read")
 }
 
 /// Has the daemon append blocks, as lines or as JSON lines.
-pub(super) fn replay(owner: Owner, name: &str, body: (&'static str, Vec<u8>)) -> anyhow::Result<Replayed> {
-    let answer = change(owner, name, "replay", body)?;
+pub(super) fn replay(
+    to: (Owner, &Access),
+    name: &str,
+    body: (&'static str, Vec<u8>),
+) -> anyhow::Result<Replayed> {
+    let answer = change(to, name, "replay", body)?;
     serde_json::from_slice(&answer).context("the daemon's answer cannot be read")
 }
 
-fn change(owner: Owner, name: &str, verb: &str, body: (&'static str, Vec<u8>)) -> anyhow::Result<Bytes> {
+fn change(
+    (owner, access): (Owner, &Access),
+    name: &str,
+    verb: &str,
+    body: (&'static str, Vec<u8>),
+) -> anyhow::Result<Bytes> {
     let api = address(owner)?;
     let path = format!("/api/v1/queues/{}/{verb}", escaped(name));
-    let (status, answer) = asked(api, Question { path, body: Some(body), wait: CHANGE_WAIT })?;
+    let (status, answer) = asked(api, access, Question { path, body: Some(body), wait: CHANGE_WAIT })?;
     if status != StatusCode::OK {
-        bail!(
-            "{} at http://{api} answers {status}: {}",
-            owner.text(),
-            String::from_utf8_lossy(&answer).trim()
-        );
+        bail!("{} at {api} answers {status}: {}", owner.text(), String::from_utf8_lossy(&answer).trim());
     }
     Ok(answer)
 }
@@ -77,7 +86,7 @@ fn escaped(name: &str) -> String {
     name.bytes().map(byte).collect()
 }
 
-fn asked(api: SocketAddr, question: Question) -> anyhow::Result<(StatusCode, Bytes)> {
+fn asked(api: SocketAddr, access: &Access, question: Question) -> anyhow::Result<(StatusCode, Bytes)> {
     // Whoever listens everywhere listens here.
     let api = match api {
         SocketAddr::V4(at) if at.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], at.port())),
@@ -87,8 +96,9 @@ fn asked(api: SocketAddr, question: Question) -> anyhow::Result<(StatusCode, Byt
         at => at,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answer = runtime.block_on(ask(&api.to_string(), question));
-    answer.map_err(|error| anyhow::anyhow!("the daemon at http://{api}: {error}"))
+    let server = Server { at: api.to_string(), access: access.clone() };
+    let answer = runtime.block_on(ask(&server, question));
+    answer.map_err(|error| anyhow::anyhow!("the daemon's HTTP API at {api}: {error}"))
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::change::Opened;
 use super::place::{Place, Queue};
 use super::{copies, files};
 use crate::admin::queues::{Amount, Dropped};
+use crate::ask::Access;
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueDropArgs;
 use crate::clock::Clock;
@@ -22,7 +23,11 @@ use crate::talk;
 use crate::top::figure;
 
 /// `staunch queue drop`
-pub(super) fn drop_waiting(place: &Place, args: &QueueDropArgs, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn drop_waiting(
+    (place, access): (&Place, &Access),
+    args: &QueueDropArgs,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let queue = place.one(&args.name)?;
     talk::say(&format!("staunch: {}\n", intent(place, &queue, args)?));
     if !args.yes && !agreed()? {
@@ -32,7 +37,7 @@ pub(super) fn drop_waiting(place: &Place, args: &QueueDropArgs, as_json: bool) -
     let dropped = match place.owner {
         Some(owner) => {
             let order = json!({ "older_than_ms": args.older_than, "quarantine": args.quarantine });
-            api::drop_waiting(owner, &queue.name, &order)?
+            api::drop_waiting((owner, access), &queue.name, &order)?
         }
         None => alone(place, &queue, args)?,
     };

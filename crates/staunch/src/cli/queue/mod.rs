@@ -20,17 +20,18 @@ use place::Place;
 
 /// `staunch queue`
 pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
-    let QueueArgs { verb, whose, json } = args;
+    let QueueArgs { verb, whose, access, json } = args;
+    let access = &access.of_this_machine();
     match verb {
         QueueVerb::Ls { file } => {
             let whose = Whose { config: file.or(whose.config), ..whose };
             let place = Place::find(&whose)?;
-            list::list(&place, api::listed(&place).as_deref(), json)
+            list::list(&place, api::listed(&place, access).as_deref(), json)
         }
         QueueVerb::Check { names } => check::check(&mut Place::find(&whose)?, &names, json),
         QueueVerb::Export(args) => export::export(&Place::find(&whose)?, &args, json),
-        QueueVerb::Drop(args) => drop::drop_waiting(&Place::find(&whose)?, &args, json),
-        QueueVerb::Replay(args) => replay::replay(&Place::find(&whose)?, &args, json),
+        QueueVerb::Drop(args) => drop::drop_waiting((&Place::find(&whose)?, access), &args, json),
+        QueueVerb::Replay(args) => replay::replay((&Place::find(&whose)?, access), &args, json),
     }
 }
 

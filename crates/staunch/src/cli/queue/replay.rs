@@ -16,6 +16,7 @@ use super::change::Opened;
 use super::place::{Owner, Place, Queue};
 use super::{api, copies};
 use crate::admin::queues::{Replayed, takes};
+use crate::ask::Access;
 use crate::blocks::{About, Form, LineBlocks, from_json, to_json};
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueReplayArgs;
@@ -30,7 +31,7 @@ const JSON_LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// Where blocks go.
 enum Target {
-    Daemon { owner: Owner, name: String, open: Vec<u8> },
+    Daemon { owner: Owner, access: Access, name: String, open: Vec<u8> },
     Alone(Box<Opened>),
 }
 
@@ -46,10 +47,16 @@ struct Replay {
 struct Full;
 
 /// `staunch queue replay`
-pub(super) fn replay(place: &Place, args: &QueueReplayArgs, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn replay(
+    (place, access): (&Place, &Access),
+    args: &QueueReplayArgs,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let queue = place.one_to_fill(&args.name)?;
     let target = match place.owner {
-        Some(owner) => Target::Daemon { owner, name: queue.name.clone(), open: Vec::new() },
+        Some(owner) => {
+            Target::Daemon { owner, access: access.clone(), name: queue.name.clone(), open: Vec::new() }
+        }
         None => Target::Alone(Box::new(Opened::open(place, &queue)?)),
     };
     let wanted = place.output(&queue.name).map(|output| takes(&output.kind));
@@ -159,11 +166,11 @@ impl Replay {
     }
 
     fn send(&mut self) -> anyhow::Result<Result<(), Full>> {
-        let Target::Daemon { owner, name, open } = &mut self.target else { return Ok(Ok(())) };
+        let Target::Daemon { owner, access, name, open } = &mut self.target else { return Ok(Ok(())) };
         if open.is_empty() {
             return Ok(Ok(()));
         }
-        let done = api::replay(*owner, name, ("application/x-ndjson", std::mem::take(open)))?;
+        let done = api::replay((*owner, access), name, ("application/x-ndjson", std::mem::take(open)))?;
         self.done.blocks += done.blocks;
         self.done.copies += done.copies;
         self.done.full = done.full;

@@ -66,7 +66,7 @@ impl Control {
         match opened {
             Ok(listener) => Some(Control { listener, path, task: None }),
             Err(why) => {
-                tracing::info!("{}: {why}; this process cannot be taken over from", path.display());
+                tracing::info!("--take-over will not work for this process: {}: {why}", path.display());
                 None
             }
         }
@@ -104,7 +104,9 @@ fn bind_new(data_dir: &Path, path: &Path) -> Result<UnixListener, String> {
     match bind::bind(&listen, 0) {
         Ok((Bound::Unix(listener), _)) => Ok(listener),
         Ok(_) => Err("a socket of another kind".to_owned()),
-        Err(error) if error.taken => Err("another process has it".to_owned()),
+        Err(error) if error.taken => {
+            Err("another process has it; give this one a data directory of its own".to_owned())
+        }
         Err(error) => Err(error.to_string()),
     }
 }

@@ -19,6 +19,9 @@ pub(super) const BLOCKED_PAUSE_NS: u64 = model::SECOND_NS / 500;
 /// Longest such pause: an endpoint that takes nothing for hours costs next to nothing.
 const BLOCKED_PAUSE_MAX_NS: u64 = 32 * BLOCKED_PAUSE_NS;
 
+/// So long a source waits for a queue before a line is logged: an endpoint that is slow makes it wait for moments all the time.
+const STALL_TOLD_AFTER_NS: u64 = 5 * model::SECOND_NS;
+
 /// Memory of batches that one turn takes, over by one batch at most: about as much work as the datagram sockets make in a
 /// turn. What is left waits with its connections.
 const TURN_BYTES: usize = 1 << 20;
@@ -58,8 +61,12 @@ impl Worker {
                     let (bytes, records) = shard.room_for(*id, batch);
                     let outlet = &outlets[id.index()];
                     let takes = shard.is_spared(*id) || outlet.room(bytes, records, now) > Room::None;
-                    outlet.account.stalls.fetch_add(u64::from(!takes && !stalled[id.index()]), Relaxed);
-                    stalled[id.index()] = !takes;
+                    if std::mem::replace(&mut stalled[id.index()], !takes) == takes {
+                        let account = &outlet.account;
+                        account.stalls.fetch_add(u64::from(!takes), Relaxed);
+                        let since_ns = if takes { 0 } else { now.mono_ns.max(1) };
+                        account.stalled_since_ns.store(since_ns, Relaxed);
+                    }
                     takes
                 };
                 blocking.is_empty() || (looks && blocking.iter().all(has_room))
@@ -88,7 +95,7 @@ impl Worker {
 
     /// As much as one turn takes, oldest first.
     fn take_share(&mut self, now: Now) -> bool {
-        self.blocked = false;
+        self.nobody_waits();
         let mut bytes = 0;
         while bytes < TURN_BYTES {
             let Some(batch) = self.exchange.take_next(|_| true) else { break };
@@ -101,9 +108,49 @@ impl Worker {
 
     /// Everything, however much it is: for the end.
     pub(super) fn take_all(&mut self, now: Now) {
-        self.blocked = false;
+        self.nobody_waits();
         self.exchange.take_all(&mut self.taken);
         self.take_taken(now);
+    }
+
+    /// All queues have room for whatever there is.
+    fn nobody_waits(&mut self) {
+        self.blocked = false;
+        // Emptied, so that this is looked at once for each wait.
+        for (at, stalled) in self.stalled.drain(..).enumerate() {
+            if stalled && let Some(outlet) = self.outlets.get(at) {
+                outlet.account.stalled_since_ns.store(0, Relaxed);
+            }
+        }
+    }
+
+    /// Says of outputs that sources have waited for them for a while, and that they do no more: once for each wait.
+    pub(super) fn tell_stalls(&mut self, now: Now) {
+        if self.stalled.is_empty() && self.stalls_told.is_empty() {
+            return;
+        }
+        for (at, outlet) in self.outlets.iter().enumerate() {
+            let since_ns = outlet.account.stalled_since_ns.load(Relaxed);
+            let told = self.stalls_told.iter().position(|told| *told == at);
+            match (told, since_ns) {
+                (None, 1..) if now.mono_ns.saturating_sub(since_ns) >= STALL_TOLD_AFTER_NS => {
+                    tracing::warn!(
+                        "output `{}`: its queue has no room, and the connections of sources that feed it are not read \
+                         until there is (when_full = \"block\")",
+                        outlet.name
+                    );
+                    self.stalls_told.push(at);
+                }
+                (Some(told), 0) => {
+                    tracing::info!(
+                        "output `{}`: its queue has room again, and connections are read",
+                        outlet.name
+                    );
+                    self.stalls_told.swap_remove(told);
+                }
+                _ => {}
+            }
+        }
     }
 
     fn take_taken(&mut self, now: Now) {
