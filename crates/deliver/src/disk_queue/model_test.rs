@@ -152,6 +152,8 @@ struct Sim {
     numbers: BTreeMap<u64, u64>,
     /// After a loss of power nobody knows of some number which record had it.
     doubtful: bool,
+    /// A write failed, and what it left may be there.
+    unwiped: bool,
     /// Up to where the cursor says that segments were written.
     noted: u64,
     noted_synced: u64,
@@ -195,6 +197,7 @@ impl Sim {
             torn: false,
             numbers: BTreeMap::new(),
             doubtful: false,
+            unwiped: false,
             noted: 0,
             noted_synced: 0,
             job_noted: 0,
@@ -261,6 +264,7 @@ impl Sim {
         if !waits && faults_met == self.disk.faults_met() {
             assert_eq!(std::mem::discriminant(&appended), std::mem::discriminant(&want), "block {id}");
         }
+        self.unwiped |= appended != Appended::Kept && faults_met != self.disk.faults_met();
         if appended == Appended::Kept {
             self.records.insert(id, record);
             self.waiting.push_back(id);
@@ -284,6 +288,8 @@ impl Sim {
         if record.disk_bytes() > limits.bytes_max {
             return Appended::Shed;
         }
+        // Whole segments in the quarantine take up room until the operator removes them.
+        let set_aside = self.queue.quarantine.whole_bytes();
         loop {
             let all =
                 || self.waiting.iter().chain(self.held.iter().map(|(id, _)| id)).map(|id| &self.records[id]);
@@ -291,7 +297,7 @@ impl Sim {
             let copies: u64 = all().map(|record| record.copies_left).sum();
             let most = limits.records_max;
             let fits = most == 0 || copies == 0 || copies + record.copies_left <= most;
-            if fits && bytes + record.disk_bytes() <= limits.bytes_max {
+            if fits && set_aside + bytes + record.disk_bytes() <= limits.bytes_max {
                 return Appended::Kept;
             }
             match limits.when_full {
@@ -518,6 +524,8 @@ impl Sim {
             self.numbers.extend(found.iter().map(|(_, record)| (record.number, record.copies_left)));
             self.doubtful |= *damaged > 0;
         }
+        // Or one whose write failed, and wiping it failed as well: its number is given again, to a record of other copies.
+        self.doubtful |= self.unwiped && *damaged > 0;
         let all: u64 = self.numbers.range(accounted.clone()).map(|(_, copies)| copies).sum();
         assert!(self.doubtful || copies + damaged == all, "{copies} + {damaged} of {all} in {accounted:?}");
     }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::Stops;
+use crate::log_stream;
 
 /// A signal that comes again within this time is the same order to stop: some send the first one twice, to the process
 /// and to its group.
@@ -122,6 +123,7 @@ fn end(shared: &Arc<OnceLock<Weak<Shared>>>, why: String) -> ! {
     let say = move || {
         let lost = shared.get().and_then(Weak::upgrade).map(|shared| format!("; {}", what_is_lost(&shared)));
         tracing::error!("{why}{}", lost.unwrap_or_default());
+        log_stream::finish();
         // Nobody waits any more when that took too long.
         let _late = said.send(());
     };

@@ -234,8 +234,12 @@ fn why_it_is_not_ready_is_for_those_who_may_read_it() {
              [http]\nlisten = \"127.0.0.1:0\"\n{token}"
         )
     };
-    let plain = Builder::native(&toml("")).start();
-    let guarded = Builder::native(&toml(&format!("token_file = \"{}\"", file.display()))).start();
+    // Neither is ever ready.
+    let plain = Builder::native(&toml("")).spawn();
+    let guarded = Builder::native(&toml(&format!("token_file = \"{}\"", file.display()))).spawn();
+    for daemon in [&plain, &guarded] {
+        wait_for("the banner", || daemon.stderr().contains("/api/v1/").then_some(()));
+    }
     let answer = |daemon: &Daemon, headers: &str| {
         let mut stream = connect(daemon.http());
         write!(stream, "GET /ready HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n").expect("it reads");
