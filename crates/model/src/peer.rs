@@ -1,17 +1,16 @@
 //! Who sent a record, as outputs write it: text, so that nobody on the way needs to know of addresses.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
 
 /// Longest text of an address: IPv6 with an IPv4 address at its end.
 const TEXT_BYTES_MAX: usize = 45;
 
-/// Who is at the other end, as far as connections and memory are shared out. An IPv4 address is the same in both of its forms; whoever has
-/// one IPv6 address has all of its /64.
+/// A peer, as far as connections and memory are shared out among peers. An IPv4 address is the same in both of its forms; a client
+/// with one IPv6 address has all of its /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PeerKey {
-    /// An IPv4 address.
-    V4(Ipv4Addr),
+    /// The bits of an IPv4 address.
+    V4(u32),
     /// The upper half of an IPv6 address.
     V6(u64),
     /// A client of a unix socket, or one that is gone already. Of connections only the bound on all holds: who may open the
@@ -24,17 +23,6 @@ pub enum PeerKey {
         /// Its number, 0 where the system does not say.
         pid: u32,
     },
-}
-
-impl PeerKey {
-    /// The key of an address.
-    pub fn of(address: Option<IpAddr>) -> PeerKey {
-        match address.map(|address| address.to_canonical()) {
-            Some(IpAddr::V4(address)) => PeerKey::V4(address),
-            Some(IpAddr::V6(address)) => PeerKey::V6((address.to_bits() >> 64) as u64),
-            None => PeerKey::Local,
-        }
-    }
 }
 
 /// The client that a batch came from, without its port.

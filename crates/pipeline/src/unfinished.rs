@@ -136,7 +136,6 @@ impl Drop for Claim {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
 
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -148,7 +147,7 @@ mod tests {
     fn peer(last: u8) -> PeerKey {
         match last {
             0 => PeerKey::Local,
-            last => PeerKey::of(Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))),
+            last => PeerKey::V4(0x7f00_0000 + u32::from(last)),
         }
     }
 

@@ -30,7 +30,7 @@ impl Ends {
 
     /// Who asks, as far as places are shared out.
     pub(super) fn peer(self) -> PeerKey {
-        PeerKey::of(Some(self.peer))
+        crate::admission::peer_key(Some(self.peer))
     }
 
     /// True when the peer is on this machine: it comes from loopback, or from the very address that it has come to.

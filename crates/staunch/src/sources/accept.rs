@@ -25,7 +25,6 @@ use crate::sources::parked::Parked;
 use crate::sources::shares::{self, Share, Short};
 use crate::sources::stream::{Order, Stream, StreamSource, ordered};
 use crate::sys::{self, UnixListener};
-use model::PeerKey;
 
 /// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
 const BACKLOG_MAX: usize = 1024;
@@ -96,7 +95,7 @@ struct Door {
 impl Door {
     /// Goes on with a connection that has a place already.
     fn go_on(&mut self, parked: Parked) {
-        let seat = self.places.admit_anyway(PeerKey::of(parked.peer_ip()));
+        let seat = self.places.admit_anyway(crate::admission::peer_key(parked.peer_ip()));
         let source = self.updates.borrow().intake.source();
         let share = shares::take(source, parked.peer_key());
         self.serve(parked, (seat, share));
@@ -117,10 +116,11 @@ impl Door {
         let source = self.updates.borrow().clone();
         let plan = &source.plan;
         let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
-        match self.places.admit(PeerKey::of(from), limits) {
+        match self.places.admit(crate::admission::peer_key(from), limits) {
             Ok(seat) => {
                 // Of a process of this machine, where there is no address.
-                let peer = from.map_or_else(|| stream.peer_key(), |from| PeerKey::of(Some(from)));
+                let peer =
+                    from.map_or_else(|| stream.peer_key(), |from| crate::admission::peer_key(Some(from)));
                 let plan = Arc::clone(&self.shared.wiring.load().plan);
                 let share = match shares::try_take(source.intake.source(), peer, &plan) {
                     Ok(share) => share,

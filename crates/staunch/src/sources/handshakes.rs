@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn peer(last: u8) -> PeerKey {
-        PeerKey::of(Some([10, 0, 0, last].into()))
+        crate::admission::peer_key(Some([10, 0, 0, last].into()))
     }
 
     /// Those of `peer` that find a place at once, at most so many.

@@ -50,7 +50,7 @@ impl Parked {
             _ => source.intake.make(),
         };
         intake.set_peer(peer(stream.peer_ip()));
-        intake.set_peer_key(PeerKey::of(stream.peer_ip()));
+        intake.set_peer_key(crate::admission::peer_key(stream.peer_ip()));
         let from = stream.peer_key();
         // What holds for a connection holds to its end.
         let when = match unfinished {

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn peer(last: u8) -> PeerKey {
-        PeerKey::of(Some([10, 0, 0, last].into()))
+        crate::admission::peer_key(Some([10, 0, 0, last].into()))
     }
 
     /// As many as there are for a peer at a source, and why there are no more.

@@ -151,7 +151,7 @@ impl Stream {
     /// Whose turn it is when it is read.
     pub(super) fn peer_key(&self) -> PeerKey {
         match self {
-            Stream::Tcp(_) => PeerKey::of(self.peer_ip()),
+            Stream::Tcp(_) => crate::admission::peer_key(self.peer_ip()),
             #[cfg(unix)]
             Stream::Unix(stream) => stream.peer_cred().map_or(PeerKey::Local, |peer| PeerKey::Process {
                 uid: peer.uid(),

@@ -267,7 +267,7 @@ mod tests {
     }
 
     fn peer(last: u8) -> PeerKey {
-        PeerKey::of(Some([10, 0, 0, last].into()))
+        crate::admission::peer_key(Some([10, 0, 0, last].into()))
     }
 
     /// In the order in which turns come: (source, peer).

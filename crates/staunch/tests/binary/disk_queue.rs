@@ -356,10 +356,10 @@ fn a_queue_waits_for_a_folder_that_is_away() {
     let waits = || daemon.output("copy")["disk"]["read_error"].as_str().map(str::to_owned);
     let error = wait_for("it to miss its folder", waits);
     assert!(error.contains("away"), "{error}");
+    wait_for("the log to say so", || daemon.stderr().contains("Mount or move it back").then_some(()));
     fs::rename(&elsewhere, &folder).expect("moved back");
     assert_all_came(&daemon, "copy", &endpoint, 0..60_000);
     assert_eq!(daemon.output("copy")["disk"]["read_error"], serde_json::Value::Null);
-    assert!(daemon.stderr().contains("Mount or move it back"), "{}", daemon.stderr());
 }
 
 #[test]

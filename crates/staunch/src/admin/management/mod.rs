@@ -32,7 +32,6 @@ use crate::daemon::descriptors::{self, Kind};
 use crate::daemon::shared::Shared;
 use crate::sources::accept::ACCEPT_PAUSE;
 use crate::sys;
-use model::PeerKey;
 
 /// Silence after which a command without LF counts: health checkers that send none exist.
 const SILENCE: Duration = Duration::from_millis(50);
@@ -106,7 +105,12 @@ impl Door {
         };
         let now_ns = Clock::mono_ns();
         let account = &self.shared.management_account.clients;
-        let full = match self.places.admit_or_replace(PeerKey::of(Some(from)), limits, now_ns, STALLED_NS) {
+        let full = match self.places.admit_or_replace(
+            crate::admission::peer_key(Some(from)),
+            limits,
+            now_ns,
+            STALLED_NS,
+        ) {
             Ok(seat) => {
                 account.accept();
                 let (input, output) = stream.into_split();

@@ -25,7 +25,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use model::PeerKey;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
@@ -107,7 +106,8 @@ async fn serve(
                 let all = server.connections_max.min(of_descriptors);
                 let limits = Limits { all, per_peer: server.peer_connections_max };
                 let now_ns = Clock::mono_ns();
-                match places.admit_or_replace(PeerKey::of(Some(peer.ip())), limits, now_ns, 0) {
+                match places.admit_or_replace(crate::admission::peer_key(Some(peer.ip())), limits, now_ns, 0)
+                {
                     Ok(seat) => {
                         seat.wait_begins(now_ns);
                         api.shared.http_account.clients.accept();

@@ -313,7 +313,7 @@ async fn questions_past_the_bound_are_told_so_and_wait_in_line() {
 
 #[cfg(test)]
 fn peer(number: u8) -> PeerKey {
-    PeerKey::of(Some([127, 0, 0, number].into()))
+    crate::admission::peer_key(Some([127, 0, 0, number].into()))
 }
 
 #[test]
