@@ -246,7 +246,7 @@ impl Intake {
     /// When a length prefix is past the limit the connection cannot be followed any further: that is counted as
     /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
     /// is in the batch. The same holds for a connection that begins with something else than lines, and for one whose
-    /// unfinished message finds no room ([`Self::unfinished_full`]).
+    /// unfinished message finds no room ([`Broken::NoRoom`]).
     pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         scratch.clear();
