@@ -16,7 +16,7 @@ use crate::support::bench::Bench;
 const GROWS_MAX: u64 = 192 << 20;
 
 /// Threads more than before: those that such work is done on, of which one is at work.
-const THREADS_MORE_MAX: usize = 4;
+const THREADS_MORE_MAX: usize = 8;
 
 /// Longest wait for the way of another name afterwards.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
