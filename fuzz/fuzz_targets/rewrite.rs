@@ -1,5 +1,5 @@
 //! Any packet's lines have parts if anybody can read them, come out as they went in, mean the same in every form, and
-//! are neither lost nor split between packets, at a bounded cost for each byte whoever writes them.
+//! are neither lost nor split between packets, at a bounded cost for each byte, in every form of output.
 
 #![no_main]
 

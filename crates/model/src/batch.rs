@@ -36,7 +36,7 @@ impl Tally {
 }
 
 /// Least that a batch counts for, however little is in it: the allocator and the queues that it goes through need memory for
-/// it as well, and whoever takes it needs time.
+/// it as well, and taking it needs time.
 pub const BATCH_BYTES_MIN: usize = 1024;
 
 /// Samples of one source, owned: what crosses a thread border.
@@ -75,7 +75,7 @@ impl SampleBatch {
         SampleView { source: self.source, bytes: &self.bytes, samples: &self.samples, extras: &self.extras }
     }
 
-    /// True when it holds nothing but its tally: no record, nobody to be told, nothing for a raw route.
+    /// True when it holds nothing but its tally: no record, no client to answer, nothing for a raw route.
     pub fn is_tally_only(&self) -> bool {
         self.receipt.records() == 0 && self.ack.is_none() && self.packets.is_empty() && self.names.is_empty()
     }

@@ -147,7 +147,7 @@ impl Aggregation {
         self.key_flush = plan.plan.key_flush.is_some();
     }
 
-    /// What it told last; none before its first flush has ended.
+    /// What it flushed last; none before its first flush has ended.
     pub(crate) fn note(&self) -> Option<Note> {
         Some(Note { label_s: self.last_flush?.info.time_s, number: self.told })
     }

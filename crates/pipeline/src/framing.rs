@@ -14,7 +14,7 @@ pub struct Unfinished {
     pub bytes: Vec<u8>,
     /// The end of a line that is too long, and counted, is still to come.
     pub discarding: bool,
-    /// What the client has been told, where it is told something.
+    /// What was acknowledged to the client, where it gets acknowledgements.
     pub told: Option<Told>,
 }
 

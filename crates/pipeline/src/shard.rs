@@ -49,7 +49,7 @@ pub struct Shard {
     seed: u64,
 }
 
-/// What aggregations that are gone have told last: whoever makes the same series of the same outputs from now on goes on
+/// The last labels of aggregations that were removed: one that makes the same series for the same outputs from now on goes on
 /// behind that.
 #[derive(Debug, Default)]
 struct Gone {
@@ -72,7 +72,7 @@ impl Gone {
         }
     }
 
-    /// The latest label that anybody has told to one of these outputs.
+    /// The latest label that was emitted to one of these outputs.
     fn label_of(&self, outputs: &[usize]) -> Option<u64> {
         outputs.iter().filter_map(|at| self.labels.get(at).copied()).max()
     }
@@ -292,7 +292,7 @@ impl Shard {
         gone.chain(here)
     }
 
-    /// The instance before has told `label_s` of an aggregation that is no more: the one of `name`, which may make the same
+    /// The instance before has emitted `label_s` for an aggregation that was removed: the one of `name`, which may make the same
     /// series, goes on behind that.
     pub fn resume_after_other(&mut self, name: &str, label_s: u64, now: Now) {
         for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
@@ -300,7 +300,7 @@ impl Shard {
         }
     }
 
-    /// What the instance before has told of the aggregation `name` cannot be believed: it is counted.
+    /// The label that the instance before noted for the aggregation `name` cannot be right: it is dropped and counted.
     pub fn drop_label(&mut self, name: &str) {
         for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
             state.aggregator.drop_label();

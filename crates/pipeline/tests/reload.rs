@@ -63,9 +63,9 @@ fn an_aggregation_under_another_name_goes_on_behind_the_labels_of_the_one_that_i
     }
     let start_s = START.wall_ns / SECOND_NS;
     assert_eq!(labels, [start_s + 10, start_s + 20, start_s + 30]);
-    // The next instance is told of those that are gone, and of one that has come back what it tells itself.
-    let told: Vec<_> = world.shard.last_told().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
-    assert_eq!(told, [("b".to_owned(), start_s + 20), ("c".to_owned(), start_s + 30)]);
+    // The next instance gets the labels of those that were removed, and of one that was added again its own.
+    let noted: Vec<_> = world.shard.last_told().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
+    assert_eq!(noted, [("b".to_owned(), start_s + 20), ("c".to_owned(), start_s + 30)]);
     assert_eq!(world.shard.flushes(), 3);
 }
 

@@ -227,7 +227,7 @@ impl Refusals {
     }
 
     /// How many there were since the last time, when a minute has passed since then, or it is the end. None when there
-    /// were none. For the last ones of many, which no further one tells of.
+    /// were none. For the last ones of many, after which none is logged.
     pub fn rest(&self, now_ns: u64, is_end: bool) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (told_ns, untold) = &mut *state;
@@ -342,7 +342,7 @@ mod tests {
         let minute = TOLD_EVERY_NS;
         let told = [5, 6, minute, minute + 5, minute + 6].map(|now_ns| refusals.note(now_ns));
         assert_eq!(told, [Some(1), None, None, Some(3), None]);
-        // The last one is told of as well, when it is time or at the end.
+        // The last one is logged as well, when it is time or at the end.
         let rest = |now_ns, is_end| refusals.rest(now_ns, is_end);
         assert_eq!((rest(minute + 7, false), rest(2 * minute + 5, false)), (None, Some(1)));
         assert_eq!((rest(9 * minute, false), rest(9 * minute, true)), (None, None), "nothing is left");

@@ -62,7 +62,7 @@ pub(super) struct Survey {
     begun: Vec<u64>,
     /// (sequence number, size) of segments that are not the queue's.
     pub(super) foreign: Vec<(u64, u64)>,
-    /// Segments that the disk does not open, with their sizes where the folder tells them.
+    /// Segments that the disk does not open, with their sizes where the folder lists them.
     unreadable: Vec<(u64, Option<u64>)>,
     /// How many of the first segments are settled whole.
     pub(super) settled_segments: usize,

@@ -64,7 +64,7 @@ impl Notes {
         Told { label_s: note.map(|note| note.label_s), number: note.and_then(|note| note.number) }
     }
 
-    /// The latest label of those that are not `known`: they are no more, and what they told may be told by another.
+    /// The latest label of those that are not `known`: they were removed, and another aggregation may emit the same series.
     pub fn latest_of_others(&self, known: impl Fn(&str) -> bool) -> Option<u64> {
         self.by_name.iter().filter(|(name, _)| !known(name)).map(|(_, note)| note.label_s).max()
     }

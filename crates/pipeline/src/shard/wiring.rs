@@ -105,7 +105,7 @@ impl Shard {
             if known.is_none() {
                 let label_s = self.gone.label_of(&state.outputs);
                 label_s.into_iter().for_each(|label_s| state.aggregator.resume_after_other(label_s, now));
-                // What it tells itself is what counts from now on.
+                // Its own labels count from now on.
                 self.gone.notes.remove(&state.name);
             }
             self.aggregations.push(state);

@@ -93,7 +93,7 @@ fn read(bytes: &[u8]) {
     let _told = rollups.tick(at(1_020), 3, |rolled| rolled.write_rest(&mut Vec::new()));
     goes_on(&rollups, &keys);
     let _told = rollups.finish(at(u64::MAX / SECOND_NS), |rolled| rolled.write_rest(&mut Vec::new()));
-    assert_eq!(held(&rollups), (0, 0), "nothing is left when all has been told");
+    assert_eq!(held(&rollups), (0, 0), "nothing is left when all was emitted");
 }
 
 /// Series and bytes. What was counted on the way is of this process, and not saved.

@@ -134,7 +134,7 @@ impl ClientAccount {
 pub struct ManagementAccount {
     /// Its clients.
     pub clients: ClientAccount,
-    /// Clients that were no clients, as far as they are told of.
+    /// Connections of other protocols: when to log them.
     pub(super) foreign: Refusals,
 }
 

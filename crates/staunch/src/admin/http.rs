@@ -84,7 +84,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// Whether a request is answered at all, by its head. Probes of health are, whoever asks, since orchestrators ask by names
+/// Whether a request is answered at all, by its head. Probes of health are, for any client, since orchestrators ask by names
 /// that nobody can list. Their answers name nothing of the configuration, unless [`may_read`] allows it.
 #[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
 pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> {

@@ -214,7 +214,7 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
         let names = queue.on_disk().map_or(Ok(Vec::new()), |queue| queue.quarantined());
         drop(queue);
         for name in names.map_err(failed)? {
-            // The system may take long over each: whoever waits for the queue has it in between.
+            // The system may take long over each: the shard gets the queue's lock in between.
             std::thread::yield_now();
             let mut queue = outlet.queue();
             if outlet.is_parked() {

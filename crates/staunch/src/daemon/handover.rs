@@ -209,7 +209,7 @@ impl Handover {
         let (left, resolved) = oneshot::channel();
         let handover = Arc::clone(self);
         let leaving = std::thread::Builder::new().name("last notes".into()).spawn(move || {
-            // Nobody may be left to be told.
+            // The receiver may have stopped waiting.
             let _gone = left.send(handover.leave());
         });
         if let Err(error) = leaving {
@@ -284,5 +284,5 @@ async fn what_could_not_be_written_is_written_when_the_disk_can_again() {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(is_written(), "nobody has told anything new");
+    assert!(is_written(), "nothing new was noted");
 }

@@ -21,7 +21,7 @@ pub const FILE: &str = "known-queues";
 pub fn is_away(data_dir: &Path, folder: &Path) -> io::Result<bool> {
     match fs::metadata(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        // What stands in its way, opening it says.
+        // Opening it reports what is in its place.
         _ => return Ok(false),
     }
     Ok(names(data_dir)?.contains(&name_of(folder)))

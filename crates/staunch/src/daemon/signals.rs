@@ -78,7 +78,7 @@ impl Signals {
 pub struct Stops {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
-    /// Of whoever stands in for carbon-c-relay.
+    /// SIGQUIT, where it is a signal to stop, as for carbon-c-relay.
     quit: Option<tokio::signal::unix::Signal>,
 }
 

@@ -115,7 +115,7 @@ fn left_until(until_ns: u64) -> Duration {
     Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns()))
 }
 
-/// The shard's thread has not come to its last flush, or not to its end: it waits for a disk. Whoever asks for the queue
+/// The shard's thread has not come to its last flush, or not to its end: it waits for a disk. A task that asks for the queue
 /// that it writes to would wait as well, so the process ends.
 fn without_last_flush(shared: &Shared) -> ExitCode {
     tracing::error!(

@@ -136,7 +136,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
 struct Complaints {
     told: DiskQueueCounts,
     told_ns: u64,
-    /// What was told to be missing, and when.
+    /// What was last logged as missing, and when.
     missing: Option<(Missing, u64)>,
 }
 
@@ -164,26 +164,26 @@ impl Complaints {
 }
 
 impl Complaints {
-    /// Tells once that files are missing, and again when more of them are, not more often than once in a while; and when
+    /// Logs once that files are missing, and again when more of them are, not more often than once in a while; and when
     /// all of them are there again or done with.
     fn look_for_files(&mut self, outlet: &Outlet, disk: &OnDisk) {
         let missing = outlet.queue().on_disk().and_then(|queue| queue.missing());
         let now_ns = Clock::mono_ns();
         let path = disk.folder().path().display();
         match (missing, self.missing) {
-            (Some(now), Some((told, at_ns)))
-                if told.error == now.error
+            (Some(now), Some((logged, at_ns)))
+                if logged.error == now.error
                     && (now.error == DiskError::Away
-                        || now.segments <= told.segments
+                        || now.segments <= logged.segments
                         || now_ns < at_ns + TELL_EVERY_NS) => {}
             (Some(now), _) => {
                 tracing::warn!("output `{}`: {}", outlet.name, missing_text(now, &path.to_string()));
                 self.missing = Some((now, now_ns));
             }
-            (None, Some((told, at_ns)))
-                if now_ns >= at_ns + TELL_EVERY_NS || told.error == DiskError::Away =>
+            (None, Some((logged, at_ns)))
+                if now_ns >= at_ns + TELL_EVERY_NS || logged.error == DiskError::Away =>
             {
-                if told.error == DiskError::Away {
+                if logged.error == DiskError::Away {
                     tracing::info!("output `{}`: its queue on disk in {path} is there again", outlet.name);
                 }
                 self.missing = None;

@@ -29,7 +29,7 @@ use crate::sys::{self, UnixListener};
 /// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
 const BACKLOG_MAX: usize = 1024;
 
-/// How often a listener looks whether refusals are left that no line has told of: a line comes once a minute.
+/// How often a listener looks whether refusals are left that were not logged: a line comes once a minute.
 const TELL_REST_EVERY: Duration = Duration::from_secs(5);
 
 /// Pause before another attempt to accept when the process is out of descriptors, or the system out of memory.
@@ -182,7 +182,7 @@ impl Door {
         }
     }
 
-    /// Tells of refusals that no line has told of yet, when it is time or at the end.
+    /// Logs refusals that were not logged yet, when it is time or at the end.
     fn tell_rest(&self, is_end: bool) {
         if let Some(refused) = self.refusals.rest(Clock::mono_ns(), is_end) {
             let name = &self.updates.borrow().plan.name;

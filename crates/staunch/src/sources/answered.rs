@@ -213,7 +213,7 @@ impl Answered {
             };
             self.hand_on(batch, shared).await;
             match self.intake.broken() {
-                // Whoever is there understands no answer of ours.
+                // The client speaks another protocol and understands no answer of ours.
                 Some(broken) if self.intake.is_foreign() => return End::Broken(broken.why().to_owned()),
                 Some(broken) => return End::Unreadable(broken),
                 None => {}

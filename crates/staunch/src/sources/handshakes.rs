@@ -1,6 +1,6 @@
 //! TLS handshakes that are under way: so many at once, and no peer more than half of them.
 //!
-//! Whoever finds no place waits for one: those of a peer in the order of coming, and peers take turns, so that an honest one waits for
+//! A handshake without a place waits for one: those of a peer in the order of coming, and peers take turns, so that an honest one waits for
 //! one handshake of each of the others at most. One that is under way for longer than [`STALL`] gives its
 //! place to those that wait. A connection asks for a place only with its first byte, so that silent ones take none.
 //! Not here: the handshake itself (`wrapping`).

@@ -4,7 +4,7 @@
 //! [`Floor`]: when a connection is read, on the one thread that reads them all. [`Places`]: so many at once, of messages that
 //! are taken apart (`Shared::turns`) and of TLS handshakes (`handshakes`).
 //! Not here: how much one read takes (`stream`), and how many connections a peer may have (`admission`).
-//! Invariant: whoever stops waiting is passed over.
+//! Invariant: a reader that stops waiting is passed over.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,7 +67,7 @@ impl<K: Copy + Ord, T> Rotation<K, oneshot::Sender<T>> {
     }
 }
 
-/// A number of places. Whoever finds none waits, and peers take turns.
+/// A number of places. A reader that finds none waits, and peers take turns.
 #[derive(Debug)]
 pub(crate) struct Places {
     state: Mutex<PlacesState>,
@@ -363,7 +363,7 @@ mod tests {
         let Poll::Ready(first) = poll(take(1).as_mut()) else { panic!("it is free") };
         let mut waits: Vec<_> = [1, 1, 1, 2].into_iter().map(take).collect();
         waits.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_pending()));
-        // Given and not taken: whoever has gone by then passes it on.
+        // Given and not taken: a reader that is gone by then passes it on.
         drop(first);
         drop(waits.remove(0));
         let Poll::Ready(other) = poll(waits[2].as_mut()) else { panic!("its turn") };

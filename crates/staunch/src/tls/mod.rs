@@ -49,7 +49,7 @@ pub struct Certificates {
 pub struct Mistake {
     /// `source`, or `output`, and its name; or the option of `http`.
     whose: String,
-    /// What cannot be used: an option, or a file of whoever it is.
+    /// What cannot be used: an option, or a file of any section.
     subject: String,
     /// In which file, if it is in one.
     file: Option<PemFile>,

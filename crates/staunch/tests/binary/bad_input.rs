@@ -254,7 +254,7 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
     let mut next = TcpStream::connect(at).expect("it listens");
     next.write_all(b"kept:1|c\n").expect("it reads");
     daemon.wait_source("app", "aggregated", 6);
-    // The first one was told of at once, the others at the latest at the stop.
+    // The first one was logged at once, the others at the latest at the stop.
     let log = assert_well(daemon);
     assert!(log.contains("source `app` refused 19 more connections since this was last said"), "{log}");
 }
@@ -462,8 +462,8 @@ fn unfinished_messages_of_all_connections_have_one_bound() {
     std::thread::sleep(Duration::from_millis(50));
     innocent.write_all(&[b'x'; 64 * 1024 - 60_000]).expect("it reads");
     daemon.wait_source("app", "losses/rejected/bad_message", 1);
-    let told = daemon.stderr().matches("unfinished messages of").count();
-    assert_eq!(told, 1, "{}", daemon.stderr());
+    let logged = daemon.stderr().matches("unfinished messages of").count();
+    assert_eq!(logged, 1, "{}", daemon.stderr());
     assert!(daemon.stderr().contains("unfinished messages of 127.0.0.2 hold"), "{}", daemon.stderr());
     // The room is there again when they are gone.
     drop((one_peer, others));

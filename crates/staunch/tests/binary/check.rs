@@ -277,9 +277,9 @@ fn check_says_what_is_open_to_a_network_and_refuses_none_of_it() {
     assert_eq!(checked.status.code(), Some(0), "{said}");
     assert!(said.contains("warning[C034]: the management port is open to a network"), "{said}");
     assert!(said.contains("mgmt_address: '127.0.0.1'"), "{said}");
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(told.contains("\nopen to a network and not encrypted (docs/security.md):\n"), "{told}");
-    assert!(told.contains("udp://0.0.0.0:8125"), "{told}");
+    let output = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(output.contains("\nopen to a network and not encrypted (docs/security.md):\n"), "{output}");
+    assert!(output.contains("udp://0.0.0.0:8125"), "{output}");
     let imported = staunch(path, &["import", "statsd", "config.js"]);
     assert_eq!((imported.status.code(), stderr(&imported)), (Some(0), String::new()), "all lines are there");
     std::fs::write(path.join("native.toml"), &imported.stdout).expect("it can be written");

@@ -33,11 +33,11 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
     send(&daemon, 100, 100);
     let queue = daemon.folder.path().join("staunch-data/queues/copy");
     std::fs::remove_dir_all(queue.parent().expect("it has one")).expect("it is there");
-    let told = "in which 100 records wait";
-    wait_for("a word about it", || daemon.stderr().contains(told).then_some(()));
+    let line = "in which 100 records wait";
+    wait_for("a word about it", || daemon.stderr().contains(line).then_some(()));
     let disk = daemon.output("copy")["disk"].clone();
     assert_eq!(disk["missing"], "the file or its folder was deleted", "{disk}");
-    assert_eq!((disk["records_missing"].as_u64(), daemon.stderr().matches(told).count()), (Some(100), 1));
+    assert_eq!((disk["records_missing"].as_u64(), daemon.stderr().matches(line).count()), (Some(100), 1));
     // What comes now goes into a new folder, and is there after the next start.
     send(&daemon, 10, 110);
     wait_for("a new folder", || queue.is_dir().then_some(()));

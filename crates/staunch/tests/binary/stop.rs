@@ -202,11 +202,11 @@ fn a_second_sigterm_ends_at_once_and_says_what_is_lost() {
     std::thread::sleep(Duration::from_millis(300));
     daemon.signal("TERM");
     assert_eq!(daemon.wait_exit().code(), Some(1));
-    let told = daemon.stderr();
-    let line = told.lines().find(|line| line.contains("caught SIGTERM again")).unwrap_or_default();
+    let log = daemon.stderr();
+    let line = log.lines().find(|line| line.contains("caught SIGTERM again")).unwrap_or_default();
     assert!(
         line.contains("what waits in memory is lost") && line.contains("records of output `carbon`"),
-        "{told}"
+        "{log}"
     );
 }
 

@@ -164,9 +164,9 @@ fn records_of_outputs_that_the_successor_lacks_are_named_when_they_are_lost() {
     let mut new = daemon.successor();
     new.wait_ready();
     assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
-    let told = daemon.stderr();
-    assert!(told.contains("output `gone`: 1000 records lost as `stopped`"), "{told}");
-    assert!(!told.contains("output `kept`: 1"), "{told}");
+    let log = daemon.stderr();
+    assert!(log.contains("output `gone`: 1000 records lost as `stopped`"), "{log}");
+    assert!(!log.contains("output `kept`: 1"), "{log}");
     new.stop();
 }
 

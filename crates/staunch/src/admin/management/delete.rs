@@ -75,7 +75,7 @@ impl Wanted {
         exact.is_none()
     }
 
-    /// Whether anything went by what a name stands for. Of a name that stands in the command twice, the first time only.
+    /// Whether a name deleted anything. Of a name that is in the command twice, the first one only.
     pub(super) fn was_found(&self, pattern: Pattern<'_>, found: &mut Found) -> bool {
         let place = match pattern {
             Pattern::Exact(name) => self.exact.get(name).map(|place| &mut found.exact[*place]),
@@ -135,11 +135,11 @@ mod tests {
                 assert_eq!(wanted.deleted(series, &mut found), at_once);
             }
         }
-        let told: Vec<bool> = names(command)
+        let deleted: Vec<bool> = names(command)
             .iter()
             .map(|name| wanted.was_found(Pattern::of(Form::Node, name), &mut found))
             .collect();
-        assert_eq!(told, [true, true, true, false, false, false]);
+        assert_eq!(deleted, [true, true, true, false, false, false]);
     }
 
     proptest! {

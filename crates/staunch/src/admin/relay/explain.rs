@@ -67,7 +67,7 @@ impl Drop for Waits {
 
 impl Explains {
     /// Runs `work` on a thread for such work when its turn comes. It is given what says whether it may go on, and gives none
-    /// when it did not. Whoever stops waiting ends it, and its place is free once it has ended.
+    /// when it did not. It ends when its client stops waiting, and its place is free once it has ended.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut dyn FnMut() -> bool) -> Option<T> + Send + 'static,

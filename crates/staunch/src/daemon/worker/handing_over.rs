@@ -59,7 +59,7 @@ impl Worker {
     }
 
     /// Brings everything into a state that another process can go on with, and freezes. Sockets that are not `passed` on
-    /// are emptied, and aggregations flushed, which [`Self::go_back`] undoes; what waits at the other sockets is left to whoever reads them next.
+    /// are emptied, and aggregations flushed, which [`Self::go_back`] undoes; what waits at the other sockets is left to the process that reads them next.
     pub fn hand_over(&mut self, passed: &PassedOn) -> HandedOver {
         let is_passed = |socket: &DatagramSocket| {
             passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)

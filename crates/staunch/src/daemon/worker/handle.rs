@@ -2,7 +2,7 @@
 //! among data.
 //!
 //! Two kinds. Control ([`ShardHandle::call`]) is ours: reload, stop, endpoints that go and come. Questions
-//! ([`ShardHandle::ask`]) come from whoever can reach the API or a management port, so their number has a bound, and another
+//! ([`ShardHandle::ask`]) come from any client that can reach the API or a management port, so their number has a bound, and another
 //! one for each client and for questions that may take long; each call of one is a slice: it takes well under a millisecond,
 //! and asks again for more.
 //! Invariants: every call is answered, by an error when the thread has ended; between two looks at the sockets no more than
@@ -23,7 +23,7 @@ use model::PeerKey;
 /// Most questions that are open at once; further ones are told to come later.
 pub const QUESTIONS_MAX: usize = 64;
 
-/// Places that questions for details leave to others: whoever looks after the daemon needs its figures while somebody
+/// Places that questions for details leave to others: an operator needs the daemon's figures while somebody
 /// searches.
 const KEPT_FOR_FIGURES: usize = 16;
 
@@ -306,7 +306,7 @@ async fn questions_past_the_bound_are_told_so_and_wait_in_line() {
     assert!(tokio::time::timeout(std::time::Duration::ZERO, in_line.as_mut()).await.is_err());
     drop(open.pop());
     let mut asking = in_line.await;
-    assert_eq!(ask(peer(99)).err(), Some(Unanswered::Busy), "whoever waited has it");
+    assert_eq!(ask(peer(99)).err(), Some(Unanswered::Busy), "the one that waited has it");
     handle.end();
     assert_eq!(asking.call(|_worker| ()).await, Err(Unanswered::Ended));
 }
