@@ -364,10 +364,13 @@ impl Worker {
         }
     }
 
-    /// Empties the sockets. A flood into those that stay open does not keep us.
+    /// Empties the sockets. A flood into those that stay open does not keep us. What a turn gave is in the queues before the
+    /// next one: all that waits in the kernel, unfolded at once, could be gigabytes.
     fn last_read(&mut self) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive().brought() && Clock::mono_ns() < until_ns {}
+        while self.receive().brought() && Clock::mono_ns() < until_ns {
+            self.deliver(Clock::now());
+        }
     }
 
     /// Closes datagram sockets of sources that a reload took away; what they have received still counts.

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use deliver::disk_queue::Totals;
 use deliver::disk_queue::inspect::{
     Begin, CursorPlace, DamagedRange, FoundRecord, Inspection, Step, Stretch,
 };
 use deliver::disk_queue::salvage::{Quarantined, quarantined};
+use deliver::disk_queue::{DamageKind, Totals};
 use model::SECOND_NS;
 use serde_json::{Value, json};
 
@@ -18,6 +18,9 @@ use crate::talk;
 
 /// Damaged stretches that are listed; all are counted.
 const STRETCHES_SHOWN: usize = 1000;
+
+/// Unfinished ends of segments that the text lists.
+const UNFINISHED_SHOWN: usize = 10;
 
 /// Files of the quarantine that the text lists.
 const FILES_SHOWN: usize = 10;
@@ -52,6 +55,8 @@ struct Report {
     ranges: u64,
     damaged_bytes: u64,
     lost_copies: u64,
+    /// Ends of segments behind their last whole record, of writes that were cut short: no damage.
+    unfinished: Vec<DamagedRange>,
     written_from: Option<u64>,
     quarantine: Vec<Quarantined>,
 }
@@ -75,7 +80,28 @@ impl Report {
         }
     }
 
+    /// A write that a full disk or a kill cut short leaves bytes behind the last whole record of a segment, and what follows
+    /// says that no record is missing.
+    fn is_unfinished(&self, stretch: &Stretch) -> bool {
+        let ends_segment = |range: &DamagedRange| {
+            self.segments.iter().any(|segment| segment.sequence == range.segment && segment.bytes == range.to)
+        };
+        match stretch.ranges.as_slice() {
+            [range] => {
+                stretch.lost == Totals::default()
+                    && matches!(range.kind, DamageKind::NotARecord | DamageKind::CutOff)
+                    && ends_segment(range)
+            }
+            _ => false,
+        }
+    }
+
     fn damage(&mut self, stretch: &Stretch) {
+        if self.is_unfinished(stretch) {
+            // As many as there are segments, at most.
+            self.unfinished.extend(&stretch.ranges);
+            return;
+        }
         self.ranges += stretch.ranges.len() as u64;
         self.damaged_bytes += stretch.ranges.iter().map(|range| range.to - range.from).sum::<u64>();
         self.lost_copies += stretch.lost.copies;
@@ -204,6 +230,15 @@ fn text(report: &Report) -> String {
             copies(report.lost_copies),
         ));
     }
+    for DamagedRange { segment, from, to, .. } in report.unfinished.iter().take(UNFINISHED_SHOWN) {
+        text.push_str(&format!(
+            "  {segment:016x}.segment ends with an unfinished write of {}:\n    no record that waits was in it\n",
+            talk::bytes(to - from)
+        ));
+    }
+    if report.unfinished.len() > UNFINISHED_SHOWN {
+        text.push_str(&format!("  … and {} more such ends\n", report.unfinished.len() - UNFINISHED_SHOWN));
+    }
     if report.cursor_lost {
         text.push_str("  no cursor: all of it waits, and some of that may have been delivered before\n");
     }
@@ -277,6 +312,7 @@ fn document(report: &Report) -> Value {
         "copies_lost": report.lost_copies,
         "damaged_ranges": report.ranges,
         "damaged_bytes": report.damaged_bytes,
+        "unfinished": report.unfinished.iter().map(range).collect::<Vec<Value>>(),
         "being_written_from": report.written_from,
         "cursor": cursor,
         "segments": report.segments.iter().map(segment).collect::<Vec<Value>>(),
@@ -367,6 +403,35 @@ carbon: sound
         assert_eq!(text(&report()), want);
         let young = Report { written_from: Some(99), ..report() };
         assert_eq!(text(&young), format!("{want}  its end is being written\n"));
+    }
+
+    /// What a full disk leaves when the process ends before the next write takes its place.
+    #[test]
+    fn an_end_that_was_not_finished_is_no_damage() {
+        let held = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(held.path().join("q")).expect("made");
+        let queue = Queue { name: "q".into(), path: folder.path().to_owned() };
+        use_queue(&folder, 60);
+        let sound = walk_once(&queue, false).expect("it can be read");
+        assert!(sound.unfinished.is_empty());
+        let last = sound.segments.last().expect("there are some");
+        let path = folder.path().join(format!("{:016x}.segment", last.sequence));
+        for bytes in [&b"app"[..], &[0; 300]] {
+            let mut file = std::fs::OpenOptions::new().append(true).open(&path).expect("it is there");
+            std::io::Write::write_all(&mut file, bytes).expect("written");
+            let report = walk_once(&queue, false).expect("it can be read");
+            assert!(report.is_sound(), "{}", text(&report));
+            assert_eq!(report.waiting_copies, sound.waiting_copies);
+            assert!(text(&report).contains("ends with an unfinished write of "), "{}", text(&report));
+            assert_eq!(document(&report)["unfinished"][0]["segment"], json!(last.sequence));
+        }
+        // One byte of a record that waits is something else.
+        let mut bytes = std::fs::read(&path).expect("readable");
+        let inside = last.bytes as usize - 200;
+        bytes[inside] ^= 1;
+        std::fs::write(&path, bytes).expect("written");
+        let report = walk_once(&queue, false).expect("it can be read");
+        assert!(!report.is_sound() && report.lost_copies > 0, "{}", text(&report));
     }
 
     #[test]
