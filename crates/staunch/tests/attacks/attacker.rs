@@ -19,6 +19,9 @@ use crate::children::{Over, Words};
 /// A connection attempt that takes longer has failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Longer than any listener may leave a request unfinished.
+pub(crate) const LASTING: Duration = Duration::from_secs(15);
+
 /// Failures behind each other after which no more connections are made.
 const FAILURES_MAX: u32 = 20;
 
@@ -177,6 +180,8 @@ struct Counts {
     failed: u64,
     /// Connections that the other end closed.
     closed: u64,
+    /// Connections that are open at the end and were opened longer than [`LASTING`] ago.
+    lasting: u64,
     /// Payloads sent whole.
     whole: u64,
     /// Payloads that were begun, the whole ones among them.
@@ -189,6 +194,8 @@ struct Counts {
 struct Peer {
     from: Ipv4Addr,
     socket: Option<Socket>,
+    /// When that was connected.
+    since: Instant,
     /// Sent bytes of the payload.
     at: usize,
     /// Payloads that this connection has sent.
@@ -231,6 +238,7 @@ pub(crate) fn main(words: &Words) {
         .map(|peer| Peer {
             from: Ipv4Addr::new(127, 0, 0, 2 + (peer % sources) as u8),
             socket: None,
+            since: Instant::now(),
             at: 0,
             sent: 0,
             next_drip: Instant::now(),
@@ -260,6 +268,8 @@ pub(crate) fn main(words: &Words) {
             std::thread::sleep(since.elapsed());
         }
     }
+    let lasts = |peer: &&Peer| peer.socket.is_some() && peer.since.elapsed() > LASTING;
+    attack.counts.lasting = peers.iter().filter(lasts).count() as u64;
     println!("attacked");
     while !over.is_so() {
         for peer in &mut peers {
@@ -267,10 +277,10 @@ pub(crate) fn main(words: &Words) {
         }
         std::thread::sleep(20 * PAUSE);
     }
-    let Counts { connected, failed, closed, whole, begun, bytes_sent, bytes_got } = attack.counts;
+    let Counts { connected, failed, closed, lasting, whole, begun, bytes_sent, bytes_got } = attack.counts;
     println!(
         "{}",
-        json!({ "connected": connected, "failed": failed, "closed": closed, "whole": whole, "begun": begun,
+        json!({ "connected": connected, "failed": failed, "closed": closed, "lasting": lasting, "whole": whole, "begun": begun,
             "bytes_sent": bytes_sent, "bytes_got": bytes_got })
     );
 }
@@ -282,7 +292,14 @@ impl Attack {
         }
         match self.target.connect(peer.from) {
             Ok(socket) => {
-                *peer = Peer { socket: Some(socket), at: 0, sent: 0, is_half: false, ..*peer };
+                *peer = Peer {
+                    socket: Some(socket),
+                    since: Instant::now(),
+                    at: 0,
+                    sent: 0,
+                    is_half: false,
+                    ..*peer
+                };
                 self.counts.connected += 1;
                 self.failures = 0;
                 true

@@ -89,6 +89,7 @@ impl Held {
         Counted {
             connected: sum("connected"),
             closed: sum("closed"),
+            lasting: sum("lasting"),
             begun: sum("begun"),
             bytes_sent: sum("bytes_sent"),
         }
@@ -101,6 +102,8 @@ pub(crate) struct Counted {
     pub(crate) connected: u64,
     /// Connections that the daemon closed.
     pub(crate) closed: u64,
+    /// Connections that it left open for longer than [`crate::attacker::LASTING`].
+    pub(crate) lasting: u64,
     /// Payloads that were begun.
     pub(crate) begun: u64,
     pub(crate) bytes_sent: u64,
