@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::Inheritance;
 use crate::daemon::worker::Unanswered;
+use crate::sources::bind::listen_tcp;
 use crate::talk::ASIDE;
 
 /// Why a request is not done: a status and a sentence.
@@ -129,11 +130,7 @@ fn open_one(
     taken_is_fine: bool,
     failures: &mut Vec<String>,
 ) -> Option<TcpListener> {
-    let opened = TcpListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    let error = match opened {
+    let error = match listen_tcp(address) {
         Ok(listener) => return Some(listener),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => "the address is in use".to_owned(),
         Err(error) => error.to_string(),

@@ -201,18 +201,8 @@ fn bind_as_told(
             open().map_err(failed)
         }
         Listen::Tcp(address) => {
-            let open = || {
-                let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
-                if address.is_ipv6() {
-                    socket.set_only_v6(!address.ip().is_unspecified())?;
-                }
-                socket.set_reuse_address(true)?;
-                socket.bind(&SockAddr::from(*address))?;
-                socket.listen(BACKLOG)?;
-                socket.set_nonblocking(true)?;
-                Ok((Bound::Tcp(socket.into()), None))
-            };
-            open().map_err(failed)
+            let opened = listen_tcp(*address).map_err(failed)?;
+            Ok((Bound::Tcp(opened), None))
         }
         Listen::UnixStream { path, mode } | Listen::UnixFrames { path, mode } => {
             let open = || {
@@ -227,6 +217,20 @@ fn bind_as_told(
             open().map_err(failed)
         }
     }
+}
+
+/// A TCP listener that takes a crowd: the standard library's keeps 128 connections that wait, and a client past them tries
+/// again after a second.
+pub(crate) fn listen_tcp(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
 }
 
 fn datagram(socket: Socket, receive_buffer_bytes: u64) -> io::Result<(Bound, Option<ShortBuffer>)> {
