@@ -34,6 +34,9 @@ use crate::sys::UnixStream;
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;
 
+/// What a read leaves unfinished of ordinary lines is less.
+const MUCH_UNFINISHED_BYTES: usize = 4096;
+
 /// Most bytes that a connection may still give while stopping: what its peer had sent before. A peer that goes on
 /// sending does not keep us from ending.
 const LAST_READ_BYTES_MAX: u64 = 8 << 20;
@@ -286,15 +289,22 @@ impl Plain {
                 turn = turn_to_read(intake, *from, shared) => turn,
             };
             follow(intake, updates);
-            let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
-                Ok(Some(batch)) => batch,
-                Ok(None) => continue,
-                Err(end) => return end,
-            };
-            complain(intake, source);
-            let _taken = hand_on_all(batch, intake, (source, *from), shared).await;
-            if let Some(broken) = intake.broken() {
-                return End::Unreadable(broken);
+            // What leaves much unfinished is read a second time at once: a peer that has gone meanwhile, of which there may be
+            // thousands, holds nothing until its next turn.
+            for _ in 0..2 {
+                let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
+                    Ok(Some(batch)) => batch,
+                    Ok(None) => break,
+                    Err(end) => return end,
+                };
+                complain(intake, source);
+                let _taken = hand_on_all(batch, intake, (source, *from), shared).await;
+                if let Some(broken) = intake.broken() {
+                    return End::Unreadable(broken);
+                }
+                if wrapping.is_some() || intake.memory_bytes() < MUCH_UNFINISHED_BYTES {
+                    break;
+                }
             }
             // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
             // would keep the thread from every other connection, from the outputs and from signals.
