@@ -344,3 +344,46 @@ fn where_descriptors_are_few_one_peer_leaves_some_to_others_and_one_source_to_an
     drop(locals);
     daemon.stop();
 }
+/// Comes so many times from one address, and gives how many connections stay.
+#[cfg(target_os = "linux")]
+fn stay(daemon: &Daemon, connections: usize) -> u64 {
+    daemon.wait_source("a", "connections_open", 0);
+    let counts = || {
+        let row = daemon.source("a");
+        let count = |name: &str| Daemon::number(&row, name);
+        (count("connections_open"), count("connections_accepted") + count("connections_refused_per_peer"))
+    };
+    let (_, before) = counts();
+    let at = daemon.at("a", "tcp");
+    let _held: Vec<_> = (0..connections).filter_map(|_| TcpStream::connect(at).ok()).collect();
+    wait_for("an end of each connection's wait", || {
+        let (open, seen) = counts();
+        (seen == before + connections as u64).then_some(open)
+    })
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn descriptors_are_divided_again_for_the_outputs_that_a_reload_adds_and_takes_away() {
+    let output = |at: usize| {
+        format!("[outputs.o{at}]\ntype = \"graphite_file\"\nfrom = [\"a\"]\npath = \"more{at}\"\n")
+    };
+    let config = |outputs: std::ops::Range<usize>| {
+        let outputs: String = outputs.map(output).collect();
+        format!("{CONFIG}[sources.a]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{outputs}")
+    };
+    let mut daemon = Builder::native(&config(0..1)).files_max(600).start();
+    // Of 600 files 208 are kept; of the rest 245 are the sources', and one peer has half of them.
+    assert_eq!(stay(&daemon, 130), 122);
+    daemon.reload(&config(0..23), "done");
+    // 296 are kept.
+    assert_eq!(stay(&daemon, 130), 95);
+    daemon.reload(&config(0..1), "done");
+    // Those that have nothing to send any more need none, which the next reload finds.
+    wait_for("the outputs to be gone", || {
+        daemon.reload(&config(0..1), "done");
+        (stay(&daemon, 130) == 122).then_some(())
+    });
+    daemon.stop();
+}
+
