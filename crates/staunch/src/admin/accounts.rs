@@ -430,7 +430,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
     let plan = &wiring.plan.sources[id.index()];
     let account = wiring.accounts.source(id);
     let sum = account.sum(shared.exchange.in_flight(id));
-    let sockets = shared.kernel.figures().into_iter().filter(|socket| socket.source == id);
+    let sockets = shared.kernel.figures_of(id).into_iter();
     SourceRow {
         name: plan.name.clone(),
         kind: source_word(plan),
