@@ -213,7 +213,30 @@ fn a_config_that_became_a_pipe_is_refused_and_sigterm_is_heard() {
     daemon.stop();
 }
 
-/// What it includes is a pipe that nobody writes to: reading it takes for ever.
+/// A pipe that nobody writes to is opened for ever.
+#[test]
+fn a_pipe_that_is_included_refuses_a_start_and_a_reload() {
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let listen = listen.expect("a port is free").port();
+    let text = format!(
+        "cluster c forward 127.0.0.1:1;\nmatch * send to c;\nlisten type linemode 127.0.0.1:{listen} proto tcp;\n"
+    );
+    let mut daemon = Builder::relay(&text).start();
+    let pipe = daemon.folder.path().join("pipe.conf");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let with_pipe = text + "include pipe.conf;\n";
+    daemon.reload(&with_pipe, "refused");
+    wait_for("a word about it", || daemon.stderr().contains("is a pipe or a device").then_some(()));
+    daemon.stop();
+    let builder = Builder::relay(&with_pipe);
+    let pipe = builder.folder().join("pipe.conf");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let mut daemon = builder.spawn();
+    assert!(!daemon.wait_exit().success());
+    assert!(daemon.stderr().contains("is a pipe or a device"), "{}", daemon.stderr());
+}
+
+/// The names that its pattern has to go through are without end: reading it takes for ever.
 #[test]
 fn sigterm_is_heard_while_a_config_is_being_read() {
     let listen = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
@@ -224,9 +247,13 @@ fn sigterm_is_heard_while_a_config_is_being_read() {
         )
     };
     let mut daemon = Builder::relay(&text("")).start();
-    let pipe = daemon.folder.path().join("pipe.conf");
-    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
-    std::fs::write(daemon.file.as_ref().expect("it has one"), text("include pipe.conf;\n")).expect("written");
+    let folder = daemon.folder.path().join("again");
+    std::fs::create_dir(&folder).expect("a folder");
+    for at in 0..10 {
+        std::os::unix::fs::symlink(".", folder.join(at.to_string())).expect("a link to its own folder");
+    }
+    let endless = format!("include again/{}none.conf;\n", "*/".repeat(12));
+    std::fs::write(daemon.file.as_ref().expect("it has one"), text(&endless)).expect("written");
     daemon.signal("HUP");
     let said =
         |daemon: &Daemon, what: &str| (daemon.stdout() + &daemon.stderr()).contains(what).then_some(());
