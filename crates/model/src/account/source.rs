@@ -38,9 +38,10 @@ pub struct SourceAccount {
     pub read_errors: AtomicU64,
     /// Connections that were accepted.
     pub connections_accepted: AtomicU64,
-    /// Connections that were turned away at `connections_max`.
+    /// Connections that were turned away at `connections_max`, or at the sources' share of the descriptors.
     pub connections_refused: AtomicU64,
-    /// Connections that were turned away at `max_connections_per_peer`.
+    /// Connections that were turned away at `max_connections_per_peer`, or because their peer had half of the sources'
+    /// descriptors.
     pub connections_refused_per_peer: AtomicU64,
     /// Connections that ended in an error (reset, time-out).
     pub connections_broken: AtomicU64,

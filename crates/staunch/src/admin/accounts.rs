@@ -101,9 +101,9 @@ pub struct SourceRow {
     pub connections_open: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
-    /// Connections turned away at `connections_max`.
+    /// Connections turned away at `connections_max`, or at the sources' share of the descriptors.
     pub connections_refused: u64,
-    /// Connections turned away at `max_connections_per_peer`.
+    /// Connections turned away at `max_connections_per_peer`, or because their peer had half of the sources' descriptors.
     pub connections_refused_per_peer: u64,
     /// Connections that ended in an error.
     pub connections_broken: u64,
@@ -430,7 +430,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
     let plan = &wiring.plan.sources[id.index()];
     let account = wiring.accounts.source(id);
     let sum = account.sum(shared.exchange.in_flight(id));
-    let sockets = shared.kernel.figures().into_iter().filter(|socket| socket.source == id);
+    let sockets = shared.kernel.figures_of(id).into_iter();
     SourceRow {
         name: plan.name.clone(),
         kind: source_word(plan),

@@ -2,6 +2,7 @@
 //!
 //! Not here: who gets a place (`admission`), and which requests are refused (`guard`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wire::first_line::Foreign;
@@ -100,13 +101,11 @@ pub struct ClientAccount {
 }
 
 impl ClientAccount {
-    pub(super) fn accept(&self) {
+    /// Counts a client that is served from now on.
+    pub(super) fn accept(self: &Arc<ClientAccount>) -> Counted {
         self.accepted.fetch_add(1, Relaxed);
         self.open.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn close(&self) {
-        self.open.fetch_sub(1, Relaxed);
+        Counted { account: Arc::clone(self), end: ClientEnd::Broken }
     }
 
     pub(super) fn end(&self, end: ClientEnd) {
@@ -129,11 +128,34 @@ impl ClientAccount {
     }
 }
 
+/// A client that is counted as there. When it is dropped its end is counted: as [`ClientEnd::Broken`] unless somebody says
+/// otherwise, which nobody does when serving it has panicked.
+#[derive(Debug)]
+#[must_use = "a client that is not held is counted as gone"]
+pub(super) struct Counted {
+    account: Arc<ClientAccount>,
+    end: ClientEnd,
+}
+
+impl Counted {
+    /// It ended so.
+    pub(super) fn end(mut self, end: ClientEnd) {
+        self.end = end;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.account.end(self.end);
+        self.account.open.fetch_sub(1, Relaxed);
+    }
+}
+
 /// Counts of all management ports together.
 #[derive(Debug, Default)]
 pub struct ManagementAccount {
     /// Its clients.
-    pub clients: ClientAccount,
+    pub clients: Arc<ClientAccount>,
     /// Connections of other protocols: when to log them.
     pub(super) foreign: Refusals,
 }
@@ -174,7 +196,7 @@ impl RequestRefusal {
 #[derive(Debug, Default)]
 pub struct HttpAccount {
     /// Its clients.
-    pub clients: ClientAccount,
+    pub clients: Arc<ClientAccount>,
     requests_refused: [AtomicU64; RequestRefusal::ALL.len()],
 }
 
@@ -204,4 +226,19 @@ fn each_end_has_its_own_place() {
     for (at, why) in RequestRefusal::ALL.into_iter().enumerate() {
         assert_eq!(why as usize, at, "{}", why.word());
     }
+}
+
+#[tokio::test]
+async fn a_client_is_counted_as_gone_even_when_serving_it_panics() {
+    let account = Arc::<ClientAccount>::default();
+    let counted = account.accept();
+    assert_eq!((account.accepted(), account.open()), (1, 1));
+    counted.end(ClientEnd::Orderly);
+    let counted = account.accept();
+    let serve = async { panic!("on purpose") };
+    let served = tokio::spawn(async move { counted.end(serve.await) });
+    assert!(served.await.is_err_and(|error| error.is_panic()));
+    assert_eq!((account.accepted(), account.open()), (2, 0));
+    let ended: Vec<_> = account.ended(ClientEnd::is_of_http).filter(|(_, count)| *count > 0).collect();
+    assert_eq!(ended, [("orderly", 1), ("broken", 1)]);
 }

@@ -154,7 +154,7 @@ fn sources(out: &mut String, page: &AccountsPage) {
         }),
         (
             "staunch_source_connections_refused_per_peer_total",
-            "Connections turned away at the limit of their peer.",
+            "Connections turned away at the limit of their peer, or at half of the sources' descriptors.",
             |row| row.connections_refused_per_peer,
         ),
         ("staunch_source_read_errors_total", "Failed attempts to read a datagram socket.", |row| {

@@ -131,12 +131,15 @@ fn read(file: &Path) -> anyhow::Result<(String, String)> {
 /// # Errors
 /// When it is something else than a file. One that is not there, or a folder, has a better word when it is read.
 pub(crate) fn may_be_reread(file: &Path) -> Result<(), String> {
-    match std::fs::metadata(file) {
-        Ok(about) if !about.is_file() && !about.is_dir() => {
-            Err(format!("{} is a pipe or a device, which is read at the start only", file.display()))
-        }
-        _ => Ok(()),
+    if is_special(file) {
+        return Err(format!("{} is a pipe or a device, which is read at the start only", file.display()));
     }
+    Ok(())
+}
+
+/// True for a pipe, a device or a socket: opening or reading it may take for ever.
+pub(crate) fn is_special(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
 #[cfg(unix)]

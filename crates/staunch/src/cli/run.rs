@@ -49,7 +49,7 @@ pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
 /// `staunch fanout`
 pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
     let loaded = load::fanout(args);
-    crate::talk::say(&loaded.rendered());
+    say_of(&loaded, !args.print);
     let text = loaded.text.clone();
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
     if args.print {
@@ -76,7 +76,7 @@ fn start(
     restart: TakeOver,
 ) -> anyhow::Result<ExitCode> {
     let loaded = load()?;
-    crate::talk::say(&loaded.rendered());
+    say_of(&loaded, true);
     let file = std::path::PathBuf::from(&loaded.name);
     let again = file.clone();
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
@@ -96,6 +96,15 @@ fn start(
         take_over: restart.take_over,
         original: None,
     })
+}
+
+/// Says what there is to say of a config. A daemon that starts waits for nobody who reads it.
+fn say_of(loaded: &Loaded, starts: bool) {
+    if starts && !loaded.has_errors() {
+        crate::log_stream::to_stderr(loaded.rendered().as_bytes());
+    } else {
+        crate::talk::say(&loaded.rendered());
+    }
 }
 
 /// What a refused reload says: the mistakes, without the remark on a start.

@@ -58,7 +58,8 @@ pub struct Permit {
 /// Those of this process.
 static OURS: Descriptors = Descriptors::new();
 
-/// Divides the `total` descriptors of this process, which has so many outputs. Until then there is no limit.
+/// Divides the `total` descriptors of this process, which has so many outputs: at the start, and again when a reload changes
+/// how many. Until then there is no limit. Who has more than a share that became smaller keeps it, and gets no further one.
 pub fn divide(total: u64, outputs: usize) {
     OURS.divide(total, outputs);
 }

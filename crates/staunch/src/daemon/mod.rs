@@ -108,7 +108,7 @@ pub(crate) struct Running {
 pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     #[cfg(unix)]
     {
-        make_room_for_files(&start.plan);
+        make_room_for_files(&start.plan, start.plan.outputs.len());
         crate::sys::survive_file_size_limit();
     }
     let inherited = if start.take_over { take_over::ask(&start.plan.data_dir)? } else { None };
@@ -127,14 +127,14 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     ended
 }
 
-/// Raises the limit on open files, divides them (`descriptors`), and tells when the connections that the plan allows are
-/// more than the share of sources.
+/// Raises the limit on open files, divides them (`descriptors`) where so many outputs need some, and says when the connections
+/// that the plan allows are more than the share of sources.
 #[cfg(unix)]
-fn make_room_for_files(plan: &Plan) {
+pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
     let (listeners, connections) = connections_allowed(plan);
     match crate::sys::raise_files_max() {
         Ok(max) => {
-            descriptors::divide(max, plan.outputs.len());
+            descriptors::divide(max, outputs);
             let share = descriptors::max(descriptors::Kind::Source);
             if share < connections as u64 {
                 tracing::warn!(

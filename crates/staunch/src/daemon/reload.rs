@@ -259,6 +259,12 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     let before = shared.wiring.load_full().outlets.len();
     let mut failed = Vec::new();
     let (plan, wiring) = (Arc::clone(&wiring.plan), Arc::new(wiring));
+    // Before new outputs open anything.
+    #[cfg(unix)]
+    crate::daemon::make_room_for_files(
+        &plan,
+        wiring.outlets.iter().filter(|outlet| !outlet.has_ended()).count(),
+    );
     for (outlet, output) in wiring.outlets.iter().zip(&plan.outputs) {
         outlet.set_plan(output);
     }

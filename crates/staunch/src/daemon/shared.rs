@@ -85,7 +85,8 @@ pub struct Shared {
     pub heartbeat: Heartbeat,
     /// How outputs find their endpoints.
     pub directory: Arc<Directory>,
-    /// Connections of messages, by source: one at a time takes messages apart, which may need a hundred times their bytes.
+    /// Connections of messages, by source: one at a time takes messages apart, so that
+    /// the memory for that is needed once for each source.
     pub turns: Turns,
     /// When a connection is read.
     pub floor: Floor,

@@ -138,8 +138,8 @@ pub struct Kernel {
 
 #[derive(Debug, Default)]
 struct State {
-    /// A gauge ends with its socket.
-    sockets: Vec<Weak<SocketGauge>>,
+    /// By source, in the order of their opening. A gauge ends with its socket.
+    sockets: Vec<Vec<Weak<SocketGauge>>>,
     /// By source, so that a socket that closes takes nothing with it. As many as the plan has sources.
     batches: Vec<Option<Arc<BatchSizes>>>,
 }
@@ -151,6 +151,7 @@ impl Kernel {
         let at = opened.source.index();
         if state.batches.len() <= at {
             state.batches.resize(at + 1, None);
+            state.sockets.resize(at + 1, Vec::new());
         }
         let batches = Arc::clone(state.batches[at].get_or_insert_default());
         let gauge = Arc::new(SocketGauge {
@@ -165,17 +166,22 @@ impl Kernel {
             unreadable: AtomicBool::new(false),
         });
         gauge.read(socket);
-        state.sockets.retain(|known| known.strong_count() > 0);
-        state.sockets.push(Arc::downgrade(&gauge));
+        let sockets = &mut state.sockets[at];
+        sockets.retain(|known| known.strong_count() > 0);
+        sockets.push(Arc::downgrade(&gauge));
         gauge
     }
 
     /// The figures of all sockets that can be measured, by source and then in the order of their opening.
     pub fn figures(&self) -> Vec<SocketFigures> {
-        let measured = self.gauges().filter(|gauge| gauge.opened.measured).map(|gauge| gauge.figures());
-        let mut figures: Vec<SocketFigures> = measured.collect();
-        figures.sort_by_key(|figures| figures.source.index());
-        figures
+        measured(self.gauges())
+    }
+
+    /// The same of the sockets of `source`. What it costs does not grow with those of others.
+    pub fn figures_of(&self, source: SourceId) -> Vec<SocketFigures> {
+        let open = |sockets: &Vec<Weak<SocketGauge>>| sockets.iter().filter_map(Weak::upgrade).collect();
+        let gauges: Vec<_> = self.state().sockets.get(source.index()).map(open).unwrap_or_default();
+        measured(gauges.into_iter())
     }
 
     /// Where the open sockets listen that cannot be read any more, each with its source.
@@ -204,13 +210,18 @@ impl Kernel {
     }
 
     fn gauges(&self) -> impl Iterator<Item = Arc<SocketGauge>> + use<> {
-        let gauges: Vec<_> = self.state().sockets.iter().filter_map(Weak::upgrade).collect();
+        let gauges: Vec<_> = self.state().sockets.iter().flatten().filter_map(Weak::upgrade).collect();
         gauges.into_iter()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Figures of those that can be measured.
+fn measured(gauges: impl Iterator<Item = Arc<SocketGauge>>) -> Vec<SocketFigures> {
+    gauges.filter(|gauge| gauge.opened.measured).map(|gauge| gauge.figures()).collect()
 }
 
 #[cfg(test)]
@@ -305,6 +316,13 @@ mod tests {
         let unmeasured = kernel.open(unmeasured, &socket);
         let sources = || kernel.figures().iter().map(|figures| figures.source.index()).collect::<Vec<_>>();
         assert_eq!(sources(), [0, 2, 2]);
+        let all = kernel.figures();
+        let figures = [0, 1, 2, 3].map(|source| kernel.figures_of(SourceId(source)));
+        assert_eq!(
+            figures,
+            [&all[..1], &[], &all[1..], &[]],
+            "each has its own, and the unmeasured are left out"
+        );
         gauges[0].count_batch(3);
         gauges[2].count_batch(4);
         unmeasured.count_batch(1);
@@ -312,6 +330,7 @@ mod tests {
         assert_eq!([packets(0), packets(1), packets(2), packets(3)], [Some(0), Some(1), Some(7), None]);
         drop(gauges);
         assert_eq!(sources(), [0; 0]);
+        assert_eq!(kernel.figures_of(SourceId(2)), []);
         assert_eq!(packets(2), Some(7));
         let _again = kernel.open(opened(2, &account), &socket);
         assert_eq!(packets(2), Some(7));

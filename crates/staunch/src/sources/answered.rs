@@ -17,12 +17,10 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
-use crate::daemon::worker::shown;
 use crate::sources::stream::{
     End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_read_until_ns,
-    last_reads, ordered, read_once, room_and_turn,
+    last_reads, note_end, ordered, read_once, room_and_turn,
 };
-use crate::sources::unfinished::tell_full;
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
 const LINGER: Duration = Duration::from_secs(1);
@@ -89,14 +87,7 @@ impl Answered {
                 End::AtRest => return Some(self),
                 end => end,
             };
-            if let End::Broken(why) = &end {
-                self.source.account.connections_broken.fetch_add(1, Relaxed);
-                tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
-            }
-            if let End::Unreadable(Broken::NoRoom(full)) = &end {
-                self.source.account.connections_broken.fetch_add(1, Relaxed);
-                tell_full(&self.source, self.stream.peer_ip(), *full);
-            }
+            note_end(&end, &self.source, &self.stream);
             let mut last = close(&mut self.intake, matches!(end, End::Orderly));
             last.ack = self.intake.mark();
             self.hand_on(last, shared).await;

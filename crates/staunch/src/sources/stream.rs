@@ -204,22 +204,10 @@ impl Plain {
             Ok(()) => self.read_to_end(shared, updates, orders).await,
             Err(end) => end,
         };
-        let why = match &end {
-            End::AtRest => return Some(self),
-            End::Broken(why) => Some(&**why),
-            End::Unreadable(broken) => {
-                if let Broken::NoRoom(full) = broken {
-                    tell_full(&self.source, self.stream.peer_ip(), *full);
-                }
-                Some(broken.why())
-            }
-            End::Unpackable(why) => Some(*why),
-            End::Orderly | End::CutOff | End::Stopped | End::Failed => None,
-        };
-        if let Some(why) = why {
-            self.source.account.connections_broken.fetch_add(1, Relaxed);
-            tracing::debug!("connection to {}: {why}", shown(&self.source.listen));
+        if matches!(end, End::AtRest) {
+            return Some(self);
         }
+        note_end(&end, &self.source, &self.stream);
         room_for(self.intake.source(), shared).await;
         let last = close(&mut self.intake, matches!(end, End::Orderly));
         complain(&mut self.intake, &self.source);
@@ -447,6 +435,23 @@ pub(super) fn take_apart(bytes: &[u8], intake: &mut Intake) -> SampleBatch {
     let batch = PARSED.with_borrow_mut(|parsed| intake.stream(bytes, Clock::now(), parsed).into_owned());
     intake.settle_too_long();
     batch
+}
+
+/// Counts and logs a connection that cannot be read any further, whether or not its client is told something.
+pub(super) fn note_end(end: &End, source: &StreamSource, stream: &Stream) {
+    let why = match end {
+        End::Broken(why) => why,
+        End::Unreadable(broken) => {
+            if let Broken::NoRoom(full) = broken {
+                tell_full(source, stream.peer_ip(), *full);
+            }
+            broken.why()
+        }
+        End::Unpackable(why) => why,
+        End::AtRest | End::Orderly | End::CutOff | End::Stopped | End::Failed => return,
+    };
+    source.account.connections_broken.fetch_add(1, Relaxed);
+    tracing::debug!("connection to {}: {why}", shown(&source.listen));
 }
 
 /// The last batch of a connection, see [`Intake::close`].

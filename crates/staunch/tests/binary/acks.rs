@@ -268,6 +268,7 @@ fn frames_and_unix_sockets_are_answered() {
     frames.write_all(b"\xff\0\0\0").expect("it reads");
     assert_eq!(reply(&frames), "err 2 bad_frame\n");
     assert_eq!(acks(&daemon, "failed/bad_frame"), 1);
+    assert_eq!(Daemon::number(&daemon.source("app"), "connections_broken"), 1);
     daemon.stop();
 }
 

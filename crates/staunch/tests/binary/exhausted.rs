@@ -116,6 +116,34 @@ fn a_log_that_nobody_reads_stops_nothing() {
     assert_eq!(daemon.end().code(), Some(0));
 }
 
+/// What a config is warned of comes before the banner.
+#[test]
+fn warnings_that_nobody_reads_keep_no_daemon_from_starting() {
+    let (_from, to) = full_pipe();
+    let more = "[sources.unused]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n";
+    let daemon = Unheard::start_with(more, to);
+    assert_eq!(daemon.end().code(), Some(0));
+    // What a relay's flags are warned of likewise.
+    let (_from, to) = full_pipe();
+    let folder = tempfile::tempdir().expect("a folder");
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let listen = listen.expect("a port is free").port();
+    let text = format!("match * send to blackhole;\nlisten type linemode 127.0.0.1:{listen} proto tcp;\n");
+    std::fs::write(folder.path().join("relay.conf"), text).expect("written");
+    let mut command = Command::new(STAUNCH);
+    command.args(["relay", "-f", "relay.conf", "-P", "relay.pid", "--http", "127.0.0.1:0", "unused"]);
+    command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(to);
+    let mut relay = command.spawn().expect("it starts");
+    let is_up = || folder.path().join("relay.pid").metadata().is_ok_and(|file| file.len() > 0);
+    let up = (0..300).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        is_up()
+    });
+    relay.kill().expect("it is our child");
+    relay.wait().expect("it is our child");
+    assert!(up, "it waits for somebody who reads its warnings");
+}
+
 #[test]
 fn a_log_whose_reader_has_ended_stops_nothing() {
     let (from, to) = std::io::pipe().expect("a pipe");
@@ -213,7 +241,30 @@ fn a_config_that_became_a_pipe_is_refused_and_sigterm_is_heard() {
     daemon.stop();
 }
 
-/// What it includes is a pipe that nobody writes to: reading it takes for ever.
+/// A pipe that nobody writes to is opened for ever.
+#[test]
+fn a_pipe_that_is_included_refuses_a_start_and_a_reload() {
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let listen = listen.expect("a port is free").port();
+    let text = format!(
+        "cluster c forward 127.0.0.1:1;\nmatch * send to c;\nlisten type linemode 127.0.0.1:{listen} proto tcp;\n"
+    );
+    let mut daemon = Builder::relay(&text).start();
+    let pipe = daemon.folder.path().join("pipe.conf");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let with_pipe = text + "include pipe.conf;\n";
+    daemon.reload(&with_pipe, "refused");
+    wait_for("a word about it", || daemon.stderr().contains("is a pipe or a device").then_some(()));
+    daemon.stop();
+    let builder = Builder::relay(&with_pipe);
+    let pipe = builder.folder().join("pipe.conf");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let mut daemon = builder.spawn();
+    assert!(!daemon.wait_exit().success());
+    assert!(daemon.stderr().contains("is a pipe or a device"), "{}", daemon.stderr());
+}
+
+/// The names that its pattern has to go through are without end: reading it takes for ever.
 #[test]
 fn sigterm_is_heard_while_a_config_is_being_read() {
     let listen = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
@@ -224,9 +275,13 @@ fn sigterm_is_heard_while_a_config_is_being_read() {
         )
     };
     let mut daemon = Builder::relay(&text("")).start();
-    let pipe = daemon.folder.path().join("pipe.conf");
-    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
-    std::fs::write(daemon.file.as_ref().expect("it has one"), text("include pipe.conf;\n")).expect("written");
+    let folder = daemon.folder.path().join("again");
+    std::fs::create_dir(&folder).expect("a folder");
+    for at in 0..10 {
+        std::os::unix::fs::symlink(".", folder.join(at.to_string())).expect("a link to its own folder");
+    }
+    let endless = format!("include again/{}none.conf;\n", "*/".repeat(12));
+    std::fs::write(daemon.file.as_ref().expect("it has one"), text(&endless)).expect("written");
     daemon.signal("HUP");
     let said =
         |daemon: &Daemon, what: &str| (daemon.stdout() + &daemon.stderr()).contains(what).then_some(());
@@ -298,6 +353,49 @@ fn comes(from: [u8; 4], to: std::net::SocketAddr, held: &mut Vec<std::net::TcpSt
     });
     held.push(stream);
     stays
+}
+
+/// Comes so many times from one address, and gives how many connections stay.
+#[cfg(target_os = "linux")]
+fn stay(daemon: &Daemon, connections: usize) -> u64 {
+    daemon.wait_source("a", "connections_open", 0);
+    let counts = || {
+        let row = daemon.source("a");
+        let count = |name: &str| Daemon::number(&row, name);
+        (count("connections_open"), count("connections_accepted") + count("connections_refused_per_peer"))
+    };
+    let (_, before) = counts();
+    let at = daemon.at("a", "tcp");
+    let _held: Vec<_> = (0..connections).filter_map(|_| TcpStream::connect(at).ok()).collect();
+    wait_for("an end of each connection's wait", || {
+        let (open, seen) = counts();
+        (seen == before + connections as u64).then_some(open)
+    })
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn descriptors_are_divided_again_for_the_outputs_that_a_reload_adds_and_takes_away() {
+    let output = |at: usize| {
+        format!("[outputs.o{at}]\ntype = \"graphite_file\"\nfrom = [\"a\"]\npath = \"more{at}\"\n")
+    };
+    let config = |outputs: std::ops::Range<usize>| {
+        let outputs: String = outputs.map(output).collect();
+        format!("{CONFIG}[sources.a]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n{outputs}")
+    };
+    let mut daemon = Builder::native(&config(0..1)).files_max(600).start();
+    // Of 600 files 208 are kept; of the rest 245 are the sources', and one peer has half of them.
+    assert_eq!(stay(&daemon, 130), 122);
+    daemon.reload(&config(0..23), "done");
+    // 296 are kept.
+    assert_eq!(stay(&daemon, 130), 95);
+    daemon.reload(&config(0..1), "done");
+    // Those that have nothing to send any more need none, which the next reload finds.
+    wait_for("the outputs to be gone", || {
+        daemon.reload(&config(0..1), "done");
+        (stay(&daemon, 130) == 122).then_some(())
+    });
+    daemon.stop();
 }
 
 #[test]

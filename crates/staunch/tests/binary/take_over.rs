@@ -826,6 +826,25 @@ fn connections_past_the_successors_limit_are_refused_and_counted() {
 }
 
 #[test]
+fn connections_that_were_handed_over_count_towards_their_peer_and_stay() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&graphite.to(), "1h");
+    let mut daemon = Builder::native(&toml).start();
+    let at = daemon.at("app", "tcp");
+    let _streams: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    daemon.wait_source("app", "connections_open", 3);
+    daemon.rewrite(&toml.replace("[transforms", "max_connections_per_peer = 2\n[transforms"));
+    daemon = replace(&mut daemon);
+    daemon.wait_source("app", "connections_open", 3);
+    let _fourth = TcpStream::connect(at).expect("it listens");
+    daemon.wait_source("app", "connections_refused_per_peer", 1);
+    let row = daemon.source("app");
+    let counts = ["connections_open", "connections_accepted", "connections_refused"];
+    assert_eq!(counts.map(|count| Daemon::number(&row, count)), [3, 3, 0], "{row}");
+    daemon.stop();
+}
+
+#[test]
 fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&graphite.to(), "1h")).start();

@@ -25,7 +25,7 @@ use wire::first_line::{FirstLine, Opening};
 use wire::management::{COMMAND_BYTES_MAX, Commands};
 
 use self::reply::Reply;
-use crate::admin::clients::ClientEnd;
+use crate::admin::clients::{ClientEnd, Counted};
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
@@ -79,8 +79,8 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, from)) => {
-                if let Some(client) = door.admit(stream, from.ip()) {
-                    clients.spawn(client.serve());
+                if let Some((client, counted)) = door.admit(stream, from.ip()) {
+                    clients.spawn(async move { counted.end(client.serve().await) });
                 }
                 // Who was asked to leave goes before the next comes, so that shares of descriptors hold.
                 tokio::task::yield_now().await;
@@ -94,8 +94,8 @@ pub async fn serve(
 }
 
 impl Door {
-    /// A client, if there is a place for it.
-    fn admit(&self, stream: TcpStream, from: IpAddr) -> Option<Client> {
+    /// A client, counted as accepted, if there is a place for it.
+    fn admit(&self, stream: TcpStream, from: IpAddr) -> Option<(Client, Counted)> {
         let plan = in_force(&self.opened, &self.shared);
         let ports = self.shared.wiring.load().plan.management.len().max(1);
         let of_descriptors = (descriptors::max(Kind::Management) as usize / ports).max(1);
@@ -112,9 +112,9 @@ impl Door {
             STALLED_NS,
         ) {
             Ok(seat) => {
-                account.accept();
                 let (input, output) = stream.into_split();
-                return Some(Client { plan, shared: Arc::clone(&self.shared), input, output, seat });
+                let client = Client { plan, shared: Arc::clone(&self.shared), input, output, seat };
+                return Some((client, account.accept()));
             }
             Err(full) => full,
         };
@@ -175,14 +175,11 @@ enum Said {
 }
 
 impl Client {
-    async fn serve(self) {
-        let shared = Arc::clone(&self.shared);
-        let end = match self.run().await {
+    async fn serve(self) -> ClientEnd {
+        match self.run().await {
             Ok(()) => ClientEnd::Orderly,
             Err(end) => end,
-        };
-        shared.management_account.clients.end(end);
-        shared.management_account.clients.close();
+        }
     }
 
     /// Serves it to its end.

@@ -34,7 +34,7 @@ use self::patience::Patient;
 use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
-use crate::admission::{Admission, Limits, Refusals, Seat};
+use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
 use crate::sys;
@@ -110,16 +110,14 @@ async fn serve(
                 {
                     Ok(seat) => {
                         seat.wait_begins(now_ns);
-                        api.shared.http_account.clients.accept();
-                        tasks.spawn(counted(stream, peer, seat, Arc::clone(&api), stop.clone()));
+                        let counted = api.shared.http_account.clients.accept();
+                        let served = connection(stream, peer, seat, Arc::clone(&api), stop.clone());
+                        tasks.spawn(async move { counted.end(served.await) });
                     }
                     Err(full) => {
                         api.shared.http_account.clients.end(full.into());
                         if let Some(refused) = refusals.note(now_ns) {
-                            tracing::warn!(
-                                "http: all connections that may be open have a request; {refused} refused \
-                                 (http.max_connections, http.max_connections_per_peer)"
-                            );
+                            tracing::warn!("http: {}; {refused} refused", why_full(full, limits, peer));
                         }
                     }
                 }
@@ -145,18 +143,16 @@ async fn serve(
     Ok(())
 }
 
-/// One connection that was counted as accepted, to its end, which is counted.
-async fn counted(
-    stream: TcpStream,
-    peer: SocketAddr,
-    seat: Seat,
-    api: Arc<Api>,
-    stop: watch::Receiver<bool>,
-) {
-    let shared = Arc::clone(&api.shared);
-    let end = connection(stream, peer, seat, api, stop).await;
-    shared.http_account.clients.end(end);
-    shared.http_account.clients.close();
+/// Why a connection of `peer` was refused, and what would help.
+fn why_full(full: Full, limits: Limits, peer: SocketAddr) -> String {
+    match full {
+        Full::All => "all connections that may be open have a request (http.max_connections)".to_owned(),
+        Full::PerPeer => format!(
+            "{} has {} connections, each with a request (http.max_connections_per_peer)",
+            peer.ip().to_canonical(),
+            limits.per_peer
+        ),
+    }
 }
 
 /// One connection, to its end.

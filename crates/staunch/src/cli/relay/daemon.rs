@@ -31,12 +31,18 @@ use crate::talk::ORIGINAL;
 /// Most lines that tell how a configuration has changed.
 const CHANGES_MAX: usize = 1_000;
 
-/// Runs until SIGTERM or SIGINT.
-pub(super) fn run(args: &RelayArgs, settings: Settings, log_level: &str) -> anyhow::Result<ExitCode> {
-    log::start(&settings, log_level)?;
-    // Before anything else has a thread, as looking up names does.
-    let background = if settings.daemonise { Some(into_background()?) } else { None };
-    serve(args, settings, background)
+/// Runs until SIGTERM or SIGINT. `said` is what there is to say of the flags.
+pub(super) fn run(
+    args: &RelayArgs,
+    settings: Settings,
+    said: &str,
+    log_level: &str,
+) -> anyhow::Result<ExitCode> {
+    // Before anything else has a thread, as the log and looking up names do.
+    let into_background = || if settings.daemonise { into_background().map(Some) } else { Ok(None) };
+    let background = log::start(&settings, log_level).and_then(|()| into_background());
+    log_stream::to_stderr(said.as_bytes());
+    serve(args, settings, background?)
 }
 
 fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -> anyhow::Result<ExitCode> {

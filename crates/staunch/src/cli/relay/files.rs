@@ -5,11 +5,21 @@
 
 use std::io;
 
+use crate::cli::load::is_special;
 use config::import::relay::{FILES_MAX, Files, Reading, TEXT_BYTES_MAX, read};
 
 /// Reads the configuration and all that it includes.
 pub(super) fn reading(name: &str) -> Reading {
+    let bytes = |path: &str| if path == name { bytes(path) } else { included(path) };
     read(name, &Files { read: &bytes, matching: &matching })
+}
+
+/// The bytes of a file that another one includes. That one may be a pipe, from the shell that starts us.
+fn included(path: &str) -> Result<Vec<u8>, String> {
+    if is_special(path.as_ref()) {
+        return Err("it is a pipe or a device, and only files are included".into());
+    }
+    bytes(path)
 }
 
 /// The bytes of a file, or why there are none. A file that is too large for any configuration is not read to its end.

@@ -39,25 +39,28 @@ pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCod
         talk::data(version::lines().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    for word in &args.ignored {
-        talk::say(&format!("warning: `{word}` belongs to no flag and is not used\n"));
-    }
+    let ignored = |word| format!("warning: `{word}` belongs to no flag and is not used\n");
+    let ignored: String = args.ignored.iter().map(ignored).collect();
     let (settings, mistakes) = settings(&args.flags(), &machine());
+    let said = ignored + &told(&mistakes);
     let Some(settings) = settings else {
         talk::data(usage().as_bytes())?;
-        talk::say(&told(&mistakes));
+        talk::say(&said);
         return Ok(ExitCode::from(MISTAKES));
     };
-    talk::say(&told(&mistakes));
-    if let Some(wrong) = unread_authorities(&settings) {
+    let wrong = unread_authorities(&settings);
+    if settings.test == Test::No && args.explain.is_empty() && wrong.is_none() {
+        return daemon::run(args, settings, &said, log_level);
+    }
+    talk::say(&said);
+    if let Some(wrong) = wrong {
         talk::say(&wrong);
         return Ok(ExitCode::from(MISTAKES));
     }
     match settings.test {
         Test::Parse => test::parse(&settings),
         Test::Names => test::names(&args.flags(), &settings),
-        Test::No if !args.explain.is_empty() => explain::explain(args, &settings),
-        Test::No => daemon::run(args, settings, log_level),
+        Test::No => explain::explain(args, &settings),
     }
 }
 
