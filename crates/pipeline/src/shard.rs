@@ -326,9 +326,9 @@ impl Shard {
         reports
     }
 
-    /// What the last flushes of every output were like.
-    pub fn output_figures(&self) -> Vec<OutputFigures> {
-        self.outputs.iter().map(OutputEncoder::figures).collect()
+    /// What the last flushes of at most `max` outputs were like, from a place on.
+    pub fn output_figures_from(&self, from: usize, max: usize) -> Vec<OutputFigures> {
+        self.outputs.iter().skip(from).take(max).map(OutputEncoder::figures).collect()
     }
 
     /// Figures of every aggregation.

@@ -22,6 +22,9 @@ use crate::kernel::SocketFigures;
 /// Sources whose rows are made in one slice of the shard's thread: some microseconds each.
 const SLICE_SOURCES: usize = 8;
 
+/// Outputs whose rows are made before others on the thread have their turn.
+const SLICE_OUTPUTS: usize = 8;
+
 /// Looks for a moment in which nothing moves.
 const LOOKS: u32 = 20;
 
@@ -285,18 +288,47 @@ pub fn source_word(plan: &SourcePlan) -> &'static str {
 /// batches, with the kernel's drop counts read just then.
 pub async fn snapshot(shared: &Arc<Shared>, asking: &mut Asking) -> AccountsPage {
     let wiring = shared.wiring.load_full();
+    let sources = sources_in_slices(shared, &wiring, asking).await;
+    let now = Clock::now();
+    let outputs = outputs_in_slices(&wiring, now).await;
+    with_ports(shared, sources, outputs, now)
+}
+
+async fn sources_in_slices(
+    shared: &Arc<Shared>,
+    wiring: &Arc<Wiring>,
+    asking: &mut Asking,
+) -> Vec<SourceRow> {
     let ids: Vec<SourceId> = wiring.accounts.sources().map(|(id, _, _)| id).collect();
     let mut sources = Vec::with_capacity(ids.len());
     for some in ids.chunks(SLICE_SOURCES) {
-        let (theirs, their_wiring, asked) = (Arc::clone(shared), Arc::clone(&wiring), some.to_vec());
+        let (theirs, their_wiring, asked) = (Arc::clone(shared), Arc::clone(wiring), some.to_vec());
         let rows = asking.call(move |worker| {
             worker.count_drops_of(&asked);
             source_rows(&theirs, &their_wiring, &asked)
         });
         // The worker is gone only while stopping: the counts of its last turn are then the last ones.
-        sources.extend(rows.await.unwrap_or_else(|_gone| source_rows(shared, &wiring, some)));
+        sources.extend(rows.await.unwrap_or_else(|_gone| source_rows(shared, wiring, some)));
     }
-    with_outputs(shared, &wiring, sources, Clock::now())
+    sources
+}
+
+/// The rows of outputs as of `now`, a few at a time.
+pub async fn outputs_in_slices(wiring: &Wiring, now: Now) -> Vec<OutputRow> {
+    let mut rows = Vec::new();
+    let ids: Vec<OutputId> = wiring.accounts.outputs_once().map(|(id, _, _)| id).collect();
+    in_slices(ids, |id| add_output(&mut rows, output_row_at_rest(wiring, id, now))).await;
+    rows
+}
+
+/// Does something with each of `items`, [`SLICE_OUTPUTS`] between two turns of others on the thread.
+async fn in_slices<T>(items: Vec<T>, mut each: impl FnMut(T)) {
+    for (at, item) in items.into_iter().enumerate() {
+        if at > 0 && at.is_multiple_of(SLICE_OUTPUTS) {
+            tokio::task::yield_now().await;
+        }
+        each(item);
+    }
 }
 
 /// The document as of `now`, looked at from the outside, with the drop counts that were read last.
@@ -304,7 +336,11 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let wiring = shared.wiring.load();
     let ids: Vec<SourceId> = wiring.accounts.sources().map(|(id, _, _)| id).collect();
     let sources = source_rows(shared, &wiring, &ids);
-    with_outputs(shared, &wiring, sources, now)
+    let mut outputs = Vec::new();
+    for (id, _, _) in wiring.accounts.outputs_once() {
+        add_output(&mut outputs, output_row_at_rest(&wiring, id, now));
+    }
+    with_ports(shared, sources, outputs, now)
 }
 
 fn source_rows(shared: &Shared, wiring: &Wiring, ids: &[SourceId]) -> Vec<SourceRow> {
@@ -320,17 +356,16 @@ fn source_rows(shared: &Shared, wiring: &Wiring, ids: &[SourceId]) -> Vec<Source
     ids.iter().map(row).collect()
 }
 
-fn with_outputs(shared: &Shared, wiring: &Wiring, sources: Vec<SourceRow>, now: Now) -> AccountsPage {
-    let mut outputs: Vec<OutputRow> = Vec::new();
-    // A reload may have given a name to another endpoint: what its row was before goes on in the row that is now.
-    // With a queue on disk both have one account, and the row that is now says it all.
-    for (id, name, _) in wiring.accounts.outputs_once() {
-        let row = output_row_at_rest(wiring, id, now);
-        match outputs.iter_mut().find(|known| known.name == name) {
-            Some(before) => *before = row.with_before(before),
-            None => outputs.push(row),
-        }
+/// A reload may have given a name to another endpoint: what its row was before goes on in the row that is now. With a queue
+/// on disk both have one account, and the row that is now says it all.
+fn add_output(rows: &mut Vec<OutputRow>, row: OutputRow) {
+    match rows.iter_mut().find(|known| known.name == row.name) {
+        Some(before) => *before = row.with_before(before),
+        None => rows.push(row),
     }
+}
+
+fn with_ports(shared: &Shared, sources: Vec<SourceRow>, outputs: Vec<OutputRow>, now: Now) -> AccountsPage {
     let checkpoints = checkpoints::rows(shared, now);
     let account = &shared.management_account;
     let management = clients_row(&account.clients, account.ended());
@@ -554,6 +589,21 @@ fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
         sync_errors: counts.sync_errors,
         remove_errors: counts.remove_errors,
     })
+}
+
+#[tokio::test]
+async fn others_have_turns_between_the_rows_of_many_outputs() {
+    let (many, turns) = (5 * SLICE_OUTPUTS, std::cell::Cell::new(0));
+    let mut seen = Vec::new();
+    let rows = in_slices((0..many).collect(), |at| seen.push((at, turns.get())));
+    let others = async {
+        for _ in 0..10 {
+            turns.set(turns.get() + 1);
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::join!(biased; rows, others);
+    assert_eq!(seen, (0..many).map(|at| (at, at / SLICE_OUTPUTS)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Bodies of requests and answers, within bounds.
 //!
 //! A body is read only after the head has passed (`guard`), by few requests at a time, and within a time. An answer counts
-//! against what all answers may hold until nearly all of it is with the kernel, and is copied out piece by piece, so that
+//! against what all answers may hold, and half of it those of one client, until nearly all of it is with the kernel, and is copied out piece by piece, so that
 //! one that is read slowly holds its document no longer than that.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,8 +16,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Frame, SizeHint};
+use model::PeerKey;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::Refusal;
 
@@ -32,6 +34,9 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of all answers that are under way.
 const ANSWERS_BYTES_MAX: usize = 64 << 20;
 
+/// Most bytes of the answers of one client among them.
+const PEER_ANSWERS_BYTES_MAX: usize = ANSWERS_BYTES_MAX / 2;
+
 /// What of an answer is given to the connection at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
@@ -39,16 +44,12 @@ const PIECE_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Bodies {
     read: Semaphore,
-    /// In pieces of [`PIECE_BYTES`].
-    answers: Arc<Semaphore>,
+    answers: Arc<Answers>,
 }
 
 impl Default for Bodies {
     fn default() -> Bodies {
-        Bodies {
-            read: Semaphore::new(BODIES_MAX),
-            answers: Arc::new(Semaphore::new(ANSWERS_BYTES_MAX / PIECE_BYTES)),
-        }
+        Bodies { read: Semaphore::new(BODIES_MAX), answers: Arc::default() }
     }
 }
 
@@ -86,31 +87,82 @@ impl Bodies {
         tokio::time::timeout(BODY_TIME_MAX, whole).await.map_err(late)?
     }
 
-    /// A document as JSON, or why not.
-    pub(super) fn answer<T: Serialize>(&self, done: Result<T, Refusal>) -> Response {
+    /// A document as JSON for `peer`, or why not.
+    pub(super) fn answer<T: Serialize>(&self, peer: PeerKey, done: Result<T, Refusal>) -> Response {
         match done {
             Ok(document) => match serde_json::to_vec(&document) {
-                Ok(bytes) => self.bytes("application/json", bytes),
+                Ok(bytes) => self.bytes(peer, "application/json", bytes),
                 Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
             },
             Err((status, why)) => refused(status, &why),
         }
     }
 
-    /// An answer of that type, if there is room for it.
-    pub(super) fn bytes(&self, kind: &'static str, bytes: Vec<u8>) -> Response {
-        // One that is larger than all may be has to be alone.
-        let pieces = bytes.len().div_ceil(PIECE_BYTES).min(ANSWERS_BYTES_MAX / PIECE_BYTES);
-        let Ok(room) = Arc::clone(&self.answers).try_acquire_many_owned(pieces as u32) else {
-            return refused(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many answers wait to be read: ask again later",
-            );
+    /// An answer of that type for `peer`, if there is room for it.
+    pub(super) fn bytes(&self, peer: PeerKey, kind: &'static str, bytes: Vec<u8>) -> Response {
+        let room = match self.answers.room(peer, bytes.len()) {
+            Ok(room) => room,
+            Err(why) => return refused(StatusCode::SERVICE_UNAVAILABLE, why),
         };
         let body = Body::new(Pieces { bytes, at: 0, _room: room });
         let mut answer = body.into_response();
         answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         answer
+    }
+}
+
+/// The bytes of answers that are under way.
+#[derive(Debug, Default)]
+struct Answers(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    of_peer: BTreeMap<PeerKey, usize>,
+}
+
+/// What an answer holds, until it is dropped.
+#[derive(Debug)]
+struct Room {
+    answers: Arc<Answers>,
+    peer: PeerKey,
+    of_all: usize,
+    of_peer: usize,
+}
+
+impl Answers {
+    /// Room for an answer, or why there is none. One that is larger than all may be has to be alone, and of its client where
+    /// it is larger than those may be.
+    fn room(self: &Arc<Answers>, peer: PeerKey, bytes: usize) -> Result<Room, &'static str> {
+        let (of_all, of_peer) = (bytes.min(ANSWERS_BYTES_MAX), bytes.min(PEER_ANSWERS_BYTES_MAX));
+        let mut held = self.lock();
+        let held_of_peer = held.of_peer.get(&peer).copied().unwrap_or(0);
+        if held_of_peer + of_peer > PEER_ANSWERS_BYTES_MAX {
+            return Err("too many answers to this client wait to be read: ask again later");
+        }
+        if held.all + of_all > ANSWERS_BYTES_MAX {
+            return Err("too many answers wait to be read: ask again later");
+        }
+        held.all += of_all;
+        held.of_peer.insert(peer, held_of_peer + of_peer);
+        Ok(Room { answers: Arc::clone(self), peer, of_all, of_peer })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut held = self.answers.lock();
+        held.all -= self.of_all;
+        if let Some(bytes) = held.of_peer.get_mut(&self.peer) {
+            *bytes -= self.of_peer;
+            if *bytes == 0 {
+                held.of_peer.remove(&self.peer);
+            }
+        }
     }
 }
 
@@ -123,7 +175,7 @@ pub(super) fn refused(status: StatusCode, why: &str) -> Response {
 struct Pieces {
     bytes: Vec<u8>,
     at: usize,
-    _room: OwnedSemaphorePermit,
+    _room: Room,
 }
 
 impl hyper::body::Body for Pieces {
@@ -182,16 +234,36 @@ mod tests {
         Body::new(Frames(lens))
     }
 
+    fn peer(number: u8) -> PeerKey {
+        crate::admission::peer_key(Some([127, 0, 0, number].into()))
+    }
+
     #[tokio::test]
     async fn answers_wait_within_a_bound_and_come_whole() {
         let bodies = Bodies::default();
+        let bytes = |number, len| bodies.bytes(peer(number), "text/plain", vec![0; len]);
         let text: Vec<u8> = (0..3 * PIECE_BYTES + 7).map(|at| at as u8).collect();
-        let whole = bodies.bytes("text/plain", text.clone()).into_body().collect().await;
+        let whole = bodies.bytes(peer(1), "text/plain", text.clone()).into_body().collect().await;
         assert_eq!(whole.expect("it cannot fail").to_bytes(), text);
-        let most = bodies.bytes("text/plain", vec![0; ANSWERS_BYTES_MAX + 1]);
+        let most = bytes(1, ANSWERS_BYTES_MAX + 1);
         assert_eq!(most.status(), StatusCode::OK, "alone there is room for any");
-        assert_eq!(bodies.bytes("text/plain", vec![0; 1]).status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(bytes(2, 1).status(), StatusCode::SERVICE_UNAVAILABLE);
         drop(most);
-        assert_eq!(bodies.bytes("text/plain", vec![0; 1]).status(), StatusCode::OK);
+        assert_eq!(bytes(2, 1).status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn half_of_the_room_is_for_one_client() {
+        let bodies = Bodies::default();
+        let bytes = |number, len| bodies.bytes(peer(number), "text/plain", vec![0; len]);
+        let half: Vec<Response> = (0..8).map(|_| bytes(1, PEER_ANSWERS_BYTES_MAX / 8)).collect();
+        assert!(half.iter().all(|answer| answer.status() == StatusCode::OK), "at the bound");
+        assert_eq!(bytes(1, 1).status(), StatusCode::SERVICE_UNAVAILABLE, "past it");
+        let other = bytes(2, PEER_ANSWERS_BYTES_MAX);
+        assert_eq!(other.status(), StatusCode::OK, "the other half");
+        assert_eq!(bytes(3, 1).status(), StatusCode::SERVICE_UNAVAILABLE, "all of it");
+        drop((half, other));
+        assert!(bodies.answers.lock().of_peer.is_empty(), "clients without an answer are forgotten");
+        assert_eq!(bodies.answers.lock().all, 0);
     }
 }

@@ -26,6 +26,8 @@ pub enum ClientEnd {
     Silent,
     /// It read nothing of its answer for too long.
     Unread,
+    /// It read its answer, but not within the time for all of it.
+    Slow,
     /// It began with an HTTP request.
     HttpRequest,
     /// It began with a TLS handshake.
@@ -36,7 +38,7 @@ pub enum ClientEnd {
 
 impl ClientEnd {
     /// All of them, in their order.
-    const ALL: [ClientEnd; 10] = [
+    const ALL: [ClientEnd; 11] = [
         ClientEnd::Orderly,
         ClientEnd::Broken,
         ClientEnd::Refused,
@@ -44,6 +46,7 @@ impl ClientEnd {
         ClientEnd::Replaced,
         ClientEnd::Silent,
         ClientEnd::Unread,
+        ClientEnd::Slow,
         ClientEnd::HttpRequest,
         ClientEnd::TlsHandshake,
         ClientEnd::HandshakeFailed,
@@ -59,6 +62,7 @@ impl ClientEnd {
             ClientEnd::Replaced => "replaced",
             ClientEnd::Silent => "silent",
             ClientEnd::Unread => "unread",
+            ClientEnd::Slow => "slow",
             ClientEnd::HttpRequest => "http_request",
             ClientEnd::TlsHandshake => "tls_handshake",
             ClientEnd::HandshakeFailed => "handshake_failed",
@@ -66,7 +70,7 @@ impl ClientEnd {
     }
 
     fn is_of_management(self) -> bool {
-        self != ClientEnd::HandshakeFailed
+        !matches!(self, ClientEnd::HandshakeFailed | ClientEnd::Slow)
     }
 
     fn is_of_http(self) -> bool {

@@ -142,7 +142,7 @@ async fn accounts_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends
         let mut asking = api.shared.shard.ask(ends.peer(), Question::Figures)?;
         Ok(accounts::snapshot(&api.shared, &mut asking).await)
     };
-    api.bodies.answer(page.await)
+    api.bodies.answer(ends.peer(), page.await)
 }
 
 async fn series_page(
@@ -154,7 +154,7 @@ async fn series_page(
         let mut asking = api.shared.shard.ask(ends.peer(), Question::Details)?;
         series::page(&mut asking, query.0).await
     };
-    api.bodies.answer(page.await)
+    api.bodies.answer(ends.peer(), page.await)
 }
 
 async fn relay_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
@@ -162,11 +162,11 @@ async fn relay_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) 
         let mut asking = api.shared.shard.ask(ends.peer(), Question::Details)?;
         Ok(relay::page(&api.shared, &mut asking).await)
     };
-    api.bodies.answer(page.await)
+    api.bodies.answer(ends.peer(), page.await)
 }
 
-async fn queues_page(State(api): ApiState) -> Response {
-    api.bodies.answer(Ok(queues::page(&api.shared)))
+async fn queues_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
+    api.bodies.answer(ends.peer(), Ok(queues::page(&api.shared)))
 }
 
 async fn relay_explain(
@@ -175,7 +175,7 @@ async fn relay_explain(
     query: Query<ExplainQuery>,
 ) -> Response {
     let way = relay::explain(&api.shared, &api.explains, ends.peer(), query.0);
-    api.bodies.answer(way.await)
+    api.bodies.answer(ends.peer(), way.await)
 }
 
 /// The type of a body that may change something, before it is read.
@@ -201,7 +201,7 @@ async fn queue_drop(
         let body = api.bodies.read(request.into_body(), queues::DROP_BYTES_MAX).await?;
         queues::drop_waiting(&api.shared, &name, &body).await
     };
-    api.bodies.answer(done.await)
+    api.bodies.answer(ends.peer(), done.await)
 }
 
 async fn queue_replay(
@@ -223,7 +223,7 @@ async fn queue_replay(
         let body = api.bodies.read(request.into_body(), queues::REPLAY_BYTES_MAX).await?;
         queues::replay(&api.shared, &name, as_json, body).await
     };
-    api.bodies.answer(done.await)
+    api.bodies.answer(ends.peer(), done.await)
 }
 
 async fn self_metrics(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
@@ -232,7 +232,10 @@ async fn self_metrics(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>
         Ok::<_, Refusal>(metrics::text(&api.shared, &mut asking, Clock::now()).await)
     };
     match text.await {
-        Ok(text) => api.bodies.bytes("text/plain; version=0.0.4; charset=utf-8", text.into_bytes()),
+        Ok(text) => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            api.bodies.bytes(ends.peer(), kind, text.into_bytes())
+        }
         Err((status, why)) => refused(status, &why),
     }
 }

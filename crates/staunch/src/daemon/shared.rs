@@ -152,9 +152,9 @@ impl Shared {
     }
 
     /// Labels of the live endpoints of a cluster (by its place in the plan), in the ring's own order: what the proxy's
-    /// `status` lists. None when the shard has ended.
-    pub async fn live_labels(&self, cluster: usize) -> Vec<String> {
-        let mut asking = self.shard.ask_in_line().await;
+    /// `status` lists to `peer`. None when the shard has ended.
+    pub async fn live_labels(&self, cluster: usize, peer: PeerKey) -> Vec<String> {
+        let mut asking = self.shard.ask_in_line(peer).await;
         asking.call(move |worker| worker.shard.live_labels(cluster)).await.unwrap_or_default()
     }
 

@@ -1,5 +1,5 @@
-//! A10: one peer that takes what there is to take of connections: management clients that do not read, silent TLS clients,
-//! a source's whole number of connections.
+//! A10: one peer that takes what there is to take of connections: management clients that do not read, and such as dump all
+//! the time, silent TLS clients, a source's whole number of connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,6 +11,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::a9::command;
+use crate::asker;
 use crate::attacker::{Manner, Target};
 use crate::finding::End;
 use crate::scene::{Attack, Scene};
@@ -18,6 +19,10 @@ use crate::support::Daemon;
 use crate::support::bench::Bench;
 
 const GROWS_MAX: u64 = 64 << 20;
+
+/// Time between two looks at `/metrics`, and the longest wait for one.
+const METRICS_EVERY: Duration = Duration::from_millis(150);
+const METRICS_MAX: Duration = Duration::from_secs(5);
 
 /// What an honest client waits for its handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
@@ -74,6 +79,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     scene.daemon.wait_source("app", "aggregated", series);
     scene.is_before();
     unread_answers(bench, &mut scene);
+    dumps(bench, &mut scene);
     silent_tls(bench, &mut scene, &roots);
     all_connections(bench, &mut scene, few);
     End::Ran(scene.end("one peer takes all connections"))
@@ -87,6 +93,26 @@ fn unread_answers(bench: &Bench, scene: &mut Scene<'_>) {
     let health = command(management, "health");
     scene.finding.promise(health.as_deref().is_some_and(|health| health.contains("up")), || {
         format!("`health` is answered with {health:?} while 1 peer holds its connections")
+    });
+    held.end();
+}
+
+/// Clients that loop `counters` and read, while `/metrics` is asked for.
+fn dumps(bench: &Bench, scene: &mut Scene<'_>) {
+    let http = scene.http;
+    let asks = std::thread::spawn(move || {
+        let ask = |_| {
+            std::thread::sleep(METRICS_EVERY);
+            asker::get(http, "/metrics", METRICS_MAX).is_some_and(|(status, _)| status == 200)
+        };
+        (0..10).map(ask).filter(|answered| *answered).count()
+    });
+    let target = Target::Tcp(scene.daemon.management());
+    let dumps = Attack::new(target, Manner::Flood, "counters\n".repeat(100)).on(64);
+    let held = scene.attack(vec![dumps], bench.pick(2.0, 8.0));
+    let answered = asks.join().unwrap_or(0);
+    scene.finding.promise(answered == 10, || {
+        format!("/metrics answered {answered} of 10 while 64 management clients loop `counters`")
     });
     held.end();
 }

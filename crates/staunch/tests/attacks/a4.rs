@@ -91,7 +91,10 @@ pub(crate) fn run(bench: &Bench) -> End {
         let row = scene.accounts()?["outputs"].as_array()?.iter().find(|row| row["name"] == "copy")?.clone();
         (Daemon::number(&row, "waiting") == 0).then_some(row)
     });
-    let arrived = arrived.load(SeqCst);
+    // Delivered is what its kernel has; the endpoint may have yet to read it.
+    let read =
+        scene.wait("the endpoint to read", || Some(arrived.load(SeqCst)).filter(|read| *read >= records));
+    let arrived = read.unwrap_or_else(|| arrived.load(SeqCst));
     let damaged = drained.as_ref().map_or(0, |row| Daemon::number(row, "losses/shed/damaged"));
     let shed = drained.as_ref().map_or(0, |row| Daemon::number(row, "shed"));
     scene.finding.figure(format!("{arrived} of {records} records arrived, {damaged} counted as damaged"));

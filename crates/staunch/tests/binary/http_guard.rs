@@ -6,6 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
+
 use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
 
 /// A daemon with more in `[http]`.
@@ -165,6 +167,50 @@ fn connections_past_a_limit_are_counted_when_nobody_can_give_way() {
     let said = daemon.stderr();
     assert!(said.contains("127.0.0.1 has 1 connections, each with a request"), "{said}");
     assert!(!said.contains("all connections"), "{said}");
+    daemon.stop();
+}
+
+/// The status of an answer of which no more is read, and the connection that it comes on.
+fn unread(to: SocketAddr, from: [u8; 4], path: &str) -> (u16, TcpStream) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a descriptor is free");
+    socket.set_recv_buffer_size(4096).expect("a socket has a buffer");
+    socket.bind(&SocketAddr::from((from, 0)).into()).expect("it is on loopback");
+    socket.connect(&to.into()).expect("it listens");
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket has time-outs");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {to}\r\n\r\n").expect("it reads");
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).expect("an answer");
+    let status = std::str::from_utf8(&begin[9..]).ok().and_then(|status| status.parse().ok());
+    (status.expect("a status"), stream)
+}
+
+#[test]
+fn one_client_that_does_not_read_leaves_room_for_the_answers_of_others() {
+    let (mut daemon, _graphite) = start("");
+    let socket = udp(daemon.at("app", "udp"));
+    let name = "n".repeat(4_000);
+    let packets =
+        (0..100).map(|at| (0..10).map(|n| format!("{name}.{}:1|c\n", at * 10 + n)).collect::<String>());
+    crate::support::traffic::send_all(&socket, packets);
+    daemon.wait_source("app", "aggregated", 1_000);
+    // 4 MB each.
+    let path = "/api/v1/series?limit=1000";
+    let mut held = Vec::new();
+    let refused = (0..24).find_map(|_| {
+        let (status, stream) = unread(daemon.http(), [127, 0, 0, 2], path);
+        held.push(stream);
+        (status != 200).then_some(status)
+    });
+    assert_eq!(refused, Some(503), "past the bound");
+    let others = [("/metrics", 3), (path, 3), ("/api/v1/accounts", 4)];
+    for (path, last) in others {
+        assert_eq!(unread(daemon.http(), [127, 0, 0, last], path).0, 200, "{path} of another client");
+    }
+    drop(held);
+    wait_for("its room to be given back", || {
+        (unread(daemon.http(), [127, 0, 0, 2], path).0 == 200).then_some(())
+    });
     daemon.stop();
 }
 

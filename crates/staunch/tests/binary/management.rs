@@ -2,6 +2,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::support::traffic::send_all;
@@ -271,6 +273,41 @@ fn clients_that_do_not_read_hold_a_piece_and_give_way() {
     assert!(ended(&daemon, "replaced") >= 1);
     drop(deaf);
     daemon.stop();
+}
+
+/// Sends commands again and again, of whose answers each has one `E`, and reads the answers, until it is over.
+fn dump(mut stream: TcpStream, commands: &str, answers: &AtomicU64, over: &AtomicBool) {
+    let mut buffer = vec![0; 64 << 10];
+    while !over.load(SeqCst) && stream.write_all(commands.as_bytes()).is_ok() {
+        let mut left = commands.lines().count();
+        while left > 0 {
+            let Ok(len @ 1..) = stream.read(&mut buffer) else { return };
+            let ends = buffer[..len].iter().filter(|byte| **byte == b'E').count();
+            answers.fetch_add(ends as u64, SeqCst);
+            left = left.saturating_sub(ends);
+        }
+    }
+}
+
+#[test]
+fn clients_that_dump_all_the_time_keep_nobody_from_the_metrics() {
+    let daemon = start("");
+    udp(daemon.at("app", "udp")).send(b"a:1|c\nb:1|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 2);
+    let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let clients: Vec<_> = (0..100)
+        .map(|_| {
+            let stream = TcpStream::connect(daemon.management()).expect("it listens");
+            let (over, answers) = (Arc::clone(&over), Arc::clone(&answers));
+            std::thread::spawn(move || dump(stream, &"counters\n".repeat(100), &answers, &over))
+        })
+        .collect();
+    wait_for("all of them to be at it", || (answers.load(SeqCst) >= 6_000).then_some(()));
+    let statuses: Vec<u16> = (0..50).map(|_| daemon.get("/metrics").status).collect();
+    over.store(true, SeqCst);
+    drop(daemon);
+    clients.into_iter().for_each(|client| client.join().expect("it only reads"));
+    assert_eq!(statuses, [200; 50]);
 }
 
 #[test]

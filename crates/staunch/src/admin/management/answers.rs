@@ -1,12 +1,13 @@
-//! What the commands of a management port do: a call into the shard or a look at accounts, and the reply in words.
+//! What the commands of a management port do: a question to the shard or a look at accounts, and the reply in words.
 //!
+//! They run on the thread of all connections, so what grows with the configuration is made in slices, by few clients at once.
 //! Not here: the words themselves (`wire::management`), dumps (`dump`), the names of a `del…` (`delete`), who is a client (`super`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{ManagementPlan, ManagementReplies, OutputKind};
-use model::Kind;
+use model::{Kind, PeerKey};
 use pipeline::{DumpCursor, OutputFigures};
 use tokio::io::AsyncWrite;
 use wire::management::{Command, Form, Names, Pattern, ProxyCommand, ProxyReplies, Replies, TargetFigures};
@@ -14,15 +15,20 @@ use wire::management::{Command, Form, Names, Pattern, ProxyCommand, ProxyReplies
 use super::delete::Wanted;
 use super::reply::Reply;
 use super::{ClientEnd, Next, dump};
-use crate::admin::accounts;
+use crate::admin::accounts::{self, LossTable};
 use crate::clock::Clock;
 use crate::daemon::shared::Shared;
+use crate::daemon::worker::ShardHandle;
+
+/// Outputs whose figures are read in one slice of the shard's thread.
+const SLICE_FIGURES: usize = 256;
 
 /// Who asks, and of whom.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) plan: &'a ManagementPlan,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) peer: PeerKey,
 }
 
 impl Asked<'_> {
@@ -43,20 +49,20 @@ impl Asked<'_> {
         reply: &mut Reply<'_, W>,
     ) -> Result<Next, ClientEnd> {
         if let ManagementReplies::Proxy { cluster } = self.plan.replies {
-            return Ok(self.answer_as_proxy(cluster, command, &mut reply.made).await);
+            return self.answer_as_proxy(cluster, command, reply).await;
         }
         let form = self.form();
         let replies = Replies::new(form);
         match Command::parse(form, command) {
             Command::Help => replies.help(self.plan.read_only, &mut reply.made),
-            Command::Stats => self.stats(replies, &mut reply.made).await,
-            Command::Dump { kind, json } => dump::write(self.shared, kind, json, reply).await?,
+            Command::Stats => self.stats(replies, reply).await?,
+            Command::Dump { kind, json } => dump::write(self.shared, self.peer, kind, json, reply).await?,
             Command::Delete { .. } if self.plan.read_only => replies.refused_read_only(&mut reply.made),
             Command::Delete { kind, names } => self.delete(kind, names, reply).await?,
             Command::Health { set } => self.health(set, replies, &mut reply.made),
             Command::Config => self.config(replies, &mut reply.made),
-            Command::Targets => self.targets(replies, &mut reply.made),
-            Command::Drops => self.drops(replies, &mut reply.made),
+            Command::Targets => self.targets(replies, reply).await?,
+            Command::Drops => self.drops(replies, reply).await?,
             Command::Quit => return Ok(Next::Close),
             Command::Unknown => replies.error(&mut reply.made),
         }
@@ -64,22 +70,28 @@ impl Asked<'_> {
     }
 
     /// The commands of node's cluster proxy (spec statsd §13).
-    async fn answer_as_proxy(self, cluster: usize, command: &[u8], out: &mut Vec<u8>) -> Next {
+    async fn answer_as_proxy<W: AsyncWrite + Unpin>(
+        self,
+        cluster: usize,
+        command: &[u8],
+        reply: &mut Reply<'_, W>,
+    ) -> Result<Next, ClientEnd> {
         let replies = ProxyReplies.node();
+        let out = &mut reply.made;
         match ProxyCommand::parse(command) {
             ProxyCommand::Help => ProxyReplies.help(out),
             ProxyCommand::Health { set } => self.health(set, replies, out),
             ProxyCommand::Status => {
-                let live = self.shared.live_labels(cluster).await;
+                let live = self.shared.live_labels(cluster, self.peer).await;
                 ProxyReplies.status(self.shared.uptime_s(), live.iter().map(String::as_str), out);
             }
             ProxyCommand::Config => self.config(replies, out),
-            ProxyCommand::Targets => self.targets(replies, out),
-            ProxyCommand::Drops => self.drops(replies, out),
-            ProxyCommand::Quit => return Next::Close,
+            ProxyCommand::Targets => self.targets(replies, reply).await?,
+            ProxyCommand::Drops => self.drops(replies, reply).await?,
+            ProxyCommand::Quit => return Ok(Next::Close),
             ProxyCommand::Unknown => replies.error(out),
         }
-        Next::Stay
+        Ok(Next::Stay)
     }
 
     fn health(self, set: Option<bool>, replies: Replies, out: &mut Vec<u8>) {
@@ -95,7 +107,11 @@ impl Asked<'_> {
         replies.config(self.plan.config.iter().map(|(key, value)| (key.as_str(), value.as_str())), out);
     }
 
-    async fn stats(self, replies: Replies, out: &mut Vec<u8>) {
+    async fn stats<W: AsyncWrite + Unpin>(
+        self,
+        replies: Replies,
+        reply: &mut Reply<'_, W>,
+    ) -> Result<(), ClientEnd> {
         let now = Clock::now();
         let started_s = now.wall_seconds() - self.shared.uptime_s().min(now.wall_seconds());
         let wiring = self.shared.wiring.load_full();
@@ -106,21 +122,20 @@ impl Asked<'_> {
             self.shared.uptime_s(),
             now.wall_seconds().saturating_sub(last_s.max(started_s)),
             bad,
-            out,
+            &mut reply.made,
         );
-        // Gone only while stopping: then there are no figures of outputs.
-        let figures =
-            self.shared.shard.call(|worker| worker.shard.output_figures()).await.unwrap_or_default();
-        for figures in figures {
+        for figures in output_figures(&self.shared.shard, self.peer).await {
             let plan = &wiring.plan.outputs[figures.output.index()];
             if plan.from.is_empty() {
                 continue;
             }
             let last_exception_s = wiring.outlets[figures.output.index()].account.last_error_s.load(Relaxed);
             let moments = Moments { started_s, last_exception_s, now_s: now.wall_seconds() };
-            backend_stats(replies, self.form(), &plan.kind, figures, moments, out);
+            backend_stats(replies, self.form(), &plan.kind, figures, moments, &mut reply.made);
+            reply.go_on().await?;
         }
-        replies.end(out);
+        replies.end(&mut reply.made);
+        Ok(())
     }
 
     async fn delete<W: AsyncWrite + Unpin>(
@@ -136,7 +151,7 @@ impl Asked<'_> {
         let mut cursor = Some(DumpCursor::default());
         while let Some(from) = cursor {
             // Asked for anew for each slice: a client that does not read takes nobody's place.
-            let mut asking = self.shared.shard.ask_in_line().await;
+            let mut asking = self.shared.shard.ask_in_line(self.peer).await;
             let of_shard = Arc::clone(&wanted);
             let slice = asking.call(move |worker| {
                 let mut deleted: Vec<Vec<u8>> = Vec::new();
@@ -167,8 +182,17 @@ impl Asked<'_> {
         Ok(())
     }
 
-    fn targets(self, replies: Replies, out: &mut Vec<u8>) {
-        for row in accounts::page(self.shared, Clock::now()).outputs {
+    async fn targets<W: AsyncWrite + Unpin>(
+        self,
+        replies: Replies,
+        reply: &mut Reply<'_, W>,
+    ) -> Result<(), ClientEnd> {
+        let rows = {
+            // The shard is not asked, but it costs as much.
+            let _turn = self.shared.shard.ask_in_line(self.peer).await;
+            accounts::outputs_in_slices(&self.shared.wiring.load_full(), Clock::now()).await
+        };
+        for row in rows {
             replies.target(
                 &TargetFigures {
                     name: &row.name,
@@ -180,30 +204,55 @@ impl Asked<'_> {
                     waiting_bytes: row.bytes_waiting,
                     last_error: row.last_error,
                 },
-                out,
+                &mut reply.made,
             );
+            reply.go_on().await?;
         }
-        replies.end(out);
+        replies.end(&mut reply.made);
+        Ok(())
     }
 
-    fn drops(self, replies: Replies, out: &mut Vec<u8>) {
-        let page = accounts::page(self.shared, Clock::now());
-        for row in &page.sources {
-            for (family, reasons) in &row.losses {
-                reasons
-                    .iter()
-                    .for_each(|(reason, count)| replies.drop(&row.name, family, reason, *count, out));
+    async fn drops<W: AsyncWrite + Unpin>(
+        self,
+        replies: Replies,
+        reply: &mut Reply<'_, W>,
+    ) -> Result<(), ClientEnd> {
+        let page = {
+            let mut asking = self.shared.shard.ask_in_line(self.peer).await;
+            accounts::snapshot(self.shared, &mut asking).await
+        };
+        let of = |name: &str, losses: &LossTable, out: &mut Vec<u8>| {
+            for (family, reasons) in losses {
+                reasons.iter().for_each(|(reason, count)| replies.drop(name, family, reason, *count, out));
             }
-            replies.drop(&row.name, "kernel", "dropped", row.kernel_dropped, out);
+        };
+        for row in &page.sources {
+            of(&row.name, &row.losses, &mut reply.made);
+            replies.drop(&row.name, "kernel", "dropped", row.kernel_dropped, &mut reply.made);
+            reply.go_on().await?;
         }
         for row in &page.outputs {
-            for (family, reasons) in &row.losses {
-                reasons
-                    .iter()
-                    .for_each(|(reason, count)| replies.drop(&row.name, family, reason, *count, out));
-            }
+            of(&row.name, &row.losses, &mut reply.made);
+            reply.go_on().await?;
         }
-        replies.end(out);
+        replies.end(&mut reply.made);
+        Ok(())
+    }
+}
+
+/// What the last flushes of all outputs were like; of those only that the shard has told of before it ended.
+async fn output_figures(shard: &ShardHandle, peer: PeerKey) -> Vec<OutputFigures> {
+    let mut asking = shard.ask_in_line(peer).await;
+    let mut all: Vec<OutputFigures> = Vec::new();
+    loop {
+        let from = all.len();
+        let slice = asking.call(move |worker| worker.shard.output_figures_from(from, SLICE_FIGURES)).await;
+        let slice = slice.unwrap_or_default();
+        let is_last = slice.len() < SLICE_FIGURES;
+        all.extend(slice);
+        if is_last {
+            return all;
+        }
     }
 }
 
@@ -251,6 +300,27 @@ mod tests {
     use model::OutputId;
 
     use super::*;
+
+    #[tokio::test]
+    async fn stats_ask_the_shard_in_line() {
+        let shard = ShardHandle::new().expect("a descriptor is free");
+        let peer = crate::admission::peer_key(Some([127, 0, 0, 1].into()));
+        let mut open = Vec::new();
+        while let Ok(asking) =
+            tokio::time::timeout(std::time::Duration::from_millis(1), shard.ask_in_line(peer)).await
+        {
+            open.push(asking);
+        }
+        let soon = std::time::Duration::from_millis(5);
+        let mut figures = Box::pin(output_figures(&shard, peer));
+        assert!(tokio::time::timeout(soon, figures.as_mut()).await.is_err());
+        assert_eq!(shard.waiting(), 0, "all places are taken");
+        drop(open);
+        assert!(tokio::time::timeout(soon, figures.as_mut()).await.is_err());
+        assert_eq!(shard.waiting(), 1);
+        shard.end();
+        assert!(figures.await.is_empty(), "there are none while it stops");
+    }
 
     #[test]
     fn figures_have_the_names_of_the_originals_backends() {

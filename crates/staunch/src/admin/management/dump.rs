@@ -3,7 +3,7 @@
 //! Not here: the text (`wire::management::Dump`), slices and their bounds (`Shard::dump`).
 //! Invariant: a client holds one slice and one piece of it as text; a long timer or set goes over several of both.
 
-use model::Kind;
+use model::{Kind, PeerKey};
 use pipeline::{DumpCursor, Held};
 use tokio::io::AsyncWrite;
 use wire::management::Dump;
@@ -18,12 +18,13 @@ const PIECE_VALUES: usize = 4_096;
 /// Bytes of a set's members in one piece of text.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Writes all series of a kind.
+/// Writes all series of a kind to `peer`.
 ///
 /// # Errors
 /// When the client is gone, or does not read.
 pub(super) async fn write<W: AsyncWrite + Unpin>(
     shared: &Shared,
+    peer: PeerKey,
     kind: Kind,
     json: bool,
     reply: &mut Reply<'_, W>,
@@ -33,7 +34,7 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
     let mut cursor = Some(DumpCursor::default());
     while let Some(from) = cursor {
         // Asked for anew for each slice: a client that does not read takes nobody's place.
-        let mut asking = shared.shard.ask_in_line().await;
+        let mut asking = shared.shard.ask_in_line(peer).await;
         // The shard is gone only while the daemon stops.
         let Ok(slice) = asking.call(move |worker| worker.shard.dump(kind, from)).await else { break };
         drop(asking);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::plan::ManagementPlan;
-use model::SECOND_NS;
+use model::{PeerKey, SECOND_NS};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -105,15 +105,11 @@ impl Door {
         };
         let now_ns = Clock::mono_ns();
         let account = &self.shared.management_account.clients;
-        let full = match self.places.admit_or_replace(
-            crate::admission::peer_key(Some(from)),
-            limits,
-            now_ns,
-            STALLED_NS,
-        ) {
+        let peer = crate::admission::peer_key(Some(from));
+        let full = match self.places.admit_or_replace(peer, limits, now_ns, STALLED_NS) {
             Ok(seat) => {
                 let (input, output) = stream.into_split();
-                let client = Client { plan, shared: Arc::clone(&self.shared), input, output, seat };
+                let client = Client { plan, shared: Arc::clone(&self.shared), peer, input, output, seat };
                 return Some((client, account.accept()));
             }
             Err(full) => full,
@@ -154,6 +150,7 @@ fn in_force(opened: &ManagementPlan, shared: &Shared) -> ManagementPlan {
 struct Client {
     plan: ManagementPlan,
     shared: Arc<Shared>,
+    peer: PeerKey,
     input: OwnedReadHalf,
     output: OwnedWriteHalf,
     seat: Seat,
@@ -208,7 +205,7 @@ impl Client {
             }
             for command in whole {
                 let mut reply = Reply::new(&mut self.output, &self.seat);
-                let asked = answers::Asked { plan: &self.plan, shared: &self.shared };
+                let asked = answers::Asked { plan: &self.plan, shared: &self.shared, peer: self.peer };
                 let next = asked.answer(&command, &mut reply).await?;
                 reply.finish().await?;
                 if next == Next::Close {

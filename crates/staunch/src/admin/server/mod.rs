@@ -5,9 +5,11 @@
 //! delays other requests at most.
 //! Bounds: connections (`http.max_connections`, and of one client; at either the one that has been without a request for
 //! longest gives its place to a new one), [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head,
-//! [`HANDSHAKE_MAX`], [`WRITE_PATIENCE`] for an answer that nobody reads; of bodies and answers in `http`.
+//! [`HANDSHAKE_MAX`], [`WRITE_PATIENCE`] for an answer that nobody reads and [`ANSWER_TIME_MAX`] for all of one; of bodies
+//! and answers in `bodies`.
 //! Not here: what is answered, and to whom (`http`, `guard`).
 
+mod deadline;
 mod patience;
 
 use std::convert::Infallible;
@@ -22,7 +24,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,6 +32,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use self::deadline::{Deadline, Reading};
 use self::patience::Patient;
 use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
@@ -54,6 +57,9 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// How long an answer may stand still because its reader takes nothing.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an answer may be under way in all, as a body may.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Wait after a connection could not be accepted: there may be no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -206,13 +212,15 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     ends: Ends,
     seat: Arc<Seat>,
     api: Arc<Api>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) -> ClientEnd {
+    let deadline = Arc::new(Deadline::new(ANSWER_TIME_MAX));
+    let of_answers = Arc::clone(&deadline);
     let router = TowerToHyperService::new(http::router(Arc::clone(&api)));
     let of_requests = Arc::clone(&seat);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let under_way = UnderWay::new(Arc::clone(&of_requests));
-        let (api, router) = (Arc::clone(&api), router.clone());
+        let (api, router, of_answers) = (Arc::clone(&api), router.clone(), Arc::clone(&of_answers));
         async move {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(ends));
@@ -223,9 +231,25 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
                     Err(never) => match never {},
                 },
             };
-            Ok::<_, Infallible>(answer.map(|body| Answer { body, _under_way: under_way }))
+            let reading = of_answers.begin();
+            Ok::<_, Infallible>(answer.map(|body| Answer { body, _reading: reading, _under_way: under_way }))
         }
     });
+    served(stream, service, &seat, &deadline, stop).await
+}
+
+async fn served<S, R>(
+    stream: S,
+    service: R,
+    seat: &Seat,
+    deadline: &Deadline,
+    mut stop: watch::Receiver<bool>,
+) -> ClientEnd
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    R: HttpService<Incoming, ResBody = Answer, Error = Infallible>,
+{
+    let mut late = std::pin::pin!(deadline.passed());
     let mut served = std::pin::pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
@@ -248,6 +272,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
                     }
                 };
             }
+            () = late.as_mut() => return ClientEnd::Slow,
             () = seat.asked_to_leave() => return ClientEnd::Replaced,
             _ = stop.wait_for(|stop| *stop), if !stops => {
                 stops = true;
@@ -276,6 +301,7 @@ impl Drop for UnderWay {
 /// The body of an answer.
 struct Answer {
     body: Body,
+    _reading: Reading,
     _under_way: UnderWay,
 }
 
@@ -297,4 +323,31 @@ impl hyper::body::Body for Answer {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let seat = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
+    let deadline = Arc::new(Deadline::new(Duration::from_millis(50)));
+    let (of_requests, of_answers) = (Arc::clone(&seat), Arc::clone(&deadline));
+    let service = service_fn(move |_request: hyper::Request<Incoming>| {
+        let bodies = crate::admin::bodies::Bodies::default();
+        let body = bodies.bytes(model::PeerKey::Local, "text/plain", vec![0; 1 << 20]).into_body();
+        let (reading, under_way) = (of_answers.begin(), UnderWay::new(Arc::clone(&of_requests)));
+        let answer = Answer { body, _reading: reading, _under_way: under_way };
+        async move { Ok::<_, Infallible>(hyper::Response::new(answer)) }
+    });
+    let (near, mut far) = tokio::io::duplex(512);
+    let (_stop, stopping) = watch::channel(false);
+    far.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("there is room");
+    let reads = async {
+        // It never stops for long.
+        while far.read(&mut [0; 16]).await.is_ok_and(|len| len > 0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let near = Patient::new(near, WRITE_PATIENCE);
+    let (end, ()) = tokio::join!(served(near, service, &seat, &deadline, stopping), reads);
+    assert_eq!(end, ClientEnd::Slow);
 }

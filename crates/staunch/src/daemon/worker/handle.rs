@@ -2,9 +2,11 @@
 //! among data.
 //!
 //! Two kinds. Control ([`ShardHandle::call`]) is ours: reload, stop, endpoints that go and come. Questions
-//! ([`ShardHandle::ask`]) come from any client that can reach the API or a management port, so their number has a bound, and another
-//! one for each client and for questions that may take long; each call of one is a slice: it takes well under a millisecond,
-//! and asks again for more.
+//! ([`ShardHandle::ask`], [`ShardHandle::ask_in_line`]) come from any client that can reach the API or a management port, so
+//! their number has a bound. Those of the API are refused past theirs, and there is another one for each client and for
+//! questions that may take long. Those of management ports have places of their own, which they wait for, one client after
+//! the other: they take none of the API's. Each call of a question is a slice: it takes well under a millisecond, and asks
+//! again for more.
 //! Invariants: every call is answered, by an error when the thread has ended; between two looks at the sockets no more than
 //! [`CALLS_PER_TURN`] calls run, of which few are questions.
 
@@ -13,14 +15,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use super::Worker;
 use crate::admission::{Admission, Full, Limits, Seat};
+use crate::sources::turns::{Place, Places};
 use crate::sys::Waker;
 use model::PeerKey;
 
-/// Most questions that are open at once; further ones are told to come later.
+/// Most questions of the API that are open at once; further ones are refused.
 pub const QUESTIONS_MAX: usize = 64;
 
 /// Places that questions for details leave to others: an operator needs the daemon's figures while somebody
@@ -32,6 +35,9 @@ const PEER_QUESTIONS_MAX: usize = 16;
 
 /// Most questions of one client for details.
 const PEER_DETAILS_MAX: usize = 12;
+
+/// Most questions of management ports that are open at once, beside those of the API; further ones wait.
+const COMMANDS_MAX: usize = 16;
 
 /// Most calls that run between two looks at the sockets.
 const CALLS_PER_TURN: usize = 16;
@@ -52,9 +58,10 @@ pub struct ShardHandle {
     pub(super) asleep: Arc<AtomicBool>,
     /// Told when the thread ends.
     end: Arc<Notify>,
-    questions: Arc<Semaphore>,
-    /// Those of the API.
+    /// Questions of the API.
     askers: Arc<Admission>,
+    /// Questions of management ports.
+    commands: Arc<Places>,
 }
 
 /// What a question of the API is about.
@@ -75,12 +82,18 @@ impl Question {
     }
 }
 
-/// One of [`QUESTIONS_MAX`]: whoever has it may call as often as it needs to, one call at a time.
+/// One of [`QUESTIONS_MAX`] or of [`COMMANDS_MAX`]: its owner may call as often as it needs to, one call at a time.
 #[derive(Debug)]
 pub struct Asking {
     shard: ShardHandle,
-    _permit: OwnedSemaphorePermit,
-    _seat: Option<Seat>,
+    _of: Bound,
+}
+
+/// Where a question counts.
+#[derive(Debug)]
+enum Bound {
+    Api { _seat: Seat },
+    Management { _place: Place },
 }
 
 /// Why a question was not answered.
@@ -131,8 +144,8 @@ impl ShardHandle {
             waker: Arc::new(Waker::new()?),
             asleep: Arc::default(),
             end: Arc::default(),
-            questions: Arc::new(Semaphore::new(QUESTIONS_MAX)),
             askers: Arc::default(),
+            commands: Arc::new(Places::new(COMMANDS_MAX)),
         })
     }
 
@@ -154,7 +167,7 @@ impl ShardHandle {
         self.put(job, |jobs| &mut jobs.control)
     }
 
-    /// A client's question, if not too many are open.
+    /// A question of a client of the API, if not too many are open.
     ///
     /// # Errors
     /// [`Unanswered::Busy`], [`Unanswered::BusyOfPeer`].
@@ -163,15 +176,14 @@ impl ShardHandle {
             Full::All => Unanswered::Busy,
             Full::PerPeer => Unanswered::BusyOfPeer,
         })?;
-        let permit = Arc::clone(&self.questions).try_acquire_owned().map_err(|_full| Unanswered::Busy)?;
-        Ok(Asking { shard: self.clone(), _permit: permit, _seat: Some(seat) })
+        Ok(Asking { shard: self.clone(), _of: Bound::Api { _seat: seat } })
     }
 
-    /// A question as soon as not too many are open, for those whose number has a bound of its own. In their order;
-    /// cancel-safe.
-    pub async fn ask_in_line(&self) -> Asking {
-        let permit = Arc::clone(&self.questions).acquire_owned().await;
-        Asking { shard: self.clone(), _permit: permit.expect("nobody closes the semaphore"), _seat: None }
+    /// A question of a client of a management port, as soon as not too many are open: clients take turns by their
+    /// addresses, and the number of those that wait has a bound of its own. Cancel-safe.
+    pub async fn ask_in_line(&self, peer: PeerKey) -> Asking {
+        let place = self.commands.take(peer).await;
+        Asking { shard: self.clone(), _of: Bound::Management { _place: place } }
     }
 
     fn put<R: Send + 'static>(
@@ -296,19 +308,39 @@ fn a_turn_runs_so_many_calls_and_control_first() {
 }
 
 #[tokio::test]
-async fn questions_past_the_bound_are_told_so_and_wait_in_line() {
+async fn questions_past_the_bound_are_refused() {
     let handle = ShardHandle::new().expect("a descriptor is free");
     let ask = |peer| handle.ask(peer, Question::Figures);
     let mut open: Vec<Asking> =
         (0..QUESTIONS_MAX as u8).map(|at| ask(peer(at / 8)).expect("at the bound")).collect();
     assert_eq!(ask(peer(99)).err(), Some(Unanswered::Busy), "past it");
-    let mut in_line = std::pin::pin!(handle.ask_in_line());
-    assert!(tokio::time::timeout(std::time::Duration::ZERO, in_line.as_mut()).await.is_err());
     drop(open.pop());
-    let mut asking = in_line.await;
-    assert_eq!(ask(peer(99)).err(), Some(Unanswered::Busy), "the one that waited has it");
+    let mut asking = ask(peer(99)).expect("a place is free");
     handle.end();
     assert_eq!(asking.call(|_worker| ()).await, Err(Unanswered::Ended));
+}
+
+#[tokio::test]
+async fn commands_wait_for_each_other_and_take_no_place_of_the_api() {
+    let handle = ShardHandle::new().expect("a descriptor is free");
+    let mut open = Vec::new();
+    for _ in 0..COMMANDS_MAX {
+        open.push(handle.ask_in_line(peer(1)).await);
+    }
+    let mut waits: Vec<_> = [1, 1, 2].map(|number| Box::pin(handle.ask_in_line(peer(number)))).into();
+    for wait in &mut waits {
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, wait).await.is_err(), "past the bound");
+    }
+    let figures: Vec<Asking> =
+        (0..PEER_QUESTIONS_MAX).map_while(|_| handle.ask(peer(1), Question::Figures).ok()).collect();
+    assert_eq!(figures.len(), PEER_QUESTIONS_MAX, "whatever it asks a management port");
+    // Another client goes before the second one that waits of the same.
+    open.truncate(COMMANDS_MAX - 2);
+    let other = waits.pop().expect("there are three").await;
+    let first = waits.remove(0).await;
+    let last = waits.remove(0);
+    assert!(tokio::time::timeout(std::time::Duration::ZERO, last).await.is_err());
+    drop((other, first));
 }
 
 #[cfg(test)]
