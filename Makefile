@@ -71,7 +71,7 @@ attacks: tools
 compat: tools
 	cargo build --locked --package staunch
 	cargo build --locked --package process --example placement --example relay
-	cargo build --locked --package config --example relay_conf
+	cargo build --locked --package import --example relay_conf
 	compat/side_by_side.py --self-test
 	compat/side_by_side.py --seconds 600 --random 10
 	compat/management.py --self-test

@@ -3,7 +3,7 @@
 
     relay_language.py [--seed N] [--files N]
                             files of random statements, most of them with a word changed, left out or put elsewhere, are
-                            given to `carbon-c-relay -t` and to ours (crates/config/examples/relay_conf.rs); both take a
+                            given to `carbon-c-relay -t` and to ours (crates/import/examples/relay_conf.rs); both take a
                             file or both refuse it, and what they take they print byte by byte alike
     relay_language.py --self-test
                             bends our answers in several ways, each of which must show
@@ -157,7 +157,7 @@ BENT = {
 
 def main():
     options = arguments(__doc__, files=300)
-    original, own = original_relay.find_or_skip(), example("config", "relay_conf")
+    original, own = original_relay.find_or_skip(), example("import", "relay_conf")
     chance = random.Random(options.seed)
     texts = [file(chance) for _ in range(options.files)]
     checks, bends = Checks(), Bends(BENT if options.self_test else {})

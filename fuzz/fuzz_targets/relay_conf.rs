@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use config::import::relay::{
+use import::relay::{
     Files, Form, Surroundings, lower, print, read, read_text, render_mistakes, upstream_lines,
 };
 use libfuzzer_sys::fuzz_target;

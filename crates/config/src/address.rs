@@ -10,9 +10,11 @@ use crate::plan::{Destination, Endpoint, Listen};
 
 /// What is wrong with an address: for the caret, and perhaps what to write instead.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadAddress {
-    pub(crate) label: String,
-    pub(crate) hint: Option<String>,
+pub struct BadAddress {
+    /// What is wrong.
+    pub label: String,
+    /// What to write instead.
+    pub hint: Option<String>,
 }
 
 /// Longest path of a unix socket: what `sun_path` holds with its NUL.
@@ -26,7 +28,7 @@ fn bad<T>(label: impl Into<String>) -> Result<T, BadAddress> {
 }
 
 /// Reads one entry of `listen`.
-pub(crate) fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
+pub fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err(BadAddress {
             label: "begins with none of udp://, tcp://, unix://, unixgram://, unix-frames://".into(),
@@ -53,7 +55,7 @@ pub(crate) fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
 }
 
 /// Writes one entry of `listen`.
-pub(crate) fn listen_text(listen: &Listen) -> String {
+pub fn listen_text(listen: &Listen) -> String {
     match listen {
         Listen::Udp(address) => format!("udp://{address}"),
         Listen::Tcp(address) => format!("tcp://{address}"),
@@ -64,7 +66,7 @@ pub(crate) fn listen_text(listen: &Listen) -> String {
 }
 
 /// Reads `ADDRESS:PORT` of something to listen at.
-pub(crate) fn parse_socket(text: &str) -> Result<SocketAddr, BadAddress> {
+pub fn parse_socket(text: &str) -> Result<SocketAddr, BadAddress> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
@@ -132,7 +134,7 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Reads `host:port`, the host being a name, an IPv4 address, or an IPv6 address in brackets.
-pub(crate) fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
+pub fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
     let Some((host, port)) = text.rsplit_once(':').filter(|(_, port)| !port.contains(']')) else {
         return bad("has no port: it ends in `:` and a number");
     };
@@ -158,7 +160,7 @@ pub(crate) fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
 
 /// The loopback addresses that a host stands for, whatever the machine's tables of names say: those of `localhost` and
 /// its kin, of the unspecified addresses, and of the numbers that resolvers take for IPv4 addresses (`127.1`).
-pub(crate) fn loopback_addresses(host: &str) -> Vec<IpAddr> {
+pub fn loopback_addresses(host: &str) -> Vec<IpAddr> {
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     match &*host {
@@ -195,7 +197,7 @@ fn numeric_v4(host: &str) -> Option<Ipv4Addr> {
 }
 
 /// Reads one entry of `to` of an output of packets: `udp://host:port`, `unixgram:///path`, ….
-pub(crate) fn parse_destination(text: &str, schemes: &[Scheme]) -> Result<Destination, BadAddress> {
+pub fn parse_destination(text: &str, schemes: &[Scheme]) -> Result<Destination, BadAddress> {
     let words =
         || schemes.iter().map(|scheme| format!("{}://", scheme.word())).collect::<Vec<_>>().join(", ");
     let Some((given, rest)) = text.split_once("://") else {
@@ -219,7 +221,7 @@ pub(crate) fn parse_destination(text: &str, schemes: &[Scheme]) -> Result<Destin
 }
 
 /// Writes one entry of `to` of an output of packets.
-pub(crate) fn destination_text(to: &Destination) -> String {
+pub fn destination_text(to: &Destination) -> String {
     match to {
         Destination::Udp(host) => format!("udp://{}", host_port_text(host)),
         Destination::Tcp(host) => format!("tcp://{}", host_port_text(host)),
@@ -229,7 +231,7 @@ pub(crate) fn destination_text(to: &Destination) -> String {
 }
 
 /// What a destination is called in the name of an output that has several: without its scheme.
-pub(crate) fn destination_name(to: &Destination) -> String {
+pub fn destination_name(to: &Destination) -> String {
     match to {
         Destination::Udp(host) | Destination::Tcp(host) => host_port_text(host),
         Destination::UnixDatagram(path) | Destination::UnixStream(path) => {
@@ -239,7 +241,7 @@ pub(crate) fn destination_name(to: &Destination) -> String {
 }
 
 /// Writes `host:port`.
-pub(crate) fn host_port_text(endpoint: &Endpoint) -> String {
+pub fn host_port_text(endpoint: &Endpoint) -> String {
     if endpoint.host.contains(':') {
         format!("[{}]:{}", endpoint.host, endpoint.port)
     } else {

@@ -6,13 +6,13 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use config::import::relay::flags::{Flags, Machine, settings};
-use config::import::relay::read_text;
 use config::plan::{OutputKind, Plan};
-use config::relay::{Relay, relay};
 use deliver::disk_queue::{Position, Promise};
 use deliver::plan::{QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, BlockForm, Entry, MemoryQueue, Queue};
+use import::relay::flags::{Flags, Machine, settings};
+use import::relay::plan::{Relay, relay};
+use import::relay::read_text;
 use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId};
 use pipeline::{Moves, MovingQueues, Routed, laid_over};
 use process::rollup::Fed;

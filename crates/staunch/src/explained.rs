@@ -509,7 +509,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use config::import::relay::{lower, read_text};
+    use import::relay::{lower, read_text};
     use process::relay::{Entry, Router};
 
     use super::*;

@@ -36,12 +36,10 @@ use std::path::{Path, PathBuf};
 use model::OutputId;
 use model::limits::OUTPUTS_MAX;
 
-pub(crate) use outputs::{SYNC_WINDOW_MS, endpoint_name};
+pub use outputs::{SYNC_WINDOW_MS, endpoint_name};
 pub use print::print;
-pub(crate) use relay::BLACKHOLE;
-pub(crate) use sources::{
-    default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source,
-};
+pub use relay::BLACKHOLE;
+pub use sources::{default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source};
 
 use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
@@ -141,7 +139,8 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     plan
 }
 
-pub(crate) fn empty_plan() -> Plan {
+/// A plan of nothing but the defaults of the daemon itself.
+pub fn empty_plan() -> Plan {
     Plan {
         sources: Vec::new(),
         transforms: Vec::new(),

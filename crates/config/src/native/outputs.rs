@@ -23,7 +23,7 @@ pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
 pub(super) const EVENT_FILES: (u64, u32) = (16 << 20, 4);
 
 /// Default of `sync_window`, in milliseconds.
-pub(crate) const SYNC_WINDOW_MS: u64 = 10;
+pub const SYNC_WINDOW_MS: u64 = 10;
 
 /// What is said of a queue.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ pub(super) fn default_path(data_dir: &Path, name: &str, file: &str) -> PathBuf {
 }
 
 /// Name of one endpoint's output.
-pub(crate) fn endpoint_name(name: &str, to: &Destination) -> String {
+pub fn endpoint_name(name: &str, to: &Destination) -> String {
     format!("{name}/{}", destination_name(to))
 }
 

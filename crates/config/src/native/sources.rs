@@ -14,7 +14,7 @@ use crate::plan::{
 };
 
 /// A source as an empty section means it.
-pub(crate) fn default_plan(name: &str) -> SourcePlan {
+pub fn default_plan(name: &str) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 8125));
     SourcePlan {
         name: name.to_owned(),
@@ -33,7 +33,7 @@ pub(crate) fn default_plan(name: &str) -> SourcePlan {
 }
 
 /// A source of points as an empty section means it.
-pub(crate) fn graphite_plan(name: &str, personality: Personality) -> SourcePlan {
+pub fn graphite_plan(name: &str, personality: Personality) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 2003));
     SourcePlan {
         kind: SourceKind::Graphite(GraphiteSource::of(personality)),
@@ -44,7 +44,7 @@ pub(crate) fn graphite_plan(name: &str, personality: Personality) -> SourcePlan 
 }
 
 /// Self-metrics as an empty section means them.
-pub(crate) fn own_plan(name: &str) -> SourcePlan {
+pub fn own_plan(name: &str) -> SourcePlan {
     let own = OwnPlan { every_ms: 10_000, prefix: "staunch".into() };
     SourcePlan { kind: SourceKind::Own(own), listen: Vec::new(), ..default_plan(name) }
 }

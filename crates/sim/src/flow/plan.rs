@@ -2,12 +2,12 @@
 
 use config::Format;
 use config::diagnostic::{Diagnostic, Place, Severity, Source, render};
-use config::import::javascript::Environment;
-use config::import::relay::flags::{Flags, Machine, settings};
-use config::import::relay::{Reading, read_text};
-use config::import::statsd;
 use config::plan::Plan;
-use config::relay::Relay;
+use import::javascript::Environment;
+use import::relay::flags::{Flags, Machine, settings};
+use import::relay::plan::Relay;
+use import::relay::{Reading, read_text};
+use import::statsd;
 
 use super::Failure;
 use super::step::{Compat, Config, Form};
@@ -88,7 +88,7 @@ fn relay(source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
     let machine = Machine { hostname: HOSTNAME.into(), cores: 1 };
     let settings = settings(&flags, &machine).0.expect("without other flags none is wrong");
     let asked = Relay { conf: &conf, settings: &settings, queue_given: false, queue_dir: None, http: None };
-    let (plan, more) = config::relay::relay(&asked);
+    let (plan, more) = import::relay::plan::relay(&asked);
     diagnostics.extend(more.into_iter().map(|mistake| mistake.diagnostic));
     (plan, diagnostics)
 }

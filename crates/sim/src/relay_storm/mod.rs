@@ -13,10 +13,10 @@ mod ledger;
 
 use std::path::Path;
 
-use config::import::relay::flags::{Flags, Machine, settings};
-use config::import::relay::read_text;
 use config::plan::Plan;
-use config::relay::{Relay, relay};
+use import::relay::flags::{Flags, Machine, settings};
+use import::relay::plan::{Relay, relay};
+use import::relay::read_text;
 use model::{OutputId, Shed};
 
 use self::ledger::Ledger;

@@ -217,13 +217,13 @@ pub(crate) struct FanoutArgs {
     /// Where packets come in; repeatable.
     ///
     /// `:PORT` is every address of the machine. Streams too: `tcp://…` and `unix://…` take lines.
-    #[arg(long = "source", required = true, value_name = "ADDR", value_parser = config::fanout_source)]
+    #[arg(long = "source", required = true, value_name = "ADDR", value_parser = import::fanout_source)]
     pub(crate) sources: Vec<Listen>,
     /// Where each packet goes; repeatable.
     ///
     /// Or several at once with commas between them. Each is an output of its own, called after its address.
     #[arg(long = "target", required = true, value_name = "ADDR", value_delimiter = ',')]
-    #[arg(value_parser = config::fanout_target)]
+    #[arg(value_parser = import::fanout_target)]
     pub(crate) targets: Vec<Destination>,
     /// Unused: every datagram is taken whole.
     ///
@@ -234,7 +234,7 @@ pub(crate) struct FanoutArgs {
     ///
     /// In at most 64 MiB; beyond either the oldest are shed, and counted. A million is three seconds at 300,000 packets
     /// a second; ten thousand, as elsewhere, would be 33 ms.
-    #[arg(long, value_name = "N", default_value_t = config::Fanout::RECORDS_MAX, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = import::Fanout::RECORDS_MAX, hide_default_value = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub(crate) channel_size: u64,
     /// Receive buffer of the socket.

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 use config::Format;
 use config::diagnostic::{Code, Diagnostic, Source, has_errors, render};
-use config::import::{self, javascript};
 use config::plan::{ManagementPlan, Plan};
+use import::{self, javascript};
 
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
 use super::wants_colour;
@@ -284,7 +284,7 @@ fn environment<'a>(vars: &'a dyn Fn(&str) -> Option<String>) -> javascript::Envi
 /// The command line of a fan-out as the file that it stands for.
 pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
     let default = SocketAddr::from(([127, 0, 0, 1], 8680));
-    let asked = config::Fanout {
+    let asked = import::Fanout {
         sources: args.sources.clone(),
         targets: args.targets.clone(),
         repack: args.mode == FanoutMode::Repack,
@@ -299,7 +299,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
         data_dir: args.data_dir.clone(),
         own_prefix: args.metrics_prefix.clone().filter(|_| !args.no_metrics),
     };
-    let config::Written { text, plan, diagnostics } = config::fanout(&asked);
+    let import::Written { text, plan, diagnostics } = import::fanout(&asked);
     Loaded { name: "the config that --print shows".into(), text, plan, diagnostics }.without_loops()
 }
 

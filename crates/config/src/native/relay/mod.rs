@@ -30,7 +30,7 @@ pub(super) use feeds::check as check_feeds;
 pub(super) use rules::compute_word;
 
 /// Where a rule sends what nobody wants.
-pub(crate) const BLACKHOLE: &str = "blackhole";
+pub const BLACKHOLE: &str = "blackhole";
 
 /// A relay as an empty section means it.
 pub(super) fn default_plan() -> RelayTransform {

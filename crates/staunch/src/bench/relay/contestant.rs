@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(config_text(0, 28003, [22003, 22004, 22005]), CONFIG);
         let text = config_text(200, 5, [1, 2, 3]);
         assert!(["28003", "2200"].iter().all(|port| !text.contains(port)), "{text}");
-        let reading = config::import::relay::read_text("relay.conf", &text);
+        let reading = import::relay::read_text("relay.conf", &text);
         assert!(reading.mistakes.is_empty(), "{:?}", reading.mistakes);
         assert_eq!(text.matches("\nmatch ").count(), 201);
     }

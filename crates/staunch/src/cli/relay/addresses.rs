@@ -2,7 +2,7 @@
 //!
 //! The system is asked (getaddrinfo), which may take as long as it wants: a name that has no answer in time counts as one
 //! without, and whoever still asks for it does so for nobody.
-//! Not here: what addresses are for (`config::import::relay::addresses`), names while the relay runs (`outputs::names`).
+//! Not here: what addresses are for (`import::relay::addresses`), names while the relay runs (`outputs::names`).
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, ToSocketAddrs};

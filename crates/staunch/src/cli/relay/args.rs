@@ -1,11 +1,11 @@
 //! The flags of carbon-c-relay, as its getopt takes them, and ours beside them.
 //!
-//! A number stays a text here: `config::import::relay::flags` says what is wrong with it, with all that is wrong.
+//! A number stays a text here: `import::relay::flags` says what is wrong with it, with all that is wrong.
 
 use std::path::PathBuf;
 
 use clap::ArgAction;
-use config::import::relay::flags::Flags;
+use import::relay::flags::Flags;
 
 use super::super::args::{Port, TakeOver};
 

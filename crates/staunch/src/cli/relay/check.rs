@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use config::diagnostic::{Diagnostic, Source, count, to_json};
-use config::import::relay::flags::{Flags, settings};
-use config::import::relay::{FileText, Mistake, RelayConf};
 use config::plan::Plan;
-use config::relay::{Relay, relay};
+use import::relay::flags::{Flags, settings};
+use import::relay::plan::{Relay, relay};
+use import::relay::{FileText, Mistake, RelayConf};
 use serde_json::Value;
 
 use super::explain::place;

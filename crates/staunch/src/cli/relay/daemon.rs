@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use config::import::relay::addresses::{names, with_addresses};
-use config::import::relay::flags::Settings;
-use config::import::relay::{Form, Mistake, Surroundings, changes, print, render_mistakes, upstream_lines};
 use config::plan::Plan;
-use config::relay::Relay;
+use import::relay::addresses::{names, with_addresses};
+use import::relay::flags::Settings;
+use import::relay::plan::Relay;
+use import::relay::{Form, Mistake, Surroundings, changes, print, render_mistakes, upstream_lines};
 
 use super::check::plan_of;
 use super::preamble::{configuration_text, settings_text, starting};

@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use config::import::relay::flags::Settings;
-use config::import::relay::{FileText, RelayConf, Rule, lower};
+use import::relay::flags::Settings;
+use import::relay::{FileText, RelayConf, Rule, lower};
 use process::relay::{Entry, Router};
 
 use super::meetings::Parts;

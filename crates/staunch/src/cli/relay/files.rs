@@ -1,12 +1,12 @@
 //! Configuration files from disk, and which of them a pattern fits.
 //!
 //! Paths are relative to the working directory, as the original has it. What is read and how deep is bounded by
-//! `config::import::relay::Files`' reader; here it is how many names a pattern may give.
+//! `import::relay::Files`' reader; here it is how many names a pattern may give.
 
 use std::io;
 
 use crate::cli::load::is_special;
-use config::import::relay::{FILES_MAX, Files, Reading, TEXT_BYTES_MAX, read};
+use import::relay::{FILES_MAX, Files, Reading, TEXT_BYTES_MAX, read};
 
 /// Reads the configuration and all that it includes.
 pub(super) fn reading(name: &str) -> Reading {

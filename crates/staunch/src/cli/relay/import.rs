@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use clap::Parser;
-use config::import::relay::flags::{Flags, settings};
 use config::plan::Plan;
+use import::relay::flags::{Flags, settings};
 
 use super::{RelayArgs, daemon, machine, told};
 

@@ -6,7 +6,7 @@
 
 use std::io::Write;
 
-use config::import::relay::{
+use import::relay::{
     AggregateRule, Cluster, ClusterKind, MatchRule, Pattern, RelayConf, Rule, SendTo, lower, stub,
 };
 use process::relay::{
@@ -213,7 +213,7 @@ struct Kind {
 
 fn kind(cluster: &Cluster) -> Kind {
     let (word, takes_all, hashes) = match &cluster.kind {
-        ClusterKind::Plain { way, .. } => (way.word(), *way == config::import::relay::Way::Forward, false),
+        ClusterKind::Plain { way, .. } => (way.word(), *way == import::relay::Way::Forward, false),
         ClusterKind::Hash { hash, .. } => (hash.word(), false, true),
         ClusterKind::File { ip, .. } => (if *ip { "file ip" } else { "file" }, true, false),
     };

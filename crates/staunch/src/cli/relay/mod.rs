@@ -1,9 +1,9 @@
 //! `staunch relay`: carbon-c-relay's command line.
 //!
-//! Path: `args` (flags as words) -> `config::import::relay::flags` (settings) -> here one of: `test` (-t and -tt),
+//! Path: `args` (flags as words) -> `import::relay::flags` (settings) -> here one of: `test` (-t and -tt),
 //! `explain`, or `daemon`. `files` reads configurations from disk; `meetings` says in the original's words what a name
 //! meets, `explain` in ours.
-//! Not here: the language (`config::import::relay`), routing (`process::relay`).
+//! Not here: the language (`import::relay`), routing (`process::relay`).
 
 mod addresses;
 mod args;
@@ -21,10 +21,10 @@ mod version;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use ::import::relay::flags::{FlagMistake, Machine, Settings, Test, settings};
+use ::import::relay::{Reading, render_mistakes};
 use clap::CommandFactory;
 use config::diagnostic::Severity;
-use config::import::relay::flags::{FlagMistake, Machine, Settings, Test, settings};
-use config::import::relay::{Reading, render_mistakes};
 
 pub(crate) use self::args::RelayArgs;
 pub(crate) use self::check::checked;

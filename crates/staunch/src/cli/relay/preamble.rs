@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use config::import::relay::flags::{Flags, Settings, Submission};
-use config::import::relay::{Form, RelayConf, Surroundings, TestView, print_test};
+use import::relay::flags::{Flags, Settings, Submission};
+use import::relay::{Form, RelayConf, Surroundings, TestView, print_test};
 
 use super::version;
 

@@ -8,10 +8,10 @@ use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use config::import::relay::addresses::{names_of_use_all, with_all_used};
-use config::import::relay::flags::{Flags, Settings};
-use config::import::relay::{FileText, Reading, RelayConf, has_errors, upstream_lines, upstream_warnings};
-use config::relay::Relay;
+use import::relay::addresses::{names_of_use_all, with_all_used};
+use import::relay::flags::{Flags, Settings};
+use import::relay::plan::Relay;
+use import::relay::{FileText, Reading, RelayConf, has_errors, upstream_lines, upstream_warnings};
 
 use super::check::plan_of;
 use super::explain::place;

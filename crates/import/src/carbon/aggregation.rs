@@ -1,0 +1,217 @@
+//! aggregation-rules.conf: `OUTPUT (FREQUENCY) = METHOD INPUT`.
+
+use process::relay::{AggregateStatement, ExpressionPlan, Statement, To};
+use process::rollup::{Compute, ComputePlan, Late, RollupPlan, Stamp};
+
+use super::{RULES_MAX, expression, lines};
+use config::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AggregationRule {
+    /// Name of the result, in the relay's form: `\g{1}` for the first field.
+    pub output: String,
+    /// Length of a window in seconds.
+    pub frequency_s: u32,
+    /// What is computed.
+    pub method: Compute,
+    /// Names that count in, as an expression for the whole name.
+    pub input: String,
+}
+
+const METHODS: [(&str, Compute); 12] = [
+    ("sum", Compute::Sum),
+    ("avg", Compute::Average),
+    ("min", Compute::Min),
+    ("max", Compute::Max),
+    ("count", Compute::Count),
+    ("p50", Compute::Interpolated(500)),
+    ("p75", Compute::Interpolated(750)),
+    ("p80", Compute::Interpolated(800)),
+    ("p90", Compute::Interpolated(900)),
+    ("p95", Compute::Interpolated(950)),
+    ("p99", Compute::Interpolated(990)),
+    ("p999", Compute::Interpolated(999)),
+];
+
+/// Longest frequency: a year.
+const FREQUENCY_S_MAX: u32 = 366 * 86_400;
+
+/// Reads the file.
+pub fn aggregation_rules(text: &str) -> (Option<Vec<AggregationRule>>, Vec<Diagnostic>) {
+    let (mut rules, mut wrong) = (Vec::new(), Vec::new());
+    for (line, start) in lines(text).take(RULES_MAX) {
+        let Some(rule) = rule(line, start, &mut wrong) else { continue };
+        let alike = |known: &&AggregationRule| known.output == rule.output;
+        let as_before =
+            |known: &AggregationRule| (known.method, known.frequency_s) == (rule.method, rule.frequency_s);
+        if rules.iter().find(alike).is_some_and(|known| !as_before(known)) {
+            let message = "a rule above gives the same name, and computes something else";
+            let warning = Diagnostic::warning(Code::NotCarriedOver, message);
+            let hint = "give it a name of its own: carbon computes what the rule does that came first";
+            wrong.push(
+                warning.at(Place::new(start, start + line.len())).label("two results of one name").hint(hint),
+            );
+        }
+        rules.push(rule);
+    }
+    (Some(rules).filter(|_| !has_errors(&wrong)), wrong)
+}
+
+fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<AggregationRule> {
+    let place = |part: &str| {
+        let at = start + (part.as_ptr() as usize - line.as_ptr() as usize);
+        Place::new(at, at + part.len())
+    };
+    let form = || "write OUTPUT (SECONDS) = METHOD INPUT";
+    let parts = line.split_once('=').and_then(|(left, right)| {
+        let ((output, frequency), (method, input)) = (two(left)?, two(right)?);
+        Some((output, frequency.trim_start_matches('(').trim_end_matches(')'), method, input))
+    });
+    let Some((output, frequency, method, input)) = parts else {
+        let diagnostic =
+            Diagnostic::error(Code::ImportSyntax, "this line is no aggregation rule").at(place(line));
+        wrong.push(diagnostic.label("cannot be taken apart").hint(form()));
+        return None;
+    };
+    let before = wrong.len();
+    let frequency_s = frequency.parse().ok().filter(|seconds| (1..=FREQUENCY_S_MAX).contains(seconds));
+    if frequency_s.is_none() {
+        let diagnostic =
+            Diagnostic::error(Code::ImportBadValue, format!("`{frequency}` is no number of seconds"));
+        wrong.push(diagnostic.at(place(frequency)).label("from 1 on").hint(form()));
+    }
+    let found = METHODS.iter().find(|(word, _)| *word == method).map(|(_, compute)| *compute);
+    if found.is_none() {
+        let words = METHODS.map(|(word, _)| word);
+        let hint = match nearest(method, words.into_iter()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("methods are {}", words.join(", ")),
+        };
+        let diagnostic = Diagnostic::error(Code::ImportBadValue, format!("there is no method `{method}`"));
+        wrong.push(diagnostic.at(place(method)).label("not known to carbon").hint(hint));
+    }
+    let mut fields = Vec::new();
+    let written = expression_of(input, &mut fields);
+    let told = wrong.len();
+    let read = expression::read(&written, place(input).start, false, wrong);
+    // The places were those of the expression that the pattern stands for.
+    wrong[told..].iter_mut().for_each(|wrong| wrong.place = Some(place(input)));
+    let mut names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        let message = format!("there are two fields <{}>", twice[0]);
+        let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(place(input));
+        wrong.push(diagnostic.label("carbon does not start with it").hint("give each a name of its own"));
+    }
+    let name = name_of(output, &fields, place(output).start, wrong);
+    (!has_errors(&wrong[before..])).then_some(())?;
+    Some(AggregationRule { output: name?, frequency_s: frequency_s?, method: found?, input: read?.text })
+}
+
+/// Both words of a text that has two.
+fn two(text: &str) -> Option<(&str, &str)> {
+    let mut words = text.split_whitespace();
+    let both = (words.next()?, words.next()?);
+    words.next().is_none().then_some(both)
+}
+
+/// The expression that an input pattern stands for, and the names of its fields with the numbers of their groups.
+fn expression_of<'a>(input: &'a str, fields: &mut Vec<(&'a str, usize)>) -> String {
+    let mut groups = 0;
+    let part = |part: &'a str| {
+        for (open, close, group) in [("<<", ">>", "(.+?)"), ("<", ">", "([^.]+?)")] {
+            if let Some((before, rest)) = part.split_once(open)
+                && let Some((field, behind)) = rest.split_once(close)
+            {
+                groups += expression::groups_in(before) + 1;
+                fields.push((field, groups));
+                groups += expression::groups_in(behind);
+                return format!("{before}{group}{behind}");
+            }
+        }
+        groups += expression::groups_in(part);
+        if part == "*" { "[^.]+".to_owned() } else { part.replace('*', "[^.]*") }
+    };
+    let parts: Vec<String> = input.split('.').map(part).collect();
+    let whole = parts.join("\\.");
+    // Carbon ties the begin to every alternative and the end to the last one alone.
+    if has_alternatives(&whole) { format!("^(?:{whole}$).*") } else { format!("^{whole}$") }
+}
+
+/// Whether a `|` stands outside all groups.
+fn has_alternatives(text: &str) -> bool {
+    let (mut depth, mut escaped) = (0, false);
+    text.bytes().any(|byte| {
+        let plain = !std::mem::take(&mut escaped);
+        match byte {
+            b'\\' => escaped = plain,
+            b'(' if plain => depth += 1,
+            b')' if plain => depth -= 1,
+            _ => {}
+        }
+        plain && byte == b'|' && depth == 0
+    })
+}
+
+/// The name of the result with references in place of its fields.
+fn name_of(
+    output: &str,
+    fields: &[(&str, usize)],
+    start: usize,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<String> {
+    let mut name = String::new();
+    let mut rest = output;
+    while let Some(open) = rest.find('<') {
+        name.push_str(&rest[..open]);
+        let Some((field, behind)) = rest[open + 1..].split_once('>') else { break };
+        let Some((_, group)) = fields.iter().find(|(known, _)| *known == field) else {
+            let from = start + output.len() - rest.len() + open;
+            let diagnostic =
+                Diagnostic::error(Code::ImportBadValue, format!("the input has no field `{field}`"));
+            let hint = match nearest(field, fields.iter().map(|(known, _)| *known)) {
+                Some(near) => format!("did you mean `<{near}>`?"),
+                None => "fields are written <name> in the input".to_owned(),
+            };
+            let place = Place::new(from, from + field.len() + 2);
+            wrong.push(diagnostic.at(place).label("nothing to put here").hint(hint));
+            return None;
+        };
+        name.push_str(&format!("\\g{{{group}}}"));
+        rest = behind;
+    }
+    name.push_str(rest);
+    Some(name)
+}
+
+/// The rules as statements; `to` is where results go.
+///
+/// Rules that feed one name are one statement, as carbon has one buffer for it. It sends a window again when late points
+/// came. Here a window takes points for one more `FREQUENCY` and is told once; what comes later counts in the oldest
+/// window that is open.
+pub fn aggregation_statements(rules: &[AggregationRule], to: &To) -> Vec<Statement> {
+    let mut statements: Vec<AggregateStatement> = Vec::new();
+    for rule in rules {
+        let rollup = RollupPlan {
+            every_s: rule.frequency_s,
+            expire_s: rule.frequency_s * 2,
+            stamp: Stamp::Start,
+            computes: vec![ComputePlan { compute: rule.method, name: rule.output.clone() }],
+            late: Late::Oldest,
+            exact: true,
+        };
+        let expression = ExpressionPlan::from(&*rule.input);
+        match statements.iter_mut().find(|known| known.rollup == rollup) {
+            Some(known) => known.expressions.push(expression),
+            None => statements.push(AggregateStatement {
+                expressions: vec![expression],
+                rollup,
+                to: to.clone(),
+                stop: false,
+                replaces: true,
+            }),
+        }
+    }
+    statements.into_iter().map(Statement::Aggregate).collect()
+}

@@ -1,0 +1,372 @@
+//! carbon.conf: the section of a relay or an aggregator as settings (spec graphite §4.2).
+//!
+//! Not here: which keys there are (`keys`), rule files (`relay`, `rewrite`, `aggregation`, `lists`), what becomes of the
+//! settings (`plan`).
+
+use process::placement::CarbonHash;
+
+use super::ini::{self, Entry};
+use super::keys;
+use super::relay::{CarbonDestination, destination};
+use config::diagnostic::{Code, Diagnostic, Place, nearest};
+
+/// How a relay chooses destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// `constant`: each gets everything.
+    Constant,
+    /// `rules`: relay-rules.conf.
+    Rules,
+    /// `consistent-hashing`.
+    Hashing,
+    /// `aggregated-consistent-hashing`: by the names of aggregates.
+    AggregatedHashing,
+    /// `fast-hashing`: by the order of the destinations' hashes.
+    FastHashing,
+    /// `fast-aggregated-hashing`: likewise by the names of aggregates.
+    FastAggregatedHashing,
+}
+
+impl Method {
+    /// By the names that aggregation rules make of a name.
+    pub(super) fn is_aggregated(self) -> bool {
+        matches!(self, Method::AggregatedHashing | Method::FastAggregatedHashing)
+    }
+
+    /// Without a ring of many points.
+    pub(super) fn is_fast(self) -> bool {
+        matches!(self, Method::FastHashing | Method::FastAggregatedHashing)
+    }
+
+    fn hashes(self) -> bool {
+        !matches!(self, Method::Constant | Method::Rules)
+    }
+}
+
+const METHODS: [(&str, Method); 6] = [
+    ("constant", Method::Constant),
+    ("rules", Method::Rules),
+    ("consistent-hashing", Method::Hashing),
+    ("aggregated-consistent-hashing", Method::AggregatedHashing),
+    ("fast-hashing", Method::FastHashing),
+    ("fast-aggregated-hashing", Method::FastAggregatedHashing),
+];
+
+/// What destinations take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// `line`
+    Lines,
+    /// `pickle`, the default.
+    Pickle,
+}
+
+/// `REWRITE_RULES` of an aggregator that is not told any.
+pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
+
+/// The instance of a daemon that is not told its own.
+const INSTANCE: &str = "a";
+
+/// What the section says, with the original's defaults in place of what it does not.
+#[derive(Debug)]
+pub(super) struct Conf {
+    pub(super) is_aggregator: bool,
+    /// Address and port of lines over TCP; none when the port is 0.
+    pub(super) lines: Option<(String, u16)>,
+    pub(super) datagrams: Option<(String, u16)>,
+    pub(super) pickle: Option<(String, u16)>,
+    pub(super) pickle_bytes_max: Option<u64>,
+    pub(super) protobuf: Option<(String, u16)>,
+    pub(super) connections_max: Option<u64>,
+    pub(super) idle_timeout_s: Option<u64>,
+    pub(super) method: Method,
+    pub(super) destinations: Vec<CarbonDestination>,
+    pub(super) protocol: Protocol,
+    /// `DESTINATION_TRANSPORT = ssl`, and `DESTINATION_SSL_CA` if there is one.
+    pub(super) tls: Option<Option<String>>,
+    pub(super) replication: u8,
+    pub(super) diverse: bool,
+    pub(super) hash: CarbonHash,
+    pub(super) dynamic: bool,
+    pub(super) queue_records_max: Option<u64>,
+    pub(super) flow_control: bool,
+    pub(super) relay_rules: String,
+    pub(super) rewrite_rules: String,
+    pub(super) aggregation_rules: String,
+    pub(super) forward_all: bool,
+    /// blacklist.conf and whitelist.conf count.
+    pub(super) lists: bool,
+    /// Tags are put in order before a name is placed.
+    pub(super) tags_in_order: bool,
+}
+
+/// Reads the section `wanted`, such as `relay` or `relay:b`: what stands in the second overrides the first. A daemon that is
+/// told no instance is `a`.
+pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Option<Conf> {
+    let sections = ini::sections(text, wrong);
+    let (program, instance) = wanted.split_once(':').unwrap_or((wanted, INSTANCE));
+    let find = |name: &str| sections.iter().find(|section| section.name == name);
+    let (own, base) = (find(&format!("{program}:{instance}")), find(program));
+    let Some(first) = own.or(base) else {
+        let names: Vec<&str> = sections.iter().map(|section| section.name).collect();
+        let diagnostic = Diagnostic::error(Code::MissingKey, format!("there is no section [{wanted}]"));
+        let all = if names.is_empty() {
+            "there are none".into()
+        } else {
+            format!("sections are {}", names.join(", "))
+        };
+        wrong.push(diagnostic.hint(all));
+        return None;
+    };
+    if own.is_none() && program != wanted {
+        let message = format!("there is no section [{wanted}]: [{program}] alone counts");
+        let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(first.place);
+        wrong.push(warning.hint("carbon says nothing of it; see that the instance is called so"));
+    }
+    let layers: Vec<&ini::Section> = own.into_iter().chain(base).collect();
+    for section in &layers {
+        keys::tell(section, wrong);
+    }
+    let mut reader = Reader { layers: &layers, wrong };
+    let is_aggregator = program == "aggregator";
+    let (method, method_place) = reader.method(is_aggregator);
+    let destinations = reader.destinations(method);
+    let destinations_place = reader.get("DESTINATIONS").map(|entry| entry.place);
+    reader.listens_everywhere(first.place);
+    reader.unpickler();
+    if destinations.is_empty() && method != Method::Rules {
+        let diagnostic = Diagnostic::error(Code::MissingKey, "DESTINATIONS is empty: nothing could be sent");
+        reader.wrong.push(diagnostic.at(destinations_place.or(method_place).unwrap_or(first.place)));
+    }
+    Some(Conf {
+        is_aggregator,
+        lines: reader.address("LINE_RECEIVER", Some(2003)),
+        datagrams: if reader.flag("ENABLE_UDP_LISTENER", false) {
+            reader.address("UDP_RECEIVER", Some(2003))
+        } else {
+            None
+        },
+        pickle: reader.address("PICKLE_RECEIVER", Some(2004)),
+        pickle_bytes_max: reader.number("PICKLE_RECEIVER_MAX_LENGTH", 64, 64 << 20),
+        protobuf: reader.address("PROTOBUF_RECEIVER", None),
+        connections_max: reader.number("MAX_RECEIVER_CONNECTIONS", 1, 1_000_000),
+        idle_timeout_s: reader.number("METRIC_CLIENT_IDLE_TIMEOUT", 1, 86_400 * 365),
+        method,
+        protocol: reader.protocol(),
+        tls: reader.tls(),
+        destinations,
+        replication: reader.number("REPLICATION_FACTOR", 1, 255).unwrap_or(1) as u8,
+        diverse: reader.flag("DIVERSE_REPLICAS", true),
+        hash: reader.hash(method),
+        dynamic: reader.flag("DYNAMIC_ROUTER", false),
+        queue_records_max: reader.number("MAX_QUEUE_SIZE", 1, 1 << 30),
+        flow_control: reader.flag("USE_FLOW_CONTROL", true),
+        relay_rules: reader.text("RELAY_RULES", "relay-rules.conf"),
+        rewrite_rules: reader.text("REWRITE_RULES", REWRITE_RULES),
+        aggregation_rules: reader.text("AGGREGATION_RULES", "aggregation-rules.conf"),
+        forward_all: reader.flag("FORWARD_ALL", true),
+        lists: reader.flag("USE_WHITELIST", false),
+        tags_in_order: reader.flag("TAG_RELAY_NORMALIZED", false),
+    })
+}
+
+struct Reader<'a, 'b> {
+    /// The section of the instance, and that of the program.
+    layers: &'a [&'a ini::Section<'b>],
+    wrong: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn get(&self, key: &str) -> Option<&'a Entry<'a>> {
+        let key = key.to_ascii_lowercase();
+        self.layers.iter().find_map(|section| section.get(&key))
+    }
+
+    fn text(&self, key: &str, default: &str) -> String {
+        self.get(key).map_or(default, |entry| &*entry.value).to_owned()
+    }
+
+    fn flag(&mut self, key: &str, default: bool) -> bool {
+        let key = key.to_ascii_lowercase();
+        match self.layers.iter().find(|section| section.get(&key).is_some()) {
+            Some(section) => section.flag(&key, self.wrong),
+            None => default,
+        }
+    }
+
+    /// A number within limits; none where it is `inf`, `None`, wrong, or not there.
+    fn number(&mut self, key: &str, least: u64, most: u64) -> Option<u64> {
+        let entry = self.get(key)?;
+        if matches!(entry.value.to_ascii_lowercase().as_str(), "inf" | "none" | "") {
+            return None;
+        }
+        let number = entry.value.parse().ok().filter(|number| (least..=most).contains(number));
+        if number.is_none() {
+            let message = format!("{key} is no number of {least} to {most}");
+            self.wrong.push(Diagnostic::error(Code::ImportBadValue, message).at(entry.place));
+        }
+        number
+    }
+
+    /// `…_INTERFACE` and `…_PORT`; none for port 0, or without a port where there is no default.
+    fn address(&mut self, prefix: &str, port: Option<u16>) -> Option<(String, u16)> {
+        let port = match self.number(&format!("{prefix}_PORT"), 0, 65_535) {
+            Some(port) => port as u16,
+            None => port?,
+        };
+        let key = format!("{prefix}_INTERFACE");
+        let interface = self.text(&key, "0.0.0.0");
+        if interface.parse::<std::net::IpAddr>().is_err() {
+            let message = format!("{key} is not an IP address; names are not looked up here");
+            let place = self.get(&key).map(|entry| entry.place).unwrap_or(Place::new(0, 0));
+            self.wrong.push(Diagnostic::error(Code::ImportBadValue, message).at(place));
+            return None;
+        }
+        (port != 0).then_some((interface, port))
+    }
+
+    /// Says so of receivers that listen on every interface because nothing else is written.
+    fn listens_everywhere(&mut self, place: Place) {
+        let mut receivers = vec!["LINE_RECEIVER", "PICKLE_RECEIVER"];
+        let mut more = |needs: bool, receiver| receivers.extend(needs.then_some(receiver));
+        more(self.flag("ENABLE_UDP_LISTENER", false), "UDP_RECEIVER");
+        more(self.get("PROTOBUF_RECEIVER_PORT").is_some(), "PROTOBUF_RECEIVER");
+        let silent = |receiver: &&str| {
+            let off = self.get(&format!("{receiver}_PORT")).is_some_and(|entry| entry.value == "0");
+            !off && self.get(&format!("{receiver}_INTERFACE")).is_none()
+        };
+        let keys: Vec<String> =
+            receivers.into_iter().filter(silent).map(|key| format!("{key}_INTERFACE")).collect();
+        if !keys.is_empty() {
+            let message = format!("without {} it listens on every interface, 0.0.0.0", keys.join(" and "));
+            let warning = Diagnostic::warning(Code::ListensEverywhere, message).at(place);
+            let hint = "write 127.0.0.1 in `listen` of the native file where only this machine sends";
+            self.wrong.push(warning.label("as carbon does").hint(hint));
+        }
+    }
+
+    fn unpickler(&mut self) {
+        const KEY: &str = "USE_INSECURE_UNPICKLER";
+        if let Some(entry) = self.get(KEY)
+            && self.flag(KEY, false)
+        {
+            let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never run code here");
+            let hint =
+                "numbers, texts, lists, tuples and dicts are read, and carbon's clients send nothing else";
+            self.wrong.push(warning.at(entry.place).label("left out").hint(hint));
+        }
+    }
+
+    fn protocol(&mut self) -> Protocol {
+        const WORDS: [&str; 2] = ["pickle", "line"];
+        let Some(entry) = self.get("DESTINATION_PROTOCOL") else { return Protocol::Pickle };
+        let (message, hint) = match &*entry.value {
+            "pickle" => return Protocol::Pickle,
+            "line" => return Protocol::Lines,
+            protocol @ ("protobuf" | "udp" | "amqp") => (
+                format!("points are not sent as {protocol}"),
+                "write `pickle` or `line`, and in DESTINATIONS the ports where the destinations take that"
+                    .to_owned(),
+            ),
+            other => (
+                format!("DESTINATION_PROTOCOL `{other}` is not known"),
+                match nearest(other, WORDS.into_iter()) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => "protocols are pickle and line".to_owned(),
+                },
+            ),
+        };
+        self.wrong.push(Diagnostic::error(Code::ImportBadValue, message).at(entry.place).hint(hint));
+        Protocol::Pickle
+    }
+
+    fn tls(&mut self) -> Option<Option<String>> {
+        let entry = self.get("DESTINATION_TRANSPORT")?;
+        match &*entry.value {
+            "none" | "None" | "" => None,
+            "ssl" => Some(self.get("DESTINATION_SSL_CA").map(|entry| entry.value.clone())),
+            other => {
+                let message = format!("DESTINATION_TRANSPORT `{other}` is not known");
+                let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
+                self.wrong.push(diagnostic.hint("transports are none and ssl"));
+                None
+            }
+        }
+    }
+
+    /// The method, and where it stands.
+    fn method(&mut self, is_aggregator: bool) -> (Method, Option<Place>) {
+        if is_aggregator {
+            if let Some(entry) = self.get("RELAY_METHOD").filter(|entry| entry.value != "consistent-hashing")
+            {
+                let message = "an aggregator shares out by consistent-hashing, whatever RELAY_METHOD says";
+                let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
+                self.wrong.push(warning.label("not heeded by carbon").hint("remove the line"));
+            }
+            return (Method::Hashing, None);
+        }
+        let Some(entry) = self.get("RELAY_METHOD") else { return (Method::Rules, None) };
+        if let Some((_, method)) = METHODS.iter().find(|(word, _)| *word == entry.value) {
+            return (*method, Some(entry.place));
+        }
+        let words = METHODS.map(|(word, _)| word);
+        let diagnostic = Diagnostic::error(
+            Code::ImportBadValue,
+            format!("RELAY_METHOD `{}` cannot be carried over", entry.value),
+        );
+        let hint = match nearest(&entry.value, words.into_iter()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("methods are {}", words.join(", ")),
+        };
+        self.wrong.push(diagnostic.at(entry.place).hint(hint));
+        (Method::Constant, Some(entry.place))
+    }
+
+    fn hash(&mut self, method: Method) -> CarbonHash {
+        let default = if method.is_fast() { CarbonHash::Mmh3Ch } else { CarbonHash::CarbonCh };
+        let Some(entry) = self.get("ROUTER_HASH_TYPE") else { return default };
+        match entry.value.as_str() {
+            "" => default,
+            "carbon_ch" | "None" => CarbonHash::CarbonCh,
+            "fnv1a_ch" => CarbonHash::Fnv1aCh,
+            "mmh3_ch" => CarbonHash::Mmh3Ch,
+            other => {
+                let message = format!("ROUTER_HASH_TYPE `{other}` is not known");
+                let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
+                self.wrong.push(diagnostic.hint("types are carbon_ch, fnv1a_ch, mmh3_ch"));
+                CarbonHash::CarbonCh
+            }
+        }
+    }
+
+    fn destinations(&mut self, method: Method) -> Vec<CarbonDestination> {
+        let Some(entry) = self.get("DESTINATIONS") else { return Vec::new() };
+        let mut all: Vec<CarbonDestination> = Vec::new();
+        for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+            match destination(text) {
+                // Carbon says nothing of one that stands twice.
+                Some(destination) if all.contains(&destination) => {}
+                Some(destination) => {
+                    let same = |known: &CarbonDestination| {
+                        (&known.host, &known.instance) == (&destination.host, &destination.instance)
+                    };
+                    if method.hashes() && all.iter().any(same) {
+                        let message = format!("`{text}` lies where another destination of its host does");
+                        let diagnostic =
+                            Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
+                        let hint = "give each an instance: HOST:PORT:INSTANCE; carbon does not start";
+                        self.wrong.push(diagnostic.label("one host without instances").hint(hint));
+                    }
+                    all.push(destination);
+                }
+                None => {
+                    let message = format!("`{text}` is no destination");
+                    let diagnostic =
+                        Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
+                    self.wrong.push(diagnostic.hint("write HOST:PORT or HOST:PORT:INSTANCE"));
+                }
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,145 @@
+//! Sections and their keys, as Python's ConfigParser reads them: `[name]`, `key = value` or `key: value`, comments on lines
+//! of their own, values that go on in indented lines.
+
+use config::diagnostic::{Code, Diagnostic, Place, nearest};
+
+/// One section.
+#[derive(Debug)]
+pub(super) struct Section<'a> {
+    pub name: &'a str,
+    /// Of its name.
+    pub place: Place,
+    entries: Vec<Entry<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    /// In lower case.
+    key: String,
+    key_place: Place,
+    /// Its lines joined by blanks.
+    pub value: String,
+    /// Of the first line of the value.
+    pub place: Place,
+    written: &'a str,
+}
+
+impl Entry<'_> {
+    /// The place of a piece of the value, or of its first line where it has several.
+    pub(super) fn place_of(&self, piece: &str) -> Place {
+        let at = (piece.as_ptr() as usize).wrapping_sub(self.value.as_ptr() as usize);
+        if self.place.end - self.place.start != self.value.len() || at > self.value.len() {
+            return self.place;
+        }
+        Place::new(self.place.start + at, self.place.start + at + piece.len())
+    }
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<&Entry<'a>> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// Its keys as they were written, and where.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&'a str, Place)> + '_ {
+        self.entries.iter().map(|entry| (entry.written, entry.key_place))
+    }
+
+    /// A key that says yes or no; no when it is absent.
+    pub(super) fn flag(&self, key: &str, wrong: &mut Vec<Diagnostic>) -> bool {
+        let Some(entry) = self.get(key) else { return false };
+        match entry.value.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => true,
+            "false" | "no" | "off" | "0" => false,
+            _ => {
+                let diagnostic =
+                    Diagnostic::error(Code::ImportBadValue, format!("`{key}` is neither true nor false"));
+                wrong.push(diagnostic.at(entry.place).label("neither").hint("write true or false"));
+                false
+            }
+        }
+    }
+
+    /// Warns of keys that are none of `known`: carbon does not heed them.
+    pub(super) fn warn_unknown(&self, known: &[&str], wrong: &mut Vec<Diagnostic>) {
+        for entry in self.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let warning = Diagnostic::warning(
+                Code::ImportUnknownKey,
+                format!("carbon knows no key `{}` here", entry.written),
+            );
+            let hint = match nearest(&entry.key, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("keys are {}", known.join(", ")),
+            };
+            wrong.push(warning.at(entry.key_place).label("not heeded").hint(hint));
+        }
+    }
+}
+
+/// All sections in the order of the file.
+pub(super) fn sections<'a>(text: &'a str, wrong: &mut Vec<Diagnostic>) -> Vec<Section<'a>> {
+    let mut sections: Vec<Section<'a>> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with(['#', ';']) {
+            continue;
+        }
+        let place = Place::new(start + (line.len() - line.trim_start().len()), start + line.trim_end().len());
+        let last = sections.last_mut().and_then(|section| section.entries.last_mut());
+        if line.starts_with([' ', '\t'])
+            && let Some(last) = last
+        {
+            last.value.push(' ');
+            last.value.push_str(trimmed);
+        } else if let Some(name) = trimmed.strip_prefix('[') {
+            section(name, place, &mut sections, wrong);
+        } else {
+            entry(trimmed, place, &mut sections, wrong);
+        }
+    }
+    sections
+}
+
+fn section<'a>(name: &'a str, place: Place, sections: &mut Vec<Section<'a>>, wrong: &mut Vec<Diagnostic>) {
+    let Some((name, _)) = name.split_once(']') else {
+        let diagnostic = Diagnostic::error(Code::ImportSyntax, "this section's name is not closed").at(place);
+        wrong.push(diagnostic.label("no `]`"));
+        return;
+    };
+    if sections.iter().any(|section| section.name == name) {
+        let diagnostic =
+            Diagnostic::error(Code::Repeated, format!("there are two sections `{name}`")).at(place);
+        wrong.push(diagnostic.label("the second one").hint("rename it"));
+    }
+    sections.push(Section { name, place, entries: Vec::new() });
+}
+
+fn entry<'a>(line: &'a str, place: Place, sections: &mut [Section<'a>], wrong: &mut Vec<Diagnostic>) {
+    let Some(split) = line.find(['=', ':']) else {
+        let diagnostic =
+            Diagnostic::error(Code::ImportSyntax, "this line is neither a section nor a key with a value");
+        wrong.push(diagnostic.at(place).label("no `=`"));
+        return;
+    };
+    let (written, rest) = (line[..split].trim_end(), &line[split + 1..]);
+    let value = rest.trim();
+    let value_start = place.end - rest.trim_start().len();
+    let key_place = Place::new(place.start, place.start + written.len());
+    let Some(section) = sections.last_mut() else {
+        let diagnostic =
+            Diagnostic::error(Code::ImportSyntax, format!("`{written}` stands before the first section"));
+        wrong.push(diagnostic.at(key_place).label("of which section?").hint("begin with [NAME]"));
+        return;
+    };
+    let key = written.to_ascii_lowercase();
+    if section.get(&key).is_some() {
+        let diagnostic = Diagnostic::error(Code::Repeated, format!("`{key}` stands twice in this section"));
+        wrong.push(diagnostic.at(key_place).label("the second one"));
+        return;
+    }
+    let place = Place::new(value_start, place.end);
+    section.entries.push(Entry { key, key_place, value: value.to_owned(), place, written });
+}

@@ -1,0 +1,141 @@
+//! Keys of carbon.conf: those that are carried over, those that nothing is lost without, and those of which something is.
+//!
+//! Not here: what they mean (`conf`).
+
+use super::ini;
+use config::diagnostic::{Code, Diagnostic, nearest};
+
+/// Keys that are carried over.
+const KEYS: [&str; 31] = [
+    "LINE_RECEIVER_INTERFACE",
+    "LINE_RECEIVER_PORT",
+    "ENABLE_UDP_LISTENER",
+    "UDP_RECEIVER_INTERFACE",
+    "UDP_RECEIVER_PORT",
+    "PICKLE_RECEIVER_INTERFACE",
+    "PICKLE_RECEIVER_PORT",
+    "PICKLE_RECEIVER_MAX_LENGTH",
+    "PROTOBUF_RECEIVER_INTERFACE",
+    "PROTOBUF_RECEIVER_PORT",
+    "MAX_RECEIVER_CONNECTIONS",
+    "METRIC_CLIENT_IDLE_TIMEOUT",
+    "RELAY_METHOD",
+    "DESTINATIONS",
+    "DESTINATION_PROTOCOL",
+    "REPLICATION_FACTOR",
+    "DIVERSE_REPLICAS",
+    "ROUTER_HASH_TYPE",
+    "DYNAMIC_ROUTER",
+    "MAX_QUEUE_SIZE",
+    "USE_FLOW_CONTROL",
+    "RELAY_RULES",
+    "REWRITE_RULES",
+    "AGGREGATION_RULES",
+    "FORWARD_ALL",
+    "CONF_DIR",
+    "USE_INSECURE_UNPICKLER",
+    "USE_WHITELIST",
+    "TAG_RELAY_NORMALIZED",
+    "DESTINATION_TRANSPORT",
+    "DESTINATION_SSL_CA",
+];
+
+/// Keys of other daemons, of logs and of how the process runs: nothing is lost without them.
+const OTHERS: [&str; 67] = [
+    "USER",
+    "LOG_DIR",
+    "STORAGE_DIR",
+    "LOCAL_DATA_DIR",
+    "PID_DIR",
+    "WHITELISTS_DIR",
+    "ENABLE_LOGROTATION",
+    "LOG_UPDATES",
+    "LOG_CREATES",
+    "LOG_CACHE_HITS",
+    "LOG_CACHE_QUEUE_SORTS",
+    "LOG_LISTENER_CONN_SUCCESS",
+    "LOG_LISTENER_CONN_LOST",
+    "LOG_AGGREGATOR_MISSES",
+    "TCP_KEEPALIVE",
+    "TCP_KEEPIDLE",
+    "TCP_KEEPINTVL",
+    "TCP_KEEPCNT",
+    "MAX_DATAPOINTS_PER_MESSAGE",
+    "TIME_TO_DEFER_SENDING",
+    "QUEUE_LOW_WATERMARK_PCT",
+    "MAX_QUEUE_SIZE_HARD_PCT",
+    "USE_RATIO_RESET",
+    "MIN_RESET_STAT_FLOW",
+    "MIN_RESET_RATIO",
+    "MIN_RESET_INTERVAL",
+    "DYNAMIC_ROUTER_MAX_RETRIES",
+    "CACHE_METRIC_NAMES_MAX",
+    "CACHE_METRIC_NAMES_TTL",
+    "MAX_CACHE_SIZE",
+    "CACHE_QUERY_INTERFACE",
+    "CACHE_QUERY_PORT",
+    "ENABLE_MANHOLE",
+    "MANHOLE_INTERFACE",
+    "MANHOLE_PORT",
+    "MANHOLE_USER",
+    "MANHOLE_PUBLIC_KEY",
+    "ENABLE_AMQP",
+    "ENABLE_TAGS",
+    "DESTINATION_POOL_REPLICAS",
+    "MAX_UPDATES_PER_SECOND",
+    "MAX_UPDATES_PER_SECOND_ON_SHUTDOWN",
+    "MAX_CREATES_PER_MINUTE",
+    "MIN_TIMESTAMP_LAG",
+    "CACHE_WRITE_STRATEGY",
+    "DATABASE",
+    "WHISPER_AUTOFLUSH",
+    "WHISPER_SPARSE_CREATE",
+    "WHISPER_FALLOCATE_CREATE",
+    "WHISPER_LOCK_WRITES",
+    "WHISPER_FADVISE_RANDOM",
+    "CERES_MAX_SLICE_GAP",
+    "CERES_NODE_CACHING_BEHAVIOR",
+    "CERES_SLICE_CACHING_BEHAVIOR",
+    "CERES_LOCK_WRITES",
+    "SKIP_TAGS_FOR_NONTAGGED",
+    "TAG_UPDATE_INTERVAL",
+    "TAG_BATCH_SIZE",
+    "TAG_QUEUE_SIZE",
+    "TAG_HASH_FILENAMES",
+    "MANHOLE_HOST_KEY_DIR",
+    "RAVEN_DSN",
+    "AMQP_VERBOSE",
+    "AMQP_METRIC_NAME_IN_BODY",
+    "AMQP_SPEC",
+    "BIND_PATTERNS",
+    "GRAPHITE_URL",
+];
+
+/// Keys that do something in the original and nothing here, with what does it.
+const NOT_HERE: [(&str, &str); 6] = [
+    ("MIN_TIMESTAMP_RESOLUTION", "times go on as they came"),
+    ("CARBON_METRIC_PREFIX", "the relay's figures are at /metrics"),
+    ("CARBON_METRIC_INTERVAL", "the relay's figures are at /metrics"),
+    ("MAX_AGGREGATION_INTERVALS", "a window is told once: `expire` says for how long it takes points"),
+    ("WRITE_BACK_FREQUENCY", "a window is told once: `expire` says for how long it takes points"),
+    ("AMQP_HOST", "points do not come from a broker"),
+];
+
+/// Tells of keys that are not carried over, or not known.
+pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
+    for (key, place) in section.keys() {
+        let same = |known: &&str| known.eq_ignore_ascii_case(key);
+        if KEYS.iter().any(&same) || OTHERS.iter().any(&same) {
+            continue;
+        }
+        if let Some((known, instead)) = NOT_HERE.iter().find(|(known, _)| same(known)) {
+            let warning = Diagnostic::warning(Code::NotCarriedOver, format!("{known} is not carried over"));
+            wrong.push(warning.at(place).label("left out").hint((*instead).to_owned()));
+            continue;
+        }
+        let message = format!("carbon knows no key `{key}` in a relay or an aggregator");
+        let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(place).label("not heeded");
+        let near = nearest(key, KEYS.into_iter()).map(|near| format!("did you mean {near}?"));
+        wrong.push(Diagnostic { hint: near, ..warning });
+    }
+}

@@ -1,0 +1,29 @@
+//! blacklist.conf and whitelist.conf: an expression on each line, looked for in names that come in.
+
+use process::relay::{ExpressionPlan, MatchPlan, Statement, To};
+
+use super::{RULES_MAX, expression, lines};
+use config::diagnostic::{Diagnostic, has_errors};
+
+/// Reads one of them: its expressions in the relay's form.
+pub fn list(text: &str) -> (Option<Vec<String>>, Vec<Diagnostic>) {
+    let mut wrong = Vec::new();
+    let read = |(line, start)| expression::read(line, start, false, &mut wrong).map(|read| read.text);
+    let expressions = lines(text).take(RULES_MAX).filter_map(read).collect();
+    (Some(expressions).filter(|_| !has_errors(&wrong)), wrong)
+}
+
+/// What a blacklist has is swallowed, and then what a whitelist that is not empty does not have.
+pub fn list_statements(blacklist: &[String], whitelist: &[String]) -> Vec<Statement> {
+    let plans = |texts: &[String]| texts.iter().map(|text| ExpressionPlan::from(&**text)).collect();
+    let mut statements = Vec::new();
+    if !blacklist.is_empty() {
+        let expressions = plans(blacklist);
+        statements.push(MatchPlan { expressions, to: To::Blackhole, ..MatchPlan::default() });
+    }
+    if !whitelist.is_empty() {
+        let unless = plans(whitelist);
+        statements.push(MatchPlan { unless, to: To::Blackhole, ..MatchPlan::default() });
+    }
+    statements.into_iter().map(Statement::Match).collect()
+}

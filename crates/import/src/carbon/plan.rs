@@ -1,0 +1,235 @@
+//! carbon-relay.py or carbon-aggregator.py as a plan: receivers as sources, rule files as the rules of one relay,
+//! destinations as outputs.
+//!
+//! Not here: the rules of that relay (`statements`), the command line, reading files.
+
+use std::net::SocketAddr;
+
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
+use model::{OutputId, SourceId, TransformId};
+use process::rollup::RollupLimits;
+use wire::graphite::Namespace;
+use wire::graphite::input::{MessageForm, NameForm, Personality};
+
+use super::conf::{self, Conf, Method, Protocol};
+use super::statements::{self, Rules};
+use super::{CarbonDestination, aggregation_rules, list, relay_rules, rewrite_rules};
+use config::diagnostic::{Code, Diagnostic, has_errors};
+use config::native::{empty_plan, endpoint_name, graphite_source};
+use config::plan::{
+    Destination, Endpoint, Feed, GraphiteForm, GraphiteSource, Listen, OutputKind, OutputPlan, Plan,
+    RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
+};
+use config::transport::{EndpointTls, Packing, PemFile};
+
+/// A file that was read, and what there is to say of it.
+#[derive(Debug)]
+pub struct CarbonFile {
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// By place.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Files of USE_WHITELIST, beside carbon.conf.
+const BLACKLIST: &str = "blacklist.conf";
+const WHITELIST: &str = "whitelist.conf";
+
+/// Name of the relay.
+const RELAY: &str = "relay";
+
+/// Name of the outputs.
+const OUTPUT: &str = "carbon";
+
+/// Reads carbon.conf and the rule files that it names, as the daemon of a section (`relay`, `aggregator`, `relay:b`) does.
+/// `read` gives the text of a file that stands beside it, or why it cannot be read.
+pub fn carbon(
+    (name, text): (&str, &str),
+    section: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> (Option<Plan>, Vec<CarbonFile>) {
+    let mut diagnostics = Vec::new();
+    let conf = conf::read(text, section, &mut diagnostics);
+    let mut files = vec![CarbonFile { name: name.to_owned(), text: text.to_owned(), diagnostics }];
+    let Some(conf) = conf else { return (None, files) };
+    let rules = Reading { read, files: &mut files }.rules(&conf);
+    let plan = plan(&conf, &rules, &mut files[0].diagnostics);
+    for file in &mut files {
+        file.diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(0, |place| place.start));
+    }
+    let failed = files.iter().any(|file| has_errors(&file.diagnostics));
+    (Some(plan).filter(|_| !failed), files)
+}
+
+/// Why a file that a daemon reads may be absent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// Carbon does not start.
+    Never,
+    /// It is as good as an empty one, but hardly meant.
+    Hardly,
+    /// It is as good as an empty one.
+    Often,
+}
+
+struct Reading<'a> {
+    read: &'a dyn Fn(&str) -> Result<String, String>,
+    files: &'a mut Vec<CarbonFile>,
+}
+
+impl Reading<'_> {
+    /// What a file says; none when it is not there or has mistakes, which are told.
+    fn file<T>(
+        &mut self,
+        name: &str,
+        absent: Absent,
+        of: impl FnOnce(&str) -> (Option<T>, Vec<Diagnostic>),
+    ) -> Option<T> {
+        let text = match (self.read)(name) {
+            Ok(text) => text,
+            Err(why) => {
+                let message = format!("{name} cannot be read: {why}");
+                let told = match absent {
+                    Absent::Never => Some(Diagnostic::error(Code::IncludeUnread, message)),
+                    Absent::Hardly => Some(Diagnostic::warning(Code::IncludeUnread, message)),
+                    Absent::Often => None,
+                };
+                self.files[0].diagnostics.extend(told);
+                return None;
+            }
+        };
+        let (read, diagnostics) = of(&text);
+        self.files.push(CarbonFile { name: name.to_owned(), text, diagnostics });
+        read
+    }
+
+    fn rules(&mut self, conf: &Conf) -> Rules {
+        let mut rules = Rules::default();
+        if conf.lists {
+            rules.blacklist = self.file(BLACKLIST, Absent::Often, list).unwrap_or_default();
+            rules.whitelist = self.file(WHITELIST, Absent::Often, list).unwrap_or_default();
+        }
+        if conf.method == Method::Rules {
+            let known = (!conf.destinations.is_empty()).then_some(&conf.destinations[..]);
+            rules.relay = self.file(&conf.relay_rules, Absent::Never, |text| relay_rules(text, known));
+        }
+        if conf.is_aggregator {
+            let named = conf.rewrite_rules != conf::REWRITE_RULES;
+            let absent = if named { Absent::Hardly } else { Absent::Often };
+            let rewrite = self.file(&conf.rewrite_rules, absent, rewrite_rules);
+            rules.rewrite = rewrite.unwrap_or_default();
+        }
+        if conf.is_aggregator || conf.method.is_aggregated() {
+            let absent = if conf.is_aggregator { Absent::Never } else { Absent::Hardly };
+            let aggregation = self.file(&conf.aggregation_rules, absent, aggregation_rules);
+            rules.aggregation = aggregation.unwrap_or_default();
+        }
+        rules
+    }
+}
+
+fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
+    let mut plan = empty_plan();
+    plan.sources = sources(conf);
+    if plan.sources.is_empty() && !has_errors(wrong) {
+        wrong.push(Diagnostic::error(
+            Code::MissingKey,
+            "every receiver is switched off: nothing could come in",
+        ));
+    }
+    let mut endpoints: Vec<CarbonDestination> = Vec::new();
+    let relay = RelayTransform {
+        plan: statements::relay(conf, rules, &mut |one| output_of(one, &mut endpoints)),
+        names_max: RelayTransform::NAMES_MAX,
+        rollups: RollupLimits::default(),
+    };
+    plan.outputs = outputs(conf, &endpoints);
+    let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
+    let kind = TransformKind::Relay(Box::new(relay));
+    plan.transforms.push(TransformPlan { name: RELAY.to_owned(), kind, from });
+    plan
+}
+
+fn sources(conf: &Conf) -> Vec<SourcePlan> {
+    let source = |name: &str, listen: Vec<Listen>, messages: Option<MessageForm>| {
+        let mut plan = graphite_source(name, Personality::Carbon);
+        plan.listen = listen;
+        // Carbon closes no connection for being idle, unless it is told to.
+        plan.idle_timeout_ms = conf.idle_timeout_s.unwrap_or(0) * 1000;
+        if let Some(connections) = conf.connections_max {
+            plan.connections_max = usize::try_from(connections).unwrap_or(usize::MAX);
+        }
+        if let SourceKind::Graphite(source) = &mut plan.kind {
+            let bytes_max = conf.pickle_bytes_max.filter(|_| messages == Some(MessageForm::Pickle));
+            let default = GraphiteSource::MESSAGE_BYTES_MAX as u64;
+            source.reading.names = if conf.tags_in_order { NameForm::Tagged } else { NameForm::AsSent };
+            source.messages = messages;
+            source.message_bytes_max = usize::try_from(bytes_max.unwrap_or(default)).unwrap_or(usize::MAX);
+        }
+        plan
+    };
+    let at = |(interface, port): &(String, u16)| {
+        interface.parse().ok().map(|ip: std::net::IpAddr| SocketAddr::new(ip, *port))
+    };
+    let lines = conf.lines.as_ref().and_then(at).map(Listen::Tcp);
+    let datagrams = conf.datagrams.as_ref().and_then(at).map(Listen::Udp);
+    let lines: Vec<Listen> = lines.into_iter().chain(datagrams).collect();
+    let messages = |receiver: &Option<(String, u16)>| receiver.as_ref().and_then(at).map(Listen::Tcp);
+    let mut sources = Vec::new();
+    if !lines.is_empty() {
+        sources.push(source("lines", lines, None));
+    }
+    let others =
+        [("pickle", &conf.pickle, MessageForm::Pickle), ("protobuf", &conf.protobuf, MessageForm::Protobuf)];
+    for (name, receiver, form) in others {
+        sources.extend(messages(receiver).map(|listen| source(name, vec![listen], Some(form))));
+    }
+    sources
+}
+
+/// The output of a destination: those that differ in the instance alone share one.
+fn output_of(destination: &CarbonDestination, endpoints: &mut Vec<CarbonDestination>) -> OutputId {
+    let same = |known: &CarbonDestination| (&known.host, known.port) == (&destination.host, destination.port);
+    let at = endpoints.iter().position(same).unwrap_or_else(|| {
+        endpoints.push(destination.clone());
+        endpoints.len() - 1
+    });
+    OutputId(at as u16)
+}
+
+fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
+    let mut queue = QueueLimits::default();
+    queue.records_max = conf.queue_records_max.unwrap_or(queue.records_max);
+    // Receivers that pause are what flow control means, here for endpoints that are up; without it carbon drops what comes last.
+    queue.when_full = if conf.flow_control { WhenFull::BlockWhileUp } else { WhenFull::ShedNewest };
+    let form = match conf.protocol {
+        Protocol::Lines => GraphiteForm::Lines,
+        Protocol::Pickle => GraphiteForm::Pickle,
+    };
+    let tls = conf
+        .tls
+        .as_ref()
+        .map(|ca| Box::new(EndpointTls { ca: ca.as_deref().map(PemFile::new), ..EndpointTls::default() }));
+    let output = |destination: &CarbonDestination| {
+        let to = Endpoint { host: destination.host.clone(), port: destination.port };
+        let name = match endpoints {
+            [_] => OUTPUT.to_owned(),
+            _ => endpoint_name(OUTPUT, &Destination::Tcp(to.clone())),
+        };
+        let kind = OutputKind::Graphite {
+            to,
+            form,
+            namespace: Namespace::default(),
+            sender: SenderPlan::default(),
+            connections: 1,
+            packing: Packing::Plain,
+            tls: tls.clone(),
+        };
+        let from = vec![Feed::Transform(TransformId(0))];
+        let queue_kind = QueueKind::Memory;
+        OutputPlan { name, kind, from, queue, queue_kind, required: false, check: None }
+    };
+    endpoints.iter().map(output).collect()
+}

@@ -1,0 +1,177 @@
+//! relay-rules.conf: which destinations get a record, by expressions on its name.
+
+use model::OutputId;
+use process::relay::{ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, Sharing, Statement, To};
+
+use super::{RULES_MAX, expression, ini};
+use config::diagnostic::{Code, Diagnostic, Place, has_errors};
+
+/// What a relay-rules.conf says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarbonRelayRules {
+    /// In the order of the file.
+    pub rules: Vec<CarbonRelayRule>,
+    /// Where goes what no rule ended.
+    pub default: Vec<CarbonDestination>,
+}
+
+/// One section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarbonRelayRule {
+    /// Its name.
+    pub name: String,
+    /// Looked for in the name, whatever the case; in the relay's form.
+    pub pattern: String,
+    /// At least one, unless none of them is known.
+    pub destinations: Vec<CarbonDestination>,
+    /// Later rules are tried all the same.
+    pub continues: bool,
+}
+
+/// `host:port[:instance]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarbonDestination {
+    /// Name or address without brackets.
+    pub host: String,
+    /// Port, never 0.
+    pub port: u16,
+    /// What stands for it on rings.
+    pub instance: Option<String>,
+}
+
+/// Reads the file. With `known`, the DESTINATIONS of carbon.conf, others are left out, as carbon does.
+pub fn relay_rules(
+    text: &str,
+    known: Option<&[CarbonDestination]>,
+) -> (Option<CarbonRelayRules>, Vec<Diagnostic>) {
+    let mut wrong = Vec::new();
+    let mut rules = CarbonRelayRules { rules: Vec::new(), default: Vec::new() };
+    let mut default: Option<Place> = None;
+    for section in ini::sections(text, &mut wrong).into_iter().take(RULES_MAX) {
+        section.warn_unknown(&["pattern", "destinations", "servers", "default", "continue"], &mut wrong);
+        let destinations = destinations(&section, known, &mut wrong);
+        let says_default = section.get("default").is_some();
+        let is_default = says_default && section.flag("default", &mut wrong);
+        if !is_default && section.get("pattern").is_none() {
+            let message = format!("section `{}` is no rule, and left out", section.name);
+            let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(section.place);
+            let hint = "add `pattern = EXPRESSION`, or `default = true`";
+            wrong.push(warning.label("not heeded by carbon").hint(hint));
+            continue;
+        }
+        if says_default && (is_default || section.get("pattern").is_some()) {
+            if default.is_some() {
+                let diagnostic =
+                    Diagnostic::error(Code::Repeated, "two sections are the default").at(section.place);
+                wrong.push(diagnostic.label("the second one").hint("only one section has `default = true`"));
+            }
+            if let Some(entry) = section.get("pattern") {
+                let diagnostic = Diagnostic::error(
+                    Code::ImportBadValue,
+                    "a section has `pattern` or `default`, and not both",
+                );
+                wrong.push(diagnostic.at(entry.place).label("the default takes what the others left"));
+            }
+            default = Some(section.place);
+            rules.default = destinations;
+            continue;
+        }
+        let Some(pattern) = section.get("pattern") else { continue };
+        let read = expression::read(&pattern.value, pattern.place.start, true, &mut wrong);
+        rules.rules.push(CarbonRelayRule {
+            name: section.name.to_owned(),
+            pattern: read.map_or_else(String::new, |read| read.text),
+            destinations,
+            continues: section.flag("continue", &mut wrong),
+        });
+    }
+    if default.is_none() {
+        let diagnostic = Diagnostic::error(Code::MissingKey, "no section is the default");
+        wrong.push(
+            diagnostic
+                .hint("add a section with `default = true` and destinations: carbon does not start without"),
+        );
+    }
+    (Some(rules).filter(|_| !has_errors(&wrong)), wrong)
+}
+
+fn destinations(
+    section: &ini::Section<'_>,
+    known: Option<&[CarbonDestination]>,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<CarbonDestination> {
+    let Some(entry) = section.get("destinations").or_else(|| section.get("servers")) else {
+        let message = format!("section `{}` has no `destinations`", section.name);
+        let diagnostic = Diagnostic::error(Code::MissingKey, message).at(section.place);
+        wrong.push(diagnostic.hint("add `destinations = HOST:PORT:INSTANCE, …`"));
+        return Vec::new();
+    };
+    let mut destinations = Vec::new();
+    for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        let Some(destination) = destination(text) else {
+            let diagnostic = Diagnostic::error(Code::ImportBadValue, format!("`{text}` is no destination"));
+            wrong.push(diagnostic.at(entry.place_of(text)).hint("write HOST:PORT or HOST:PORT:INSTANCE"));
+            continue;
+        };
+        if known.is_some_and(|known| !known.contains(&destination)) {
+            let message = format!("`{text}` is none of carbon.conf's DESTINATIONS, and left out");
+            let diagnostic = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place_of(text));
+            wrong.push(diagnostic.hint("add it to DESTINATIONS, or remove it here"));
+            continue;
+        }
+        destinations.push(destination);
+    }
+    destinations
+}
+
+/// `HOST:PORT` or `HOST:PORT:INSTANCE`.
+pub(super) fn destination(text: &str) -> Option<CarbonDestination> {
+    let (host, rest) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once("]:")?,
+        None => text.split_once(':')?,
+    };
+    let (port, instance) = match rest.split_once(':') {
+        Some((port, instance)) if !instance.is_empty() => (port, Some(instance.to_owned())),
+        Some(_) => return None,
+        None => (rest, None),
+    };
+    let port = port.parse().ok().filter(|port| *port > 0)?;
+    (!host.is_empty()).then(|| CarbonDestination { host: host.to_owned(), port, instance })
+}
+
+/// The rules as clusters and statements; `output` says which output a destination is.
+pub fn relay_statements(
+    rules: &CarbonRelayRules,
+    mut output: impl FnMut(&CarbonDestination) -> OutputId,
+) -> (Vec<RelayCluster>, Vec<Statement>) {
+    let (mut clusters, mut statements) = (Vec::new(), Vec::new());
+    let each = rules.rules.iter().map(|rule| (&*rule.name, Some(rule), &rule.destinations));
+    for (name, rule, destinations) in each.chain([("default", None, &rules.default)]) {
+        let member = |destination: &CarbonDestination| Member {
+            output: output(destination),
+            host: destination.host.clone(),
+            port: destination.port,
+            instance: destination.instance.clone(),
+        };
+        let members: Vec<Member> = destinations.iter().map(member).collect();
+        let stop = rule.is_none_or(|rule| !rule.continues);
+        // A rule without a destination swallows what it ends.
+        let to = if members.is_empty() && stop {
+            To::Blackhole
+        } else if members.is_empty() {
+            continue;
+        } else {
+            clusters.push(RelayCluster { name: name.to_owned(), members, sharing: Sharing::Copies });
+            To::Clusters(vec![ClusterId((clusters.len() - 1) as u16)])
+        };
+        let expression =
+            |rule: &CarbonRelayRule| ExpressionPlan { text: rule.pattern.clone(), ignore_case: true };
+        statements.push(Statement::Match(MatchPlan {
+            expressions: rule.map(expression).into_iter().collect(),
+            to,
+            stop,
+            ..MatchPlan::default()
+        }));
+    }
+    (clusters, statements)
+}

@@ -1,0 +1,123 @@
+//! What a daemon does to a name, as statements of a relay in the order in which carbon does it: blacklist and whitelist;
+//! of an aggregator (spec graphite §4.6) rewrites of `[pre]`, aggregation rules, rewrites of `[post]`; routes.
+//!
+//! Results of aggregation rules go straight to the destinations, and meet nothing else.
+//! Not here: sources and outputs (`plan`), reading files.
+
+use process::placement::Placement;
+use process::relay::{
+    ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, Sharing, Statement, To,
+};
+
+use super::conf::{Conf, Method};
+use super::{
+    AggregationRule, CarbonDestination, CarbonRelayRules, RewriteRules, aggregation_statements,
+    list_statements, relay_statements, rewrite_statements,
+};
+
+/// Name of the cluster that hashing and `constant` use.
+const DESTINATIONS: &str = "destinations";
+
+/// What the rule files say.
+#[derive(Default)]
+pub(super) struct Rules {
+    pub(super) relay: Option<CarbonRelayRules>,
+    pub(super) rewrite: RewriteRules,
+    pub(super) aggregation: Vec<AggregationRule>,
+    pub(super) blacklist: Vec<String>,
+    pub(super) whitelist: Vec<String>,
+}
+
+/// The relay; `output` gives the output of a destination.
+pub(super) fn relay(
+    conf: &Conf,
+    rules: &Rules,
+    output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId,
+) -> RelayPlan {
+    let mut statements = list_statements(&rules.blacklist, &rules.whitelist);
+    if conf.is_aggregator {
+        let to = To::Clusters(vec![ClusterId(0)]);
+        statements.extend(rewrite_statements(&rules.rewrite.pre));
+        statements.extend(aggregation_statements(&rules.aggregation, &to));
+        if !conf.forward_all {
+            statements.push(Statement::Match(MatchPlan { to: To::Blackhole, ..MatchPlan::default() }));
+            let clusters = vec![destinations(conf, output)];
+            return RelayPlan { clusters, statements, ..RelayPlan::default() };
+        }
+        statements.extend(rewrite_statements(&rules.rewrite.post));
+    }
+    let (clusters, routes) = match (conf.method, &rules.relay) {
+        (Method::Rules, Some(rules)) => by_rules(rules, output),
+        (Method::Rules, None) => (Vec::new(), Vec::new()),
+        _ => (vec![destinations(conf, output)], by_hash(conf, rules)),
+    };
+    // Else no point is sent to an output twice.
+    let once = routes.len() > 1
+        && routes.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
+    statements.extend(routes);
+    RelayPlan { clusters, statements, statistics: To::Nowhere, once }
+}
+
+/// The cluster of all DESTINATIONS.
+fn destinations(conf: &Conf, output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId) -> RelayCluster {
+    let member = |destination: &CarbonDestination| Member {
+        output: output(destination),
+        host: destination.host.clone(),
+        port: destination.port,
+        instance: destination.instance.clone(),
+    };
+    let members: Vec<Member> = conf.destinations.iter().map(member).collect();
+    let most = members.len().clamp(1, 255) as u8;
+    let placement =
+        Placement::CarbonPython { hash: conf.hash, fast: conf.method.is_fast(), diverse: conf.diverse };
+    let sharing = match conf.method {
+        Method::Constant | Method::Rules => Sharing::Copies,
+        _ => Sharing::Placed {
+            placement,
+            // Carbon sends to as many as there are.
+            replication: conf.replication.min(most),
+            stand_in: conf.dynamic,
+        },
+    };
+    RelayCluster { name: DESTINATIONS.to_owned(), members, sharing }
+}
+
+fn by_rules(
+    rules: &CarbonRelayRules,
+    output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId,
+) -> (Vec<RelayCluster>, Vec<Statement>) {
+    let (mut clusters, statements) = relay_statements(rules, output);
+    for at in 0..clusters.len() {
+        let taken = |name: &str| clusters[..at].iter().any(|known| known.name == name);
+        let mut name = clusters[at].name.clone();
+        while name == config::native::BLACKHOLE || taken(&name) {
+            name.push('_');
+        }
+        clusters[at].name = name;
+    }
+    (clusters, statements)
+}
+
+/// To the owners of the name; or to those of each name that an aggregation rule makes of it, where one does.
+fn by_hash(conf: &Conf, rules: &Rules) -> Vec<Statement> {
+    let to = To::Clusters(vec![ClusterId(0)]);
+    let mut statements: Vec<Statement> = Vec::new();
+    let mut unless: Vec<ExpressionPlan> = Vec::new();
+    for rule in rules.aggregation.iter().filter(|_| conf.method.is_aggregated()) {
+        let expression = ExpressionPlan::from(&*rule.input);
+        let statement = Statement::Match(MatchPlan {
+            expressions: vec![expression.clone()],
+            route_using: Some(rule.output.clone()),
+            to: to.clone(),
+            ..MatchPlan::default()
+        });
+        if !statements.contains(&statement) {
+            statements.push(statement);
+        }
+        if !unless.contains(&expression) {
+            unless.push(expression);
+        }
+    }
+    statements.push(Statement::Match(MatchPlan { unless, to, ..MatchPlan::default() }));
+    statements
+}

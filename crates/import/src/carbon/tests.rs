@@ -1,0 +1,300 @@
+//! Rule files as they are found, and the mistakes of each.
+
+use model::OutputId;
+use process::relay::{ClusterId, Entry, RelayPlan, Router, Statement, To};
+use process::rollup::Compute;
+use proptest::prelude::*;
+
+use super::*;
+use config::diagnostic::{Diagnostic, Severity, Source, render};
+
+/// The errors of a reading: the marked text and the hint.
+fn marked<T>(text: &str, (read, wrong): (Option<T>, Vec<Diagnostic>)) -> Vec<String> {
+    assert_eq!(read.is_some(), wrong.is_empty(), "{wrong:?}");
+    let _ = render(Source { name: "rules.conf", text }, &wrong, false);
+    wrong.iter().map(|each| each.place.map_or("", |place| &text[place.start..place.end]).to_owned()).collect()
+}
+
+fn destination(host: &str, port: u16, instance: Option<&str>) -> CarbonDestination {
+    CarbonDestination { host: host.into(), port, instance: instance.map(str::to_owned) }
+}
+
+const RELAY: &str = "# carbon-relay\n[web]\npattern = ^WEB\\.\ndestinations = 10.0.0.1:2004:a, 10.0.0.2:2004:b\n\
+    continue = true\n\n[db]\npattern: ^db\\.(mysql|pg)\ndestinations = [::1]:2004,\n    10.0.0.2:2004:b\n\n\
+    [rest]\ndefault = true\ndestinations = 10.0.0.3:2004\n";
+
+#[test]
+fn relay_rules_route_as_carbon_does() {
+    let (rules, wrong) = relay_rules(RELAY, None);
+    assert_eq!(wrong, []);
+    let rules = rules.unwrap();
+    assert_eq!(rules.rules[1].destinations[0], destination("::1", 2004, None));
+    assert_eq!(rules.default, [destination("10.0.0.3", 2004, None)]);
+    let mut known: Vec<CarbonDestination> = Vec::new();
+    let (clusters, statements) = relay_statements(&rules, |one| {
+        let at = known.iter().position(|known| known == one).unwrap_or(known.len());
+        if at == known.len() {
+            known.push(one.clone());
+        }
+        OutputId(at as u16)
+    });
+    let plan = RelayPlan { clusters, statements, ..RelayPlan::default() };
+    let router = Router::new(&plan).unwrap();
+    // 0 and 1 are those of [web], 2 is [::1], 3 is the default.
+    for (name, want) in [("web.a", &[0, 1, 3][..]), ("Db.pg.x", &[2, 1]), ("other", &[3]), ("x.web.", &[3])] {
+        let outputs: Vec<u16> = router
+            .decide(Entry::Records, name.as_bytes())
+            .plain()
+            .unwrap()
+            .iter()
+            .map(|output| output.0)
+            .collect();
+        assert_eq!(outputs, want, "{name}");
+    }
+}
+
+#[test]
+fn mistakes_of_relay_rules_are_told() {
+    let table: &[(&str, &[&str])] = &[
+        ("", &[""]),
+        ("pattern = x\n[d]\ndefault = true\ndestinations = h:1", &["pattern"]),
+        ("[a]\npattern = (x\ndestinations = h:1\n[d]\ndefault = true\ndestinations = h:1", &["("]),
+        (
+            "[a]\npattern = x\n[d]\ndefault = maybe\npattern = y\ndestinations = h",
+            &["[a]", "h", "maybe", "y"],
+        ),
+        ("[d]\ndefault = true\ndestinations = h:0, :1, h:1:, h:x", &["h:0", ":1", "h:1:", "h:x"]),
+        (
+            "[d]\ndefault = true\ndestinations = h:1\n[d]\nnonsense\n[e",
+            &["[d]", "nonsense", "[e", "[d]", "[d]"],
+        ),
+    ];
+    for (text, want) in table {
+        assert_eq!(marked(text, relay_rules(text, None)), *want, "{text:?}");
+    }
+    let known = [destination("10.0.0.3", 2004, None)];
+    let (rules, wrong) = relay_rules(RELAY, Some(&known));
+    assert_eq!((rules.unwrap().rules[0].destinations.len(), wrong.len()), (0, 4));
+    assert!(wrong.iter().all(|wrong| wrong.severity == Severity::Warning));
+}
+
+#[test]
+fn rewrite_rules_are_read() {
+    let text = "[pre]\n# comment\n^collectd\\.([a-z]+)\\. = \\1.system.\n=x=y\n[post]\n(a)(b) = \\g<2>3\\1\n_sum$ =\n";
+    let (rules, wrong) = rewrite_rules(text);
+    assert_eq!(wrong, []);
+    let rules = rules.unwrap();
+    let rule = |pattern: &str, into: &str| CarbonRewrite { pattern: pattern.into(), into: into.into() };
+    assert_eq!(rules.pre, [rule("^collectd\\.([a-z]+)\\.", "\\g{1}.system."), rule("", "x=y")]);
+    assert_eq!(rules.post, [rule("(a)(b)", "\\g{2}3\\g{1}"), rule("_sum$", "")]);
+    let Statement::Rewrite(first) = &rewrite_statements(&rules.pre)[0] else { panic!() };
+    assert!(first.every_occurrence);
+    let table: &[(&str, &[&str])] = &[
+        ("a = b", &["a = b"]),
+        ("[pra]\na = b", &["[pra]", "a = b"]),
+        ("[pre]\nnothing", &["nothing"]),
+        ("[pre]\n  a(b = c", &["("]),
+        ("[pre]\n(a) = \\2", &["\\2"]),
+        ("[pre]\n(a) = x\\g<0>", &["\\g<0>"]),
+        ("[pre]\n(a) = x\\n", &["\\n"]),
+        ("[pre]\n(a) = x\\", &["\\"]),
+    ];
+    for (text, want) in table {
+        assert_eq!(marked(text, rewrite_rules(text)), *want, "{text:?}");
+    }
+}
+
+#[test]
+fn aggregation_rules_are_read() {
+    let text = "# comment\n<env>.applications.<app>.all.requests (60) = sum <env>.applications.<app>.*.requests\n\
+        all.<rest> (10) = p999 host*.<<rest>>\n";
+    let (rules, wrong) = aggregation_rules(text);
+    assert_eq!(wrong, []);
+    let rules = rules.unwrap();
+    assert_eq!(rules[0].input, "^([^.]+?)\\.applications\\.([^.]+?)\\.[^.]+\\.requests$");
+    assert_eq!(rules[0].output, "\\g{1}.applications.\\g{2}.all.requests");
+    assert_eq!((rules[0].frequency_s, rules[0].method), (60, Compute::Sum));
+    assert_eq!((&*rules[1].input, rules[1].method), ("^host[^.]*\\.(.+?)$", Compute::Interpolated(999)));
+    let statements = aggregation_statements(&rules, &To::Clusters(vec![ClusterId(0)]));
+    let Statement::Aggregate(first) = &statements[0] else { panic!() };
+    assert_eq!((first.rollup.every_s, first.rollup.check()), (60, Ok(())));
+    let table: &[(&str, &[&str])] = &[
+        ("nonsense", &["nonsense"]),
+        ("a (x) = sum b", &["x"]),
+        ("a (0) = sum b", &["0"]),
+        ("a (10) = summ b", &["summ"]),
+        ("a.<x> (10) = sum b.<y>", &["<x>"]),
+        ("a (10) = sum b(c", &["b(c"]),
+        ("a (10) = sum", &["a (10) = sum"]),
+        ("a (x) = sun b(", &["x", "sun", "b("]),
+    ];
+    for (text, want) in table {
+        assert_eq!(marked(text, aggregation_rules(text)), *want, "{text:?}");
+    }
+}
+
+#[test]
+fn storage_files_are_read() {
+    let text = "[carbon]\npattern = ^carbon\\.\nretentions = 60:90d\n[default]\nPATTERN = .*\n\
+        retentions = 1min:30days, 10s:6h , 1h:1y\n";
+    let (schemas, wrong) = storage_schemas(text);
+    assert_eq!(wrong, []);
+    let schemas = schemas.unwrap();
+    let archive = |every_s, points| Archive { every_s, points };
+    assert_eq!(schemas[0].archives, [archive(60, 129_600)]);
+    assert_eq!(schemas[1].archives, [archive(10, 2160), archive(60, 43_200), archive(3600, 8760)]);
+    for retentions in [
+        "60",
+        "60:x",
+        "x:60",
+        "0:1",
+        "60:0",
+        "60:10s",
+        "10s:1h,10s:2h",
+        "10s:1h,15s:1d",
+        "10s:1d,60s:1h",
+        "1s:5,10s:1d",
+        "1q:1d",
+        "1s:99999999999y",
+    ] {
+        let text = format!("[a]\npattern = x\nretentions = {retentions}");
+        assert_eq!(marked(&text, storage_schemas(&text)), [retentions], "{retentions}");
+    }
+    assert_eq!(marked("[a]\npattern = x", storage_schemas("[a]\npattern = x")), ["[a]"]);
+    let text = "[min]\npattern = \\.min$\nxFilesFactor = 0.1\naggregationMethod = min\n[all]\npattern = .*\n";
+    let (rules, wrong) = storage_aggregation(text);
+    assert_eq!(wrong, []);
+    let rules = rules.unwrap();
+    assert_eq!((rules[0].x_files_factor, rules[0].method), (Some(0.1), Some(WhisperMethod::Min)));
+    assert_eq!((rules[1].x_files_factor, rules[1].method), (None, None));
+    let text = "[a]\npattern = x\nxFilesFactor = 2\naggregationMethod = mean";
+    assert_eq!(marked(text, storage_aggregation(text)), ["2", "mean"]);
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "(?s)(\\[[a-z]{0,3}\\]|pattern|destinations|retentions|default|[=:<>*.()\\\\, \n#0-9é]|.){0,60}") {
+        let show = |wrong: &[Diagnostic]| render(Source { name: "x", text: &text }, wrong, false);
+        show(&relay_rules(&text, None).1);
+        show(&rewrite_rules(&text).1);
+        show(&aggregation_rules(&text).1);
+        show(&storage_schemas(&text).1);
+        show(&storage_aggregation(&text).1);
+    }
+}
+
+/// carbon.conf with rule files beside it: the plan, and all that is said.
+fn imported(conf: &str, section: &str, files: &[(&str, &str)]) -> (Option<config::plan::Plan>, Vec<String>) {
+    let read = |name: &str| {
+        let found = files.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "not there".to_owned())
+    };
+    let (plan, files) = carbon(("carbon.conf", conf), section, &read);
+    if let Some(plan) = &plan {
+        // What is printed is what was imported.
+        let text = config::print(plan);
+        let (again, wrong) = config::check(Source { name: "t", text: &text }, config::Format::Toml);
+        assert_eq!(again.as_ref(), Some(plan), "{wrong:?}\n{text}");
+    }
+    let said = files.iter().flat_map(|file| &file.diagnostics);
+    (plan, said.map(|wrong| format!("{} {}", wrong.code.word(), wrong.message)).collect())
+}
+
+fn router(plan: &config::plan::Plan) -> Router {
+    let (_, _, relay) = plan.relays().next().expect("a relay");
+    Router::new(&relay.plan).expect("a plan that was checked")
+}
+
+#[test]
+fn carbons_ring_holds_through_an_import() {
+    // Spec graphite §3.6.4: the cluster whose ring has a collision.
+    let conf = "[relay]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = consistent-hashing\nREPLICATION_FACTOR = 2\n\
+        DESTINATION_PROTOCOL = line\nDESTINATIONS = MEMBERS\n";
+    let (plan, said) =
+        imported(&conf.replace("MEMBERS", "10.0.0.1:2003, 10.0.0.2:2003, 10.0.0.3:2003"), "relay", &[]);
+    assert_eq!(said, [""; 0]);
+    let router = router(&plan.expect("a plan"));
+    for (name, want) in [("m993473.b.661259", "13"), ("m586438.d.417406", "13"), ("m554933.f.828702", "13")] {
+        let decision = router.decide(Entry::Records, name.as_bytes());
+        let outputs = decision.plain().expect("no look at the line");
+        let got: String = outputs.iter().map(|output| (output.0 + 1).to_string()).collect();
+        assert_eq!(got, want, "{name}");
+    }
+}
+
+#[test]
+fn an_aggregator_rewrites_aggregates_and_routes() {
+    let conf = "[aggregator]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = 2023\nPICKLE_RECEIVER_PORT = 2024\n\
+        ENABLE_UDP_LISTENER = True\nUDP_RECEIVER_PORT = 2023\nDESTINATIONS = 127.0.0.1:2004:a, 10.0.0.2:2104:b\n\
+        MAX_QUEUE_SIZE = 5000\nUSE_FLOW_CONTROL = False\nFORWARD_ALL = False\nLOG_UPDATES = False\n\
+        MAX_AGGREGATION_INTERVALS = 5\nMAX_QUEUE_SIZ = 1\n[aggregator:b]\nMAX_QUEUE_SIZE = 7\n";
+    let files = [
+        ("rewrite-rules.conf", "[pre]\n^web = www\n"),
+        ("aggregation-rules.conf", "all.<x> (60) = sum www.*.<x>\n"),
+    ];
+    let (plan, said) = imported(conf, "aggregator:b", &files);
+    let codes: Vec<&str> = said.iter().map(|line| &line[..4]).collect();
+    assert_eq!(codes, ["I004", "I002", "I017"], "{said:#?}");
+    let plan = plan.expect("a plan");
+    let names: Vec<&str> = plan.sources.iter().map(|source| &*source.name).collect();
+    assert_eq!(names, ["lines", "pickle"]);
+    let outputs: Vec<&str> = plan.outputs.iter().map(|output| &*output.name).collect();
+    assert_eq!(outputs, ["carbon/127.0.0.1:2004", "carbon/10.0.0.2:2104"]);
+    assert_eq!(plan.outputs[0].queue.records_max, 7);
+    let router = router(&plan);
+    let fed = router.decide(Entry::Records, b"web.a.hits");
+    assert!(fed.plain().is_none_or(<[OutputId]>::is_empty), "only results go on");
+    assert_eq!(router.decide(Entry::Result(0), b"all.hits").plain().map(<[OutputId]>::len), Some(1));
+    assert_eq!(router.rollups().len(), 1);
+}
+
+#[test]
+fn relay_rules_and_hashing_by_aggregates_are_carried_over() {
+    let (plan, said) = imported(
+        "[relay]\nRELAY_METHOD = rules\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\n\
+         DESTINATIONS = 10.0.0.1:2004:a, 10.0.0.2:2004:b, [::1]:2004, 10.0.0.3:2004\n",
+        "relay",
+        &[("relay-rules.conf", RELAY)],
+    );
+    assert_eq!(said, [""; 0]);
+    let router = router(&plan.expect("a plan"));
+    let outputs = |name: &str| router.decide(Entry::Records, name.as_bytes()).plain().map(<[OutputId]>::len);
+    assert_eq!((outputs("web.x"), outputs("db.pg"), outputs("x")), (Some(3), Some(2), Some(1)));
+    let (plan, _) = imported(
+        "[relay]\nRELAY_METHOD = aggregated-consistent-hashing\nDESTINATION_PROTOCOL = line\n\
+         DESTINATIONS = 10.0.0.1:2023:a, 10.0.0.2:2023:b, 10.0.0.3:2023:c\n",
+        "relay",
+        &[("aggregation-rules.conf", "sum.<app> (60) = sum <app>.*.hits\n")],
+    );
+    let router = self::router(&plan.expect("a plan"));
+    let owner = |name: &str| router.decide(Entry::Records, name.as_bytes()).plain().map(<[OutputId]>::to_vec);
+    for app in ["a", "b", "c", "d"] {
+        let sum = owner(&format!("sum.{app}"));
+        assert!((0..9).all(|host| owner(&format!("{app}.h{host}.hits")) == sum), "{app} stays together");
+    }
+}
+
+#[test]
+fn what_carbon_conf_cannot_say_is_told() {
+    let table: &[(&str, &str)] = &[
+        ("", "C006"),
+        ("[cache]\nX = 1\n", "C006"),
+        ("[relay]\nRELAY_METHOD = fast-hasing\nDESTINATIONS = h:1\n", "I005"),
+        ("[relay]\nRELAY_METHOD = fast-hashing\nDESTINATIONS = h:1, h:2\n", "I005"),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nDESTINATION_PROTOCOL = protobuf\n", "I005"),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nDESTINATION_TRANSPORT = tls\n", "I005"),
+        ("[relay]\nRELAY_METHOD = constant\n", "C006"),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h\n", "I005"),
+        ("[relay]\nDESTINATIONS = h:1\n", "I013"),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nLINE_RECEIVER_INTERFACE = here\n", "I005"),
+        (
+            "[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nLINE_RECEIVER_PORT = 0\nPICKLE_RECEIVER_PORT = 0\n",
+            "C006",
+        ),
+        ("[relay]\nRELAY_METHOD = constant\nDESTINATIONS = h:1\nREPLICATION_FACTOR = x\n", "I005"),
+    ];
+    for (conf, want) in table {
+        let (plan, said) = imported(conf, "relay", &[]);
+        assert!(plan.is_none() && said.iter().any(|line| line.starts_with(want)), "{conf}\n{said:#?}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Reader of the JavaScript expressions that node statsd's configuration files are (spec statsd §10.3).
+//!
+//! `evaluate`: text -> `lexer` (tokens) -> `parser` (expressions) -> `evaluator` (a tree of [`Node`]s, each with the
+//! place it was written at). The language is what configuration files use: literals, `process.env`, operators, a few
+//! functions, and one function around it all that is called at once. Every expression is evaluated at most once, so
+//! any text ends in time proportional to its length.
+//! Not here: what the keys mean (`import::statsd`), reading of files and of the environment (the caller's).
+//! Invariant: any text gives a tree or located diagnostics; never a panic. Depth, text and value sizes are bounded
+//! by the `_max` constants below.
+
+mod evaluator;
+mod lexer;
+mod number;
+mod parser;
+mod strings;
+
+pub use number::{to_number, to_text};
+
+use config::diagnostic::{Code, Diagnostic, Place};
+
+/// Longest text that is read, in bytes.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting of brackets, operators and values.
+pub const DEPTH_MAX: usize = 64;
+/// Most that one evaluation may make: bytes of text, and 64 for each value.
+pub const MADE_MAX: usize = 8 << 20;
+
+/// What an expression can ask of its surroundings.
+pub struct Environment<'a> {
+    /// Environment variables: `process.env`.
+    pub vars: &'a dyn Fn(&str) -> Option<String>,
+    /// Name of the machine: `require('os').hostname()`.
+    pub hostname: String,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// The expression that gave it, in bytes of the text.
+    pub place: Place,
+}
+
+/// A JavaScript value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `undefined`
+    Undefined,
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// Any number, NaN and the infinities included.
+    Number(f64),
+    /// A text. Lone surrogates are U+FFFD.
+    Text(String),
+    /// A regular expression as written; opaque.
+    Regex(String),
+    /// A list; holes are `undefined`.
+    Array(Vec<Node>),
+    /// Members in JavaScript's order: integer keys ascending, then the others as first written. Keys are distinct.
+    Object(Vec<Member>),
+}
+
+/// One member of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Its key.
+    pub key: String,
+    /// Where the key was written.
+    pub key_place: Place,
+    /// Its value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The member `key` of an object; none for other values.
+    pub fn member(&self, key: &str) -> Option<&Member> {
+        self.members().iter().find(|member| member.key == key)
+    }
+
+    /// The members of an object; empty for other values.
+    pub fn members(&self) -> &[Member] {
+        match &self.value {
+            Value::Object(members) => members,
+            _ => &[],
+        }
+    }
+}
+
+impl Value {
+    /// Whether JavaScript takes it for true.
+    pub fn truthy(&self) -> bool {
+        match self {
+            Value::Undefined | Value::Null => false,
+            Value::Bool(truth) => *truth,
+            Value::Number(number) => *number != 0.0 && !number.is_nan(),
+            Value::Text(text) => !text.is_empty(),
+            Value::Regex(_) | Value::Array(_) | Value::Object(_) => true,
+        }
+    }
+
+    /// `String(value)`: `1,2` for a list, `[object Object]` for an object.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text);
+        text
+    }
+
+    fn write(&self, out: &mut String) {
+        match self {
+            Value::Undefined => out.push_str("undefined"),
+            Value::Null => out.push_str("null"),
+            Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
+            Value::Number(number) => out.push_str(&to_text(*number)),
+            Value::Text(text) | Value::Regex(text) => out.push_str(text),
+            Value::Array(nodes) => join(nodes, ",", out),
+            Value::Object(_) => out.push_str("[object Object]"),
+        }
+    }
+
+    /// `Number(value)`.
+    pub fn to_number(&self) -> f64 {
+        match self {
+            Value::Undefined => f64::NAN,
+            Value::Null => 0.0,
+            Value::Bool(truth) => f64::from(u8::from(*truth)),
+            Value::Number(number) => *number,
+            Value::Text(text) => to_number(text),
+            Value::Regex(_) | Value::Array(_) | Value::Object(_) => to_number(&self.to_text()),
+        }
+    }
+
+    /// What it is, for messages: `the text "x"`, `a list`.
+    pub fn describe(&self) -> String {
+        match self {
+            Value::Undefined | Value::Null | Value::Bool(_) => self.to_text(),
+            Value::Number(number) => format!("the number {}", to_text(*number)),
+            Value::Text(text) if text.chars().count() > 60 => "a long text".into(),
+            Value::Text(text) => format!("the text {text:?}"),
+            Value::Regex(_) => "a regular expression".into(),
+            Value::Array(_) => "a list".into(),
+            Value::Object(_) => "an object".into(),
+        }
+    }
+}
+
+/// `array.join(separator)`: undefined and null are empty.
+fn join(nodes: &[Node], separator: &str, out: &mut String) {
+    for (at, node) in nodes.iter().enumerate() {
+        if at > 0 {
+            out.push_str(separator);
+        }
+        if !matches!(node.value, Value::Undefined | Value::Null) {
+            node.value.write(out);
+        }
+    }
+}
+
+/// Collects an object's members: the last of equal keys wins, at the place of the first.
+#[derive(Default)]
+pub(crate) struct Members {
+    members: Vec<Member>,
+    index: std::collections::BTreeMap<String, usize>,
+}
+
+impl Members {
+    pub(crate) fn set(&mut self, member: Member) {
+        match self.index.get(&member.key) {
+            Some(&at) => self.members[at] = member,
+            None => {
+                self.index.insert(member.key.clone(), self.members.len());
+                self.members.push(member);
+            }
+        }
+    }
+
+    /// The object, in JavaScript's order.
+    pub(crate) fn finish(mut self) -> Value {
+        self.members.sort_by_key(|member| array_index(&member.key).map_or(u64::MAX, u64::from));
+        Value::Object(self.members)
+    }
+}
+
+/// The integer that a key spells when JavaScript takes it for an array index.
+fn array_index(key: &str) -> Option<u32> {
+    let number: u32 = key.parse().ok()?;
+    (number != u32::MAX && number.to_string() == key).then_some(number)
+}
+
+/// Evaluates a configuration file's text.
+///
+/// # Errors
+/// One located diagnostic: a syntax error, something that the file's author did that node would refuse as well, or
+/// JavaScript that is not supported here, with the way around it.
+pub fn evaluate(text: &str, environment: &Environment<'_>) -> Result<Node, Vec<Diagnostic>> {
+    let run = || {
+        if text.len() > TEXT_BYTES_MAX {
+            let place = Place::new(0, 0);
+            return Err(Fault::syntax(place, format!("the file is longer than {TEXT_BYTES_MAX} bytes"), ""));
+        }
+        let program = parser::program(&lexer::tokens(text)?)?;
+        evaluator::run(&program, environment)
+    };
+    run().map_err(|fault| vec![fault.diagnostic()])
+}
+
+/// Whether a `#` stands where JavaScript can have none: a Perl file's comment.
+pub(crate) fn stops_at_hash(text: &str) -> bool {
+    let stop = lexer::tokens(text).err().map(|fault| fault.place);
+    stop.is_some_and(|place| text.get(place.start..place.end) == Some("#"))
+}
+
+/// Why a text has no value. Turned into a [`Diagnostic`] at the border.
+#[derive(Clone, Debug, PartialEq)]
+struct Fault {
+    supported: bool,
+    place: Place,
+    message: String,
+    label: String,
+    hint: Option<String>,
+}
+
+/// Way around what is not supported.
+const CONVERT: &str = "write the value itself, or convert the file on a machine with node: \
+    node -p 'JSON.stringify(eval(\"config=\" + require(\"fs\").readFileSync(\"FILE\", \"utf8\")), null, 2)'";
+
+impl Fault {
+    /// The text is not JavaScript, or node would stop here as well.
+    fn syntax(place: Place, message: impl Into<String>, label: impl Into<String>) -> Fault {
+        Fault { supported: true, place, message: message.into(), label: label.into(), hint: None }
+    }
+
+    /// JavaScript that this reader does not evaluate.
+    fn unsupported(place: Place, message: impl Into<String>) -> Fault {
+        let hint = Some(CONVERT.into());
+        Fault { supported: false, place, message: message.into(), label: "not supported here".into(), hint }
+    }
+
+    fn diagnostic(self) -> Diagnostic {
+        let code = if self.supported { Code::ImportSyntax } else { Code::UnsupportedJavascript };
+        let diagnostic = Diagnostic::error(code, self.message).at(self.place).label(self.label);
+        match self.hint {
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! The originals' configuration files and command lines, read as they are, into the plan that native files give as well.
+
+pub mod carbon;
+#[cfg(test)]
+mod corpus;
+mod fanout;
+pub mod javascript;
+mod json;
+pub mod perl;
+pub mod relay;
+pub mod statsd;
+pub mod statsd_proxy;
+
+pub use fanout::{Fanout, Written, fanout, fanout_source, fanout_target};
+pub use statsd::{Compat, detect, statsd};
+pub use statsd_proxy::{ProxyConfig, ProxyNode, is_proxy, plan_of as proxy_plan, statsd_proxy};

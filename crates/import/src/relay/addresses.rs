@@ -1,0 +1,236 @@
+//! What the names of servers lead to when a relay starts: the members of `useall`, and servers that turn out to be one
+//! (spec graphite §2.4).
+//!
+//! Path: a [`RelayConf`] -> [`names`] (whoever may, asks for them) -> **[`with_addresses`]** -> a [`RelayConf`] in which
+//! every address of a `useall` is a server of its own, as if it had been written.
+//! Not here: asking, and for how long (`staunch`). Other names stay names: they are asked for again while the relay runs.
+
+use std::net::IpAddr;
+
+use super::document::{Cluster, ClusterKind, RelayConf, Server};
+use super::host::bracketed;
+use config::diagnostic::{Code, Diagnostic};
+
+/// What is known of a name: its addresses in the system's order, or why there are none.
+pub type Known<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, String>;
+
+/// The names of servers, each once.
+pub fn names(conf: &RelayConf) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for server in &conf.servers {
+        if server.host.parse::<IpAddr>().is_err() && !names.contains(&&*server.host) {
+            names.push(&server.host);
+        }
+    }
+    names
+}
+
+/// The names of servers in clusters with `useall`, each once: all that test mode asks for.
+pub fn names_of_use_all(conf: &RelayConf) -> Vec<&str> {
+    let members = conf.clusters.iter().filter_map(|cluster| match &cluster.kind {
+        ClusterKind::Plain { use_all: true, members, .. } => Some(members),
+        ClusterKind::Plain { .. } | ClusterKind::Hash { .. } | ClusterKind::File { .. } => None,
+    });
+    let hosts: Vec<&str> = members.flatten().map(|at| &*conf.servers[*at].host).collect();
+    names(conf).into_iter().filter(|name| hosts.contains(name)).collect()
+}
+
+/// The document with each address of a `useall` as a member, and warnings: of names without addresses, which stay one
+/// member each, and of servers that are one under two names.
+pub fn with_addresses(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diagnostic>) {
+    let (conf, mut wrong) = with_all_used(conf, known);
+    wrong.extend(shared(&conf.servers, known));
+    (conf, wrong)
+}
+
+/// The same for `useall` alone. Where all names have addresses, the cluster is one of those, and `useall` no more.
+pub fn with_all_used(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diagnostic>) {
+    let mut wrong = Vec::new();
+    let mut conf = conf.clone();
+    let RelayConf { clusters, servers, .. } = &mut conf;
+    for Cluster { name, kind, .. } in clusters {
+        let ClusterKind::Plain { use_all: use_all @ true, members, .. } = kind else { continue };
+        let mut all = Vec::with_capacity(members.len());
+        *use_all = false;
+        for at in &*members {
+            let of_one = addresses_of(*at, servers, known).unwrap_or_else(|why| {
+                *use_all = true;
+                let host = &servers[*at].host;
+                let message = format!("`useall` of cluster `{name}`: `{host}` has no addresses: {why}");
+                let hint = "it is one member until the next reload that finds them";
+                wrong.push(Diagnostic::warning(Code::ImportBadValue, message).hint(hint));
+                vec![*at]
+            });
+            all.extend(of_one.into_iter().filter(|at| !all.contains(at)).collect::<Vec<_>>());
+        }
+        *members = all;
+    }
+    forget_unused(&mut conf);
+    (conf, wrong)
+}
+
+/// Servers for all addresses of the server at `at`, which are made where they are missing.
+fn addresses_of(at: usize, servers: &mut Vec<Server>, known: Known<'_>) -> Result<Vec<usize>, String> {
+    let named = servers[at].clone();
+    if named.host.parse::<IpAddr>().is_ok() {
+        return Ok(vec![at]);
+    }
+    let addresses = known(&named.host)?;
+    if addresses.is_empty() {
+        return Err("none were found".to_owned());
+    }
+    let one = |address: IpAddr| {
+        let server = Server { host: address.to_string(), ..named.clone() };
+        let is_it = |other: &Server| same_port(other, &server) && other.host == server.host;
+        servers.iter().position(is_it).unwrap_or_else(|| {
+            servers.push(server);
+            servers.len() - 1
+        })
+    };
+    Ok(addresses.into_iter().map(one).collect())
+}
+
+fn same_port(one: &Server, other: &Server) -> bool {
+    one.port == other.port && one.proto == other.proto
+}
+
+/// Servers whose name was a member of `useall` only are none any more.
+fn forget_unused(conf: &mut RelayConf) {
+    let RelayConf { clusters, servers, .. } = conf;
+    let mut kept: Vec<Option<usize>> = vec![None; servers.len()];
+    let members = |cluster: &Cluster| match &cluster.kind {
+        ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. } => members.clone(),
+        ClusterKind::File { .. } => Vec::new(),
+    };
+    clusters.iter().flat_map(members).for_each(|at| kept[at] = Some(0));
+    kept.iter_mut().flatten().enumerate().for_each(|(next, place)| *place = next);
+    let mut places = kept.iter();
+    servers.retain(|_| places.next().is_some_and(Option::is_some));
+    for cluster in clusters {
+        if let ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. } = &mut cluster.kind {
+            members.iter_mut().for_each(|at| *at = kept[*at].expect("a member is used"));
+        }
+    }
+}
+
+/// A warning for each server whose first address is that of an earlier one.
+fn shared(servers: &[Server], known: Known<'_>) -> Vec<Diagnostic> {
+    let first =
+        |server: &Server| server.host.parse().ok().or_else(|| known(&server.host).ok()?.first().copied());
+    let firsts: Vec<Option<IpAddr>> = servers.iter().map(first).collect();
+    let mut wrong = Vec::new();
+    for (at, server) in servers.iter().enumerate() {
+        let Some(address) = firsts[at] else { continue };
+        let is_it = |before: &usize| firsts[*before] == Some(address) && same_port(&servers[*before], server);
+        let Some(other) = (0..at).find(is_it).map(|before| &servers[before]) else { continue };
+        let place = |host: &str| format!("{}:{}", bracketed(host), server.port);
+        let message = format!(
+            "`{}` and `{}` are one server, {}",
+            place(&other.host),
+            place(&server.host),
+            place(&address.to_string())
+        );
+        let hint = "each name has a queue and a connection of its own here; the original has one for both";
+        wrong.push(Diagnostic::warning(Code::ServerShared, message).hint(hint));
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::{Form, Surroundings, print, read_text};
+
+    fn known(name: &str) -> Result<Vec<IpAddr>, String> {
+        let addresses: &[&str] = match name {
+            "two" => &["10.0.0.1", "fe80::1"],
+            "one" => &["10.0.0.1"],
+            "none" => &[],
+            _ => return Err("nobody knows it".into()),
+        };
+        Ok(addresses.iter().map(|address| address.parse().expect("an address")).collect())
+    }
+
+    fn owned(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    /// Each cluster with its members, and what was said.
+    fn resolved(text: &str) -> (Vec<String>, Vec<String>) {
+        let conf = read_text("t", text).conf.expect("it is right");
+        let (conf, wrong) = with_addresses(&conf, &known);
+        let members = |cluster: &Cluster| {
+            let (ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. }) = &cluster.kind
+            else {
+                return String::new();
+            };
+            let server = |at: &usize| format!("{} {}", conf.servers[*at].host, conf.servers[*at].port);
+            members.iter().map(server).collect::<Vec<_>>().join(", ")
+        };
+        let used = |at: usize| {
+            conf.clusters.iter().any(|cluster| match &cluster.kind {
+                ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. } => {
+                    members.contains(&at)
+                }
+                ClusterKind::File { .. } => false,
+            })
+        };
+        assert!((0..conf.servers.len()).all(used), "{text}");
+        let again = print(&conf, &Surroundings { port: 2003, prefix: None, form: Form::Readable });
+        assert!(read_text("again", &again).conf.is_some(), "{again}");
+        (conf.clusters.iter().map(members).collect(), wrong.into_iter().map(|wrong| wrong.message).collect())
+    }
+
+    #[test]
+    fn every_address_is_a_member() {
+        let one_server = "`10.0.0.1:1` and `one:1` are one server, 10.0.0.1:1";
+        let table: &[(&str, &[&str], &[&str])] = &[
+            ("cluster a forward two:1;", &["two 1"], &[]),
+            ("cluster a forward useall two:1;", &["10.0.0.1 1, fe80::1 1"], &[]),
+            (
+                "cluster a forward useall 10.0.0.2:1 two:1 two:2;",
+                &["10.0.0.2 1, 10.0.0.1 1, fe80::1 1, 10.0.0.1 2, fe80::1 2"],
+                &[],
+            ),
+            ("cluster a forward useall two:1 one:1;", &["10.0.0.1 1, fe80::1 1"], &[]),
+            (
+                "cluster a forward useall two:1; cluster b forward two:1 9.9.9.9;",
+                &["10.0.0.1 1, fe80::1 1", "two 1, 9.9.9.9 2003"],
+                &["`two:1` and `10.0.0.1:1` are one server, 10.0.0.1:1"],
+            ),
+            ("cluster a carbon_ch 10.0.0.1:1 one:1 proto udp;", &["10.0.0.1 1, one 1"], &[]),
+            ("cluster a carbon_ch 10.0.0.1:1 one:1;", &["10.0.0.1 1, one 1"], &[one_server]),
+            (
+                "cluster a any_of useall none:1 x:1;",
+                &["none 1, x 1"],
+                &[
+                    "`useall` of cluster `a`: `none` has no addresses: none were found",
+                    "`useall` of cluster `a`: `x` has no addresses: nobody knows it",
+                ],
+            ),
+        ];
+        for (text, members, said) in table {
+            let (got, told) = resolved(text);
+            assert_eq!((got, told), (owned(members), owned(said)), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_told_once() {
+        let conf = read_text("t", "cluster a forward two:1 10.0.0.1 [::1]:2 two:2 one;").conf;
+        assert_eq!(names(&conf.expect("it is right")), ["two", "one"]);
+        let text = "cluster a forward one:1; cluster b any_of useall two:1 9.9.9.9 x; cluster c forward useall two:2;";
+        let conf = read_text("t", text).conf;
+        assert_eq!(names_of_use_all(&conf.expect("it is right")), ["two", "x"]);
+    }
+
+    #[test]
+    fn use_all_is_no_more_where_all_of_them_are_known() {
+        let text = "cluster a any_of useall two:1 9.9.9.9:1; cluster b any_of useall none:1;";
+        let (conf, wrong) = with_all_used(&read_text("t", text).conf.expect("it is right"), &known);
+        let printed = print(&conf, &Surroundings { port: 2003, prefix: None, form: Form::Original });
+        let a = "cluster a\n    any_of\n        10.0.0.1:1\n        [fe80::1]:1\n        9.9.9.9:1\n    ;\n";
+        let b = "cluster b\n    any_of useall\n        none:1\n    ;\n";
+        assert!(printed.contains(a) && printed.contains(b) && wrong.len() == 1, "{printed} {wrong:?}");
+    }
+}

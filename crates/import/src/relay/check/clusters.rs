@@ -1,0 +1,234 @@
+//! Clusters, and the servers that they share.
+
+use super::Check;
+use crate::relay::document::*;
+use crate::relay::host;
+use crate::relay::mistakes::UpstreamAt;
+use crate::relay::syntax::{ClusterSyntax, HostSyntax, Word};
+use config::diagnostic::{Code, Diagnostic};
+
+/// Most clusters, and most servers, of one configuration.
+pub(super) const CLUSTERS_MAX: usize = 10_000;
+
+impl Check<'_> {
+    pub(super) fn cluster(&mut self, name: &Word, syntax: ClusterSyntax) {
+        if self.conf.clusters.len() == CLUSTERS_MAX {
+            let wrong =
+                Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} clusters"));
+            self.mistakes.add(name.span, wrong);
+            return;
+        }
+        if self.conf.clusters.iter().any(|cluster| cluster.name == name.text) {
+            let message = format!("there are two clusters `{}`", name.text);
+            let wrong = Diagnostic::error(Code::DuplicateName, message)
+                .label("the second one")
+                .hint("rename it, or add its members to the first one");
+            let upstream = "cluster with the same name already defined";
+            self.mistakes.known_from(name.span, wrong, upstream, self.semicolon);
+            return;
+        }
+        let kind = match syntax {
+            ClusterSyntax::Plain { way, use_all, hosts } => {
+                if way == Way::Balance {
+                    let note = Diagnostic::warning(Code::ReadsTwoWays, "carbon-c-relay knows no `lb`")
+                        .hint("this file will not load there; `any_of` shares out by the name's hash");
+                    self.mistakes.add(name.span, note);
+                }
+                let alone = matches!(way, Way::AnyOf | Way::Failover);
+                let members = self.members(&name.text, &hosts, alone);
+                ClusterKind::Plain { way, use_all, members }
+            }
+            ClusterSyntax::Hash { hash, replication, dynamic, hosts } => {
+                let members = self.members(&name.text, &hosts, false);
+                let replication = self.replication(&name.text, replication.as_ref(), hosts.len());
+                if hash == Hash::Carbon {
+                    self.note_collisions(&hosts);
+                }
+                ClusterKind::Hash { hash, replication, dynamic, members }
+            }
+            ClusterSyntax::File { ip, paths } => {
+                ClusterKind::File { ip, paths: paths.into_iter().map(|path| path.text).collect() }
+            }
+        };
+        // A cluster with a mistake in it is there all the same: rules that name it are right.
+        self.conf.clusters.push(Cluster { name: name.text.clone(), kind, span: name.span });
+    }
+
+    fn replication(&mut self, cluster: &str, written: Option<&Word>, members: usize) -> u8 {
+        let Some(written) = written else { return 1 };
+        let Some(count) = written.text.parse::<u8>().ok().filter(|count| *count > 0) else {
+            let wrong = Diagnostic::error(Code::ImportBadValue, "`replication` is a number from 1 to 255");
+            let upstream = "replication count must be between 1 and 255";
+            self.mistakes.known_from(written.span, wrong.label("out of range"), upstream, self.semicolon);
+            return 1;
+        };
+        if usize::from(count) > members {
+            let servers = if members == 1 { "server" } else { "servers" };
+            let message = format!("{count} copies cannot go to {members} {servers}");
+            let wrong = Diagnostic::error(Code::ImportBadValue, message)
+                .label("more than the cluster has servers")
+                .hint(format!("write replication {members}, or add servers"));
+            let upstream = format!(
+                "invalid cluster '{cluster}': replication count ({count}) is larger than the number of servers ({members})\n"
+            );
+            self.mistakes.known_from(written.span, wrong, upstream, self.semicolon);
+        }
+        count
+    }
+
+    fn members(&mut self, cluster: &str, hosts: &[HostSyntax], alone: bool) -> Vec<usize> {
+        hosts.iter().filter_map(|host| self.member(cluster, host, alone)).collect()
+    }
+
+    /// The server that a member names: one that is there already, or a new one.
+    fn member(&mut self, cluster: &str, syntax: &HostSyntax, alone: bool) -> Option<usize> {
+        let (host, port) = match host::split(&syntax.address.text) {
+            Ok((host, port)) => (host.to_owned(), port),
+            Err(wrong) => {
+                let behind = UpstreamAt::From(syntax.span.place.end);
+                self.mistakes.known_from(syntax.address.span, *wrong.diagnostic, wrong.upstream, behind);
+                return None;
+            }
+        };
+        let instance = syntax.instance.as_ref().map(|word| self.instance(word));
+        let server = Server {
+            host,
+            port,
+            instance,
+            proto: syntax.proto,
+            lines: syntax.lines,
+            packing: syntax.packing,
+            tls: syntax.tls.clone(),
+            span: syntax.span,
+        };
+        self.check_server(&server);
+        let found = self.conf.servers.iter().position(|other| same_place(other, &server));
+        let Some(at) = found else {
+            if self.conf.servers.len() == CLUSTERS_MAX {
+                let wrong =
+                    Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} servers"));
+                self.mistakes.add(syntax.span, wrong);
+                return None;
+            }
+            self.conf.servers.push(server);
+            return Some(self.conf.servers.len() - 1);
+        };
+        self.check_shared(cluster, at, &server, syntax, alone);
+        Some(at)
+    }
+
+    /// Bare digits are a number of 32 bits to the original, which has no leading zeros.
+    fn instance(&mut self, word: &Word) -> String {
+        let bare = word.span.place.end - word.span.place.start == word.text.len();
+        let digits = word.text.bytes().all(|byte| byte.is_ascii_digit());
+        // What is too large for 64 bits is the largest of them; of those it keeps the lower half.
+        let number = (word.text.parse::<i64>().unwrap_or(i64::MAX) as i32).to_string();
+        if !bare || !digits || number == word.text {
+            return word.text.clone();
+        }
+        let warning = Diagnostic::warning(
+            Code::ImportNoEffect,
+            format!("the instance `{}` is the number {number}", word.text),
+        )
+        .label("read as a number of 32 bits, as in the original")
+        .hint(format!("write ={number}, or =\"{}\" if it is meant as it stands", word.text));
+        self.mistakes.add(word.span, warning);
+        number
+    }
+
+    fn check_server(&mut self, server: &Server) {
+        let stream = server.packing != Packing::Plain || server.tls != ServerTls::None;
+        if server.proto == Proto::Udp && stream {
+            let wrong = Diagnostic::error(Code::ImportBadValue, "datagrams are neither packed nor encrypted")
+                .label("`proto udp` and a `transport`")
+                .hint("leave out one of the two");
+            let upstream = "cannot use UDP transport for compressed/encrypted stream";
+            self.mistakes.known_from(server.span, wrong, upstream, self.semicolon);
+        }
+    }
+
+    /// What the original refuses when a server is named again.
+    fn check_shared(&mut self, cluster: &str, at: usize, server: &Server, syntax: &HostSyntax, alone: bool) {
+        let first = &self.conf.servers[at];
+        let place = format!("{}:{}", host::bracketed(&first.host), first.port);
+        let instances = "give the server the same instance wherever it is named";
+        let (message, upstream, hint) = match (&first.instance, &server.instance) {
+            _ if alone => (
+                format!(
+                    "{place} is a member of something else already, and cannot be shared with `{cluster}`"
+                ),
+                format!("cannot share server {place} with any_of/failover cluster '{cluster}'"),
+                "members of `any_of` and `failover` hand their queues on: give this one another port, or name it here first",
+            ),
+            _ if first.lines != server.lines => {
+                let (before, now) = (first.lines.word(), server.lines.word());
+                (
+                    format!("{place} has `type {before}` above"),
+                    format!(
+                        "cannot set type '{now}' for server {place}: server was previously defined with type '{before}'"
+                    ),
+                    "one server has one connection, on which lines have one form",
+                )
+            }
+            (None, Some(now)) => (
+                format!("{place} has no instance above"),
+                format!(
+                    "cannot set instance '{now}' for server {place}: server was previously defined without instance"
+                ),
+                instances,
+            ),
+            (Some(before), None) => (
+                format!("{place} has the instance `{before}` above"),
+                format!(
+                    "cannot define server {place} without instance: server was previously defined with instance '{before}'"
+                ),
+                instances,
+            ),
+            (Some(before), Some(now)) if before != now => (
+                format!("{place} has the instance `{before}` above"),
+                format!(
+                    "cannot set instance '{now}' for server {place}: server was previously defined with instance '{before}'"
+                ),
+                instances,
+            ),
+            _ => {
+                if first.packing != server.packing || first.tls != server.tls {
+                    let message =
+                        format!("{place} was named before with another transport, which is what counts");
+                    let warning = Diagnostic::warning(Code::ServerShared, message).label("has no effect");
+                    self.mistakes.add(syntax.span, warning.hint("write the same transport in both places"));
+                }
+                return;
+            }
+        };
+        let wrong =
+            Diagnostic::error(Code::ServerShared, message).label("one server in two forms").hint(hint);
+        self.mistakes.known_from(syntax.span, wrong, upstream, self.semicolon);
+    }
+
+    /// In `carbon_ch` the port takes no part: two members of one host without instances have one place in the ring.
+    fn note_collisions(&mut self, hosts: &[HostSyntax]) {
+        let host_of = |syntax: &HostSyntax| -> Option<String> {
+            syntax
+                .instance
+                .is_none()
+                .then(|| host::split(&syntax.address.text).ok().map(|(host, _)| host.to_owned()))?
+        };
+        let mut seen = std::collections::BTreeSet::new();
+        for syntax in hosts {
+            let Some(host) = host_of(syntax) else { continue };
+            if !seen.insert(host) {
+                let message = "two members on one host without instances share one place in the ring";
+                let warning = Diagnostic::warning(Code::ImportNoEffect, message)
+                    .label("gets nothing")
+                    .hint("give each an instance: HOST:PORT=a; `carbon_ch` does not look at the port");
+                self.mistakes.add(syntax.span, warning);
+            }
+        }
+    }
+}
+
+/// Address, port and protocol: what makes it one server.
+fn same_place(one: &Server, other: &Server) -> bool {
+    one.port == other.port && one.proto == other.proto && one.host.eq_ignore_ascii_case(&other.host)
+}

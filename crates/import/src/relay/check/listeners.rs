@@ -1,0 +1,129 @@
+//! `listen`: which receptors there may be beside each other.
+
+use super::Check;
+use crate::relay::document::*;
+use crate::relay::host;
+use crate::relay::syntax::{ReceptorSyntax, Word};
+use config::diagnostic::{Code, Diagnostic};
+
+/// Most receptors, as in the original.
+const RECEPTORS_MAX: usize = 32;
+
+impl Check<'_> {
+    pub(super) fn listen(&mut self, packing: Packing, tls: Option<ListenTls>, syntax: Vec<ReceptorSyntax>) {
+        let stream = packing != Packing::Plain || tls.is_some();
+        let mut receptors = Vec::new();
+        for each in syntax {
+            let Some(receptor) = self.receptor(&each, stream) else { continue };
+            let span = each.address.span;
+            let known = self.conf.listen.iter().flat_map(|listener| &listener.receptors).chain(&receptors);
+            if known.clone().count() == RECEPTORS_MAX {
+                let wrong = Diagnostic::error(
+                    Code::TooMany,
+                    format!("there are more than {RECEPTORS_MAX} listeners"),
+                );
+                self.mistakes.add(span, wrong.label("one too many"));
+                return;
+            }
+            let twice = known.into_iter().find_map(|other| collision(other, &receptor));
+            if let Some(upstream) = twice {
+                let wrong = Diagnostic::error(
+                    Code::AddressTaken,
+                    format!("`{}` is listened at twice", each.address.text),
+                )
+                .label("taken above")
+                .hint("a port without an address is that port at every address");
+                self.mistakes.known_from(span, wrong, upstream, self.semicolon);
+                continue;
+            }
+            receptors.push(receptor);
+        }
+        if let Some(ListenTls { min: Some(min), max: Some(max), .. }) = &tls
+            && min > max
+            && let Some(cluster) = receptors.first()
+        {
+            let message = format!("`protomin {}` is newer than `protomax {}`", min.word(), max.word());
+            let wrong =
+                Diagnostic::error(Code::ImportBadValue, message).label(format!("for {}", show(cluster)));
+            self.mistakes.whole(wrong);
+        }
+        match self.conf.listen.last_mut() {
+            _ if receptors.is_empty() => {}
+            // What differs in nothing but the statement is one group, as the original prints it.
+            Some(last) if last.packing == packing && last.tls == tls => last.receptors.extend(receptors),
+            _ => self.conf.listen.push(Listener { packing, tls, receptors }),
+        }
+    }
+
+    fn receptor(&mut self, syntax: &ReceptorSyntax, stream: bool) -> Option<Receptor> {
+        let Word { text, span } = &syntax.address;
+        let Some(proto) = syntax.proto else {
+            if stream {
+                let wrong =
+                    Diagnostic::warning(Code::ImportNoEffect, "a unix socket with a transport of its own")
+                        .label("clients have to pack what they write to it");
+                self.mistakes.add(*span, wrong);
+            }
+            return Some(Receptor::Unix(text.clone()));
+        };
+        if stream && proto == Proto::Udp {
+            let wrong = Diagnostic::error(Code::ImportBadValue, "datagrams are neither packed nor encrypted")
+                .label("`proto udp` and a `transport`")
+                .hint("give it a `listen` statement of its own, without the transport");
+            let upstream = "cannot use UDP transport for compressed/encrypted stream";
+            self.mistakes.known_from(*span, wrong, upstream, self.semicolon);
+            return None;
+        }
+        if text.contains('/') {
+            let wrong =
+                Diagnostic::error(Code::ImportBadValue, format!("`{text}` is a path, not an address"))
+                    .label("no host and port")
+                    .hint(format!("a path is a unix socket: {text} proto unix"));
+            let upstream = format!("invalid listener {text} for port {}", host::PORT);
+            self.mistakes.known_from(*span, wrong, upstream, self.semicolon);
+            return None;
+        }
+        let split = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            host::port(text).map(|port| (None, port))
+        } else {
+            host::split(text).map(|(host, port)| (Some(host.to_owned()), port))
+        };
+        match split {
+            Ok((host, port)) => Some(Receptor::Port { host, port, proto }),
+            Err(wrong) => {
+                self.mistakes.known(*span, *wrong.diagnostic, wrong.upstream);
+                None
+            }
+        }
+    }
+}
+
+fn show(receptor: &Receptor) -> String {
+    match receptor {
+        Receptor::Port { host: Some(host), port, .. } => format!("{}:{port}", host::bracketed(host)),
+        Receptor::Port { host: None, port, .. } => port.to_string(),
+        Receptor::Unix(path) => path.clone(),
+    }
+}
+
+/// The original's words when both cannot be listened at.
+fn collision(first: &Receptor, second: &Receptor) -> Option<String> {
+    const ANY: &str = "0.0.0.0";
+    const ANY_V6: &str = "::";
+    match (first, second) {
+        (Receptor::Unix(one), Receptor::Unix(other)) if one == other => {
+            Some(format!("duplicate listener {one}"))
+        }
+        (
+            Receptor::Port { host, port, proto },
+            Receptor::Port { host: other_host, port: other_port, proto: other_proto },
+        ) if port == other_port && proto == other_proto => {
+            let (one, other) = (host.as_deref().unwrap_or(ANY), other_host.as_deref().unwrap_or(ANY));
+            let any = host.is_none() || other_host.is_none() || one == ANY && !other.contains(':');
+            let any = any || other == ANY && !one.contains(':');
+            let any = any || one == ANY_V6 && other.contains(':') || other == ANY_V6 && one.contains(':');
+            (any || one == other).then(|| format!("duplicate listener {other} with {one} for port {port}"))
+        }
+        _ => None,
+    }
+}

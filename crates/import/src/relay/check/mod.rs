@@ -1,0 +1,137 @@
+//! Statements to a [`RelayConf`] (spec graphite §2.4): names, servers and what clusters share of them, expressions,
+//! replacements, listeners.
+//!
+//! Path: `conf` -> `statement`, in the order of the files, each into the document as far as it is right; what is wrong is
+//! told and left out, so that all of it is told at once. `clusters` has what clusters and servers may be, `rules` what
+//! rules say, `listeners` where it listens.
+//! Not here: addresses of host names. The original takes two servers for one when their *resolved* addresses are equal;
+//! here it is one when the names are, because a check asks no name server.
+
+use super::document::*;
+use super::mistakes::{Mistakes, UpstreamAt};
+use super::syntax::{SendSyntax, Statement, StatementKind, StatisticsSyntax, Word};
+use config::diagnostic::{Code, Diagnostic, nearest};
+
+mod clusters;
+mod listeners;
+mod rules;
+
+/// The document of the statements of all files, in order.
+pub(super) fn conf(statements: Vec<Statement>, mistakes: &mut Mistakes) -> RelayConf {
+    let mut check = Check {
+        conf: RelayConf::default(),
+        mistakes,
+        all_stops: None,
+        statistics_sent: None,
+        semicolon: UpstreamAt::Here,
+    };
+    for statement in statements {
+        check.statement(statement);
+    }
+    // Statistics are no rule: where they stand does not count, and the canonical form has them above the clusters.
+    if let Some((send, _)) = check.statistics_sent.take() {
+        check.conf.statistics.send = check.send_to(&send);
+    }
+    check.conf
+}
+
+struct Check<'m> {
+    conf: RelayConf,
+    mistakes: &'m mut Mistakes,
+    /// A `match * … stop` stood here: later rules meet nothing.
+    all_stops: Option<Span>,
+    /// The `send to` of the statistics.
+    statistics_sent: Option<(SendSyntax, Span)>,
+    /// The end of the statement at hand, where the original finds most of what is wrong in it.
+    semicolon: UpstreamAt,
+}
+
+impl Check<'_> {
+    fn statement(&mut self, statement: Statement) {
+        let span = statement.span;
+        self.semicolon = UpstreamAt::From(span.place.end.saturating_sub(1));
+        match statement.kind {
+            StatementKind::Cluster { name, kind } => self.cluster(&name, kind),
+            StatementKind::Match(rule) => self.match_rule(rule, span),
+            StatementKind::Rewrite { pattern, into } => self.rewrite(&pattern, &into, span),
+            StatementKind::Aggregate(rule) => self.aggregate(rule, span),
+            StatementKind::Statistics(statistics) => self.statistics(statistics, span),
+            StatementKind::Listen { packing, tls, receptors } => self.listen(packing, tls, receptors),
+            // Its statements stand in its place already.
+            StatementKind::Include(_) => {}
+        }
+    }
+
+    fn statistics(&mut self, statistics: StatisticsSyntax, span: Span) {
+        if let Some(every) = &statistics.every
+            && let Some(every_s) = self.seconds(every)
+        {
+            self.conf.statistics.every_s = every_s;
+        }
+        if self.conf.statistics.reset && !statistics.reset && !statistics.old_form {
+            let message = "this undoes the `reset counters` of the statement above, as in the original";
+            let warning =
+                Diagnostic::warning(Code::ImportNoEffect, message).label("says no `reset counters`");
+            self.mistakes.add(span, warning.hint("write one `statistics` statement with all of it"));
+        }
+        self.conf.statistics.reset = statistics.reset || (self.conf.statistics.reset && statistics.old_form);
+        if let Some(prefix) = &statistics.prefix {
+            // `^(([^.]+)(\..*)?)$` over the host name.
+            self.conf.statistics.prefix = Some(self.replacement(prefix, 3));
+        }
+        // With a `send to` they go there and nowhere else, as the original prints it.
+        self.conf.statistics.stop |= statistics.stop || statistics.send.is_some();
+        if let Some((send, span)) = statistics.send {
+            if self.statistics_sent.is_some() {
+                let wrong = Diagnostic::error(Code::Repeated, "statistics are sent twice")
+                    .label("there is a `send to` already")
+                    .hint("name all clusters in one `send to`");
+                let upstream =
+                    "duplicate 'statistics send to' not allowed, use multiple destinations instead";
+                self.mistakes.known_from(span, wrong, upstream, self.semicolon);
+            }
+            self.statistics_sent = Some((send, span));
+        }
+    }
+
+    /// The clusters of a `send to`; none when one of them is not there, which is told.
+    fn send_to(&mut self, send: &SendSyntax) -> Option<SendTo> {
+        let SendSyntax::Clusters(names) = send else { return Some(SendTo::Blackhole) };
+        let found: Vec<Option<usize>> = names.iter().map(|name| self.cluster_of(name)).collect();
+        found.into_iter().collect::<Option<Vec<usize>>>().map(SendTo::Clusters)
+    }
+
+    fn cluster_of(&mut self, name: &Word) -> Option<usize> {
+        let clusters = &self.conf.clusters;
+        let found = clusters.iter().position(|cluster| cluster.name == name.text);
+        if found.is_none() && !self.mistakes.lost_clusters.contains(&name.text) {
+            let names = clusters.iter().map(|cluster| &*cluster.name);
+            let hint = match nearest(&name.text, names.clone().chain(["blackhole"])) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if clusters.is_empty() => "no cluster is defined before this statement".into(),
+                None => format!("defined before it are: {}", names.take(8).collect::<Vec<_>>().join(", ")),
+            };
+            let message = format!("there is no cluster `{}` so far", name.text);
+            let wrong =
+                Diagnostic::error(Code::UnknownCluster, message).label("not defined above").hint(hint);
+            self.mistakes.known(name.span, wrong, "unknown cluster");
+        }
+        found
+    }
+
+    /// A number of seconds, at least 1.
+    fn seconds(&mut self, word: &Word) -> Option<u32> {
+        match word.text.parse::<u32>() {
+            Ok(seconds) if (1..=SECONDS_MAX).contains(&seconds) => Some(seconds),
+            _ => {
+                let message = format!("{} seconds is not from 1 to {SECONDS_MAX}", word.text);
+                let wrong = Diagnostic::error(Code::ImportBadValue, message).label("out of range");
+                self.mistakes.known_from(word.span, wrong, "interval must be > 0", self.semicolon);
+                None
+            }
+        }
+    }
+}
+
+/// Longest interval: ten years.
+const SECONDS_MAX: u32 = 10 * 366 * 86_400;

@@ -1,0 +1,234 @@
+//! `match`, `rewrite` and `aggregate`: expressions, replacements, and what cannot have been meant.
+
+use process::relay::{NoteAbout, lost_references};
+
+use super::Check;
+use crate::relay::document::*;
+use crate::relay::pattern::{self, Pattern};
+use crate::relay::syntax::{AggregateSyntax, MatchSyntax, Word};
+use config::diagnostic::{Code, Diagnostic, Place};
+
+/// Most rules of one configuration.
+pub(super) const RULES_MAX: usize = 65_535;
+/// Most clusters that one `send to` names: a record has at most so many endpoints.
+const DESTINATIONS_MAX: usize = 128;
+
+impl Check<'_> {
+    pub(super) fn match_rule(&mut self, syntax: MatchSyntax, span: Span) {
+        self.note_unreachable("match", &syntax.patterns);
+        let captures = syntax.route_using.is_some();
+        let patterns: Vec<Pattern> =
+            syntax.patterns.iter().filter_map(|word| self.pattern(word, captures)).collect();
+        let validate = syntax.validate.and_then(|validate| {
+            let pattern = self.pattern(&validate.pattern, false)?;
+            Some(Validate { pattern, log: validate.log })
+        });
+        let route_using = syntax.route_using.as_ref().map(|using| {
+            // The whole name is the match of `*`, and it has no groups.
+            let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
+            self.replacement(using, groups)
+        });
+        let send = syntax.send.as_ref().and_then(|send| self.send_to(send));
+        self.check_destinations(send.as_ref(), span);
+        if syntax.send.is_none() && validate.is_none() {
+            let warning = Diagnostic::warning(Code::ImportNoEffect, "this rule does nothing")
+                .label("it neither sends nor validates")
+                .hint("add `send to CLUSTER`, or `send to blackhole` to swallow what it matches");
+            self.mistakes.add(first_line(span, &syntax.patterns), warning);
+        } else if syntax.send.is_none() && syntax.stop {
+            let warning = Diagnostic::warning(Code::ImportNoEffect, "`stop` without `send to` has no effect");
+            self.mistakes.add(first_line(span, &syntax.patterns), warning);
+        }
+        let stop = syntax.stop || send == Some(SendTo::Blackhole);
+        let is_all = patterns.iter().any(|pattern| pattern.class.is_none());
+        // Whatever `validate` finds: a name that fails it stops here as well.
+        if is_all && stop && send.is_some() && self.all_stops.is_none() {
+            self.all_stops = Some(span);
+        }
+        self.push(Rule::Match(MatchRule { patterns, validate, route_using, send, stop, span }));
+    }
+
+    pub(super) fn rewrite(&mut self, pattern: &Word, into: &Word, span: Span) {
+        self.note_unreachable("rewrite", std::slice::from_ref(pattern));
+        if pattern.text == "*" {
+            let wrong = Diagnostic::error(Code::BadExpression, "a rewrite needs an expression")
+                .label("no part of the name to replace")
+                .hint("`^(.*)$` is the whole name, and \\1 stands for it");
+            self.mistakes.known(
+                pattern.span,
+                wrong,
+                "invalid expression '*': Invalid preceding regular expression",
+            );
+            return;
+        }
+        let Some(pattern) = self.pattern(pattern, true) else { return };
+        let into = self.replacement(into, pattern.groups);
+        self.push(Rule::Rewrite(RewriteRule { pattern, into, span }));
+    }
+
+    pub(super) fn aggregate(&mut self, syntax: AggregateSyntax, span: Span) {
+        self.note_unreachable("aggregate", &syntax.patterns);
+        let patterns: Vec<Pattern> =
+            syntax.patterns.iter().filter_map(|word| self.pattern(word, true)).collect();
+        let (every, expire) = (self.seconds(&syntax.every), self.seconds(&syntax.expire));
+        if let (Some(every), Some(expire)) = (every, expire)
+            && expire <= every
+        {
+            let message = format!("buckets of {every} seconds cannot expire after {expire} seconds");
+            let wrong = Diagnostic::error(Code::ImportBadValue, message)
+                .label("not more than `every`")
+                .hint(format!("points come late: {} seconds or more", every.saturating_mul(2)));
+            let upstream = "expire must be greater than interval";
+            self.mistakes.known_from(syntax.expire.span, wrong, upstream, self.semicolon);
+        }
+        let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
+        let mut computes: Vec<Compute> = Vec::new();
+        for (what, name) in &syntax.computes {
+            let name = self.result_name(name, groups, &computes, &patterns, syntax.send.is_some());
+            computes.push(Compute { what: *what, name });
+        }
+        let send = syntax.send.as_ref().and_then(|send| self.send_to(send));
+        self.check_destinations(send.as_ref(), span);
+        let (Some(every_s), Some(expire_s)) = (every, expire) else { return };
+        self.push(Rule::Aggregate(AggregateRule {
+            patterns,
+            every_s,
+            expire_s,
+            timestamp: syntax.timestamp,
+            computes,
+            send,
+            stop: syntax.stop,
+            span,
+        }));
+    }
+
+    /// The name that a compute writes to: no other one does, and it does not come back in.
+    fn result_name(
+        &mut self,
+        word: &Word,
+        groups: usize,
+        before: &[Compute],
+        patterns: &[Pattern],
+        is_sent: bool,
+    ) -> Replacement {
+        if before.iter().any(|compute| compute.name.written == word.text) {
+            let warning = Diagnostic::warning(Code::Repeated, "two computations write to one name")
+                .label("written to above")
+                .hint(
+                    "give each result a name of its own; of two points of one time only the last one counts",
+                );
+            self.mistakes.add(word.span, warning);
+        }
+        let plain = groups == 0 || !word.text.contains('\\');
+        let comes_back = |pattern: &Pattern| pattern.is_met(&word.text).unwrap_or(false);
+        if !is_sent && plain && patterns.iter().any(comes_back) {
+            let warning = Diagnostic::warning(Code::Loop, "the result is matched by its own aggregate")
+                .label("comes in again")
+                .hint("say where results go with `send to`, or choose a name that the expression does not match");
+            self.mistakes.add(word.span, warning);
+        }
+        self.replacement(word, groups)
+    }
+
+    fn push(&mut self, rule: Rule) {
+        if self.conf.rules.len() < RULES_MAX {
+            self.conf.rules.push(rule);
+            return;
+        }
+        let span = match rule {
+            Rule::Match(rule) => rule.span,
+            Rule::Rewrite(rule) => rule.span,
+            Rule::Aggregate(rule) => rule.span,
+        };
+        let wrong = Diagnostic::error(Code::TooMany, format!("there are more than {RULES_MAX} rules"));
+        self.mistakes.add(span, wrong);
+    }
+
+    fn check_destinations(&mut self, send: Option<&SendTo>, span: Span) {
+        let Some(SendTo::Clusters(clusters)) = send else { return };
+        if clusters.len() > DESTINATIONS_MAX {
+            let message = format!("a record goes to at most {DESTINATIONS_MAX} endpoints");
+            self.mistakes.add(span, Diagnostic::error(Code::TooMany, message));
+        }
+    }
+
+    fn note_unreachable(&mut self, keyword: &str, patterns: &[Word]) {
+        if self.all_stops.is_none() {
+            return;
+        }
+        for word in patterns {
+            let message = format!("{} will never match due to preceding match * ... stop", word.text);
+            let warning = Diagnostic::warning(Code::Unreachable, message)
+                .label("no name gets so far")
+                .hint("move it above the `match *` that stops, or take that `stop` away");
+            let upstream =
+                format!("{keyword} {} will never match due to preceding match * ... stop", word.text);
+            self.mistakes.known(word.span, warning, upstream);
+        }
+    }
+
+    pub(super) fn pattern(&mut self, word: &Word, captures: bool) -> Option<Pattern> {
+        match pattern::read(&word.text, captures, word.span) {
+            Ok((pattern, notes)) => {
+                for note in notes {
+                    let code = match note.about {
+                        NoteAbout::Reading => Code::ReadsTwoWays,
+                        NoteAbout::Backtracking => Code::Backtracks,
+                    };
+                    let warning = Diagnostic::warning(code, note.message).hint(note.hint);
+                    self.mistakes.add(inside(word, note.at), warning);
+                }
+                Some(pattern)
+            }
+            Err(refusal) => {
+                let upstream = format!("invalid expression '{}': {}", word.text, refusal.upstream);
+                let mut wrong =
+                    Diagnostic::error(Code::BadExpression, refusal.message).label("in this expression");
+                wrong.hint = refusal.hint;
+                self.mistakes.known(inside(word, refusal.at), wrong, upstream);
+                None
+            }
+        }
+    }
+
+    pub(super) fn replacement(&mut self, word: &Word, groups: usize) -> Replacement {
+        for reference in lost_references(&word.text, groups) {
+            let message = match reference.number {
+                0 | usize::MAX => "this reference names no group, and gives nothing".to_owned(),
+                number => format!("there is no group {number}: this reference gives nothing"),
+            };
+            let hint = match groups {
+                1 => "the expression has 1 group: \\1".to_owned(),
+                groups => format!("the expression has {groups} groups: \\1 to \\{groups}"),
+            };
+            let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("empty").hint(hint);
+            self.mistakes.add(inside(word, reference.at), warning);
+        }
+        Replacement { written: word.text.clone() }
+    }
+}
+
+/// The place of some bytes of a word in its file. In quotes each escape has one byte more there than here.
+fn inside(word: &Word, at: std::ops::Range<usize>) -> Span {
+    let place = word.span.place;
+    let quoted = place.end - place.start > word.text.len();
+    let place = if !quoted {
+        Place::new(place.start + at.start, place.start + at.end)
+    } else {
+        Place::new(
+            place.start + 1 + escaped(&word.text, at.start),
+            place.start + 1 + escaped(&word.text, at.end),
+        )
+    };
+    Span { file: word.span.file, place }
+}
+
+/// Bytes that the first `bytes` of a text have in quotes, when only what must be is escaped.
+fn escaped(text: &str, bytes: usize) -> usize {
+    bytes + text.bytes().take(bytes).filter(|byte| *byte == b'"' || *byte == b'\\').count()
+}
+
+/// The keyword and what stands behind it: a warning about a rule needs no more than its first line.
+fn first_line(span: Span, patterns: &[Word]) -> Span {
+    patterns.first().map_or(span, |word| word.span)
+}

@@ -1,0 +1,122 @@
+//! Files and the files that they include: statements of all of them, each where the `include` stands.
+//!
+//! The caller reads and looks for names; nothing here touches a disk. Depth, number and size of files are bounded, and a
+//! file that includes itself, however far around, is a mistake with its place.
+
+use super::mistakes::{FileText, Mistakes};
+use super::syntax::{Statement, StatementKind, Word};
+use super::{lexer, parser};
+use config::diagnostic::{Code, Diagnostic};
+
+/// Most files of one configuration.
+pub const FILES_MAX: usize = 10_000;
+/// Deepest `include` in an `include`.
+pub const INCLUDE_DEPTH_MAX: usize = 32;
+/// Most text of all files together, in bytes.
+pub const TEXT_BYTES_MAX: usize = 64 << 20;
+
+/// How files are got at.
+pub struct Files<'a> {
+    /// The bytes of a file, or why there are none, in the system's words.
+    pub read: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
+    /// Files whose names a pattern (`*`, `?`, `[…]`) fits, as the shell sorts them. It is asked for patterns only.
+    pub matching: &'a dyn Fn(&str) -> Vec<String>,
+}
+
+/// Reads a file and all that it includes.
+pub(super) fn statements(
+    name: &str,
+    files: &Files<'_>,
+    mistakes: &mut Mistakes,
+) -> (Vec<Statement>, Vec<FileText>) {
+    let mut reader =
+        Reader { files, texts: Vec::new(), open: Vec::new(), bytes: 0, statements: Vec::new(), mistakes };
+    let names = if is_pattern(name) { (files.matching)(name) } else { vec![name.to_owned()] };
+    if names.is_empty() {
+        reader.texts.push(FileText { name: name.to_owned(), text: String::new() });
+        let message = format!("no file fits `{name}`");
+        reader.mistakes.whole(Diagnostic::error(Code::IncludeUnread, message).hint("check the path"));
+    }
+    for name in &names {
+        if let Err(why) = reader.file(name) {
+            let wrong = Diagnostic::error(Code::IncludeUnread, format!("`{name}` cannot be read: {why}"));
+            reader.texts.push(FileText { name: name.clone(), text: String::new() });
+            reader.mistakes.file = reader.texts.len() - 1;
+            let upstream = format!("unable to open file '{name}': {why}");
+            reader
+                .mistakes
+                .unread(wrong.hint("check the path and the rights of the user that runs this"), upstream);
+        }
+    }
+    (reader.statements, reader.texts)
+}
+
+struct Reader<'a, 'm> {
+    files: &'a Files<'a>,
+    texts: Vec<FileText>,
+    /// Names of the files that are being read, the outermost first.
+    open: Vec<String>,
+    bytes: usize,
+    statements: Vec<Statement>,
+    mistakes: &'m mut Mistakes,
+}
+
+impl Reader<'_, '_> {
+    /// Reads one file.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in the system's words or ours.
+    fn file(&mut self, name: &str) -> Result<(), String> {
+        let bytes = (self.files.read)(name)?;
+        self.bytes += bytes.len();
+        if self.bytes > TEXT_BYTES_MAX || self.texts.len() == FILES_MAX {
+            return Err(format!(
+                "all files together have at most {TEXT_BYTES_MAX} bytes, and are {FILES_MAX}"
+            ));
+        }
+        // Other encodings are welcome in comments, and the lexer refuses them everywhere else.
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let file = self.texts.len();
+        self.mistakes.file = file;
+        let tokens = lexer::tokens(&text, self.mistakes);
+        let statements = parser::statements(&text, &tokens, self.mistakes);
+        self.texts.push(FileText { name: name.to_owned(), text });
+        self.open.push(name.to_owned());
+        for statement in statements {
+            match statement.kind {
+                StatementKind::Include(path) => self.include(&path),
+                _ => self.statements.push(statement),
+            }
+        }
+        self.open.pop();
+        Ok(())
+    }
+
+    fn include(&mut self, path: &Word) {
+        let names =
+            if is_pattern(&path.text) { (self.files.matching)(&path.text) } else { vec![path.text.clone()] };
+        if names.is_empty() {
+            let warning = Diagnostic::warning(Code::ImportNoEffect, format!("no file fits `{}`", path.text));
+            self.mistakes.add(path.span, warning.label("includes nothing"));
+        }
+        for name in names {
+            let refused = if self.open.contains(&name) {
+                Some(format!("`{name}` includes itself: {} -> {name}", self.open.join(" -> ")))
+            } else if self.open.len() > INCLUDE_DEPTH_MAX {
+                Some(format!("files include each other more than {INCLUDE_DEPTH_MAX} deep"))
+            } else {
+                self.file(&name).err().map(|why| format!("`{name}` cannot be read: {why}"))
+            };
+            if let Some(message) = refused {
+                let wrong = Diagnostic::error(Code::IncludeUnread, message).label("included here");
+                let wrong = wrong.hint("paths are relative to the directory that the daemon is started in");
+                self.mistakes.known(path.span, wrong, format!("unable to open file '{name}'"));
+            }
+        }
+    }
+}
+
+/// Whether a path is a pattern for several.
+fn is_pattern(path: &str) -> bool {
+    path.contains(['*', '?', '['])
+}

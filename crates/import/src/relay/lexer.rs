@@ -1,0 +1,259 @@
+//! Text to tokens: the words of carbon-c-relay's language (spec graphite §2.2).
+//!
+//! Which words are keywords depends on where they stand, so that is the parser's to say. Nothing stops the lexer: what
+//! no word may hold is reported, and the piece is taken for a word all the same, so that one slip gives one mistake.
+//! Invariant: any text gives tokens that end in [`Kind::End`], in time proportional to its length.
+
+use super::mistakes::Mistakes;
+use config::diagnostic::{Code, Diagnostic, Place};
+
+/// Longest quoted string, in bytes, as in the original.
+pub(super) const QUOTED_BYTES_MAX: usize = 1023;
+
+/// One token.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token {
+    pub kind: Kind,
+    pub place: Place,
+    /// It is the first one on its line: where a statement begins when the `;` before it was forgotten.
+    pub first_on_line: bool,
+}
+
+/// What a token is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// A bare word: the bytes at its place.
+    Word,
+    /// A string in quotes, escapes resolved.
+    Quoted(String),
+    Semicolon,
+    Equals,
+    /// Something that was reported already: what it is part of cannot be understood.
+    Broken,
+    End,
+}
+
+/// Bytes that bare words are made of.
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "[](){}|\\^?*$&%<>:/,._+-".contains(c)
+}
+
+/// Cuts all of `text`; what is wrong goes to `mistakes`.
+pub(super) fn tokens(text: &str, mistakes: &mut Mistakes) -> Vec<Token> {
+    let mut lexer = Lexer { text, at: 0, mistakes, tokens: Vec::new() };
+    if text.starts_with('\u{feff}') {
+        lexer.at = '\u{feff}'.len_utf8();
+    }
+    while lexer.token() {}
+    lexer.tokens
+}
+
+struct Lexer<'a, 'm> {
+    text: &'a str,
+    at: usize,
+    mistakes: &'m mut Mistakes,
+    tokens: Vec<Token>,
+}
+
+impl Lexer<'_, '_> {
+    /// Cuts one token; false at the end of the text.
+    fn token(&mut self) -> bool {
+        let first_on_line = self.blank() || self.tokens.is_empty();
+        let start = self.at;
+        let kind = match self.peek() {
+            None => Kind::End,
+            Some(';') => self.sign(Kind::Semicolon),
+            Some('=') => self.sign(Kind::Equals),
+            Some('"') => self.quoted(),
+            Some(_) => self.word(),
+        };
+        let more = kind != Kind::End;
+        self.tokens.push(Token { kind, place: Place::new(start, self.at), first_on_line });
+        more
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn sign(&mut self, kind: Kind) -> Kind {
+        self.at += 1;
+        kind
+    }
+
+    /// Skips white space and comments; true when a line ended in them.
+    fn blank(&mut self) -> bool {
+        let mut newline = false;
+        while let Some(c) = self.peek() {
+            match c {
+                '\n' => newline = true,
+                ' ' | '\t' | '\r' | '\u{b}' | '\u{c}' => {}
+                '#' => {
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                    continue;
+                }
+                _ => break,
+            }
+            self.at += c.len_utf8();
+        }
+        newline
+    }
+
+    /// A bare word: up to white space, a sign, a quote or a comment. `\ ` keeps its blank.
+    fn word(&mut self) -> Kind {
+        let start = self.at;
+        let mut wrong = None;
+        while let Some(c) = self.peek() {
+            if self.rest().starts_with("\\ ") {
+                self.at += 2;
+                continue;
+            }
+            if c.is_ascii_whitespace() || c == '\u{b}' || ";=\"#".contains(c) {
+                break;
+            }
+            if !is_word(c) && wrong.is_none() {
+                wrong = Some((c, Place::new(self.at, self.at + c.len_utf8())));
+            }
+            self.at += c.len_utf8();
+        }
+        let Some((c, place)) = wrong else { return Kind::Word };
+        let word = &self.text[start..self.at];
+        let message = format!("`{}` cannot stand in a word without quotes", c.escape_debug());
+        let diagnostic = Diagnostic::error(Code::ImportSyntax, message).at(place);
+        let inner = word.strip_prefix('\'').map_or(word, |word| word.strip_suffix('\'').unwrap_or(word));
+        let diagnostic = if c == '\0' {
+            diagnostic.label("a zero byte ends the original's reading")
+        } else {
+            diagnostic.label("not a character of words").hint(format!("write {}", quote(inner)))
+        };
+        self.mistakes.syntax(diagnostic, "syntax error".into());
+        Kind::Broken
+    }
+
+    /// A string in quotes. One without an end goes up to the end of its line.
+    fn quoted(&mut self) -> Kind {
+        let start = self.at;
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            let Some(c) = self.peek().filter(|c| *c != '\n') else {
+                let place = Place::new(start, start + 1);
+                let wrong = Diagnostic::error(Code::ImportSyntax, "this string has no end on its line");
+                self.mistakes.syntax(
+                    wrong.at(place).label("no second `\"` on this line"),
+                    "unterminated string".into(),
+                );
+                return Kind::Broken;
+            };
+            self.at += c.len_utf8();
+            match c {
+                '"' => break,
+                '\\' => match self.peek().filter(|c| *c != '\n') {
+                    Some(next) => {
+                        text.push(next);
+                        self.at += next.len_utf8();
+                    }
+                    None => text.push(c),
+                },
+                _ => text.push(c),
+            }
+        }
+        let place = Place::new(start, self.at);
+        if text.contains(char::REPLACEMENT_CHARACTER) {
+            let wrong = Diagnostic::error(Code::ImportSyntax, "this string is not UTF-8").at(place);
+            let hint = "convert the file with iconv, or write an expression of ASCII characters";
+            self.mistakes
+                .syntax(wrong.label("bytes that are no characters").hint(hint), "syntax error".into());
+            return Kind::Broken;
+        }
+        let (message, upstream) = if text.is_empty() {
+            ("a string in quotes must not be empty".to_owned(), "empty string")
+        } else if text.len() > QUOTED_BYTES_MAX {
+            (format!("a string in quotes has at most {QUOTED_BYTES_MAX} bytes"), "string too long")
+        } else {
+            return Kind::Quoted(text);
+        };
+        let length = if text.is_empty() { "nothing in it".into() } else { format!("{} bytes", text.len()) };
+        let wrong = Diagnostic::error(Code::ImportSyntax, message).at(place).label(length);
+        self.mistakes.syntax(wrong, upstream.into());
+        Kind::Broken
+    }
+}
+
+/// A text in quotes that reads back as itself.
+pub(super) fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        if c == '"' || c == '\\' {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out
+}
+
+/// Whether a text can be written as a bare word.
+pub(super) fn is_bare(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str) -> (Vec<String>, usize) {
+        let mut mistakes = Mistakes::default();
+        let tokens = tokens(text, &mut mistakes);
+        let show = |token: &Token| match &token.kind {
+            Kind::Word => text[token.place.start..token.place.end].to_owned(),
+            Kind::Quoted(text) => format!("<{text}>"),
+            Kind::Semicolon => ";".into(),
+            Kind::Equals => "=".into(),
+            Kind::Broken => "!".into(),
+            Kind::End => String::new(),
+        };
+        (tokens.iter().map(show).collect(), mistakes.len())
+    }
+
+    #[test]
+    fn texts_are_cut_as_the_original_cuts_them() {
+        let table: &[(&str, &[&str], usize)] = &[
+            ("", &[""], 0),
+            ("# only a comment", &[""], 0),
+            ("\u{feff}a", &["a", ""], 0),
+            ("a b\t;\r\n", &["a", "b", ";", ""], 0),
+            ("^a\\.b(c|d)$;", &["^a\\.b(c|d)$", ";", ""], 0),
+            ("a\\ b c", &["a\\ b", "c", ""], 0),
+            ("h:2003=a", &["h:2003", "=", "a", ""], 0),
+            ("a#b\nc", &["a", "c", ""], 0),
+            ("a\"b c\"d", &["a", "<b c>", "d", ""], 0),
+            (r#""q\"\\\d""#, &[r#"<q"\d>"#, ""], 0),
+            ("\"é\"", &["<é>", ""], 0),
+            ("é", &["!", ""], 1),
+            ("'a b'", &["!", "!", ""], 2),
+            ("a~b c!d", &["!", "!", ""], 2),
+            ("a\0b", &["!", ""], 1),
+            ("\"\"", &["!", ""], 1),
+            ("\"a\nb", &["!", "b", ""], 1),
+            ("\"a\\\nb", &["!", "b", ""], 1),
+            ("\"a", &["!", ""], 1),
+        ];
+        for (text, want, wrong) in table {
+            let want: Vec<String> = want.iter().map(|each| each.to_string()).collect();
+            assert_eq!(cut(text), (want, *wrong), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn quoted_strings_have_a_longest_length() {
+        for (bytes, wrong) in [(1, 0), (QUOTED_BYTES_MAX, 0), (QUOTED_BYTES_MAX + 1, 1)] {
+            assert_eq!(cut(&quote(&"a".repeat(bytes))).1, wrong, "{bytes}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! A document as the plan by which records are routed ([`RelayPlan`]), and the outputs that the plan's numbers mean.
+//!
+//! Each server is one output, whatever clusters share it, and so is each file. Expressions and replacements go over as they
+//! were written: `process::relay` compiles them itself, and what it refuses is told here with its place, so that what
+//! `check` takes the daemon takes.
+//! Not here: addresses (`useall` and names are looked up when the daemon runs), queues, listeners.
+
+use model::OutputId;
+use model::limits::OUTPUTS_MAX;
+use process::placement::Placement;
+use process::relay::{
+    AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster, RelayPlan,
+    RewritePlan, Router, Sharing, Statement, To, ValidatePlan,
+};
+use process::rollup::{Compute as RollupCompute, ComputePlan, Late, RollupPlan, Stamp};
+
+use super::document::*;
+use super::mistakes::Mistakes;
+use super::pattern::Pattern;
+use config::diagnostic::{Code, Diagnostic, Place};
+
+/// A plan and what its outputs are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lowered {
+    /// How records are routed.
+    pub plan: RelayPlan,
+    /// What an [`OutputId`] of the plan stands for.
+    pub outputs: Vec<RelayOutput>,
+}
+
+/// One output of a relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RelayOutput {
+    /// Index into the document's servers.
+    Server(usize),
+    /// A file that lines are appended to.
+    File {
+        /// Its path as written.
+        path: String,
+        /// With the client's address in front.
+        ip: bool,
+    },
+}
+
+/// The plan of a document.
+pub fn lower(conf: &RelayConf) -> Lowered {
+    let mut outputs: Vec<RelayOutput> = (0..conf.servers.len()).map(RelayOutput::Server).collect();
+    let clusters = conf.clusters.iter().map(|cluster| self::cluster(conf, cluster, &mut outputs)).collect();
+    let statements = conf.rules.iter().map(statement).collect();
+    let plan = RelayPlan { clusters, statements, statistics: to(conf.statistics.send.as_ref()), once: false };
+    Lowered { plan, outputs }
+}
+
+/// Tells what the router would refuse. Where something is wrong already and was left out, that is only what it says of
+/// expressions: the rest may follow from what is missing.
+pub(super) fn check(conf: &RelayConf, mistakes: &mut Mistakes) {
+    let is_whole = !mistakes.has_errors();
+    let Lowered { plan, outputs } = lower(conf);
+    if outputs.len() > OUTPUTS_MAX {
+        let message = format!("there are more than {OUTPUTS_MAX} servers and files");
+        mistakes.whole(Diagnostic::error(Code::TooMany, message));
+        return;
+    }
+    for refused in Router::new(&plan).err().unwrap_or_default() {
+        let span = span_of(conf, refused.at);
+        // Expressions were read before, so that what is wrong now is the whole of one.
+        if refused.within.is_some() {
+            let mut wrong = Diagnostic::error(Code::BadExpression, refused.why).label("in this expression");
+            wrong.hint = refused.hint;
+            mistakes.add(span, wrong);
+        } else if is_whole {
+            mistakes.add(span, Diagnostic::error(Code::ImportBadValue, refused.why));
+        }
+    }
+}
+
+/// Where the thing was written that a mistake of the router speaks of.
+fn span_of(conf: &RelayConf, at: MistakeAt) -> Span {
+    let nowhere = Span { file: 0, place: Place::new(0, 0) };
+    match at {
+        // This language has no `unless`.
+        MistakeAt::Plan | MistakeAt::Statistics | MistakeAt::Unless { .. } => nowhere,
+        MistakeAt::Cluster(id) => conf.clusters.get(id.index()).map_or(nowhere, |cluster| cluster.span),
+        MistakeAt::Statement { statement, expression } => {
+            let Some(rule) = conf.rules.get(statement) else { return nowhere };
+            let (patterns, whole) = match rule {
+                Rule::Match(rule) => (&rule.patterns[..], rule.span),
+                Rule::Rewrite(rule) => (std::slice::from_ref(&rule.pattern), rule.span),
+                Rule::Aggregate(rule) => (&rule.patterns[..], rule.span),
+            };
+            expression.and_then(|at| patterns.get(at)).map_or(whole, |pattern| pattern.span)
+        }
+        MistakeAt::Validate { statement } => match conf.rules.get(statement) {
+            Some(Rule::Match(MatchRule { validate: Some(validate), .. })) => validate.pattern.span,
+            _ => nowhere,
+        },
+    }
+}
+
+fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) -> RelayCluster {
+    let member = |at: &usize| {
+        let server = &conf.servers[*at];
+        let instance = server.instance.clone();
+        // More servers than ids are a mistake that `check` tells.
+        Member { output: OutputId(*at as u16), host: server.host.clone(), port: server.port, instance }
+    };
+    let (members, sharing) = match &cluster.kind {
+        ClusterKind::Plain { way, members, .. } => {
+            let sharing = match way {
+                Way::Forward => Sharing::Copies,
+                Way::AnyOf => Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true },
+                Way::Failover => Sharing::Failover,
+                Way::Balance => Sharing::Turns,
+            };
+            (members.iter().map(member).collect(), sharing)
+        }
+        ClusterKind::Hash { hash, replication, dynamic, members } => {
+            let placement = hash.placement();
+            let sharing = Sharing::Placed { placement, replication: *replication, stand_in: *dynamic };
+            (members.iter().map(member).collect(), sharing)
+        }
+        ClusterKind::File { ip, paths } => {
+            (paths.iter().map(|path| file(path, *ip, outputs)).collect(), Sharing::Copies)
+        }
+    };
+    RelayCluster { name: cluster.name.clone(), members, sharing }
+}
+
+/// A file as a member; the same path in the same form is one output.
+fn file(path: &str, ip: bool, outputs: &mut Vec<RelayOutput>) -> Member {
+    let output = RelayOutput::File { path: path.to_owned(), ip };
+    let at = outputs.iter().position(|known| *known == output).unwrap_or_else(|| {
+        outputs.push(output);
+        outputs.len() - 1
+    });
+    Member { output: OutputId(at as u16), host: path.to_owned(), port: 0, instance: None }
+}
+
+fn to(send: Option<&SendTo>) -> To {
+    match send {
+        None => To::Nowhere,
+        Some(SendTo::Blackhole) => To::Blackhole,
+        Some(SendTo::Clusters(clusters)) => {
+            To::Clusters(clusters.iter().map(|at| ClusterId(*at as u16)).collect())
+        }
+    }
+}
+
+/// Expressions of a statement; none at all for `*`.
+fn expressions(patterns: &[Pattern]) -> Vec<ExpressionPlan> {
+    match patterns {
+        [Pattern { class: None, .. }] => Vec::new(),
+        _ => patterns.iter().map(Pattern::plan).collect(),
+    }
+}
+
+fn statement(rule: &Rule) -> Statement {
+    match rule {
+        Rule::Match(rule) => Statement::Match(MatchPlan {
+            expressions: expressions(&rule.patterns),
+            unless: Vec::new(),
+            validate: rule
+                .validate
+                .as_ref()
+                .map(|validate| ValidatePlan { expression: validate.pattern.plan(), log: validate.log }),
+            route_using: rule.route_using.as_ref().map(|using| using.written.clone()),
+            to: to(rule.send.as_ref()),
+            stop: rule.stop,
+        }),
+        Rule::Rewrite(rule) => Statement::Rewrite(RewritePlan {
+            expression: rule.pattern.plan(),
+            into: rule.into.written.clone(),
+            every_occurrence: false,
+        }),
+        Rule::Aggregate(rule) => Statement::Aggregate(AggregateStatement {
+            expressions: rule.patterns.iter().map(Pattern::plan).collect(),
+            rollup: RollupPlan {
+                every_s: rule.every_s,
+                expire_s: rule.expire_s,
+                stamp: match rule.timestamp {
+                    BucketTime::Start => Stamp::Start,
+                    BucketTime::Middle => Stamp::Middle,
+                    BucketTime::End => Stamp::End,
+                },
+                computes: rule.computes.iter().map(compute).collect(),
+                late: Late::Shed,
+                exact: false,
+            },
+            to: to(rule.send.as_ref()),
+            stop: rule.stop,
+            replaces: false,
+        }),
+    }
+}
+
+fn compute(compute: &Compute) -> ComputePlan {
+    let what = match compute.what {
+        ComputeType::Sum => RollupCompute::Sum,
+        ComputeType::Count => RollupCompute::Count,
+        ComputeType::Max => RollupCompute::Max,
+        ComputeType::Min => RollupCompute::Min,
+        ComputeType::Average => RollupCompute::Average,
+        ComputeType::Median => RollupCompute::Percentile(50),
+        ComputeType::Percentile(percent) => RollupCompute::Percentile(percent),
+        ComputeType::Variance => RollupCompute::Variance,
+        ComputeType::Stddev => RollupCompute::Stddev,
+    };
+    ComputePlan { compute: what, name: compute.name.written.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_text;
+    use super::*;
+
+    fn lowered(text: &str) -> Lowered {
+        let reading = read_text("relay.conf", text);
+        lower(&reading.conf.unwrap_or_else(|| panic!("{text}: {:?}", reading.mistakes)))
+    }
+
+    #[test]
+    fn clusters_share_outputs_and_statements_keep_their_order() {
+        let text = "cluster a forward 10.0.0.1 10.0.0.2; cluster b carbon_ch replication 2 10.0.0.2 10.0.0.3;\n\
+            cluster f file /x /y; cluster g file /y; cluster h file ip /y; cluster d fnv1a_ch dynamic 10.0.0.3;\n\
+            cluster o failover 10.0.0.9; cluster l lb 10.0.0.8; cluster y any_of 10.0.0.7;\n\
+            match * validate x else log route using k send to a f;\n\
+            rewrite (a)b into \\1; match q \"*\" send to blackhole;\n\
+            aggregate s every 10 seconds expire after 30 seconds timestamp at middle of bucket\n\
+              compute median write to m compute percentile9 write to p send to b stop;\n\
+            statistics send to g;";
+        let Lowered { plan, outputs } = lowered(text);
+        let file = |path: &str, ip| RelayOutput::File { path: path.into(), ip };
+        assert_eq!(outputs[6..], [file("/x", false), file("/y", false), file("/y", true)]);
+        let members = |at: usize| plan.clusters[at].members.iter().map(|m| m.output.0).collect::<Vec<_>>();
+        assert_eq!(
+            (members(0), members(1), members(2), members(3)),
+            (vec![0, 1], vec![1, 2], vec![6, 7], vec![7])
+        );
+        assert_eq!((members(4), members(5)), (vec![8], vec![2]));
+        let sharing: Vec<&Sharing> = plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
+        let placed = |placement, replication, stand_in| Sharing::Placed { placement, replication, stand_in };
+        assert_eq!(*sharing[1], placed(Placement::CarbonCh, 2, false));
+        assert_eq!(*sharing[5], placed(Placement::Fnv1aCh, 1, true));
+        assert_eq!((sharing[6], sharing[7]), (&Sharing::Failover, &Sharing::Turns));
+        assert_eq!(*sharing[8], placed(Placement::AnyOf, 1, true));
+        assert_eq!(plan.statistics, To::Clusters(vec![ClusterId(3)]));
+        let Statement::Match(first) = &plan.statements[0] else { panic!("{:?}", plan.statements[0]) };
+        assert_eq!((first.expressions.len(), first.route_using.as_deref()), (0, Some("k")));
+        let Statement::Match(third) = &plan.statements[2] else { panic!("{:?}", plan.statements[2]) };
+        assert_eq!((third.expressions[1].text.as_str(), &third.to, third.stop), ("^", &To::Blackhole, true));
+        let Statement::Aggregate(last) = &plan.statements[3] else { panic!("{:?}", plan.statements[3]) };
+        assert_eq!((last.rollup.stamp, last.stop), (Stamp::Middle, true));
+        assert_eq!(last.rollup.computes[1].compute, RollupCompute::Percentile(9));
+    }
+
+    #[test]
+    fn what_only_the_router_refuses_is_told_with_its_place() {
+        let members: String = (0..2000).map(|at| format!(" h{at}")).collect();
+        let reading =
+            read_text("relay.conf", &format!("match a send to blackhole;\ncluster c carbon_ch{members};"));
+        let wrong = &reading.mistakes[0];
+        assert_eq!(wrong.diagnostic.place, Some(Place::new(35, 36)), "{:?}", reading.mistakes);
+        assert!(reading.conf.is_none());
+    }
+}

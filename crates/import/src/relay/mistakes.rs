@@ -1,0 +1,191 @@
+//! What is wrong in the files of one configuration: gathered file by file, shown to people and to scripts.
+//!
+//! A configuration may be many files (`include`), and a [`Diagnostic`] knows only a place in one text; so each is kept
+//! with the number of its file. Beside it stands what the original prints for the same mistake, since scripts look for
+//! that (spec graphite §2.13). The original stops at the first mistake; [`Mistakes`] has them all.
+
+use super::document::Span;
+use super::lexer;
+use config::diagnostic::{Diagnostic, Place, Severity, Source, render_files};
+
+/// Most errors, and most warnings, that are kept of one configuration; more help nobody.
+pub const MISTAKES_MAX: usize = 200;
+
+/// One mistake or warning and the file that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Index into the files that were read.
+    pub file: usize,
+    /// What, where and what to do.
+    pub diagnostic: Diagnostic,
+    /// What the original says to it; none where it says nothing.
+    pub upstream: Option<Upstream>,
+}
+
+impl Mistake {
+    /// In a file, or in none that could be shown; the original says nothing of it.
+    pub fn ours(file: usize, diagnostic: Diagnostic) -> Mistake {
+        Mistake { file, diagnostic, upstream: None }
+    }
+}
+
+/// The original's words for a mistake, and where it points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// The words.
+    pub words: String,
+    /// The token that it had read when it found the mistake.
+    pub at: UpstreamAt,
+}
+
+/// Which token the original points at: often not the wrong one, but the one that it had read by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamAt {
+    /// The wrong one, as ours.
+    Here,
+    /// The first that begins at this byte of the file or behind it.
+    From(usize),
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileText {
+    /// As it was named: on the command line or in an `include`.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Mistakes while they are gathered.
+#[derive(Debug, Default)]
+pub(super) struct Mistakes {
+    /// File that the next ones are in.
+    pub file: usize,
+    /// Clusters whose statements cannot be understood: rules that name them are not to blame.
+    pub lost_clusters: Vec<String>,
+    found: Vec<Mistake>,
+}
+
+impl Mistakes {
+    /// In the file at hand, and the original prints `upstream` for it behind file, line and column.
+    pub(super) fn syntax(&mut self, diagnostic: Diagnostic, upstream: String) {
+        self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
+    }
+
+    /// At a span, and the original prints `upstream` for it.
+    pub(super) fn known(&mut self, span: Span, diagnostic: Diagnostic, upstream: impl Into<String>) {
+        self.known_from(span, diagnostic, upstream, UpstreamAt::Here);
+    }
+
+    /// At a span, and the original prints `upstream` for it, elsewhere in the same file.
+    pub(super) fn known_from(
+        &mut self,
+        span: Span,
+        diagnostic: Diagnostic,
+        upstream: impl Into<String>,
+        at: UpstreamAt,
+    ) {
+        self.keep(span.file, diagnostic.at(span.place), Some(Upstream { words: upstream.into(), at }));
+    }
+
+    /// At a span, and the original says nothing of it.
+    pub(super) fn add(&mut self, span: Span, diagnostic: Diagnostic) {
+        self.keep(span.file, diagnostic.at(span.place), None);
+    }
+
+    /// About a file as a whole, or where no place is known.
+    pub(super) fn whole(&mut self, diagnostic: Diagnostic) {
+        self.keep(self.file, diagnostic, None);
+    }
+
+    /// About a file that cannot be read, and the original prints `upstream` for it.
+    pub(super) fn unread(&mut self, diagnostic: Diagnostic, upstream: String) {
+        self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
+    }
+
+    fn keep(&mut self, file: usize, diagnostic: Diagnostic, upstream: Option<Upstream>) {
+        let is_same = |mistake: &&Mistake| mistake.diagnostic.severity == diagnostic.severity;
+        // Errors and warnings apart: however many warnings there are, an error is told.
+        if self.found.iter().filter(is_same).count() < MISTAKES_MAX {
+            self.found.push(Mistake { file, diagnostic, upstream });
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        has_errors(&self.found)
+    }
+
+    /// All of them, by file and then by place; those without a place last.
+    pub(super) fn finish(mut self) -> Vec<Mistake> {
+        let place = |mistake: &Mistake| mistake.diagnostic.place.map_or((1, 0), |place| (0, place.start));
+        self.found.sort_by_key(|mistake| (mistake.file, place(mistake)));
+        self.found
+    }
+}
+
+/// Whether one of them is an error.
+pub fn has_errors(mistakes: &[Mistake]) -> bool {
+    mistakes.iter().any(|mistake| mistake.diagnostic.severity == Severity::Error)
+}
+
+/// All of them for a person, file by file.
+pub fn render_mistakes(files: &[FileText], mistakes: &[Mistake], colour: bool) -> String {
+    let of_file = |number: usize| -> Vec<Diagnostic> {
+        let of = mistakes.iter().filter(|mistake| mistake.file == number);
+        of.map(|mistake| mistake.diagnostic.clone()).collect()
+    };
+    let each: Vec<Vec<Diagnostic>> = (0..files.len()).map(of_file).collect();
+    let each: Vec<(Source<'_>, &[Diagnostic])> = files
+        .iter()
+        .zip(&each)
+        .map(|(file, diagnostics)| (Source { name: &file.name, text: &file.text }, &**diagnostics))
+        .collect();
+    render_files(&each, colour)
+}
+
+/// What the original prints for the first error: `FILE:LINE:COLUMN: MESSAGE` (the column from 0, in bytes), the source
+/// line, a line with carets, and `failed to read configuration 'FILE'`. Empty when there is no error.
+pub fn upstream_lines(files: &[FileText], mistakes: &[Mistake]) -> String {
+    let is_error = |mistake: &&Mistake| mistake.diagnostic.severity == Severity::Error;
+    let Some(mistake) = mistakes.iter().find(is_error) else { return String::new() };
+    let Some(root) = files.first() else { return String::new() };
+    let file = files.get(mistake.file).unwrap_or(root);
+    let message = mistake.upstream.as_ref().map_or(&mistake.diagnostic.message, |upstream| &upstream.words);
+    let failed = format!("failed to read configuration '{}'\n", root.name);
+    let Some(place) = upstream_place(&file.text, mistake) else { return format!("{message}\n{failed}") };
+    let start = file.text.floor_char_boundary(place.start.min(file.text.len()));
+    let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line_end = file.text[start..].find('\n').map_or(file.text.len(), |at| start + at);
+    let line = file.text[..start].matches('\n').count() + 1;
+    let carets = place.end.clamp(start + 1, line_end.max(start + 1)) - start;
+    // Tabs stay tabs, so that the carets stand below what they point at.
+    let indent: String =
+        file.text[line_start..start].bytes().map(|byte| if byte == b'\t' { '\t' } else { ' ' }).collect();
+    format!(
+        "{}:{line}:{}: {message}\n{}\n{indent}{}\n{failed}",
+        file.name,
+        start - line_start,
+        &file.text[line_start..line_end],
+        "^".repeat(carets),
+    )
+}
+
+/// What the original says when it goes on all the same: `warning: …` for each warning that it knows.
+pub fn upstream_warnings(mistakes: &[Mistake]) -> String {
+    let warnings = mistakes.iter().filter(|mistake| mistake.diagnostic.severity == Severity::Warning);
+    let known = warnings.filter_map(|warning| warning.upstream.as_ref());
+    known.map(|upstream| format!("warning: {}\n", upstream.words)).collect()
+}
+
+/// The token that the original points at.
+fn upstream_place(text: &str, mistake: &Mistake) -> Option<Place> {
+    let here = mistake.diagnostic.place?;
+    let Some(Upstream { at: UpstreamAt::From(from), .. }) = mistake.upstream else { return Some(here) };
+    let tokens = lexer::tokens(text, &mut Mistakes::default());
+    tokens.iter().map(|token| token.place).find(|place| place.start >= from).or(Some(here))
+}

@@ -1,0 +1,686 @@
+//! Tokens to statements (spec graphite §2.3): every keyword, alias and clause, in the order that the original demands.
+//!
+//! A mistake ends its statement only: the parser goes on behind the next `;`, or where a line begins like a statement
+//! (the `;` was forgotten). Words are keywords where the grammar has one; elsewhere `match` is a fine name.
+//! Path: `statements` -> `statement` -> a function per kind, those of listeners in `listen`.
+//! Not here: whether what is written makes sense (`check`).
+//! Invariant: any tokens give statements and mistakes in time proportional to their number.
+
+use super::document::{BucketTime, ComputeType, Hash, Lines, Packing, PemFile, Proto, ServerTls, Span, Way};
+use super::lexer::{Kind, Token};
+use super::mistakes::Mistakes;
+use super::syntax::*;
+use config::diagnostic::{Code, Diagnostic, Place, nearest};
+
+mod listen;
+
+/// Words that begin a statement.
+const STATEMENTS: [&str; 8] =
+    ["cluster", "match", "rewrite", "aggregate", "statistics", "send", "listen", "include"];
+/// Words that cannot name hosts and clusters without quotes.
+pub(super) const RESERVED: [&str; 19] = [
+    "useall",
+    "replication",
+    "dynamic",
+    "ip",
+    "proto",
+    "udp",
+    "tcp",
+    "type",
+    "linemode",
+    "syslog",
+    "transport",
+    "plain",
+    "gzip",
+    "lz4",
+    "snappy",
+    "ssl",
+    "mtls",
+    "blackhole",
+    "stop",
+];
+
+/// Words that are no expressions and replacements in `match` and `rewrite` without quotes.
+const CLAUSES: [&str; 4] = ["validate", "route", "send", "*"];
+
+/// The mistake has been told; its statement gives nothing.
+pub(super) struct Told;
+
+type Parsed<T> = Result<T, Told>;
+
+/// All statements of one file.
+pub(super) fn statements(text: &str, tokens: &[Token], mistakes: &mut Mistakes) -> Vec<Statement> {
+    let mut parser = Parser { text, tokens, at: 0, mistakes };
+    let mut statements = Vec::new();
+    while parser.kind() != &Kind::End {
+        let start = parser.at;
+        match parser.statement() {
+            Ok(kind) => {
+                let end = parser.tokens[parser.at.saturating_sub(1).max(start)].place.end;
+                let place = Place::new(parser.tokens[start].place.start, end);
+                statements.push(Statement { kind, span: parser.span(place) });
+            }
+            Err(Told) => parser.recover(start),
+        }
+    }
+    statements
+}
+
+struct Parser<'a, 'm> {
+    text: &'a str,
+    tokens: &'a [Token],
+    at: usize,
+    mistakes: &'m mut Mistakes,
+}
+
+impl Parser<'_, '_> {
+    fn token(&self) -> &Token {
+        &self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    fn kind(&self) -> &Kind {
+        &self.token().kind
+    }
+
+    fn span(&self, place: Place) -> Span {
+        Span { file: self.mistakes.file, place }
+    }
+
+    /// The text of a bare word at a distance; empty for everything else.
+    fn bare_at(&self, distance: usize) -> &str {
+        match self.tokens.get(self.at + distance) {
+            Some(Token { kind: Kind::Word, place, .. }) => &self.text[place.start..place.end],
+            _ => "",
+        }
+    }
+
+    fn is(&self, keyword: &str) -> bool {
+        self.bare_at(0) == keyword
+    }
+
+    /// Takes the keyword if it is next.
+    fn take(&mut self, keyword: &str) -> bool {
+        let is = self.is(keyword);
+        self.at += usize::from(is);
+        is
+    }
+
+    /// Takes keywords that must come one behind the other.
+    fn keywords(&mut self, words: &[&str]) -> Parsed<()> {
+        words.iter().try_for_each(|word| if self.take(word) { Ok(()) } else { self.unexpected(&[word], "") })
+    }
+
+    /// Takes a word or string that is no keyword.
+    fn word(&mut self, what: &str, keywords: &[&str]) -> Parsed<Word> {
+        let place = self.token().place;
+        let text = match self.kind() {
+            Kind::Word if !keywords.contains(&self.bare_at(0)) => self.bare_at(0).to_owned(),
+            Kind::Quoted(text) => text.clone(),
+            _ => return self.unexpected(&[], what),
+        };
+        self.at += 1;
+        Ok(Word { text, span: self.span(place) })
+    }
+
+    /// The path of a file of certificates or a key.
+    fn pem(&mut self, what: &str, keywords: &[&str]) -> Parsed<PemFile> {
+        let Word { text, span } = self.word(what, keywords)?;
+        Ok(PemFile { path: text.into(), place: Some(span.place), file: span.file })
+    }
+
+    /// True when a word or string comes that is none of the keywords.
+    fn word_comes(&self, keywords: &[&str]) -> bool {
+        match self.kind() {
+            Kind::Word => !keywords.contains(&self.bare_at(0)) && !self.statement_begins(),
+            Kind::Quoted(_) => true,
+            _ => false,
+        }
+    }
+
+    /// One of several keywords.
+    fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Parsed<T> {
+        let found = choices.iter().find(|(word, _)| self.is(word)).map(|(_, value)| *value);
+        let Some(value) = found else {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            return self.unexpected(&words, "");
+        };
+        self.at += 1;
+        Ok(value)
+    }
+
+    /// A line that begins as only a statement does: the `;` before it is missing.
+    fn statement_begins(&self) -> bool {
+        if !self.token().first_on_line {
+            return false;
+        }
+        let (second, third) = (self.bare_at(1), self.bare_at(2));
+        let same_line = self.tokens.get(self.at + 1).is_some_and(|next| !next.first_on_line);
+        match self.bare_at(0) {
+            "cluster" => {
+                ways().iter().any(|(word, _)| *word == third) || third == "file" || hash_of(third).is_some()
+            }
+            "match" => same_line && !matches!(second, "" | "send" | "route" | "validate" | "every"),
+            "rewrite" => third == "into",
+            "aggregate" => same_line && !matches!(second, "" | "send" | "route" | "validate" | "every"),
+            "statistics" => matches!(second, "submit" | "reset" | "prefix" | "send"),
+            "send" => second == "statistics",
+            "listen" => second == "type",
+            "include" => {
+                same_line && matches!(self.tokens.get(self.at + 2), Some(Token { kind: Kind::Semicolon, .. }))
+            }
+            _ => false,
+        }
+    }
+
+    /// Goes on behind the next `;`, or where the next statement begins.
+    fn recover(&mut self, start: usize) {
+        self.at = self.at.max(start);
+        loop {
+            match self.kind() {
+                Kind::End => return,
+                Kind::Semicolon => {
+                    self.at += 1;
+                    return;
+                }
+                _ if self.at > start && self.statement_begins() => return,
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// Tells that something else should stand here: keywords, or `what` (or both).
+    fn unexpected<T>(&mut self, keywords: &[&str], what: &str) -> Parsed<T> {
+        let token = self.token().clone();
+        if token.kind == Kind::Broken {
+            return Err(Told);
+        }
+        let written = &self.text[token.place.start..token.place.end];
+        let (found, upstream) = match token.kind {
+            Kind::End => ("the file ends".to_owned(), "end of file".to_owned()),
+            _ if self.statement_begins() => ("the next statement begins".to_owned(), "string".to_owned()),
+            Kind::Word if is_keyword(written) => (format!("`{written}` stands"), format!("'{written}'")),
+            Kind::Word | Kind::Quoted(_) => (format!("`{}` stands", short(written)), "string".to_owned()),
+            _ => (format!("`{written}` stands"), format!("'{written}'")),
+        };
+        let mut wanted: Vec<String> = keywords.iter().map(|word| format!("`{word}`")).collect();
+        wanted.extend((!what.is_empty()).then(|| what.to_owned()));
+        let mut expected: Vec<String> = keywords.iter().map(|word| format!("'{word}'")).collect();
+        expected.extend((!what.is_empty()).then(|| "string".to_owned()));
+        let upstream = if expected.len() > 4 {
+            "syntax error".to_owned()
+        } else {
+            format!("syntax error, unexpected {upstream}, expecting {}", expected.join(" or "))
+        };
+        let many = wanted.len() > WANTED_MAX;
+        let message = if many {
+            format!("{found} where one of {} keywords should", wanted.len())
+        } else {
+            format!("{found} where {} should", one_of(&wanted))
+        };
+        let near = nearest(written, keywords.iter().copied())
+            .filter(|near| !is_keyword(written) || *near != written);
+        let place = match token.kind {
+            // The caret stands behind what came last, where something is missing.
+            Kind::End if self.at > 0 => {
+                let end = self.tokens[self.at - 1].place.end;
+                Place::new(end, end)
+            }
+            _ => token.place,
+        };
+        let hint = match near {
+            Some(near) => Some(format!("did you mean `{near}`?")),
+            None if keywords == [";"] && token.kind == Kind::Equals => {
+                Some("put quotes around an expression with a `=` in it".to_owned())
+            }
+            None if keywords == [";"] && token.first_on_line => {
+                Some("each statement ends in `;`: is one missing before this?".to_owned())
+            }
+            None if many => Some(format!("write {}", one_of(&wanted))),
+            None if !what.is_empty() && is_keyword(written) => {
+                Some(format!("`{written}` is a keyword here; in quotes it is a name: \"{written}\""))
+            }
+            None => None,
+        };
+        let mut diagnostic = Diagnostic::error(Code::ImportSyntax, message);
+        if !many {
+            diagnostic.label = format!("expected {}", one_of(&wanted));
+        }
+        diagnostic.hint = hint;
+        self.mistakes.known(self.span(place), diagnostic, upstream);
+        Err(Told)
+    }
+
+    /// The `;` at the end. `order` is how the clauses of this statement follow each other.
+    fn end(&mut self, order: &[&str]) -> Parsed<()> {
+        if self.kind() == &Kind::Semicolon {
+            self.at += 1;
+            return Ok(());
+        }
+        let place = self.token().place;
+        if let Some(word) = order.iter().find(|word| self.is(word)) {
+            let message = format!("`{word}` cannot stand here");
+            let hint = format!("clauses stand once, and in this order: {}", order.join(", "));
+            let upstream = format!("syntax error, unexpected '{word}', expecting ';'");
+            let wrong = Diagnostic::error(Code::ImportSyntax, message).label("too late, or twice").hint(hint);
+            self.mistakes.known(self.span(place), wrong, upstream);
+            return Err(Told);
+        }
+        self.unexpected(&[";"], "")
+    }
+
+    fn statement(&mut self) -> Parsed<StatementKind> {
+        let kind = match self.bare_at(0) {
+            "cluster" => Parser::cluster,
+            "match" => Parser::match_rule,
+            "rewrite" => Parser::rewrite,
+            "aggregate" => Parser::aggregate,
+            "statistics" => Parser::statistics,
+            "send" => Parser::send_statistics,
+            "listen" => Parser::listen,
+            "include" => Parser::include,
+            _ => return self.no_statement(),
+        };
+        self.at += 1;
+        kind(self)
+    }
+
+    fn no_statement<T>(&mut self) -> Parsed<T> {
+        let token = self.token().clone();
+        if token.kind == Kind::Broken {
+            return Err(Told);
+        }
+        let written = short(&self.text[token.place.start..token.place.end]).to_owned();
+        let wrong = Diagnostic::error(Code::ImportSyntax, format!("no statement begins with `{written}`"))
+            .label("a statement should begin here");
+        let hint = match nearest(&written, STATEMENTS.into_iter()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if token.kind == Kind::Semicolon => "remove this `;`".into(),
+            None => format!("statements are {}", STATEMENTS.join(", ")),
+        };
+        self.mistakes.known(self.span(token.place), wrong.hint(hint), "syntax error, expecting end of file");
+        Err(Told)
+    }
+
+    fn cluster(&mut self) -> Parsed<StatementKind> {
+        let name = self.new_name("a name")?;
+        let kind =
+            self.cluster_kind().inspect_err(|_| self.mistakes.lost_clusters.push(name.text.clone()))?;
+        Ok(StatementKind::Cluster { name, kind })
+    }
+
+    /// The rest of a cluster, `;` included.
+    fn cluster_kind(&mut self) -> Parsed<ClusterSyntax> {
+        let kind = if self.take("file") {
+            let ip = self.take("ip");
+            let mut paths = vec![self.new_name("a path")?];
+            while self.word_comes(&RESERVED) {
+                paths.push(self.new_name("a path")?);
+            }
+            ClusterSyntax::File { ip, paths }
+        } else if let Some(hash) = hash_of(self.bare_at(0)) {
+            self.at += 1;
+            let replication = if self.take("replication") { Some(self.number()?) } else { None };
+            let dynamic = self.take("dynamic");
+            ClusterSyntax::Hash { hash, replication, dynamic, hosts: self.hosts()? }
+        } else if let Some((_, way)) = ways().into_iter().find(|(word, _)| self.is(word)) {
+            self.at += 1;
+            let use_all = self.take("useall");
+            ClusterSyntax::Plain { way, use_all, hosts: self.hosts()? }
+        } else {
+            let words: Vec<&str> =
+                ["forward", "any_of", "failover", "carbon_ch", "fnv1a_ch", "jump_fnv1a_ch", "file"].into();
+            return self.unexpected(&words, "");
+        };
+        self.end(&["useall", "replication", "dynamic"])?;
+        Ok(kind)
+    }
+
+    fn hosts(&mut self) -> Parsed<Vec<HostSyntax>> {
+        let mut hosts = vec![self.host()?];
+        while self.word_comes(&RESERVED) {
+            hosts.push(self.host()?);
+        }
+        Ok(hosts)
+    }
+
+    fn host(&mut self) -> Parsed<HostSyntax> {
+        let address = self.new_name("a host")?;
+        let start = address.span.place.start;
+        let instance = if self.kind() == &Kind::Equals {
+            self.at += 1;
+            Some(self.word("an instance", &RESERVED)?)
+        } else {
+            None
+        };
+        let proto = self.clause("proto", &[("udp", Proto::Udp), ("tcp", Proto::Tcp)])?;
+        let lines = self.clause("type", &[("linemode", Lines::Plain), ("syslog", Lines::Syslog)])?;
+        let packing = self.clause("transport", &PACKINGS)?;
+        let tls = match packing {
+            Some(_) if self.take("ssl") => ServerTls::Tls,
+            Some(_) if self.take("mtls") => {
+                let cert = self.pem("the path of a certificate", &RESERVED)?;
+                ServerTls::Mutual { cert, key: self.pem("the path of its key", &RESERVED)? }
+            }
+            _ => ServerTls::None,
+        };
+        for word in ["proto", "type", "transport", "ssl", "mtls"] {
+            if self.is(word) {
+                self.end(&["proto", "type", "transport", "ssl", "mtls"])?;
+            }
+        }
+        let end = self.tokens[self.at - 1].place.end;
+        Ok(HostSyntax {
+            address,
+            instance,
+            proto: proto.unwrap_or_default(),
+            lines: lines.unwrap_or_default(),
+            packing: packing.unwrap_or_default(),
+            tls,
+            span: self.span(Place::new(start, end)),
+        })
+    }
+
+    /// A keyword and one of its words, when the keyword is there.
+    fn clause<T: Copy>(&mut self, keyword: &str, choices: &[(&str, T)]) -> Parsed<Option<T>> {
+        if self.take(keyword) { self.choice(choices).map(Some) } else { Ok(None) }
+    }
+
+    /// A word that names something of its own: digits alone do so only in quotes.
+    fn new_name(&mut self, what: &str) -> Parsed<Word> {
+        if self.digits_come() {
+            let token = self.token().clone();
+            let written = self.bare_at(0);
+            let message = format!("`{written}` is a number where {what} should be");
+            let hint = format!("in quotes it is a name: \"{written}\"");
+            let wrong = Diagnostic::error(Code::ImportSyntax, message).label("no name").hint(hint);
+            let upstream = "syntax error, unexpected intval, expecting string";
+            self.mistakes.known(self.span(token.place), wrong, upstream);
+            return Err(Told);
+        }
+        self.word(what, &RESERVED)
+    }
+
+    fn digits_come(&self) -> bool {
+        !self.bare_at(0).is_empty() && self.bare_at(0).bytes().all(|byte| byte.is_ascii_digit())
+    }
+
+    fn number(&mut self) -> Parsed<Word> {
+        if self.digits_come() { self.word("a number", &[]) } else { self.no_number() }
+    }
+
+    fn no_number<T>(&mut self) -> Parsed<T> {
+        let token = self.token().clone();
+        if token.kind == Kind::Broken {
+            return Err(Told);
+        }
+        let written = short(&self.text[token.place.start..token.place.end]).to_owned();
+        let message = format!("`{written}` is no whole number");
+        let wrong = Diagnostic::error(Code::ImportSyntax, message).label("expected digits");
+        self.mistakes.known(self.span(token.place), wrong, "syntax error, expecting intval");
+        Err(Told)
+    }
+
+    /// Expressions up to one of the clauses' keywords.
+    fn patterns(&mut self, clauses: &[&str]) -> Parsed<Vec<Word>> {
+        let first = self.word("an expression or `*`", clauses)?;
+        let is_all = first.text == "*" && first.span.place.end - first.span.place.start == 1;
+        let mut patterns = vec![first];
+        while !is_all && self.word_comes(clauses) {
+            let star = self.is("*");
+            let word = self.word("an expression", clauses)?;
+            if star {
+                let wrong = Diagnostic::error(Code::ImportSyntax, "`*` stands alone, or not at all");
+                let wrong =
+                    wrong.label("matches every name").hint("leave out the other expressions, or this one");
+                self.mistakes.known(word.span, wrong, "syntax error, unexpected '*', expecting ';'");
+                return Err(Told);
+            }
+            patterns.push(word);
+        }
+        self.note_clause_words(&patterns);
+        Ok(patterns)
+    }
+
+    /// Keywords of later clauses are ordinary words among expressions, which is hardly ever meant.
+    fn note_clause_words(&mut self, patterns: &[Word]) {
+        for pair in patterns.windows(2) {
+            if pair[1].text == "to" && nearest(&pair[0].text, ["send"].into_iter()).is_some() {
+                let message = format!("`{}` and all that follows is read as expressions", pair[0].text);
+                let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("not a keyword");
+                self.mistakes.add(pair[0].span, warning.hint("did you mean `send`?"));
+            }
+        }
+        for word in patterns {
+            let bare = word.span.place.end - word.span.place.start == word.text.len();
+            if bare && ["stop", "into", "blackhole", "else", "drop"].contains(&word.text.as_str()) {
+                let message = format!("`{}` is read as an expression here", word.text);
+                let warning =
+                    Diagnostic::warning(Code::ImportNoEffect, message).label("not a keyword in this place");
+                let hint = "what is done stands behind `send to`: match EXPRESSION send to CLUSTER stop;";
+                self.mistakes.add(word.span, warning.hint(hint));
+            }
+        }
+    }
+
+    fn match_rule(&mut self) -> Parsed<StatementKind> {
+        let clauses = ["validate", "route", "send"];
+        let patterns = self.patterns(&clauses)?;
+        let validate = if self.take("validate") {
+            let pattern = self.word("an expression", &CLAUSES)?;
+            self.keywords(&["else"])?;
+            Some(ValidateSyntax { pattern, log: self.choice(&[("log", true), ("drop", false)])? })
+        } else {
+            None
+        };
+        let route_using = if self.take("route") {
+            self.keywords(&["using"])?;
+            Some(self.word("a replacement", &CLAUSES)?)
+        } else {
+            None
+        };
+        let send = self.send_to()?;
+        let stop = self.take("stop");
+        self.end(&["validate", "route", "send", "stop"])?;
+        Ok(StatementKind::Match(MatchSyntax { patterns, validate, route_using, send, stop }))
+    }
+
+    fn send_to(&mut self) -> Parsed<Option<SendSyntax>> {
+        if !self.take("send") {
+            return Ok(None);
+        }
+        self.keywords(&["to"])?;
+        self.destinations().map(Some)
+    }
+
+    fn destinations(&mut self) -> Parsed<SendSyntax> {
+        if self.take("blackhole") {
+            if self.word_comes(&["stop"]) {
+                return self.blackhole_among_clusters();
+            }
+            return Ok(SendSyntax::Blackhole);
+        }
+        let mut clusters = vec![self.new_name("the name of a cluster")?];
+        while self.word_comes(&RESERVED) {
+            clusters.push(self.new_name("the name of a cluster")?);
+        }
+        if self.is("blackhole") {
+            return self.blackhole_among_clusters();
+        }
+        Ok(SendSyntax::Clusters(clusters))
+    }
+
+    fn blackhole_among_clusters<T>(&mut self) -> Parsed<T> {
+        let span = self.span(self.token().place);
+        let wrong = Diagnostic::error(Code::ImportSyntax, "`blackhole` cannot be listed with clusters")
+            .label("expected `;` or `stop`")
+            .hint("send to the clusters and stop, or to `blackhole` alone");
+        self.mistakes.known(span, wrong, "syntax error, unexpected 'blackhole', expecting ';'");
+        Err(Told)
+    }
+
+    fn rewrite(&mut self) -> Parsed<StatementKind> {
+        // `*` is told by the check, which knows better.
+        let pattern = self.word("an expression", &CLAUSES[..3])?;
+        self.keywords(&["into"])?;
+        let into = self.word("a replacement", &CLAUSES)?;
+        self.end(&["into"])?;
+        Ok(StatementKind::Rewrite { pattern, into })
+    }
+
+    fn aggregate(&mut self) -> Parsed<StatementKind> {
+        let patterns = self.patterns(&["every"])?;
+        self.keywords(&["every"])?;
+        let every = self.number()?;
+        self.keywords(&["seconds", "expire", "after"])?;
+        let expire = self.number()?;
+        self.keywords(&["seconds"])?;
+        let mut timestamp = BucketTime::default();
+        if self.take("timestamp") {
+            self.keywords(&["at"])?;
+            timestamp = self.choice(
+                &[BucketTime::Start, BucketTime::Middle, BucketTime::End].map(|time| (time.word(), time)),
+            )?;
+            self.keywords(&["of", "bucket"])?;
+        }
+        if !self.is("compute") {
+            return self.unexpected(&["compute"], "");
+        }
+        let mut computes = Vec::new();
+        while self.take("compute") {
+            let what = self.compute_type()?;
+            self.keywords(&["write", "to"])?;
+            computes.push((what, self.word("the name of the result", &[])?));
+        }
+        let send = self.send_to()?;
+        let stop = self.take("stop");
+        self.end(&["every", "expire", "timestamp", "compute", "send", "stop"])?;
+        Ok(StatementKind::Aggregate(AggregateSyntax {
+            patterns,
+            every,
+            expire,
+            timestamp,
+            computes,
+            send,
+            stop,
+        }))
+    }
+
+    fn compute_type(&mut self) -> Parsed<ComputeType> {
+        let span = self.span(self.token().place);
+        if let Some(percent) = self.bare_at(0).strip_prefix("percentile") {
+            let Some(percent) = percent.parse::<u8>().ok().filter(|percent| (1..=99).contains(percent))
+            else {
+                let wrong =
+                    Diagnostic::error(Code::ImportBadValue, "a percentile is a whole number from 1 to 99")
+                        .label("no such percentile")
+                        .hint("for example percentile95");
+                self.mistakes.known(span, wrong, "percentile<x>: value x must be between 1 and 99");
+                self.at += 1;
+                // The rest of the statement is looked at all the same.
+                return Ok(ComputeType::Percentile(50));
+            };
+            self.at += 1;
+            return Ok(ComputeType::Percentile(percent));
+        }
+        self.choice(&COMPUTES)
+    }
+
+    fn statistics(&mut self) -> Parsed<StatementKind> {
+        let mut statistics = StatisticsSyntax::default();
+        if self.take("submit") {
+            self.keywords(&["every"])?;
+            statistics.every = Some(self.number()?);
+            self.keywords(&["seconds"])?;
+        }
+        if self.take("reset") {
+            self.keywords(&["counters", "after", "interval"])?;
+            statistics.reset = true;
+        }
+        if self.take("prefix") {
+            self.keywords(&["with"])?;
+            statistics.prefix = Some(self.word("a prefix", &["every"])?);
+        }
+        let place = self.token().place;
+        statistics.send = self.send_to()?.map(|send| (send, self.span(place)));
+        statistics.stop = self.take("stop");
+        self.end(&["submit", "reset", "prefix", "send", "stop"])?;
+        Ok(StatementKind::Statistics(statistics))
+    }
+
+    fn send_statistics(&mut self) -> Parsed<StatementKind> {
+        let place = self.tokens[self.at - 1].place;
+        self.keywords(&["statistics", "to"])?;
+        let send = self.destinations()?;
+        let stop = self.take("stop");
+        self.end(&["stop"])?;
+        let warning = Diagnostic::warning(Code::ImportDeprecated, "`send statistics to` is an old form")
+            .hint("write `statistics send to CLUSTER;`");
+        let upstream = "'send statistics to ...' is deprecated and will be removed in a future version, \
+                        use 'statistics send to ...' instead";
+        self.mistakes.known(self.span(place), warning, upstream);
+        Ok(StatementKind::Statistics(StatisticsSyntax {
+            send: Some((send, self.span(place))),
+            stop,
+            old_form: true,
+            ..StatisticsSyntax::default()
+        }))
+    }
+
+    fn include(&mut self) -> Parsed<StatementKind> {
+        let path = self.word("a path", &[])?;
+        self.end(&[])?;
+        Ok(StatementKind::Include(path))
+    }
+}
+
+/// A message names at most so many words; more go into the hint.
+const WANTED_MAX: usize = 4;
+
+const PACKINGS: [(&str, Packing); 4] =
+    [("plain", Packing::Plain), ("gzip", Packing::Gzip), ("lz4", Packing::Lz4), ("snappy", Packing::Snappy)];
+
+const COMPUTES: [(&str, ComputeType); 13] = [
+    ("sum", ComputeType::Sum),
+    ("summary", ComputeType::Sum),
+    ("count", ComputeType::Count),
+    ("cnt", ComputeType::Count),
+    ("max", ComputeType::Max),
+    ("maximum", ComputeType::Max),
+    ("min", ComputeType::Min),
+    ("minimum", ComputeType::Min),
+    ("average", ComputeType::Average),
+    ("avg", ComputeType::Average),
+    ("median", ComputeType::Median),
+    ("variance", ComputeType::Variance),
+    ("stddev", ComputeType::Stddev),
+];
+
+fn ways() -> [(&'static str, Way); 4] {
+    [Way::Forward, Way::AnyOf, Way::Failover, Way::Balance].map(|way| (way.word(), way))
+}
+
+fn hash_of(word: &str) -> Option<Hash> {
+    [Hash::Carbon, Hash::Fnv1a, Hash::JumpFnv1a].into_iter().find(|hash| hash.word() == word)
+}
+
+/// Words that the original names in its messages instead of saying `string`.
+fn is_keyword(word: &str) -> bool {
+    RESERVED.contains(&word)
+        || STATEMENTS.contains(&word)
+        || ["validate", "route", "into", "*"].contains(&word)
+}
+
+/// The beginning of a text that may be long.
+fn short(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    &line[..line.floor_char_boundary(60)]
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn one_of(words: &[String]) -> String {
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,227 @@
+//! In which order test mode prints rules: that of the files, or by the groups that the original makes of many rules.
+//!
+//! The original looks for the word that a group's expressions share, and at the expressions only where it is found; rules
+//! change places that way, though never across one that rewrites or has no such word; behind one that stops it groups
+//! nothing before the next of those. We keep the order of the files always (`process::relay`), and group for the eye
+//! alone: so that what is printed can be compared.
+
+use crate::relay::document::*;
+use crate::relay::pattern::Pattern;
+
+/// Shortest word by which the original groups, in bytes.
+const WORD_BYTES_MIN: usize = 3;
+/// Longest part of a word that it looks at.
+const WORD_BYTES_MAX: usize = 62;
+/// Fewest expressions of a group.
+const GROUP_PATTERNS_MIN: usize = 3;
+
+/// Rules that are printed behind each other.
+pub(super) struct Group<'a> {
+    /// What their expressions share; none where they are no group.
+    pub word: Option<String>,
+    /// Rules, or parts of them.
+    pub items: Vec<Item<'a>>,
+}
+
+/// A rule with those of its expressions that stand here.
+pub(super) struct Item<'a> {
+    /// Place in the document.
+    pub rule: usize,
+    /// In the order of the file.
+    pub patterns: Vec<&'a Pattern>,
+}
+
+impl Group<'_> {
+    /// Expressions in all of it.
+    pub(super) fn patterns(&self) -> usize {
+        self.items.iter().map(|item| item.patterns.len()).sum()
+    }
+}
+
+/// A rule with all that it has.
+pub(super) fn whole(conf: &RelayConf, rule: usize) -> Item<'_> {
+    Item { rule, patterns: patterns(&conf.rules[rule]) }
+}
+
+fn patterns(rule: &Rule) -> Vec<&Pattern> {
+    match rule {
+        Rule::Match(rule) => rule.patterns.iter().collect(),
+        Rule::Rewrite(rule) => vec![&rule.pattern],
+        Rule::Aggregate(rule) => rule.patterns.iter().collect(),
+    }
+}
+
+/// All rules in the order in which they are printed.
+pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
+    let all = || (0..conf.rules.len()).map(|rule| whole(conf, rule));
+    let stubs = conf.rules.iter().filter_map(|rule| rule.as_aggregate()?.send.as_ref()).count();
+    let stubs = stubs + usize::from(conf.statistics.send.is_some());
+    let count = stubs + all().map(|item| item.patterns.len()).sum::<usize>();
+    if group_from.is_none_or(|least| (least as usize) > count) {
+        return vec![Group { word: None, items: all().collect() }];
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    // Where groups begin that may still grow, and whether an expression that stops keeps them from it.
+    let (mut open, mut stopped) = (0, false);
+    for Item { rule, patterns } in all() {
+        for pattern in patterns {
+            let word = shared_word(&conf.rules[rule], pattern);
+            let has_word = word.is_some();
+            let word = word.filter(|_| !stopped);
+            let mut known = groups[open..].iter();
+            let known = word.as_ref().and_then(|_| known.position(|group| group.word == word));
+            let at = known.map_or(groups.len(), |at| open + at);
+            if at == groups.len() {
+                groups.push(Group { word, items: Vec::new() });
+            }
+            add(&mut groups[at].items, rule, pattern);
+            if !has_word {
+                (open, stopped) = (groups.len(), false);
+            } else if stops(&conf.rules[rule]) {
+                // It must come behind all that stood in front of it.
+                let group = groups.remove(at);
+                groups.push(group);
+                stopped = true;
+            }
+        }
+    }
+    for group in &mut groups {
+        if group.patterns() < GROUP_PATTERNS_MIN {
+            group.word = None;
+        }
+    }
+    joined(groups)
+}
+
+fn stops(rule: &Rule) -> bool {
+    match rule {
+        Rule::Match(rule) => rule.stop && rule.send.is_some(),
+        Rule::Rewrite(_) => false,
+        Rule::Aggregate(rule) => rule.stop,
+    }
+}
+
+/// The word by which an expression of a rule is grouped.
+fn shared_word(rule: &Rule, pattern: &Pattern) -> Option<String> {
+    let has_none = matches!(rule, Rule::Rewrite(_)) || pattern.class.is_none();
+    if has_none { None } else { word(&pattern.written) }
+}
+
+/// Puts an expression behind the others of its rule, or begins the rule.
+fn add<'a>(items: &mut Vec<Item<'a>>, rule: usize, pattern: &'a Pattern) {
+    match items.last_mut().filter(|last| last.rule == rule) {
+        Some(last) => last.patterns.push(pattern),
+        None => items.push(Item { rule, patterns: vec![pattern] }),
+    }
+}
+
+/// The same with parts of one rule together again where nothing stands between them.
+fn joined(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
+    let mut out: Vec<Group<'_>> = Vec::new();
+    for group in groups {
+        match out.last_mut().filter(|last| last.word.is_none() && group.word.is_none()) {
+            Some(last) => {
+                let parts = group.items.into_iter().flat_map(|item| {
+                    let rule = item.rule;
+                    item.patterns.into_iter().map(move |pattern| (rule, pattern))
+                });
+                parts.for_each(|(rule, pattern)| add(&mut last.items, rule, pattern));
+            }
+            None => out.push(group),
+        }
+    }
+    out
+}
+
+/// The last word of an expression outside of groups; none when it is too short to tell expressions apart.
+fn word(expression: &str) -> Option<String> {
+    let is_word = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    let bytes = expression.as_bytes();
+    let mut at = bytes.len();
+    let mut depth = 0usize;
+    while at > 0 && (depth > 0 || !is_word(bytes[at - 1])) {
+        let is_escaped = at > 1 && bytes[at - 2] == b'\\';
+        match bytes[at - 1] {
+            b')' if !is_escaped => depth += 1,
+            b'(' if !is_escaped => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at -= 1;
+    }
+    let end = at;
+    while at > 0 && end - at < WORD_BYTES_MAX && is_word(bytes[at - 1]) {
+        at -= 1;
+    }
+    (end - at >= WORD_BYTES_MIN).then(|| expression[at..end].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::read_text;
+
+    #[test]
+    fn the_word_of_an_expression_is_the_last_one_outside_of_groups() {
+        // Asked of carbon-c-relay 3.7.3.
+        let table = [
+            ("a.errors", Some("errors")),
+            ("^errors\\..*", Some("errors")),
+            ("dothework.(foo|bar)\\.(.+)", Some("dothework")),
+            ("errors(a(b)c)", Some("errors")),
+            ("errors{2}", Some("errors")),
+            ("errors\\)", Some("errors")),
+            ("err[abcdef]", Some("abcdef")),
+            ("errors[a-z]", None),
+            ("foo-errors", Some("errors")),
+            ("foo-errors-x", None),
+            ("Err9ors", Some("ors")),
+            ("_errors.xx", None),
+            ("errors_", Some("errors_")),
+            ("errors)", None),
+            ("[0-9]+", None),
+        ];
+        for (expression, want) in table {
+            assert_eq!(word(expression).as_deref(), want, "{expression}");
+        }
+        assert_eq!(word(&"x".repeat(70)).map(|word| word.len()), Some(WORD_BYTES_MAX));
+    }
+
+    #[test]
+    fn nothing_moves_across_what_stops_rewrites_or_has_no_word() {
+        // Asked of carbon-c-relay 3.7.3. In brackets stands a group; a digit for each expression of a rule.
+        let table = [
+            ("match p.bar send to a; match q.bar send to a; match r.bar send to a;", "(bar: 0, 1, 2)"),
+            ("match p.bar send to a; match q.bar send to a;", "0, 1"),
+            ("match p.bar send to a; match q.bar send to a stop; match r.bar send to a;", "0, 1, 2"),
+            ("match p.bar send to a; match q.bar send to a; match r.bar send to a stop;", "(bar: 0, 1, 2)"),
+            ("match p.bar send to a; match * send to a; match q.bar r.bar send to a;", "0, 1, 22"),
+            ("match p.bar send to a; rewrite x into y; match q.bar r.bar send to a;", "0, 1, 22"),
+            ("match p.bar send to a; match ab send to a; match q.bar r.bar send to a;", "0, 1, 22"),
+            (
+                "match q.bar x.foo send to a; match r.bar x.foo send to a; match s.bar x.foo y.foo send to a;",
+                "(bar: 0, 1, 2), (foo: 0, 1, 22)",
+            ),
+            ("match p.bar x.foo q.bar send to a;", "000"),
+            ("match p.bar send to a; match k.foo send to a; match q.bar r.bar send to a stop;", "1, 0, 22"),
+            ("match k.foo send to a stop; match p.bar q.bar r.bar send to a;", "0, 111"),
+            ("match k.ab send to a stop; match p.bar q.bar r.bar send to a;", "0, (bar: 111)"),
+            (
+                "match k.foo send to a stop; match * send to a; match p.bar q.bar r.bar send to a;",
+                "0, 1, (bar: 222)",
+            ),
+        ];
+        for (rules, want) in table {
+            let conf = read_text("relay.conf", &format!("cluster a forward 10.0.0.1; {rules}")).conf;
+            let conf = conf.expect("a good configuration");
+            let groups: Vec<String> = of(&conf, Some(0)).iter().map(shown).collect();
+            assert_eq!(groups.join(", "), want, "{rules}");
+            assert_eq!(of(&conf, None).len(), 1);
+        }
+    }
+
+    fn shown(group: &Group<'_>) -> String {
+        let items = group.items.iter().map(|item| item.rule.to_string().repeat(item.patterns.len()));
+        let items = items.collect::<Vec<_>>().join(", ");
+        group.word.as_ref().map_or(items.clone(), |word| format!("({word}: {items})"))
+    }
+}

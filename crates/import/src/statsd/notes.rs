@@ -1,0 +1,71 @@
+//! Options that the originals heed and that do nothing here: each is said when it asks for something.
+
+use super::values::{Import, Section};
+use crate::javascript::Value;
+use config::diagnostic::Code;
+
+/// Reports `debug`, `dumpMessages`, `log`, `title` and Perl's own where they ask for what is not done.
+pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
+    for (key, hint) in [
+        ("debug", "how much is logged is told on the command line"),
+        (
+            "dumpMessages",
+            "the log quotes the first bad line of each kind, and `/api/v1/series` shows what is counted",
+        ),
+    ] {
+        if import.switch(root, key) == Some(true) {
+            let place = root.get(key).map_or(root.node().place, |member| member.key_place);
+            import.warn_hint(Code::NotCarriedOver, place, format!("`{key}` is not carried over"), hint);
+        }
+    }
+    log(import, root);
+    if let Some(member) = root.set("title") {
+        let message = "`title` is not carried over: the process keeps its name".into();
+        import.warn(Code::NotCarriedOver, member.key_place, message);
+    }
+    if !import.perl() {
+        return;
+    }
+    if let Some(member) = root.set("debugInterval") {
+        let message = "`debugInterval` is not carried over: there is no debug report".into();
+        import.warn(Code::NotCarriedOver, member.key_place, message);
+    }
+    for key in ["test", "rrdtool"] {
+        if let Some(member) = root.set(key) {
+            let message = format!("`{key}` is not carried over: there is no such backend here");
+            import.warn(Code::NotCarriedOver, member.key_place, message);
+        }
+    }
+}
+
+/// `log`: syslog is not spoken; the other two matter to syslog only.
+pub(crate) fn log(import: &mut Import<'_>, root: &mut Section<'_>) {
+    let Some(mut section) = import.section(root, "log") else { return };
+    let mut syslog = false;
+    if let Some(member) = section.set("backend") {
+        match &member.value.value {
+            Value::Text(text) if text == "stdout" => {}
+            Value::Text(text) if text == "syslog" => {
+                syslog = true;
+                let message = "`log.backend` is not carried over: the log goes to stderr".into();
+                let hint = "under systemd it is in the journal, which can forward to syslog";
+                import.warn_hint(Code::NotCarriedOver, member.value.place, message, hint);
+            }
+            _ => import.bad_value("log.backend", &member.value, "`stdout` or `syslog`"),
+        }
+    }
+    for (key, default) in [("application", "statsd"), ("level", "LOG_INFO")] {
+        let Some(member) = section.set(key) else { continue };
+        if matches!(&member.value.value, Value::Text(text) if text == default) {
+            continue;
+        }
+        if syslog {
+            let message = format!("`log.{key}` is not carried over: there is no syslog");
+            import.warn(Code::NotCarriedOver, member.key_place, message);
+        } else {
+            let message = format!("`log.{key}` has no effect: it is for `log.backend: \"syslog\"`");
+            import.warn(Code::ImportNoEffect, member.key_place, message);
+        }
+    }
+    section.finish(import);
+}

@@ -1,0 +1,427 @@
+//! Where results go: the `backends` and their options (spec statsd §8, §9).
+
+use std::path::PathBuf;
+
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
+use wire::graphite::{Namespace, Numbers};
+
+use super::listen::{module_name, port};
+use super::values::{Import, Section};
+use super::{SOURCE, TRANSFORM};
+use crate::javascript::{Node, Value};
+use config::address::host_port_text;
+use config::diagnostic::{Code, Diagnostic, nearest};
+use config::plan::{
+    Addresses, ConsoleForm, Destination, Endpoint, Feed, Framing, GraphiteForm, OutputKind, OutputPlan,
+    PacketsPlan, Packing,
+};
+
+/// Bound of a repeater's queue (spec statsd §14 R3).
+const REPEATER_QUEUE_BYTES: u64 = 64 << 20;
+/// Most endpoints of a repeater: outputs are counted with 16 bits, and no fan-out of one socket is that wide.
+const REPEATERS_MAX: usize = 1000;
+
+/// Backends of the originals that exist here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backend {
+    Graphite,
+    Console,
+    /// node only.
+    Repeater,
+    /// Perl only.
+    File,
+}
+
+/// All outputs in the order of `backends`.
+pub(super) fn all(import: &mut Import<'_>, root: &mut Section<'_>, stats_prefix: &str) -> Vec<OutputPlan> {
+    let backends = backends(import, root);
+    let graphite = graphite(import, root, stats_prefix, backends.contains(&Backend::Graphite));
+    let console = console(import, root, backends.contains(&Backend::Console));
+    let repeaters = if import.perl() {
+        Vec::new()
+    } else {
+        repeaters(import, root, backends.contains(&Backend::Repeater))
+    };
+    let file = if import.perl() { file(import, root, backends.contains(&Backend::File)) } else { None };
+    let mut outputs = Vec::new();
+    for backend in backends {
+        match backend {
+            Backend::Graphite => outputs.extend(graphite.clone()),
+            Backend::Console => outputs.push(console.clone()),
+            Backend::Repeater => outputs.extend(repeaters.iter().cloned()),
+            Backend::File => outputs.extend(file.clone()),
+        }
+    }
+    outputs
+}
+
+fn backends(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<Backend> {
+    let default = if import.perl() { Backend::Console } else { Backend::Graphite };
+    if root.set("backends").is_none() {
+        return vec![default];
+    }
+    let mut backends = Vec::new();
+    for node in import.list(root, "backends").unwrap_or_default() {
+        let Value::Text(module) = &node.value else {
+            import.wrong_type("backends", node, "a list of texts");
+            continue;
+        };
+        match backend(import.perl(), module) {
+            Some(backend) if backends.contains(&backend) => {
+                let message = format!("`backends` lists {module:?} twice: it is loaded once");
+                import.warn(Code::NotCarriedOver, node.place, message);
+            }
+            Some(backend) => backends.push(backend),
+            None => unknown_backend(import, node, module),
+        }
+    }
+    backends
+}
+
+/// The backend that a module's name means, by the rules of whose file it is.
+fn backend(perl: bool, module: &str) -> Option<Backend> {
+    if !perl {
+        return match module_name(module, "backends/")? {
+            "graphite" => Some(Backend::Graphite),
+            "console" => Some(Backend::Console),
+            "repeater" => Some(Backend::Repeater),
+            _ => None,
+        };
+    }
+    let name = module_name(module, "backends/").unwrap_or(module);
+    let name = name.rsplit_once("Net::Statsd::Server::Backend::").map_or(name, |(_, name)| name);
+    match name.to_ascii_lowercase().as_str() {
+        "graphite" => Some(Backend::Graphite),
+        "console" => Some(Backend::Console),
+        "file" => Some(Backend::File),
+        _ => None,
+    }
+}
+
+fn unknown_backend(import: &mut Import<'_>, node: &Node, module: &str) {
+    let offered: &[&str] = if import.perl() {
+        &["Graphite", "Console", "File"]
+    } else {
+        &["./backends/graphite", "./backends/console", "./backends/repeater"]
+    };
+    let message = format!("there is no backend {module:?} here");
+    let diagnostic = if import.ignore_unknown_backends {
+        Diagnostic::warning(Code::UnknownBackend, message)
+    } else {
+        Diagnostic::error(Code::UnknownBackend, message)
+    };
+    let short = module.rsplit('/').next().unwrap_or(module);
+    let same = offered.iter().copied().find(|known| known.rsplit('/').next() == Some(short));
+    let hint = match same.or_else(|| nearest(module, offered.iter().copied())) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => {
+            format!("backends are: {}; `--ignore-unknown-backends` goes on without it", offered.join(", "))
+        }
+    };
+    import.report(diagnostic.at(node.place).hint(hint));
+}
+
+/// Says of each key that is set that it does nothing, because its backend is not loaded.
+fn not_loaded(import: &mut Import<'_>, root: &mut Section<'_>, keys: &[&'static str], backend: &str) {
+    for key in keys {
+        if let Some(member) = root.set(key) {
+            let message = format!("`{key}` has no effect: `backends` does not list {backend}");
+            import.warn(Code::ImportNoEffect, member.key_place, message);
+        }
+    }
+}
+
+fn graphite(
+    import: &mut Import<'_>,
+    root: &mut Section<'_>,
+    stats_prefix: &str,
+    loaded: bool,
+) -> Option<OutputPlan> {
+    let perl = import.perl();
+    let counts = if perl { None } else { import.switch(root, "flush_counts") };
+    let namespace = namespace(import, root, stats_prefix, counts.unwrap_or(true));
+    let lines_port = port(import, root, "graphitePort", 2003);
+    let (form, pickle_port) = if perl {
+        (GraphiteForm::Lines, None)
+    } else {
+        (graphite_form(import, root), port(import, root, "graphitePicklePort", 2004))
+    };
+    let host = root.set("graphiteHost");
+    if !loaded {
+        let keys = ["graphiteHost", "graphitePort", "graphite"];
+        not_loaded(import, root, &keys, "the Graphite backend");
+        if !perl {
+            not_loaded(import, root, &["graphitePicklePort", "graphiteProtocol"], "the Graphite backend");
+        }
+        return None;
+    }
+    let Some(host) = host else {
+        let message = "`graphiteHost` is not set: series are computed and nothing is sent to Graphite";
+        import.report(
+            Diagnostic::warning(Code::ImportNoEffect, message).hint("set `graphiteHost` to send them"),
+        );
+        return None;
+    };
+    let host = import.host("graphiteHost", &host.value)?;
+    let port = if form == GraphiteForm::Lines { lines_port } else { pickle_port }?;
+    Some(OutputPlan {
+        name: "graphite".into(),
+        kind: OutputKind::Graphite {
+            to: Endpoint { host, port },
+            form,
+            namespace,
+            sender: SenderPlan::default(),
+            connections: 1,
+            packing: Packing::Plain,
+            tls: None,
+        },
+        from: vec![Feed::Transform(TRANSFORM)],
+        queue: QueueLimits::default(),
+        required: false,
+        queue_kind: QueueKind::Memory,
+        check: None,
+    })
+}
+
+fn graphite_form(import: &mut Import<'_>, root: &mut Section<'_>) -> GraphiteForm {
+    let Some(member) = root.set("graphiteProtocol") else {
+        return GraphiteForm::Lines;
+    };
+    match &member.value.value {
+        Value::Text(text) if text == "text" => GraphiteForm::Lines,
+        Value::Text(text) if text == "pickle" => GraphiteForm::Pickle,
+        _ => {
+            import.bad_value("graphiteProtocol", &member.value, "`text` or `pickle`");
+            GraphiteForm::Lines
+        }
+    }
+}
+
+/// Keys of the `graphite` section that hold in the new namespace only.
+const PREFIXES: [&str; 5] = ["globalPrefix", "prefixCounter", "prefixTimer", "prefixGauge", "prefixSet"];
+
+fn namespace(import: &mut Import<'_>, root: &mut Section<'_>, stats_prefix: &str, counts: bool) -> Namespace {
+    misplaced(import, root);
+    let mut namespace = Namespace { stats_prefix: stats_prefix.into(), counts, ..Namespace::default() };
+    if import.perl() {
+        namespace.numbers = Numbers::Perl;
+    }
+    let Some(mut section) = import.section(root, "graphite") else {
+        return namespace;
+    };
+    namespace.legacy = legacy(import, &mut section);
+    let fields = [
+        &mut namespace.global_prefix,
+        &mut namespace.counter_prefix,
+        &mut namespace.timer_prefix,
+        &mut namespace.gauge_prefix,
+        &mut namespace.set_prefix,
+    ];
+    for (key, field) in PREFIXES.into_iter().zip(fields) {
+        let Some(member) = section.get(key) else { continue };
+        let name = section.name(key);
+        if namespace.legacy {
+            let message = format!("`{name}` has no effect in the legacy namespace");
+            let hint = "the legacy namespace holds unless `graphite.legacyNamespace` is false";
+            import.warn_hint(Code::ImportNoEffect, member.key_place, message, hint);
+        }
+        if let Some(text) = import.text_of(&name, &member.value) {
+            *field = text;
+        }
+    }
+    if !import.perl() {
+        namespace.global_suffix = import.text(&mut section, "globalSuffix").unwrap_or_default();
+    }
+    if let Some(member) = section.get("prefixStats") {
+        let message = "`graphite.prefixStats` has no effect: `prefixStats` is a top-level option".into();
+        import.warn(Code::ImportNoEffect, member.key_place, message);
+    }
+    section.finish(import);
+    namespace
+}
+
+fn legacy(import: &mut Import<'_>, section: &mut Section<'_>) -> bool {
+    let Some(member) = section.get("legacyNamespace") else {
+        return true;
+    };
+    match member.value.value {
+        Value::Bool(legacy) => legacy,
+        // Perl has no other truth values.
+        Value::Number(number) if import.perl() && (number == 0.0 || number == 1.0) => number == 1.0,
+        _ => {
+            import.wrong_type("graphite.legacyNamespace", &member.value, "true or false");
+            true
+        }
+    }
+}
+
+/// Options of the `graphite` section at the top level, where they do nothing.
+fn misplaced(import: &mut Import<'_>, root: &mut Section<'_>) {
+    for key in PREFIXES.into_iter().chain(["legacyNamespace", "globalSuffix"]) {
+        if let Some(member) = root.node().member(key) {
+            root.get(key);
+            let message = format!("`{key}` has no effect at the top level");
+            let hint = format!("write it inside the section: graphite: {{ {key}: … }}");
+            import.warn_hint(Code::ImportNoEffect, member.key_place, message, &hint);
+        }
+    }
+}
+
+fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> OutputPlan {
+    let mut pretty = false;
+    if let Some(mut section) = import.section(root, "console") {
+        pretty = import.switch(&mut section, "prettyprint").unwrap_or(false);
+        section.finish(import);
+    }
+    if !loaded {
+        not_loaded(import, root, &["console"], "the console backend");
+    }
+    let form = if import.perl() { ConsoleForm::Perl } else { ConsoleForm::Node };
+    OutputPlan {
+        name: "console".into(),
+        kind: OutputKind::Console { form, pretty: pretty && form == ConsoleForm::Node },
+        from: vec![Feed::Transform(TRANSFORM)],
+        queue: QueueLimits::default(),
+        required: false,
+        queue_kind: QueueKind::Memory,
+        check: None,
+    }
+}
+
+/// Net::Statsd::Server's file: on when it has a name.
+fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option<OutputPlan> {
+    let mut path = None;
+    if let Some(mut section) = import.section(root, "file") {
+        path = import.text(&mut section, "name");
+        section.finish(import);
+    }
+    if !loaded {
+        not_loaded(import, root, &["file"], "the File backend");
+        return None;
+    }
+    let Some(path) = path else {
+        let message = "the File backend has no `file.name`: it writes nothing";
+        import.report(
+            Diagnostic::warning(Code::ImportNoEffect, message).hint("write file: { \"name\": \"/path\" }"),
+        );
+        return None;
+    };
+    Some(OutputPlan {
+        name: "file".into(),
+        // The original leaves out this text, whatever `prefixStats` is.
+        kind: OutputKind::PerlFile { path: PathBuf::from(path), stats_prefix: "statsd".into() },
+        from: vec![Feed::Transform(TRANSFORM)],
+        queue: QueueLimits::default(),
+        required: false,
+        queue_kind: QueueKind::Memory,
+        check: None,
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Udp4,
+    Udp6,
+    Tcp,
+}
+
+fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Vec<OutputPlan> {
+    let protocol = protocol(import, root);
+    let nodes = import.list(root, "repeater").unwrap_or_default();
+    if !loaded {
+        not_loaded(import, root, &["repeater", "repeaterProtocol"], "`./backends/repeater`");
+    } else if nodes.is_empty() {
+        let message = "the repeater has no endpoints: it sends nothing";
+        import.report(
+            Diagnostic::warning(Code::ImportNoEffect, message).hint("write repeater: [{ host: …, port: … }]"),
+        );
+    }
+    if nodes.len() > REPEATERS_MAX {
+        let place = nodes[REPEATERS_MAX].place;
+        let message = format!("`repeater` has {} endpoints, and may have {REPEATERS_MAX}", nodes.len());
+        import.error(Code::ImportBadValue, place, message);
+        return Vec::new();
+    }
+    let mut outputs: Vec<OutputPlan> = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let Some(to) = endpoint(import, node, &format!("repeater[{at}]"), protocol) else { continue };
+        let name = format!("repeater/{}", host_port_text(&to));
+        if outputs.iter().any(|output| output.name == name) {
+            let message = format!("`repeater` lists {} twice: it gets each packet once", host_port_text(&to));
+            import.warn(Code::NotCarriedOver, node.place, message);
+            continue;
+        }
+        let (to, sender) = match protocol {
+            Protocol::Udp4 | Protocol::Udp6 => (Destination::Udp(to), PacketsPlan::UDP_SENDER),
+            Protocol::Tcp => (Destination::Tcp(to), SenderPlan::default()),
+        };
+        let kind = OutputKind::Packets(PacketsPlan {
+            to,
+            framing: Framing::Lines,
+            addresses: Addresses::First,
+            sender,
+            lines: None,
+        });
+        outputs.push(OutputPlan {
+            name,
+            kind,
+            from: vec![Feed::Source(SOURCE)],
+            queue: QueueLimits {
+                bytes_max: REPEATER_QUEUE_BYTES,
+                when_full: WhenFull::ShedOldest,
+                ..QueueLimits::default()
+            },
+            required: false,
+            queue_kind: QueueKind::Memory,
+            check: None,
+        });
+    }
+    if let [only] = &mut outputs[..] {
+        only.name = "repeater".into();
+    }
+    outputs
+}
+
+fn protocol(import: &mut Import<'_>, root: &mut Section<'_>) -> Protocol {
+    let Some(member) = root.set("repeaterProtocol") else {
+        return Protocol::Udp4;
+    };
+    match &member.value.value {
+        Value::Text(text) if text == "udp4" => Protocol::Udp4,
+        Value::Text(text) if text == "udp6" => Protocol::Udp6,
+        Value::Text(text) if text == "tcp" => Protocol::Tcp,
+        _ => {
+            import.bad_value("repeaterProtocol", &member.value, "`udp4`, `udp6` or `tcp`");
+            Protocol::Udp4
+        }
+    }
+}
+
+fn endpoint(import: &mut Import<'_>, node: &Node, name: &str, protocol: Protocol) -> Option<Endpoint> {
+    if !matches!(node.value, Value::Object(_)) {
+        import.wrong_type(name, node, "an object");
+        return None;
+    }
+    let mut section = Section::of(node, name);
+    let host = section.set("host");
+    let port = import.integer(&mut section, "port", 1, 65_535);
+    let port_given = section.set("port").is_some();
+    let host_name = section.name("host");
+    section.finish(import);
+    let Some(host) = host else {
+        import.error(Code::ImportBadValue, node.place, format!("`{name}` has no `host`"));
+        return None;
+    };
+    if !port_given {
+        import.error(Code::ImportBadValue, node.place, format!("`{name}` has no `port`"));
+    }
+    let text = import.host(&host_name, &host.value)?;
+    if protocol == Protocol::Udp6 && text.parse::<std::net::IpAddr>().is_err() {
+        let message =
+            format!("`udp6` is not carried over for `{host_name}`: any address of {text} may be used");
+        let hint = "write an IPv6 address to be sure";
+        import.warn_hint(Code::NotCarriedOver, host.value.place, message, hint);
+    }
+    // Checked above to be a port.
+    Some(Endpoint { host: text, port: port? as u16 })
+}

@@ -1,0 +1,278 @@
+//! Typed reading of single options, with JavaScript's idea of "not set", and the reports that go with it.
+//!
+//! A [`Section`] remembers which keys were asked for; [`Section::finish`] reports the others as unknown.
+
+use std::net::IpAddr;
+
+use super::Compat;
+use crate::javascript::{Member, Node, Value, to_number};
+use config::diagnostic::{Code, Diagnostic, Place, nearest};
+
+/// One run of the import: whose file, and what was found wrong so far.
+pub(crate) struct Import<'a> {
+    /// The file's text.
+    pub text: &'a str,
+    pub compat: Compat,
+    /// It is the file of node's cluster proxy.
+    pub proxy: bool,
+    pub ignore_unknown_backends: bool,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// An object of the file, and which of its keys have a meaning.
+pub(crate) struct Section<'a> {
+    node: &'a Node,
+    /// What stands before its keys in messages: `graphite.`.
+    prefix: String,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Section<'a> {
+    pub(crate) fn root(node: &'a Node) -> Section<'a> {
+        Section { node, prefix: String::new(), known: Vec::new() }
+    }
+
+    /// The object `node`, called `name` in messages.
+    pub(crate) fn of(node: &'a Node, name: &str) -> Section<'a> {
+        Section { node, prefix: format!("{name}."), known: Vec::new() }
+    }
+
+    pub(crate) fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// The key with the names of the sections around it.
+    pub(crate) fn name(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    /// The member of this key when it is there and not `undefined`.
+    pub(crate) fn get(&mut self, key: &'static str) -> Option<&'a Member> {
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
+        self.node.member(key).filter(|member| member.value.value != Value::Undefined)
+    }
+
+    /// The member of this key when it counts as true: the originals write `config.key || default`.
+    pub(crate) fn set(&mut self, key: &'static str) -> Option<&'a Member> {
+        self.get(key).filter(|member| member.value.value.truthy())
+    }
+
+    /// Reports the keys that nobody asked for.
+    pub(crate) fn finish(&self, import: &mut Import<'_>) {
+        for member in self.node.members() {
+            if !self.known.contains(&member.key.as_str()) {
+                import.unknown(self, member);
+            }
+        }
+    }
+}
+
+/// Keys that node statsd knows and Net::Statsd::Server does not.
+const NODE_ONLY: &[&str] = &[
+    "servers",
+    "address_ipv6",
+    "graphitePicklePort",
+    "graphiteProtocol",
+    "globalSuffix",
+    "flush_counts",
+    "histogram",
+    "calculatedTimerMetrics",
+    "gaugesMaxTTL",
+    "keyNameSanitize",
+    "repeater",
+    "repeaterProtocol",
+    "healthStatus",
+    "automaticConfigReload",
+];
+
+impl<'a> Import<'a> {
+    pub(crate) fn new(text: &'a str, compat: Compat, ignore_unknown_backends: bool) -> Import<'a> {
+        Import { text, compat, proxy: false, ignore_unknown_backends, diagnostics: Vec::new() }
+    }
+
+    pub(crate) fn of_proxy(text: &'a str) -> Import<'a> {
+        Import { proxy: true, ..Import::new(text, Compat::Node, false) }
+    }
+
+    pub(crate) fn perl(&self) -> bool {
+        self.compat == Compat::Perl
+    }
+
+    /// The daemon's name in messages.
+    pub(crate) fn original(&self) -> &'static str {
+        match self.compat {
+            Compat::Node if self.proxy => "node's cluster proxy",
+            Compat::Node => "node statsd",
+            Compat::Perl => "Net::Statsd::Server",
+        }
+    }
+
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    pub(crate) fn error(&mut self, code: Code, place: Place, message: String) {
+        self.report(Diagnostic::error(code, message).at(place));
+    }
+
+    pub(crate) fn warn(&mut self, code: Code, place: Place, message: String) {
+        self.report(Diagnostic::warning(code, message).at(place));
+    }
+
+    pub(crate) fn warn_hint(&mut self, code: Code, place: Place, message: String, hint: &str) {
+        self.report(Diagnostic::warning(code, message).at(place).hint(hint));
+    }
+
+    /// `name` has the wrong type: `wanted` says the right one.
+    pub(crate) fn wrong_type(&mut self, name: &str, value: &Node, wanted: &str) {
+        let message = format!("`{name}` must be {wanted}, and is {}", value.value.describe());
+        self.report(
+            Diagnostic::error(Code::ImportBadType, message).at(value.place).label(format!("not {wanted}")),
+        );
+    }
+
+    /// `name` has the right type and a value that cannot be.
+    pub(crate) fn bad_value(&mut self, name: &str, value: &Node, wanted: &str) {
+        let message = format!("`{name}` must be {wanted}, and is {}", value.value.describe());
+        self.error(Code::ImportBadValue, value.place, message);
+    }
+
+    fn unknown(&mut self, section: &Section<'_>, member: &Member) {
+        let name = section.name(&member.key);
+        let message = format!("{} has no option `{name}`: it has no effect", self.original());
+        let mut diagnostic = Diagnostic::warning(Code::ImportUnknownKey, message).at(member.key_place);
+        diagnostic.hint = if self.perl() && NODE_ONLY.contains(&member.key.as_str()) {
+            Some("node statsd has it; if this is node's file, say `--compat node`".into())
+        } else {
+            nearest(&member.key, section.known.iter().copied()).map(|word| format!("did you mean `{word}`?"))
+        };
+        self.report(diagnostic);
+    }
+
+    /// The section of this key; none when it is absent, reported when it is no object.
+    pub(crate) fn section<'n>(&mut self, outer: &mut Section<'n>, key: &'static str) -> Option<Section<'n>> {
+        let member = outer.set(key)?;
+        let name = outer.name(key);
+        if !matches!(member.value.value, Value::Object(_)) {
+            self.wrong_type(&name, &member.value, "an object");
+            return None;
+        }
+        Some(Section::of(&member.value, &name))
+    }
+
+    /// A finite number, texts converted; none when absent or reported.
+    pub(crate) fn number(&mut self, name: &str, node: &Node) -> Option<f64> {
+        let number = match &node.value {
+            Value::Number(number) => *number,
+            Value::Text(text) => to_number(text),
+            _ => f64::NAN,
+        };
+        let blank = matches!(&node.value, Value::Text(text) if text.trim().is_empty());
+        if number.is_finite() && !blank {
+            return Some(number);
+        }
+        self.wrong_type(name, node, "a number");
+        None
+    }
+
+    /// A whole number within limits; none when it does not count as true (the original's default holds) or is
+    /// reported.
+    pub(crate) fn integer(
+        &mut self,
+        section: &mut Section<'_>,
+        key: &'static str,
+        least: u64,
+        most: u64,
+    ) -> Option<u64> {
+        let name = section.name(key);
+        let given = section.get(key)?;
+        if matches!(given.value.value, Value::Number(number) if number.is_nan()) {
+            let message = format!("`{name}` is not a number here, so that the default holds");
+            let hint = "an environment variable that is not set?";
+            self.warn_hint(Code::ImportBadValue, given.value.place, message, hint);
+            return None;
+        }
+        let node = &section.set(key)?.value;
+        let number = self.number(&name, node)?;
+        if number == 0.0 && least > 0 {
+            // The text "0": as the number 0 it would not have counted.
+            return None;
+        }
+        if number.fract() != 0.0 || number < least as f64 || number > most as f64 {
+            self.bad_value(&name, node, &format!("a whole number from {least} to {most}"));
+            return None;
+        }
+        Some(number as u64)
+    }
+
+    /// A text, numbers converted; none when it does not count as true or is reported.
+    pub(crate) fn text(&mut self, section: &mut Section<'_>, key: &'static str) -> Option<String> {
+        let member = section.set(key)?;
+        self.text_of(&section.name(key), &member.value)
+    }
+
+    /// The text of a value, numbers converted.
+    pub(crate) fn text_of(&mut self, name: &str, node: &Node) -> Option<String> {
+        match &node.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Number(_) => Some(node.value.to_text()),
+            _ => {
+                self.wrong_type(name, node, "a text");
+                None
+            }
+        }
+    }
+
+    /// True or false; none when absent or reported. Null and 0 are false, other numbers true, and so are texts, as the
+    /// original takes them: also one that says "false", for which there is a warning, as for one that says neither.
+    pub(crate) fn switch(&mut self, section: &mut Section<'_>, key: &'static str) -> Option<bool> {
+        let node = &section.get(key)?.value;
+        let name = section.name(key);
+        let text = match &node.value {
+            Value::Bool(_) | Value::Null | Value::Number(_) => return Some(node.value.truthy()),
+            Value::Text(text) => text,
+            _ => {
+                self.wrong_type(&name, node, "true or false");
+                return None;
+            }
+        };
+        let says = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+        if text.is_empty() || self.perl() && text == "0" {
+            return Some(false);
+        }
+        if says(["false", "no", "off", "0"]) {
+            let message = format!("`{name}` is the text {text:?}, which {} takes for true", self.original());
+            let hint = "write false without quotes; for an environment variable: process.env.NAME === 'true'";
+            self.warn_hint(Code::ImportBadType, node.place, message, hint);
+        } else if !says(["true", "yes", "on", "1"]) {
+            let message = format!("`{name}` is {}, which counts as true", node.value.describe());
+            self.warn_hint(Code::ImportBadType, node.place, message, "write true or false");
+        }
+        Some(true)
+    }
+
+    /// The entries of a list; empty when absent, null or false, reported when it is something else.
+    pub(crate) fn list<'n>(&mut self, section: &mut Section<'n>, key: &'static str) -> Option<&'n [Node]> {
+        let member = section.set(key)?;
+        match &member.value.value {
+            Value::Array(nodes) => Some(nodes),
+            _ => {
+                self.wrong_type(&section.name(key), &member.value, "a list");
+                None
+            }
+        }
+    }
+
+    /// A name or address to connect to.
+    pub(crate) fn host(&mut self, name: &str, node: &Node) -> Option<String> {
+        let host = self.text_of(name, node)?;
+        let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | '[' | ']' | '@');
+        if host.parse::<IpAddr>().is_err() && (host.contains(odd) || host.is_empty()) {
+            self.bad_value(name, node, "a host name or address without port");
+            return None;
+        }
+        Some(host)
+    }
+}
