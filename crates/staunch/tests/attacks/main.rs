@@ -1,6 +1,6 @@
 //! The attack bench: what one hostile or unlucky peer can do to a real daemon, beside an innocent one.
 //!
-//! Path of a finding: [`CASES`] -> a case (`a1::run`) sets a [`scene::Scene`], whose attackers are processes of their own
+//! Path of a finding: [`CASES`] -> a case (`references::run`) sets a [`scene::Scene`], whose attackers are processes of their own
 //! (this program with `--child`) that share half a core -> the scene judges memory, `/healthz`, what the innocent sender
 //! lost and the accounts -> `support::cases` prints the row. docs/reliability.md has the promises and the figures.
 //! Not here: faults of machines and endpoints (`--test faults`).
@@ -14,34 +14,34 @@
     reason = "the bench waits on the machine's own clock, and its table is its purpose"
 )]
 
-mod a1;
-mod a10;
-mod a11;
-mod a12;
-mod a13;
-mod a2;
-mod a3;
-mod a4;
-mod a5;
-mod a6;
-mod a7;
-mod a8;
-mod a9;
 mod asker;
 mod attacker;
 mod cage;
 mod children;
+mod clock_jumps;
 mod clocks;
+mod closed_unread;
+mod configs;
+mod connections;
+mod descriptors;
 mod exhausted;
+mod explain;
 mod files;
 mod finding;
+mod floods;
+mod http;
+mod idle_buffers;
 mod innocent;
 mod matrix;
+mod name_search;
 mod payloads;
+mod references;
 mod scene;
 #[path = "../binary/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the binary, which need more of it")]
 mod support;
+mod unfolding;
+mod web_page;
 
 use std::process::ExitCode;
 
@@ -53,19 +53,19 @@ use support::cases::Cases;
 type Case = (&'static str, fn(&Bench) -> End);
 
 const CASES: &[Case] = &[
-    ("A1", a1::run),
-    ("A2", a2::run),
-    ("A3", a3::run),
-    ("A4", a4::run),
-    ("A5", a5::run),
-    ("A6", a6::run),
-    ("A7", a7::run),
-    ("A8", a8::run),
-    ("A9", a9::run),
-    ("A10", a10::run),
-    ("A11", a11::run),
-    ("A12", a12::run),
-    ("A13", a13::run),
+    ("A1", references::run),
+    ("A2", unfolding::run),
+    ("A3", idle_buffers::run),
+    ("A4", descriptors::run),
+    ("A5", name_search::run),
+    ("A6", http::run),
+    ("A7", closed_unread::run),
+    ("A8", clock_jumps::run),
+    ("A9", web_page::run),
+    ("A10", connections::run),
+    ("A11", configs::run),
+    ("A12", floods::run),
+    ("A13", explain::run),
     ("C1", clocks::run),
     ("E1", exhausted::inodes),
     ("E2", exhausted::threads),

@@ -10,13 +10,13 @@ use rcgen::CertifiedKey;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::a9::command;
 use crate::asker;
 use crate::attacker::{Manner, Target};
 use crate::finding::End;
 use crate::scene::{Attack, Scene};
 use crate::support::Daemon;
 use crate::support::bench::Bench;
+use crate::web_page::command;
 
 const GROWS_MAX: u64 = 64 << 20;
 
