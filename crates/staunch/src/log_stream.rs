@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::clock::Clock;
-use crate::sys::{self, Writable};
+use sys::clock::Clock;
+use sys::{self, Writable};
 
 /// A queue that has so many bytes takes no further text. The last one that it takes may be of any length: banners and
 /// configurations arrive whole.

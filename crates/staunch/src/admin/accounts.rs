@@ -13,11 +13,11 @@ use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
 use crate::admin::clients::{ClientAccount, HttpAccount};
-use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::worker::Asking;
 use crate::kernel::SocketFigures;
+use sys::clock::Clock;
 
 /// Sources whose rows are made in one slice of the shard's thread: some microseconds each.
 const SLICE_SOURCES: usize = 8;

@@ -23,9 +23,9 @@ use crate::admin::queues;
 use crate::admin::relay::{self, ExplainQuery, Explains};
 use crate::admin::series::{self, SeriesQuery};
 use crate::admin::{Refusal, accounts, metrics};
-use crate::clock::Clock;
 use crate::daemon::shared::{Beat, Pulse, Shared};
 use crate::daemon::worker::Question;
+use sys::clock::Clock;
 
 /// Longest wait for a sign of life of the daemon's threads, whose turns take milliseconds. Whoever probes with less patience
 /// has its own time-out, which says the same.

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 use crate::blocks::{Form, LineBlocks, from_json};
-use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::is_retired;
+use sys::clock::Clock;
 
 /// Most bytes of one request to replay.
 pub const REPLAY_BYTES_MAX: usize = 32 << 20;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use crate::sys::{self, CpuClock, Gather, PACKETS_DEFAULT, PacketReader, PacketWriter, Rest, Wait, Watch};
+use sys::{self, CpuClock, Gather, PACKETS_DEFAULT, PacketReader, PacketWriter, Rest, Wait, Watch};
 
 /// Receive buffer that the loop asks for, in bytes: the same as Staunch's default.
 const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;

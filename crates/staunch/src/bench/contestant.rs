@@ -12,7 +12,7 @@ use super::packets::Ring;
 use super::server::{Daemon, Ports, Server, Stand};
 use super::usage::{Patience, Progress, Usage};
 use super::{BenchError, failed};
-use crate::sys::{Gather, Memory};
+use sys::{Gather, Memory};
 
 /// A kernel keeps packets no longer than it takes to read them.
 const PATIENCE: Patience = Patience { look_every: Duration::from_millis(50), looks_unchanged_max: 6 };

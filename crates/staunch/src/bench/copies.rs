@@ -412,7 +412,7 @@ fn speed(rate: u64) -> String {
 mod tests {
     use super::super::bare::BareLoop;
     use super::*;
-    use crate::sys::Gather;
+    use sys::Gather;
 
     #[test]
     fn the_bare_loops_copy_every_packet_to_every_endpoint() {

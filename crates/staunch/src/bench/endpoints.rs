@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::sys::{self, Gather, PACKETS_DEFAULT, PacketReader, Rest, Wait, Watch};
+use sys::clock::Clock;
+use sys::{self, Gather, PACKETS_DEFAULT, PacketReader, Rest, Wait, Watch};
 
 /// Receive buffer of a counting endpoint, in bytes: what it loses says nothing about the proxy.
 const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use model::SECOND_NS;
 
 use super::packets::Ring;
-use crate::clock::Clock;
-use crate::sys::{PacketWriter, Wait};
+use sys::clock::Clock;
+use sys::{PacketWriter, Wait};
 
 /// Packets of one system call at full speed.
 const BATCH: usize = 64;

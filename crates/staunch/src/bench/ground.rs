@@ -12,7 +12,6 @@ use super::rival::Rival;
 use super::rounds;
 use super::server::Stand;
 use super::{BenchError, failed};
-use crate::sys;
 
 /// Most runs: more would not fit a report, nor an afternoon.
 pub(super) const RUNS_MAX: u64 = 1000;

@@ -4,8 +4,6 @@ use std::fs;
 
 use serde::Serialize;
 
-use crate::sys;
-
 /// The machine, its system and how busy it was before the first run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {

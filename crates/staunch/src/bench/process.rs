@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::{BenchError, failed};
-use crate::clock::Clock;
-use crate::sys::{self, CpuClock, Memory};
+use sys::clock::Clock;
+use sys::{self, CpuClock, Memory};
 
 /// Longest wait for a program to answer after its start, and to end after it was asked to.
 const START_WAIT_NS: u64 = 20_000_000_000;

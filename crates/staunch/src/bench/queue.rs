@@ -21,10 +21,10 @@ use super::machine::Machine;
 use super::report::{Check, Report, Row, ScenarioReport, figure};
 use super::rounds::rounds;
 use super::{BenchError, failed, start};
-use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::{queues, random_seed, syncs};
-use crate::disk::Folder;
+use sys::clock::Clock;
+use sys::disk::Folder;
 
 /// Bytes of a record, and of a block of them.
 const RECORD_BYTES: usize = 100;

@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus};
 use super::ask::{self, Counts};
 use super::process::Process;
 use super::{BenchError, failed};
-use crate::sys::Memory;
+use sys::Memory;
 
 /// Config files of the repository, published with the numbers. Their ports are replaced before use.
 const STAUNCH_CONFIG: &str = include_str!("../../../../bench/staunch.toml");

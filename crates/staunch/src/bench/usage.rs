@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::BenchError;
 use super::machine::core_busy_ns;
-use crate::clock::Clock;
+use sys::clock::Clock;
 
 /// How long idle use is watched before a run.
 const IDLE_WATCH: Duration = Duration::from_millis(300);

@@ -7,7 +7,7 @@ use anyhow::Context;
 use super::args::RunArgs;
 use super::run;
 use crate::daemon::signals;
-use crate::sys::service;
+use sys::service;
 
 /// `staunch service`
 pub(crate) fn service(args: &RunArgs) -> anyhow::Result<ExitCode> {

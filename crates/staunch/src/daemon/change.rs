@@ -10,7 +10,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::daemon::shared::Shared;
-use crate::sys;
 
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

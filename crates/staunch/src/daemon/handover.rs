@@ -22,10 +22,10 @@ use pipeline::checkpoints::{Note, Notes};
 use process::aggregate::checkpoint::Told;
 use tokio::sync::oneshot;
 
-use crate::clock::Clock;
 use crate::daemon::data_dir;
 use crate::daemon::startup::Startup;
-use crate::{disk, sys};
+use sys::clock::Clock;
+use sys::disk;
 
 /// The file in the data folder.
 const FILE: &str = "last-flush";

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use crate::disk;
+use sys::disk;
 
 /// The file in the data directory.
 pub const FILE: &str = "known-queues";

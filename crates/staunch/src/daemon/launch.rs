@@ -21,7 +21,6 @@ use super::{
 };
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
-use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
@@ -37,6 +36,7 @@ use crate::sources::turns::Floor;
 use crate::talk::ASIDE;
 use crate::tls::{self, Certificates};
 use crate::{admin, outputs, sources};
+use sys::clock::Clock;
 
 /// Opens the plan's listeners and starts everything.
 pub(super) async fn launch(

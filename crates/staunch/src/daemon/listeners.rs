@@ -19,7 +19,7 @@ use crate::sources::accept::{Before, accept};
 use crate::sources::bind::{self, Bound, ShortBuffer, SocketFile, bind};
 use crate::sources::parked::Parked;
 use crate::sources::stream::{Order, StreamSource};
-use crate::sys::OwnedFd;
+use sys::OwnedFd;
 
 /// A listener that is open and not yet served.
 #[derive(Debug)]

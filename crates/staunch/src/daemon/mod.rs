@@ -109,7 +109,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     #[cfg(unix)]
     {
         make_room_for_files(&start.plan, start.plan.outputs.len());
-        crate::sys::survive_file_size_limit();
+        sys::survive_file_size_limit();
     }
     let inherited = if start.take_over { take_over::ask(&start.plan.data_dir)? } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -132,7 +132,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
 #[cfg(unix)]
 pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
     let (listeners, connections) = connections_allowed(plan);
-    match crate::sys::raise_files_max() {
+    match sys::raise_files_max() {
         Ok(max) => {
             descriptors::divide(max, outputs);
             let share = descriptors::max(descriptors::Kind::Source);

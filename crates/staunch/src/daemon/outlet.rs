@@ -31,10 +31,10 @@ use self::connections::Seat;
 use self::parking::Orders;
 use self::standing::Heeded;
 use crate::daemon::queues::disk_plan;
-use crate::disk::Folder;
 use crate::outputs::errors::ErrorCounts;
 pub use health::{CheckState, ShownState};
 pub use on_disk::OnDisk;
+use sys::disk::Folder;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;

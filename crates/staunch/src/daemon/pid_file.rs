@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::sys;
-
 /// A pipe or a device has no text that could be read again.
 fn is_a_file(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() { Ok(()) } else { Err(io::Error::other("it is a pipe or a device")) }

@@ -15,14 +15,13 @@ use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery, Unreadable};
 use deliver::plan::{QueueKind, QueueLimits};
 use model::{DiskError, OutputAccount};
 
-use crate::clock::Clock;
 use crate::daemon::data_dir::{self, DataDir};
 use crate::daemon::known_queues;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::random_seed;
 use crate::daemon::startup::Startup;
-use crate::disk::Folder;
-use crate::sys;
+use sys::clock::Clock;
+use sys::disk::Folder;
 
 /// Share of the queue's bound that one segment takes at most: files are removed as a whole.
 const SEGMENTS_MIN: u64 = 8;

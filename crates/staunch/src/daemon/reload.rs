@@ -15,7 +15,6 @@ use pipeline::{Accounts, earlier_self, laid_over};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::reread::Rereading;
@@ -25,6 +24,7 @@ use crate::kernel::Drops;
 use crate::outputs;
 use crate::talk::OURS;
 use crate::tls::{self, Certificates};
+use sys::clock::Clock;
 
 const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
 

@@ -14,7 +14,6 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::admin::clients::{HttpAccount, ManagementAccount};
-use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::Board;
 use crate::daemon::handover::Handover;
@@ -26,6 +25,7 @@ use crate::outputs::locator::Directory;
 use crate::sources::relay_own::Reports;
 use crate::sources::turns::{Floor, Place, Places};
 use crate::tls::Certificates;
+use sys::clock::Clock;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use deliver::disk_queue::{FAILING_MS_MAX, READ_AGAIN_MS};
 
-use crate::clock::Clock;
 use crate::daemon::signals::{Request, Signals};
+use sys::clock::Clock;
 
 /// How long a start waits in all.
 pub const WAIT_NS_MAX: u64 = FAILING_MS_MAX * 1_000_000;

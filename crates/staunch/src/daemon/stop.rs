@@ -15,12 +15,12 @@ use crate::admin::{
     self,
     accounts::{AccountsPage, DiskRow},
 };
-use crate::clock::Clock;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::{Control, EndsHere};
 use crate::daemon::worker::{Stopped, Worker};
+use sys::clock::Clock;
 
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
 /// flush and the outputs. Only a machine that is very busy needs it.

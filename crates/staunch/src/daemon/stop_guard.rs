@@ -13,10 +13,10 @@ use std::time::Duration;
 use config::plan::Plan;
 use tokio::sync::watch;
 
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::Stops;
 use crate::log_stream;
+use sys::clock::Clock;
 
 /// A signal that comes again within this time is the same order to stop: some send the first one twice, to the process
 /// and to its group.

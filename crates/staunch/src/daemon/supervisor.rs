@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::ShardHandle;
+use sys::clock::Clock;
 
 /// Longest time between two lines of counts.
 const STATUS_EVERY: Duration = Duration::from_secs(10);
@@ -173,8 +173,8 @@ fn tell(words: &[Word<'_>]) {
     #[cfg(windows)]
     for word in words {
         match word {
-            Word::Ready => crate::sys::service::running(),
-            Word::Stopping => crate::sys::service::stopping(),
+            Word::Ready => sys::service::running(),
+            Word::Stopping => sys::service::stopping(),
             Word::Main { .. } | Word::Reloading { .. } | Word::Status(_) | Word::Watchdog => {}
         }
     }

@@ -11,9 +11,9 @@ use deliver::disk_queue::{DiskQueue, DiskQueueCounts, Missing};
 use model::{DiskError, SECOND_NS};
 use tokio::task::JoinSet;
 
-use crate::clock::Clock;
 use crate::daemon::outlet::{OnDisk, Outlet};
-use crate::disk::Folder;
+use sys::clock::Clock;
+use sys::disk::Folder;
 
 /// Pause when a sync is due and there is nothing to sync, which the disk's errors may lead to.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -9,8 +9,8 @@ use model::Shed;
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
+use sys::clock::Clock;
 
 /// How often the accounts are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -28,19 +28,19 @@ use tokio::sync::Notify;
 use self::batches::BLOCKED_PAUSE_NS;
 use self::handle::TellEnd;
 use self::share::{Read, Turn};
-use crate::clock::Clock;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::{Admission, Outlet};
 use crate::kernel::BATCH_BOUNDS;
-use crate::sys::{self, Gather, PacketReader, Rest, Watch};
 use crate::talk::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
 pub use reading::Reading;
 pub use share::Share;
 pub use socket::{DatagramSocket, peer, shown};
+use sys::clock::Clock;
+use sys::{self, Gather, PacketReader, Rest, Watch};
 
 /// Datagrams that one system call takes at most.
 const BATCH_PACKETS: usize = 64;

@@ -10,7 +10,7 @@ use socket2::SockRef;
 
 use super::batches::{BatchCounts, BatchSizes};
 use super::table::SocketRow;
-use crate::sys::{self, AsFd};
+use sys::{self, AsFd};
 
 /// A socket that was opened.
 #[derive(Debug)]

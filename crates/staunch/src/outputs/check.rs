@@ -23,12 +23,12 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use wire::management::{HEALTH_REPLY_BYTES_MAX, HEALTH_REQUEST, health_reply};
 
-use crate::clock::Clock;
 use crate::daemon::outlet::{CheckState, Outlet};
 use crate::daemon::shared::Shared;
 use crate::outputs::is_retired;
 use crate::outputs::names::{Following, Names};
 use crate::outputs::socket::tcp;
+use sys::clock::Clock;
 
 /// How a check failed.
 #[derive(Debug)]

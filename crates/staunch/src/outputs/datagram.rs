@@ -21,13 +21,13 @@ use deliver::plan::SenderPlan;
 use model::Now;
 use tokio::time::Sleep;
 
-use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::outputs::lanes::Lanes;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
 use crate::outputs::{end, publish, tell, worked};
-use crate::sys::errno;
+use sys::clock::Clock;
+use sys::errno;
 
 /// System calls before other endpoints have their turn, however long this queue is.
 const CALLS_MAX: usize = 16;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(windows)]
-use crate::sys::errno;
+use sys::errno;
 
 /// Errors that sockets and files have, with the words that manuals know them by.
 #[cfg(unix)]

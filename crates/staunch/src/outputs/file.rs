@@ -11,10 +11,10 @@ use std::time::Duration;
 use deliver::file::{FileAction, FileSender, RotationStep, rotation};
 use deliver::plan::FilePlan;
 
-use crate::clock::Clock;
 use crate::daemon::outlet::{Outlet, Seen};
 use crate::outputs::{end, publish, tell, worked};
-use crate::sys::{self, Writable, links};
+use sys::clock::Clock;
+use sys::{self, Writable, links};
 
 /// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
 const NAP: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use deliver::plan::SenderPlan;
 use model::{Now, SECOND_NS, Span};
 
 use crate::outputs::socket::DatagramSocket;
-use crate::sys::{AsFd, PacketWriter, Wait};
+use sys::{AsFd, PacketWriter, Wait};
 
 /// Packets of one system call.
 pub const PACKETS_MAX: usize = 64;

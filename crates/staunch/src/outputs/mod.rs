@@ -21,13 +21,13 @@ use deliver::{EndpointState, Failure, News};
 use model::{OutputId, SECOND_NS};
 use tokio::task::JoinSet;
 
-use crate::clock::Clock;
 use crate::daemon::original;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::locator::{Directory, Locator};
 use crate::outputs::stream::Dialing;
 use crate::talk::{ORIGINAL, OURS};
+use sys::clock::Clock;
 
 /// Starts the task or thread of the output `id`.
 ///

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{TcpStream, ToSocketAddrs, UdpSocket};
 
-use crate::sys::{AsFd, BorrowedFd, UnixDatagram, UnixStream};
+use sys::{AsFd, BorrowedFd, UnixDatagram, UnixStream};
 
 /// A connected datagram socket.
 #[derive(Debug)]

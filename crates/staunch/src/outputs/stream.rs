@@ -15,7 +15,6 @@ use deliver::stream::{Action, CloseReason, StreamSender};
 use model::OutputId;
 use tokio::task::JoinHandle;
 
-use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::hearing::Hearing;
@@ -23,7 +22,8 @@ use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::wrapping::Wrapping;
 use crate::outputs::{end, publish, tell, worked};
-use crate::sys::{self, AsFd};
+use sys::clock::Clock;
+use sys::{self, AsFd};
 
 /// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
 const ANSWER_BYTES: usize = 4 * 1024;

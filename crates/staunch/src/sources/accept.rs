@@ -16,7 +16,6 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
-use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
@@ -24,7 +23,8 @@ use crate::sources::bind::Bound;
 use crate::sources::parked::Parked;
 use crate::sources::shares::{self, Share, Short};
 use crate::sources::stream::{Order, Stream, StreamSource, ordered};
-use crate::sys::{self, UnixListener};
+use sys::clock::Clock;
+use sys::{self, UnixListener};
 
 /// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
 const BACKLOG_MAX: usize = 1024;

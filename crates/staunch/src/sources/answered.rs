@@ -14,13 +14,13 @@ use model::{PeerKey, SampleBatch, Unacked};
 use pipeline::{Broken, Intake, MARKS_MAX};
 use tokio::sync::watch;
 
-use crate::clock::Clock;
 use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::sources::stream::{
     End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_read_until_ns,
     last_reads, note_end, ordered, read_once, room_and_turn,
 };
+use sys::clock::Clock;
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
 const LINGER: Duration = Duration::from_secs(1);

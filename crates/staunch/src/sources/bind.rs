@@ -8,7 +8,7 @@ use config::plan::Listen;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::daemon::worker::shown;
-use crate::sys::{self, AsFd, OwnedFd, UnixListenerStd, errno};
+use sys::{self, AsFd, OwnedFd, UnixListenerStd, errno};
 
 /// Connections that the kernel keeps for us until we accept them.
 const BACKLOG: i32 = 1024;

@@ -17,9 +17,9 @@ use pipeline::Scratch;
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::sources::stream::{hand_on, stopped};
+use sys::clock::Clock;
 
 /// Longest packet of a report: fits an Ethernet frame.
 const PACKET_BYTES_MAX: usize = 1432;

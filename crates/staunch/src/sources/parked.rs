@@ -114,9 +114,9 @@ mod passing {
     use super::{Kind, Parked};
     use crate::daemon::shared::Shared;
     use crate::sources::stream::{Stream, StreamSource};
-    use crate::sys::{BorrowedFd, OwnedFd};
     use model::ConnectionId;
     use pipeline::Unfinished;
+    use sys::{BorrowedFd, OwnedFd};
 
     impl Parked {
         /// What another process needs to go on with it; none when this one has to end it. What is due to its client is

@@ -21,15 +21,14 @@ use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::turns::Place;
 use crate::sources::unfinished::tell_full;
 use crate::sources::wrapping::{Wrapping, tell_failed};
 #[cfg(target_os = "linux")]
-use crate::sys;
-use crate::sys::UnixStream;
+use sys::UnixStream;
+use sys::clock::Clock;
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::{PeerKey, SECOND_NS, SourceId};
 use tokio::sync::{Notify, oneshot, watch};
 
-use crate::clock::Clock;
 use crate::sources::stream::stopped;
+use sys::clock::Clock;
 
 /// Time that reads may take before those that wait have turns, and the runtime looks at its sockets and timers. One read may
 /// be over it by itself.

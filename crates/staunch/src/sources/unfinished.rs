@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use pipeline::UnfinishedFull;
 
 use crate::admission::Refusals;
-use crate::clock::Clock;
 use crate::sources::stream::StreamSource;
+use sys::clock::Clock;
 
 thread_local! {
     // All connections are on the runtime's thread.

@@ -15,9 +15,9 @@ use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
-use crate::clock::Clock;
 use crate::sources::handshakes::{Handshakes, STALL};
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
+use sys::clock::Clock;
 
 /// Longest silence before a handshake.
 const SILENCE_MAX: Duration = Duration::from_secs(10);

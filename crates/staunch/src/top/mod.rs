@@ -27,9 +27,9 @@ use self::sample::{Sample, Tracker};
 use self::terminal::{Keys, Screen};
 use self::view::{Shown, View};
 use crate::ask::Server;
-use crate::clock::Clock;
 use crate::daemon::signals::Signals;
 use crate::{cli, talk};
+use sys::clock::Clock;
 
 /// Pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -48,7 +48,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         let attack = Attack::new(target, Manner::Hold(1), payload).on(each).by(SOURCES);
         let held = scene.attack(vec![attack], bench.pick(1.2, 12.0));
         let [before, ..] = scene.finding.resident;
-        let now = staunch::sys::memory_of(scene.daemon.pid()).map_or(0, |memory| memory.resident);
+        let now = sys::memory_of(scene.daemon.pid()).map_or(0, |memory| memory.resident);
         let per_connection = now.saturating_sub(before) / each;
         figures.push(format!("{kind}: {} KiB each", per_connection >> 10));
         scene.finding.promise(per_connection <= EACH_MAX + BESIDE_MAX / each, || {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use model::Span;
 use serde_json::json;
-use staunch::sys::{AsFd, PacketReader, PacketWriter, Wait, set_receive_buffer};
+use sys::{AsFd, PacketReader, PacketWriter, Wait, set_receive_buffer};
 
 use crate::children::{Over, Words};
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use staunch::sys::{self, Memory};
+use sys::{self, Memory};
 use tempfile::TempDir;
 
 use crate::asker::{self, Asker};

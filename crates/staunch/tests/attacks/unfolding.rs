@@ -77,7 +77,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         let idle = bench.pick(10, 30);
         let attack = Attack::new(scene.tcp(word), Manner::Hold(1), last.clone()).on(idle);
         let held = scene.attack(vec![attack], bench.pick(1.0, 4.0));
-        let resident = staunch::sys::memory_of(scene.daemon.pid()).map_or(0, |memory| memory.resident);
+        let resident = sys::memory_of(scene.daemon.pid()).map_or(0, |memory| memory.resident);
         scene.finding.figure(format!("{word}: {} MB with {idle} idle connections", resident / 1_000_000));
         held.end();
     }
@@ -87,8 +87,7 @@ pub(crate) fn run(bench: &Bench) -> End {
 
 /// Connections of ten peers, each with the beginning of a message.
 fn unfinished(bench: &Bench, scene: &mut Scene<'_>) {
-    let resident =
-        |scene: &Scene<'_>| staunch::sys::memory_of(scene.daemon.pid()).map_or(0, |now| now.resident);
+    let resident = |scene: &Scene<'_>| sys::memory_of(scene.daemon.pid()).map_or(0, |now| now.resident);
     let before = resident(scene);
     let begun = [&(16_u32 << 20).to_be_bytes()[..], &vec![b'x'; BEGUN_BYTES]].concat();
     let attack = Attack::new(scene.tcp("pickle"), Manner::Hold(1), begun).on(bench.pick(20, 200)).by(10);

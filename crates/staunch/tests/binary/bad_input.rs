@@ -435,7 +435,7 @@ fn unfinished_messages_of_all_connections_have_one_bound() {
                 [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"app\"]\n";
     let mut daemon = Builder::native(toml).start();
     let at = daemon.at("app", "tcp");
-    let resident = || staunch::sys::memory_of(daemon.pid()).expect("it runs").resident;
+    let resident = || sys::memory_of(daemon.pid()).expect("it runs").resident;
     let before = resident();
     // 2 MiB of a message of 3 MiB; the daemon may close it meanwhile.
     let begun = [&(3 * MIB as u32).to_be_bytes()[..], &vec![b'x'; 2 * MIB]].concat();

@@ -233,7 +233,7 @@ fn lines_that_are_no_records_take_no_memory_behind_a_queue_that_blocks() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let resident = |daemon: &Daemon| staunch::sys::memory_of(daemon.pid()).expect("it lives").resident;
+    let resident = |daemon: &Daemon| sys::memory_of(daemon.pid()).expect("it lives").resident;
     let mut streams: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(at).expect("it listens")).collect();
     streams.iter().for_each(|stream| stream.set_nodelay(true).expect("it is a socket"));
     let before = resident(&daemon);

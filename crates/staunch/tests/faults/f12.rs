@@ -7,8 +7,6 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use staunch::sys;
-
 use crate::endpoint::Endpoint;
 use crate::finding::{Bench, End, Finding};
 use crate::load::Client;

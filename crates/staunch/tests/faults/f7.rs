@@ -15,8 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use staunch::sys;
-
 use crate::endpoint::Endpoint;
 use crate::finding::{Bench, End, Finding, median, percentile};
 use crate::oracle::{Form, write_record};

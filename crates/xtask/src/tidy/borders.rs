@@ -12,7 +12,7 @@ const MODEL: &str = "model";
 
 /// The crates of the daemon from the bottom up. A crate may name those of lower layers only.
 const LAYERS: &[&[&str]] =
-    &[&[MODEL], MIDDLE, &["config"], &["import", "pipeline"], &["sim"], &["staunch"], &["xtask"]];
+    &[&[MODEL], MIDDLE, &["config"], &["import", "pipeline"], &["sim", "sys"], &["staunch"], &["xtask"]];
 
 /// Libraries with I/O, tasks, clocks or a serialisation of their own; also everything that begins so and a dash.
 const IMPURE: &[&str] = &[
@@ -46,7 +46,7 @@ fn edges(tree: &Tree) -> Vec<(Manifest, Vec<Dependency>)> {
     crates.into_iter().map(inner).collect()
 }
 
-/// `model` <- the five in the middle <- `config` <- `import`, `pipeline` <- `sim` <- `staunch`, and nobody names `xtask`.
+/// `model` <- the five in the middle <- `config` <- `import`, `pipeline` <- `sim`, `sys` <- `staunch`, and nobody names `xtask`.
 pub(super) fn arrows(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (manifest, dependencies) in edges(tree) {
@@ -147,15 +147,15 @@ pub(super) fn anyhow_place(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// `unsafe` lives in the binary's system-call module, where somebody looks for it.
+/// `unsafe` lives in the crate of system calls, where somebody looks for it.
 pub(super) fn unsafe_place(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
-    for (path, text) in tree.sources().filter(|(path, _)| !path.starts_with("crates/staunch/src/sys")) {
+    for (path, text) in tree.sources().filter(|(path, _)| !path.starts_with("crates/sys/")) {
         let code = mask(text, true);
         let mut lines = lines_with(&code, "unsafe");
         lines.extend(allowing(&code, "unsafe_code"));
         for line in lines {
-            breaches.push(Breach::new(path, line, "unsafe", "`unsafe` belongs in crates/staunch/src/sys*"));
+            breaches.push(Breach::new(path, line, "unsafe", "`unsafe` belongs in crates/sys"));
         }
     }
     breaches
@@ -167,18 +167,18 @@ pub(super) fn clocks_place(tree: &Tree) -> Vec<Breach> {
     const SYSTEM_CALLS: &[&str] = &["clock_gettime", "monotonic_ns", "realtime_ns"];
     let mut breaches = Vec::new();
     for (path, text) in tree.sources().filter(|(path, _)| path.starts_with("crates/") && !is_test(path)) {
-        if path == "crates/staunch/src/clock.rs" {
+        if path == "crates/sys/src/clock.rs" {
             continue;
         }
         let code = without_tests(&mask(text, true));
         let mut lines: Vec<usize> = CALLS.iter().flat_map(|call| lines_with(&code, call)).collect();
         lines.extend(allowing(&code, "disallowed_methods"));
         // The system call itself is `unsafe`, so it has to live with the others.
-        if !path.starts_with("crates/staunch/src/sys") {
+        if !path.starts_with("crates/sys/") {
             lines.extend(SYSTEM_CALLS.iter().flat_map(|call| lines_with(&code, call)));
         }
         for line in lines {
-            let reason = "time is an argument: only crates/staunch/src/clock.rs reads clocks";
+            let reason = "time is an argument: only crates/sys/src/clock.rs reads clocks";
             breaches.push(Breach::new(path, line, "clocks", reason));
         }
     }
@@ -372,11 +372,8 @@ fn anyhow_is_for_the_command_lines() {
 #[test]
 fn unsafe_stays_in_the_system_call_module() {
     let text = "#![allow(unsafe_code, reason = \"x\")]\nfn f() { unsafe { g() } }\n// unsafe\n";
-    let files = [
-        ("crates/staunch/src/sys/udp.rs", text),
-        ("crates/staunch/src/sys.rs", text),
-        ("crates/wire/src/a.rs", text),
-    ];
+    let files =
+        [("crates/sys/src/udp.rs", text), ("crates/sys/src/socket.rs", text), ("crates/wire/src/a.rs", text)];
     let mut found = places(&unsafe_place(&Tree::of(&files)));
     found.sort();
     assert_eq!(found, ["crates/wire/src/a.rs:1", "crates/wire/src/a.rs:2"]);
@@ -394,10 +391,10 @@ fn t() { Instant::now(); }
 ";
     let call = "fn now() { clock_gettime(); }\nfn also() { sys::monotonic_ns(); }\n";
     let files = [
-        ("crates/staunch/src/clock.rs", text),
+        ("crates/sys/src/clock.rs", text),
         ("crates/staunch/src/a.rs", text),
         ("crates/sim/tests/a.rs", text),
-        ("crates/staunch/src/sys/time.rs", call),
+        ("crates/sys/src/time.rs", call),
         ("crates/staunch/src/b.rs", call),
     ];
     let mut found = places(&clocks_place(&Tree::of(&files)));

@@ -16,9 +16,9 @@ use super::delete::Wanted;
 use super::reply::Reply;
 use super::{ClientEnd, Next, dump};
 use crate::admin::accounts::{self, LossTable};
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::ShardHandle;
+use sys::clock::Clock;
 
 /// Outputs whose figures are read in one slice of the shard's thread.
 const SLICE_FIGURES: usize = 256;

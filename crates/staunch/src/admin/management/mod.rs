@@ -27,11 +27,10 @@ use wire::management::{COMMAND_BYTES_MAX, Commands};
 use self::reply::Reply;
 use crate::admin::clients::{ClientEnd, Counted};
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
-use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
 use crate::daemon::shared::Shared;
 use crate::sources::accept::ACCEPT_PAUSE;
-use crate::sys;
+use sys::clock::Clock;
 
 /// Silence after which a command without LF counts: health checkers that send none exist.
 const SILENCE: Duration = Duration::from_millis(50);

@@ -7,7 +7,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::ClientEnd;
 use crate::admission::Seat;
-use crate::clock::Clock;
+use sys::clock::Clock;
 
 /// A piece that is as long as this is written.
 const PIECE_BYTES: usize = 32 * 1024;

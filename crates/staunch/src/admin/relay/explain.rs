@@ -17,11 +17,11 @@ use tokio::sync::Semaphore;
 
 use crate::admin::Refusal;
 use crate::admission::{Admission, Limits};
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Question;
 use crate::explained::{Way, line};
 use model::PeerKey;
+use sys::clock::Clock;
 
 /// Longest line that is asked about.
 const LINE_BYTES_MAX: usize = 4_096;

@@ -38,9 +38,8 @@ use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
-use crate::clock::Clock;
 use crate::daemon::descriptors::{self, Kind};
-use crate::sys;
+use sys::clock::Clock;
 
 /// Largest head of a request. The longest query that means anything is a line of 4 KiB, written as URLs write it; proxies
 /// and browsers add headers of their own.

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use crate::sys::{self, CpuClock};
+use sys::{self, CpuClock};
 
 /// Bytes of one read, and so of one write.
 const READ_BYTES: usize = 64 * 1024;

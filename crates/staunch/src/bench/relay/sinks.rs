@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 use super::lines::{ENDPOINTS, Tally};
-use crate::clock::Clock;
+use sys::clock::Clock;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 256 * 1024;

@@ -11,10 +11,10 @@ use deliver::plan::{QueueLimits, WhenFull};
 use model::{OutputAccount, Shed};
 
 use super::place::{Place, Queue};
-use crate::clock::Clock;
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::{queues, random_seed};
-use crate::disk::Folder;
+use sys::clock::Clock;
+use sys::disk::Folder;
 
 /// A queue that is ours.
 #[derive(Debug)]

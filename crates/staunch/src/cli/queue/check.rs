@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::place::{Place, Queue};
 use super::{copies, count_of, files};
 use crate::cli::{FAILED, MISTAKES};
-use crate::clock::Clock;
 use crate::talk;
+use sys::clock::Clock;
 
 /// Damaged stretches that are listed; all are counted.
 const STRETCHES_SHOWN: usize = 1000;
@@ -333,7 +333,7 @@ mod tests {
     use model::CopyOutcome;
 
     use super::*;
-    use crate::disk::Folder;
+    use sys::disk::Folder;
 
     /// Appends, settles and syncs, so that segments come and go.
     fn use_queue(folder: &Folder, blocks: u64) {

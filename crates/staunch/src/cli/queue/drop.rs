@@ -18,9 +18,9 @@ use crate::admin::queues::{Amount, Dropped};
 use crate::ask::Access;
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueDropArgs;
-use crate::clock::Clock;
 use crate::talk;
 use crate::top::figure;
+use sys::clock::Clock;
 
 /// `staunch queue drop`
 pub(super) fn drop_waiting(

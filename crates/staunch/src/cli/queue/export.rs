@@ -86,7 +86,7 @@ pub(super) fn export(place: &Place, args: &QueueExportArgs, as_json: bool) -> an
     }
 }
 
-fn inspected(queue: &Queue, live: bool) -> Result<(crate::disk::Folder, Inspection), Stop> {
+fn inspected(queue: &Queue, live: bool) -> Result<(sys::disk::Folder, Inspection), Stop> {
     let disk = queue.folder().map_err(Stop::Failed)?;
     let failed = |error| Stop::Failed(anyhow::anyhow!("cannot read {}: {error}", queue.path.display()));
     let inspection = Inspection::of(&disk, live).map_err(failed)?;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::place::{Owner, Place, Queue};
 use crate::admin::queues::QueueRow;
 use crate::cli::FAILED;
-use crate::clock::Clock;
 use crate::talk;
 use crate::top::figure;
+use sys::clock::Clock;
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;

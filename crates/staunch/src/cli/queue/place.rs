@@ -14,7 +14,7 @@ use config::plan::{OutputPlan, Plan};
 use crate::cli::args::Whose;
 use crate::cli::load;
 use crate::daemon::data_dir::{self, LOCK_FILE};
-use crate::disk::Folder;
+use sys::disk::Folder;
 
 /// Most bytes of a lock's text that are read.
 const LOCK_TEXT_BYTES_MAX: u64 = 256;

@@ -20,8 +20,8 @@ use crate::ask::Access;
 use crate::blocks::{About, Form, LineBlocks, from_json, to_json};
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueReplayArgs;
-use crate::clock::Clock;
 use crate::talk;
+use sys::clock::Clock;
 
 /// Bytes of blocks that are sent to a daemon at a time.
 const BATCH_BYTES: usize = 1 << 20;

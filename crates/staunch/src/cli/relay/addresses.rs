@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use model::SECOND_NS;
 
-use crate::clock::Clock;
+use sys::clock::Clock;
 
 /// Longest wait for all answers together.
 const WAIT_MAX_NS: u64 = 2 * SECOND_NS;

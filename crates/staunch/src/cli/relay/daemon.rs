@@ -24,9 +24,9 @@ use crate::daemon::original::Original;
 use crate::daemon::pid_file::PidFile;
 use crate::daemon::{self, Reread, Start};
 use crate::log_stream;
-#[cfg(target_os = "linux")]
-use crate::sys::Background;
 use crate::talk::ORIGINAL;
+#[cfg(target_os = "linux")]
+use sys::Background;
 
 /// Most lines that tell how a configuration has changed.
 const CHANGES_MAX: usize = 1_000;
@@ -165,7 +165,7 @@ fn shown(changes: &str) -> String {
 
 #[cfg(target_os = "linux")]
 fn into_background() -> anyhow::Result<Background> {
-    crate::sys::into_background().context("cannot go into the background (`-D`)")
+    sys::into_background().context("cannot go into the background (`-D`)")
 }
 
 #[cfg(not(target_os = "linux"))]

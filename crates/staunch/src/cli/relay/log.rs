@@ -18,10 +18,9 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::clock::Clock;
 use crate::log_stream;
-use crate::sys;
 use crate::talk::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
+use sys::clock::Clock;
 
 /// The one log of the process.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -161,7 +160,7 @@ pub(super) fn stamped(lines: &str) -> String {
 
 /// Local time.
 fn stamp(time_s: u64) -> String {
-    let local_s = i64::try_from(time_s).unwrap_or(i64::MAX).saturating_add(crate::sys::utc_offset_s(time_s));
+    let local_s = i64::try_from(time_s).unwrap_or(i64::MAX).saturating_add(sys::utc_offset_s(time_s));
     wire::report::numeric_date(u64::try_from(local_s).unwrap_or(0))
 }
 

@@ -11,7 +11,7 @@ use pipeline::checkpoints::{Piece, Writer, Wrote};
 use tokio::sync::oneshot;
 
 use super::board::Board;
-use crate::disk::Folder;
+use sys::disk::Folder;
 
 /// Pieces that may wait for the disk; the shard's thread goes on saving when there is room again.
 const PIECES_MAX: usize = 8;

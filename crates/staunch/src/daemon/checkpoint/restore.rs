@@ -10,7 +10,7 @@ use process::aggregate::checkpoint::{Restored, Told, Window};
 use super::board::Board;
 use crate::daemon::handover::Handover;
 use crate::daemon::startup::Startup;
-use crate::disk::{Folder, reason};
+use sys::disk::{Folder, reason};
 
 /// A clock that was set back by more windows has left labels that are wrong, see docs/restarts.md.
 const JUMP_WINDOWS: u64 = 2;
@@ -162,7 +162,7 @@ pub(super) fn next_number(folder: &Path, name: &str, told: Told) -> u64 {
 async fn labels_of_the_instance_before_are_gone_on_behind_as_far_as_they_can_be_believed() {
     let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
     let mut startup = Startup::new(&mut signals);
-    let now = crate::clock::Clock::now();
+    let now = sys::clock::Clock::now();
     let (slot_s, now_s) = (now.wall_ns / SECOND_NS / 10 * 10 + 10, now.wall_ns / SECOND_NS);
     let plan = |name: &str| {
         let text = format!(

@@ -107,7 +107,7 @@ mod tests {
     use process::aggregate::checkpoint::Told;
 
     use super::*;
-    use crate::disk::Folder;
+    use sys::disk::Folder;
 
     const START: Now = Now { mono_ns: SECOND_NS, wall_ns: 1_000_000_000 * SECOND_NS };
 

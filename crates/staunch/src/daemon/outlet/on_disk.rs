@@ -13,8 +13,8 @@ use deliver::queue::{OutputQueue, Queue};
 use model::DiskError;
 
 use super::{MS_NS, Outlet};
-use crate::clock::Clock;
-use crate::disk::Folder;
+use sys::clock::Clock;
+use sys::disk::Folder;
 
 /// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
 const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;

@@ -7,7 +7,7 @@ use std::sync::{MutexGuard, PoisonError};
 use deliver::queue::Left;
 
 use super::{Admission, Outlet};
-use crate::clock::Clock;
+use sys::clock::Clock;
 
 /// Whether an output is to end, and when at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

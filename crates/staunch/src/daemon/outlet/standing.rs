@@ -13,8 +13,8 @@ use deliver::standing::{Patience, Standing};
 use model::{Now, OutputId};
 
 use super::{Admission, Outlet, Position};
-use crate::clock::Clock;
 use crate::daemon::worker::ShardHandle;
+use sys::clock::Clock;
 
 /// Who is told.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use super::link::{Link, LinkError};
 use super::message::{Message, VERSION};
-use crate::clock::Clock;
 use crate::daemon::take_over::Inheritance;
 use crate::sources::bind::{self, Bound};
-use crate::sys::pass::{self, Peer};
+use sys::clock::Clock;
+use sys::pass::{self, Peer};
 
 /// The socket's name in the data directory.
 pub const FILE: &str = "control.sock";

@@ -10,7 +10,7 @@ use model::{Losses, OutputId};
 use super::Handed;
 use crate::admin::PortKind;
 use crate::daemon::Running;
-use crate::sys::OwnedFd;
+use sys::OwnedFd;
 
 /// There is none.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ use crate::kernel::Drops;
 use crate::sources::parked::Parked;
 use crate::sources::relay_own::Reports;
 use crate::sources::stream::StreamSource;
-use crate::sys::OwnedFd;
+use sys::OwnedFd;
 
 /// What helps when the state of another process cannot be read.
 const STOP_INSTEAD: &str = "the running process goes on; stop it, then start without `--take-over`";

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::message::{Bad, HEADER_BYTES, Message, PART_BYTES};
-use crate::clock::Clock;
-use crate::sys::pass::{self, Peer};
-use crate::sys::{BorrowedFd, OwnedFd};
+use sys::clock::Clock;
+use sys::pass::{self, Peer};
+use sys::{BorrowedFd, OwnedFd};
 
 /// Most bytes that a state or a block may have: more than any machine's memory would hold twice.
 const PARTS_BYTES_MAX: u64 = 1 << 36;

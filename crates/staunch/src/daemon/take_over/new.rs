@@ -20,10 +20,10 @@ use super::link::{Link, LinkError};
 use super::message::{Connection, Message, OutputName, Place, Role, VERSION};
 use super::{Handed, control, name_of};
 use crate::admin::PortKind;
-use crate::clock::Clock;
 use crate::daemon::worker::shown;
 use crate::kernel::Drops;
-use crate::sys::{AsFd, OwnedFd, pass, socket_memory};
+use sys::clock::Clock;
+use sys::{AsFd, OwnedFd, pass, socket_memory};
 
 /// Longest wait for the offer. Another process may be taking over at this very moment: we are next.
 const OFFER_WITHIN_NS: u64 = 30 * SECOND_NS;

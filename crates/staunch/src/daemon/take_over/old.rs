@@ -18,15 +18,15 @@ use super::link::{Link, LinkError};
 use super::message::{Connection, Message, OutputName, Owner, Place, Role};
 use super::name_of;
 use crate::admin::PortKind;
-use crate::clock::Clock;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{HandedOver, PassedOn, shown};
 use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
 use crate::outputs::is_retired;
 use crate::sources::parked::Parked;
-use crate::sys::pass::{self, DESCRIPTORS_MAX};
-use crate::sys::{AsFd, BorrowedFd, OwnedFd};
+use sys::clock::Clock;
+use sys::pass::{self, DESCRIPTORS_MAX};
+use sys::{AsFd, BorrowedFd, OwnedFd};
 
 /// Longest wait for connections to hand on what they have read.
 const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);

@@ -8,9 +8,9 @@ use model::{Figure, OutputId, SourceId};
 use pipeline::{Routed, SavedState};
 
 use super::{DatagramSocket, LAST_READ_MAX_NS, Worker};
-use crate::clock::Clock;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::kernel::Drops;
+use sys::clock::Clock;
 
 /// What another process goes on with.
 #[derive(Debug)]

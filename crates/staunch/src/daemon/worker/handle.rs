@@ -20,8 +20,8 @@ use tokio::sync::{Notify, oneshot};
 use super::Worker;
 use crate::admission::{Admission, Full, Limits, Seat};
 use crate::sources::turns::{Place, Places};
-use crate::sys::Waker;
 use model::PeerKey;
+use sys::Waker;
 
 /// Most questions of the API that are open at once; further ones are refused.
 pub const QUESTIONS_MAX: usize = 64;

@@ -5,8 +5,6 @@ use std::io;
 
 use model::SECOND_NS;
 
-use crate::sys;
-
 /// Rest after an error that passes. What comes meanwhile waits in the socket.
 const PAUSE_NS: u64 = SECOND_NS / 100;
 
@@ -90,7 +88,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::errno;
+    use sys::errno;
 
     #[test]
     fn an_error_that_passes_is_a_rest_and_no_end() {

@@ -12,9 +12,9 @@ use pipeline::{Intake, Routed, Scratch, Shard};
 use super::Complaints;
 use super::reading::{Reading, Word};
 use super::share::Share;
-use crate::clock::Clock;
 use crate::kernel::SocketGauge;
-use crate::sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
+use sys::clock::Clock;
+use sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
 
 /// Bytes of packets, about, that are read and handed on at once. A call may give 4 MiB of packets, and a byte of a packet
 /// may become 32 of samples.

@@ -11,9 +11,9 @@ use process::relay::Statement;
 use process::rollup::Fed;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable, OutputRow};
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::LoopTimes;
+use sys::clock::Clock;
 
 /// Everything that a report tells.
 #[derive(Clone, Debug, Default, PartialEq)]

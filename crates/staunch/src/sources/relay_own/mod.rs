@@ -29,9 +29,9 @@ pub use self::reports::Reports;
 use self::reports::Times;
 use self::warnings::Warnings;
 use super::own::{packed, send};
-use crate::clock::Clock;
 use crate::daemon::shared::Shared;
 use crate::sources::stream::stopped;
+use sys::clock::Clock;
 
 /// Pause between two looks at the plan while it has no source of this kind.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

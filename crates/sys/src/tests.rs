@@ -25,7 +25,7 @@ macro_rules! reader_and_writer_tests {
     ($name:ident, $module:ident) => {
         mod $name {
             use super::*;
-            use crate::sys::$module::{PacketReader, PacketWriter};
+            use crate::$module::{PacketReader, PacketWriter};
 
             /// What one call gives, as owned packets, with the truncated places and the `more` flag.
             fn take(reader: &mut PacketReader, socket: BorrowedFd<'_>) -> (Vec<Vec<u8>>, Vec<u16>, bool) {

@@ -17,8 +17,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use model::{Disk, DiskError};
 
-use crate::sys;
-
 /// One directory. A clone is the same one.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -257,16 +255,16 @@ impl Disk for Folder {
 
     fn write_at(&self, file: &Arc<File>, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
         self.may_change()?;
-        sys::write_parts_at(file, offset, parts).map_err(reason)
+        crate::write_parts_at(file, offset, parts).map_err(reason)
     }
 
     fn reserve(&self, file: &Arc<File>, offset: u64, bytes: u64) -> Result<(), DiskError> {
         self.may_change()?;
-        sys::reserve(file, offset, bytes).map_err(reason)
+        crate::reserve(file, offset, bytes).map_err(reason)
     }
 
     fn read_at(&self, file: &Arc<File>, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
-        sys::read_exact_at(file, offset, bytes).map_err(reason)
+        crate::read_exact_at(file, offset, bytes).map_err(reason)
     }
 
     fn size(&self, file: &Arc<File>) -> Result<u64, DiskError> {
@@ -327,7 +325,7 @@ fn reason_of(error: &io::Error) -> DiskError {
         Kind::NotADirectory | Kind::StaleNetworkFileHandle => DiskError::Away,
         _ => {
             let code = error.raw_os_error().unwrap_or(0);
-            if sys::is_scarce(error) { DiskError::Scarce { code } } else { DiskError::Io { code } }
+            if crate::is_scarce(error) { DiskError::Scarce { code } } else { DiskError::Io { code } }
         }
     }
 }
@@ -488,7 +486,7 @@ mod tests {
         #[cfg(target_os = "linux")]
         {
             let full = File::options().write(true).open("/dev/full").expect("the system has it");
-            let error = sys::write_parts_at(&full, 0, &[b"x"]).expect_err("it is always full");
+            let error = crate::write_parts_at(&full, 0, &[b"x"]).expect_err("it is always full");
             assert_eq!(reason(error), DiskError::Full);
         }
     }

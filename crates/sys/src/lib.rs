@@ -1,4 +1,5 @@
-//! System calls behind safe functions: the one module of the binary with `unsafe` (design §12, invariant 8).
+//! System calls behind safe functions: the one crate with `unsafe` (design §12, invariant 8), and the one file that reads
+//! clocks.
 //!
 //! Path of a packet: **`PacketReader::receive`** -> `pipeline::Intake` -> …; on the way out … -> **`PacketWriter::send`**.
 //! Here: what std does not offer. Not here: any decision about packets, any parsing of them, any retry policy.
@@ -8,6 +9,8 @@
 
 #[cfg(target_os = "linux")]
 mod background;
+pub mod clock;
+pub mod disk;
 #[cfg(unix)]
 mod filesystem;
 mod gather;

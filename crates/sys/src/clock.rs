@@ -3,7 +3,7 @@
 use model::Now;
 
 #[cfg(unix)]
-use crate::sys::{monotonic_ns, realtime_ns};
+use crate::{monotonic_ns, realtime_ns};
 
 /// The system's clocks.
 #[derive(Clone, Copy, Debug)]
