@@ -91,6 +91,16 @@ impl Exchange {
         lanes.closed || lanes.of.get(source.index()).is_none_or(|lane| lane.bytes < self.bytes_max)
     }
 
+    /// Counts `records` of `source` as in flight until [`Exchange::uncount_outside`]: they were read, and are with nobody else.
+    pub fn count_outside(&self, source: SourceId, records: u64) {
+        self.in_flight[source.index()].fetch_add(records, Relaxed);
+    }
+
+    /// Ends what [`Exchange::count_outside`] began.
+    pub fn uncount_outside(&self, source: SourceId, records: u64) {
+        self.in_flight[source.index()].fetch_sub(records, Relaxed);
+    }
+
     /// Counts `records` of `source` as in flight for as long as their batch waits outside for room.
     pub fn outside(&self, source: SourceId, records: u64) -> Outside<'_> {
         let in_flight = &self.in_flight[source.index()];
@@ -121,6 +131,19 @@ impl Exchange {
         lanes.batches -= 1;
         self.in_flight[source].fetch_sub(batch.receipt.records(), Relaxed);
         Some(batch)
+    }
+
+    /// Puts back what is left of a batch that was taken: it is the next one of its source, and comes behind what other
+    /// sources have sent so far. There is room for it however much is inside, also when nothing else is taken any more.
+    pub fn set_back(&self, batch: SampleBatch) {
+        self.in_flight[batch.source.index()].fetch_add(batch.receipt.records(), Relaxed);
+        let mut lanes = self.lanes();
+        let number = lanes.next;
+        lanes.next += 1;
+        lanes.batches += 1;
+        let lane = &mut lanes.of[batch.source.index()];
+        lane.bytes += batch.memory_bytes();
+        lane.batches.push_front((number, batch));
     }
 
     /// Takes no more batches: nobody will come for them. What is inside stays for [`Self::take_all`].
@@ -265,6 +288,36 @@ mod tests {
             batch.receipt.settle(Outcome::Routed);
         }
         assert_eq!(got, [(1, 20), (1, 80), (0, 70), (0, 30), (1, 100)]);
+        assert!(exchange.is_empty() && account.sum(0).holds());
+    }
+
+    #[test]
+    fn what_is_left_of_a_batch_is_the_next_of_its_source_behind_those_of_others() {
+        let account = Arc::new(SourceAccount::default());
+        let exchange = Exchange::new(100 * 1024, 2);
+        let of = |source: u16, kib: usize| SampleBatch { source: SourceId(source), ..batch(&account, kib) };
+        for (source, kib) in [(0, 70), (0, 40), (1, 20), (1, 30)] {
+            assert!(exchange.try_send(of(source, kib)).is_ok());
+        }
+        let first = exchange.take_next(|_| true).expect("there are four");
+        assert_eq!((first.source.0, kib(&first)), (0, 70));
+        exchange.set_back(first);
+        assert_eq!(exchange.in_flight(SourceId(0)), 2);
+        let mut got = Vec::new();
+        while let Some(batch) = exchange.take_next(|_| true) {
+            got.push((batch.source.0, kib(&batch)));
+            batch.receipt.settle(Outcome::Routed);
+        }
+        assert_eq!(got, [(1, 20), (1, 30), (0, 70), (0, 40)]);
+        exchange.close();
+        // A stop gives it its end.
+        let lane_known = of(0, 1);
+        exchange.set_back(lane_known);
+        exchange
+            .take_next(|_| true)
+            .expect("it is inside")
+            .receipt
+            .settle(Outcome::Shed(model::Shed::Stopped));
         assert!(exchange.is_empty() && account.sum(0).holds());
     }
 

@@ -24,6 +24,10 @@ const NAME_COST_BYTES: u64 = 128;
 /// Time between two looks for windows that are over.
 const LOOK_EVERY_NS: u64 = SECOND_NS / 4;
 
+/// Series of rollups that are looked at at once: the names of their results may each need long searches, and what has been
+/// computed is routed before anything else is computed.
+const SERIES_AT_ONCE: usize = 64;
+
 /// Longest piece of a line that is shown since it cannot be used.
 const SHOWN_BYTES_MAX: usize = 400;
 
@@ -84,6 +88,8 @@ pub struct RelayFigures {
     pub results: u64,
     /// Results that were infinite, and so went nowhere.
     pub results_not_finite: u64,
+    /// Results that a stop had no time to route.
+    pub results_stopped: u64,
     /// Values of windows that ended with their rollup before they were over.
     pub values_left: u64,
 }
@@ -119,6 +125,7 @@ impl RelayFigures {
             fed: FedFigures(fed),
             results,
             results_not_finite,
+            results_stopped,
             values_left,
         } = self;
         let mut named = vec![
@@ -133,6 +140,7 @@ impl RelayFigures {
             ("rolled_up", "", rolled_up),
             ("results", "", results),
             ("results_not_finite", "", results_not_finite),
+            ("results_stopped", "", results_stopped),
             ("values_left", "", values_left),
         ];
         named.extend(Fed::ALL.iter().zip(fed).map(|(fed, count)| ("fed", fed.word(), count)));
@@ -163,6 +171,8 @@ struct Results {
     /// Their lines, each with its LF.
     bytes: Vec<u8>,
     points: Vec<(u16, Point)>,
+    /// How many of them have been routed.
+    routed: usize,
 }
 
 /// How the records of a batch ended, for the receipt.
@@ -198,6 +208,21 @@ impl Ended {
                 receipt.split(records).settle(outcome);
             }
         }
+    }
+
+    /// Those of further records.
+    pub(crate) fn add(&mut self, more: Ended) {
+        let Ended { routed, aggregated, filtered, invalid, non_finite, late, early, series_max, rollup_full } =
+            more;
+        self.routed += routed;
+        self.aggregated += aggregated;
+        self.filtered += filtered;
+        self.invalid += invalid;
+        self.non_finite += non_finite;
+        self.late += late;
+        self.early += early;
+        self.series_max += series_max;
+        self.rollup_full += rollup_full;
     }
 
     /// One record that was copied nowhere: `fed` is the best that became of its value.
@@ -258,7 +283,7 @@ impl Relay {
         let Relay { rollups, results, .. } = self;
         let told = rollups.replan(plans, plan.rollups, &to, now, |rolled| results.add(rolled));
         self.count_told(told);
-        self.route_results(outputs, now, out);
+        self.route_results(outputs, now, out, &mut || true);
         if self.made_of.plan != plan.plan || self.made_of.names_max != plan.names_max {
             let figures = self.router.figures();
             self.router = next.router;
@@ -341,7 +366,9 @@ impl Relay {
         self.router.router()
     }
 
-    /// Takes points, whose lines lie in `bytes`.
+    /// Takes points, whose lines lie in `bytes`, and says how many. Those whose names need long searches are followed by the
+    /// question whether to `go_on`: when not, the rest is left.
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each batch")]
     pub(crate) fn points(
         &mut self,
         entry: Entry,
@@ -350,16 +377,25 @@ impl Relay {
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
-    ) -> Ended {
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> (Ended, usize) {
         let mut ended = Ended::default();
-        for some in points.chunks(CachedRouter::FETCH_MAX) {
+        let mut left = points;
+        'all: while !left.is_empty() {
+            let (some, later) = left.split_at(left.len().min(CachedRouter::FETCH_MAX));
+            left = later;
             self.router.fetch(some.iter().map(|point| point.hash));
-            for point in some {
+            for (at, point) in some.iter().enumerate() {
                 self.point(entry, bytes, *point, outputs, now, out, &mut ended);
+                if self.router.has_worked_much() && !go_on() {
+                    left = &points[points.len() - later.len() - some.len() + at + 1..];
+                    break 'all;
+                }
             }
         }
-        self.figures.points += points.len() as u64;
-        ended
+        let taken = points.len() - left.len();
+        self.figures.points += taken as u64;
+        (ended, taken)
     }
 
     #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
@@ -435,45 +471,81 @@ impl Relay {
         series_max: usize,
         outputs: &mut [OutputEncoder],
         out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
     ) -> u64 {
         let Relay { router, rollups, results, .. } = self;
         if router.router().rollups().is_empty() {
             return u64::MAX;
         }
-        if !rollups.is_due(now) {
-            return now.mono_ns + LOOK_EVERY_NS;
+        let mut more = true;
+        if results.points.is_empty() {
+            if !rollups.is_due(now) {
+                return now.mono_ns + LOOK_EVERY_NS;
+            }
+            let told = rollups.tick(now, series_max.min(SERIES_AT_ONCE), |rolled| results.add(rolled));
+            more = told.more;
+            self.count_told(told);
         }
-        let told = rollups.tick(now, series_max, |rolled| results.add(rolled));
-        self.count_told(told);
-        self.route_results(outputs, now, out);
-        if told.more { now.mono_ns } else { now.mono_ns + LOOK_EVERY_NS }
+        more |= !self.route_results(outputs, now, out, go_on);
+        if more { now.mono_ns } else { now.mono_ns + LOOK_EVERY_NS }
     }
 
-    /// Routes the results of all windows whose time is over; what later windows hold is counted as left.
-    pub(crate) fn finish(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+    /// Routes the results of all windows whose time is over; what later windows hold is counted as left. Results for which
+    /// there is no time, as `go_on` says, are counted.
+    pub(crate) fn finish(
+        &mut self,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) {
         let Relay { rollups, results, .. } = self;
         let told = rollups.finish(now, |rolled| results.add(rolled));
         self.count_told(told);
-        self.route_results(outputs, now, out);
+        if !self.route_results(outputs, now, out, go_on) {
+            self.figures.results_stopped += (self.results.points.len() - self.results.routed) as u64;
+            self.results = Results::default();
+        }
     }
 
-    fn route_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+    /// Routes what has been computed and not been routed yet: what is in [`Results`] is nowhere else.
+    pub(crate) fn route_all_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        let _all = self.route_results(outputs, now, out, &mut || true);
+    }
+
+    /// Says whether all of them are: `go_on` is asked behind those whose names need long searches.
+    fn route_results(
+        &mut self,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> bool {
         if self.results.points.is_empty() {
-            return;
+            return true;
         }
         // Nobody sent them.
         outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
         let mut results = std::mem::take(&mut self.results);
         let mut ended = Ended::default();
-        for (rollup, point) in &mut results.points {
+        while let Some((rollup, point)) = results.points.get_mut(results.routed) {
             point.hash = self.router.hash(point.name(&results.bytes));
             let entry = Entry::Result(*rollup);
             self.point(entry, &results.bytes, *point, outputs, now, out, &mut ended);
+            self.figures.points += 1;
+            results.routed += 1;
+            if self.router.has_worked_much() && !go_on() {
+                break;
+            }
         }
-        self.figures.points += results.points.len() as u64;
-        results.bytes.clear();
-        results.points.clear();
+        let all = results.routed == results.points.len();
+        if all {
+            results.bytes.clear();
+            results.points.clear();
+            results.routed = 0;
+        }
         self.results = results;
+        all
     }
 }
 

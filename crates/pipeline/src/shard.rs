@@ -14,7 +14,7 @@ use std::sync::Arc;
 use config::plan::RelayTransform;
 use model::{
     AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Now, Outcome, OutputId, Receipt, Reject, SampleBatch,
-    Shed, SourceId, TransformId,
+    Shed, SourceId, Tally, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
 use process::relay::{Entry, RouterToAsk};
@@ -28,8 +28,12 @@ use crate::checkpoints::Note;
 use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::points::PointReading;
-use crate::relay::{Relay, RelayState};
+use crate::relay::{Ended, Relay, RelayState};
 use crate::routes::SourceRoutes;
+
+/// Points that each of several relays of a source takes before the next one does: the question whether to go on comes behind all
+/// of them.
+const SEVERAL_RELAYS_POINTS: usize = 4;
 
 /// Most events of one batch; further ones are shed as `events_max`.
 const EVENTS_MAX: usize = 10_000;
@@ -112,26 +116,93 @@ pub struct ShardFigures {
 impl Shard {
     /// Takes a batch and settles its receipt.
     pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
-        let Batch { view, peer, packets, names, events, points, tally, mut receipt } = batch;
-        let Shard { aggregations, relays, sources, outputs, clusters, .. } = self;
-        let source = &sources[view.source.index()];
-        source.routes.raw.blocks(view.bytes, packets, now, out);
+        let left = self.push_while(batch, now, out, &mut || true);
+        assert!(left.is_none(), "nobody said that it should end");
+    }
+
+    /// The same, or the first part of it: behind a point whose name took a relay long searches it asks whether to `go_on`,
+    /// and gives back what is left when not. It has the rest of the receipt, and is to be taken before any other batch of
+    /// its source. At least one point has been taken then.
+    pub fn push_while<'a>(
+        &mut self,
+        batch: Batch<'a>,
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Batch<'a>> {
+        let source = &self.sources[batch.view.source.index()];
+        source.routes.raw.blocks(batch.view.bytes, batch.packets, now, out);
         if source.points.is_some() {
-            source.routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(peer));
-            for id in &source.routes.points {
-                outputs[id.index()].points(view.bytes, points, now, out);
-            }
-            // A record has one outcome: that it went on as it is, or else what the first relay says.
-            let mut first = !source.routes.takes_points();
-            for at in &source.routes.relays {
-                let ended = relays[*at].points(source.entry, view.bytes, points, outputs, now, out);
-                if std::mem::take(&mut first) {
-                    ended.settle(&mut receipt);
-                }
-            }
-            receipt.settle(if source.routes.takes_points() { Outcome::Routed } else { Outcome::Filtered });
-            return;
+            return self.push_points(batch, now, out, go_on);
         }
+        self.push_samples(batch, now, out);
+        None
+    }
+
+    fn push_points<'a>(
+        &mut self,
+        mut batch: Batch<'a>,
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Batch<'a>> {
+        let Shard { relays, sources, outputs, .. } = self;
+        let SourceState { routes, entry, .. } = &sources[batch.view.source.index()];
+        let (bytes, points) = (batch.view.bytes, batch.points);
+        routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(batch.peer));
+        // A record has one outcome: that it went on as it is, or else what the first relay says.
+        let mut ended = None;
+        let taken = match &routes.relays[..] {
+            [] => points.len(),
+            [only] => {
+                let (of_it, taken) = relays[*only].points(*entry, bytes, points, outputs, now, out, go_on);
+                ended = Some(of_it);
+                taken
+            }
+            several => {
+                let mut taken = 0;
+                let (mut has_worked, mut goes_on) = (false, true);
+                while goes_on && taken < points.len() {
+                    let some = &points[taken..points.len().min(taken + SEVERAL_RELAYS_POINTS)];
+                    for (place, at) in several.iter().enumerate() {
+                        let worked = &mut || {
+                            has_worked = true;
+                            true
+                        };
+                        let (of_it, _all) =
+                            relays[*at].points(*entry, bytes, some, outputs, now, out, worked);
+                        if place == 0 {
+                            ended.get_or_insert_with(Ended::default).add(of_it);
+                        }
+                    }
+                    taken += some.len();
+                    goes_on = !std::mem::take(&mut has_worked) || go_on();
+                }
+                taken
+            }
+        };
+        for id in &routes.points {
+            outputs[id.index()].points(bytes, &points[..taken], now, out);
+        }
+        let ended = ended.filter(|_| !routes.takes_points());
+        let rest_of_them = if routes.takes_points() { Outcome::Routed } else { Outcome::Filtered };
+        let settle = |mut receipt: Receipt| {
+            ended.into_iter().for_each(|ended| ended.settle(&mut receipt));
+            receipt.settle(rest_of_them);
+        };
+        if taken == points.len() {
+            settle(batch.receipt);
+            return None;
+        }
+        settle(batch.receipt.split(taken as u64));
+        (batch.points, batch.packets, batch.tally) = (&points[taken..], &[], Tally::default());
+        Some(batch)
+    }
+
+    fn push_samples(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
+        let Batch { view, packets, names, events, tally, mut receipt, .. } = batch;
+        let Shard { aggregations, sources, outputs, clusters, .. } = self;
+        let source = &sources[view.source.index()];
         for id in &source.routes.lines {
             outputs[id.index()].packets(view.bytes, packets, now, out);
         }
@@ -218,9 +289,31 @@ impl Shard {
         borrowed(batch, |batch| self.push(batch, now, out));
     }
 
+    /// Likewise, as far as `go_on` says; see [`Shard::push_while`].
+    pub fn push_owned_while(
+        &mut self,
+        batch: SampleBatch,
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<SampleBatch> {
+        borrowed(batch, |batch| Some(self.push_while(batch, now, out, go_on)?.into_owned()))
+    }
+
     /// Closes windows that are due and sweeps at most `budget` series of each aggregation.
     /// Returns the monotonic nanosecond at which there is something to do again.
     pub fn tick(&mut self, now: Now, budget: usize, out: &mut Routed) -> u64 {
+        self.tick_while(now, budget, out, &mut || true)
+    }
+
+    /// The same; relays end behind a result whose name took long searches when `go_on` says no.
+    pub fn tick_while(
+        &mut self,
+        now: Now,
+        budget: usize,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> u64 {
         let Shard { aggregations, relays, outputs, .. } = self;
         let mut due_ns = u64::MAX;
         for state in aggregations.iter_mut() {
@@ -230,7 +323,7 @@ impl Shard {
             due_ns = due_ns.min(state.aggregator.due_ns());
         }
         for relay in relays.iter_mut() {
-            due_ns = due_ns.min(relay.tick(now, budget, outputs, out));
+            due_ns = due_ns.min(relay.tick(now, budget, outputs, out, go_on));
         }
         due_ns
     }
@@ -274,9 +367,14 @@ impl Shard {
 
     /// The last flush: every open window is closed and swept at once.
     pub fn stop(&mut self, now: Now, out: &mut Routed) {
+        self.stop_while(now, out, &mut || true);
+    }
+
+    /// The same; results of relays for which there is no time, as `go_on` says, are counted and go nowhere.
+    pub fn stop_while(&mut self, now: Now, out: &mut Routed, go_on: &mut dyn FnMut() -> bool) {
         let Shard { aggregations, relays, outputs, .. } = self;
         aggregations.iter_mut().for_each(|state| state.flush_all(outputs, now, out));
-        relays.iter_mut().for_each(|relay| relay.finish(outputs, now, out));
+        relays.iter_mut().for_each(|relay| relay.finish(outputs, now, out, go_on));
         self.close_lines(now, out);
     }
 

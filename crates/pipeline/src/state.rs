@@ -37,7 +37,8 @@ impl Shard {
     ///
     /// `id` is a number that nobody outside knows.
     pub fn export(&mut self, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
-        let Shard { aggregations, outputs, .. } = self;
+        let Shard { aggregations, relays, outputs, .. } = self;
+        relays.iter_mut().for_each(|relay| relay.route_all_results(outputs, now, out));
         for state in aggregations.iter_mut() {
             while state.aggregator.due_ns() == 0 {
                 state.tick(outputs, now, usize::MAX, out);
@@ -69,7 +70,7 @@ impl Shard {
         let mut before = BeforeLast::default();
         for (at, relay) in relays.iter_mut().enumerate().filter(|(_, relay)| !kept.contains(&relay.name)) {
             before.relays.push((at, relay.held()));
-            relay.finish(outputs, now, out);
+            relay.finish(outputs, now, out, &mut || true);
         }
         for (at, state) in aggregations.iter_mut().enumerate() {
             if !kept.contains(&state.name) {

@@ -13,8 +13,8 @@ use deliver::queue::{Appended, Block, BlockForm, Entry, MemoryQueue, Queue};
 use import::relay::flags::{Flags, Machine, settings};
 use import::relay::plan::{Relay, relay};
 use import::relay::read_text;
-use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId};
-use pipeline::{Moves, MovingQueues, Routed, laid_over};
+use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId, Span};
+use pipeline::{Batch, Moves, MovingQueues, Routed, Scratch, laid_over};
 use process::rollup::Fed;
 use world::{START, World};
 
@@ -487,4 +487,79 @@ fn what_moves_and_is_let_go_of_is_where_it_was() {
     moves.let_go(&mut on_disk);
     assert_eq!(queues[four.index()].copies(), 1);
     assert_eq!(queues.iter().map(Queue::copies).sum::<u64>(), 2, "in both");
+}
+
+/// Lines of one batch, taken in parts: each ends behind the first name that needs a long search.
+fn in_parts(world: &mut World, text: &str) -> usize {
+    let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
+    let spans = [Span::new(0, text.len())];
+    let mut scratch = Scratch::default();
+    let batch = intake.datagrams(text.as_bytes(), &spans, START, &mut scratch);
+    let World { shard, routed, accounts, .. } = world;
+    let mut left = shard.push_while(batch, START, routed, &mut || false).map(Batch::into_owned);
+    let mut parts = 1;
+    while let Some(batch) = left {
+        let records = batch.receipt.records();
+        assert!(accounts.source(SourceId(0)).sum(records).holds(), "what is left is in flight");
+        left = shard.push_owned_while(batch, START, routed, &mut || false);
+        parts += 1;
+        assert!(left.as_ref().is_none_or(|left| left.receipt.records() < records), "each part is something");
+    }
+    parts
+}
+
+#[test]
+fn batch_of_names_with_long_searches_is_taken_in_parts() {
+    // A reference to a group is searched by backtracking.
+    let statements =
+        "match ^(x+)\\1z send to a stop; match ^k send to b stop; match ^x validate ^(1+)\\1$ else drop;";
+    let lines: String = (0..200).map(|n| format!("x{n}.{n} 1 5\nk.{n} 1 5\nxxz.{n} 1 5\n")).collect();
+    let mut whole = World::new(plan(statements), 1);
+    whole.send(&lines, START);
+    let mut cut = World::new(plan(statements), 1);
+    let parts = in_parts(&mut cut, &lines);
+    assert!(parts > 50, "{parts}");
+    assert_eq!(arrived(&mut cut), arrived(&mut whole));
+    let sums = [&cut, &whole].map(|world| world.accounts.source(SourceId(0)).sum(0));
+    assert!(sums[0].holds() && sums[0] == sums[1], "{sums:?}");
+    assert_eq!((sums[0].received, sums[0].routed), (600, 400));
+    // Now that the names are known nothing is searched for, but what stands behind them.
+    assert!(in_parts(&mut cut, &lines) < parts);
+    let known: String = (0..1_000).map(|n| format!("k.{} 1 5\nxxz.{} 1 5\n", n % 200, n % 200)).collect();
+    assert_eq!(in_parts(&mut cut, &known), 1);
+}
+
+#[test]
+fn several_relays_of_a_source_take_the_same_parts() {
+    let relay = |name: &str, to: &str, ending: &str| {
+        format!(
+            "[transforms.{name}]\ntype = \"relay\"\nfrom = [\"points\"]\n\
+             clusters.all = {{ share = \"forward\", to = [\"out_{name}\"] }}\n\
+             [[transforms.{name}.rules]]\nmatch = ['^(x+)\\1{ending}']\nto = [\"all\"]\n\
+             [outputs.out_{name}]\ntype = \"graphite\"\nfrom = [\"{name}\"]\nto = [\"tcp://{to}:2003\"]\n"
+        )
+    };
+    let text = format!(
+        "[sources.points]\ntype = \"graphite\"\n{}{}[outputs.all]\ntype = \"graphite\"\nfrom = [\"points\"]\n\
+         to = [\"tcp://10.0.0.3:2003\"]\n",
+        relay("one", "10.0.0.1", "y"),
+        relay("two", "10.0.0.2", "z"),
+    );
+    let lines: String = (0..50).map(|n| format!("xxy.{n} 1 5\nxxz.{n} 1 5\nother.{n} 1 5\n")).collect();
+    let mut whole = World::new(world::plan_of(&text), 1);
+    whole.send(&lines, START);
+    let mut cut = World::new(world::plan_of(&text), 1);
+    assert!(in_parts(&mut cut, &lines) > 10);
+    let both = [&mut cut, &mut whole].map(|world| {
+        world.shard.close_blocks(START, &mut world.routed);
+        let mut arrived: BTreeMap<usize, String> = BTreeMap::new();
+        for (output, block) in world.routed.blocks.drain(..) {
+            arrived.entry(output.index()).or_default().push_str(&String::from_utf8_lossy(&block.bytes));
+        }
+        assert!(world.accounts.source(SourceId(0)).sum(0).holds());
+        arrived
+    });
+    assert_eq!(both[0], both[1]);
+    let lines_of: Vec<usize> = both[0].values().map(|text| text.lines().count()).collect();
+    assert_eq!(lines_of.iter().sum::<usize>(), 150 + 50 + 50, "{lines_of:?}");
 }

@@ -42,7 +42,7 @@ impl Shard {
             gone.note(state);
         }
         for relay in relays.iter_mut().filter(|relay| !is_kept(&relay.name)) {
-            relay.finish(outputs, now, out);
+            relay.finish(outputs, now, out, &mut || true);
         }
         self.wire(plan, accounts, now, out);
         self.close_lines(now, out);

@@ -16,6 +16,13 @@ use super::decision::{Act, Content, Decision, Draft, Line, Routing};
 use super::names::{FETCH_MAX, Names};
 use super::router::{Entry, Router};
 
+/// Work after which somebody should look whether a turn has taken long enough, in bytes searched: some tenth of a millisecond
+/// of searches that hostile names make slow.
+const WORK_MAX: u64 = 16 << 10;
+
+/// Decisions that are freed for each name that is new, and a piece of names with them: more than a name adds.
+const FREED_AT_ONCE: usize = 4;
+
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
@@ -41,6 +48,10 @@ pub struct CachedRouter {
     shared: SharedSeed,
     young: Generation,
     old: Generation,
+    /// Forgotten, and freed bit by bit: millions of names at once would take some tens of milliseconds.
+    gone: Option<Box<Generation>>,
+    /// Searches since [`CachedRouter::has_worked_much`] was last asked, in bytes.
+    work: u64,
     /// Room for decisions in the making.
     draft: Draft,
     figures: CacheFigures,
@@ -83,6 +94,8 @@ impl CachedRouter {
             shared: SharedSeed::from_u64(seed),
             young: Generation::default(),
             old: Generation::default(),
+            gone: None,
+            work: 0,
             draft: Draft::default(),
             figures: CacheFigures::default(),
             turn: 0,
@@ -116,7 +129,18 @@ impl CachedRouter {
         // The borrow of `find` would hold the router too.
         let decision = &self.young.decisions[decision as usize];
         let line = Line { name: line.name, rest: line.rest };
-        run(decision, &self.router, line, turn, act)
+        run(decision, &self.router, &mut self.work, line, turn, act)
+    }
+
+    /// Whether lines since the last time that it was have searched so much that time has gone by. Names that are known never
+    /// do, but for what looks behind them.
+    #[inline]
+    pub fn has_worked_much(&mut self) -> bool {
+        let much = self.work >= WORK_MAX;
+        if much {
+            self.work = 0;
+        }
+        much
     }
 
     /// Has the memory brought near that [`route`](CachedRouter::route) will read for records with these hashes, of at
@@ -165,7 +189,9 @@ impl CachedRouter {
 
     /// Memory that is held for names and decisions.
     pub fn memory_bytes(&self) -> usize {
-        self.young.memory_bytes() + self.old.memory_bytes()
+        self.young.memory_bytes()
+            + self.old.memory_bytes()
+            + self.gone.as_ref().map_or(0, |gone| gone.memory_bytes())
     }
 
     /// The decision's place in the young generation.
@@ -192,13 +218,18 @@ impl CachedRouter {
             None => {
                 self.figures.misses += 1;
                 self.router.draft(entry, name, &mut self.draft);
+                self.work += self.draft.work();
                 self.draft.content()
             }
         };
+        if self.gone.as_mut().is_some_and(|gone| gone.free_some()) {
+            self.gone = None;
+        }
         let full = self.young.names.len() >= self.limits.names_max / 2;
         if full || self.young.memory_bytes_with(name.len(), content) > self.limits.bytes_max / 2 {
             self.figures.turned += 1;
-            self.old = std::mem::take(&mut self.young);
+            let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            self.gone = Some(Box::new(old));
         }
         let content_hash = |content: &Content| content_hash(self.seed, &self.shared, content);
         let decision = self.young.decision(content, content_hash);
@@ -236,13 +267,17 @@ fn content_hash(seed: u64, shared: &SharedSeed, content: &Content) -> u64 {
 fn run<'a>(
     decision: &'a Decision,
     router: &Router,
+    work: &mut u64,
     line: Line<'a>,
     turn: u64,
     act: &mut impl FnMut(Act<'_>),
 ) -> Routing {
     let act = &mut |one: Act<'a>| act(one);
     // The router is looked at where a line needs it, and few do.
-    decision.run_plain(act).unwrap_or_else(|| decision.run_steps(router, line, turn, act))
+    decision.run_plain(act).unwrap_or_else(|| {
+        *work += router.work_behind_name(line.rest);
+        decision.run_steps(router, line, turn, act)
+    })
 }
 
 impl Generation {
@@ -260,6 +295,16 @@ impl Generation {
         let decisions = &self.decisions;
         self.known.insert_unique(own, place, |place| hash(decisions[*place as usize].content()));
         place
+    }
+
+    /// Gives back some decisions and a piece of names. Says whether nothing but the tables is left.
+    #[cold]
+    fn free_some(&mut self) -> bool {
+        for decision in self.decisions.drain(self.decisions.len().saturating_sub(FREED_AT_ONCE)..) {
+            self.decisions_bytes -= decision.content().heap_bytes();
+        }
+        self.names.free_piece();
+        self.decisions.is_empty() && self.names.is_free()
     }
 
     fn memory_bytes(&self) -> usize {

@@ -20,6 +20,9 @@ use super::syntax::{self, Note, Refusal, Translated};
 /// Most memory that the automaton of one expression takes.
 pub const COMPILED_BYTES_MAX: usize = 1 << 20;
 
+/// What one search that backtracks counts as, in bytes that a linear one goes over.
+const BACKTRACKING_WORK: u64 = 4 << 10;
+
 /// Most memory in which an automaton remembers what it has met, in each direction; past it, it forgets and begins again.
 const REMEMBERED_BYTES_MAX: usize = 128 << 10;
 
@@ -83,6 +86,29 @@ enum Matcher {
     Backtracking(Backtracking),
 }
 
+/// What searches may cost, in bytes that a linear one goes over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    per_16_bytes: u64,
+    fixed: u64,
+}
+
+impl Work {
+    /// In a text of so many bytes.
+    #[inline]
+    pub(super) fn of(&self, bytes: usize) -> u64 {
+        self.fixed + self.per_16_bytes * bytes as u64 / 16
+    }
+
+    /// That of several expressions.
+    pub(super) fn of_all<'a>(expressions: impl Iterator<Item = &'a Expression>) -> Work {
+        expressions.fold(Work::default(), |all, one| {
+            let Work { per_16_bytes, fixed } = one.work();
+            Work { per_16_bytes: all.per_16_bytes + per_16_bytes, fixed: all.fixed + fixed }
+        })
+    }
+}
+
 impl ExpressionPlan {
     /// What it says of itself. `captures` as for [`Expression::new`]: there are more notes with it.
     ///
@@ -136,6 +162,15 @@ impl Expression {
             Matcher::Backtracking(regex) => Matcher::Backtracking(regex.apart(&searches.effort)),
         };
         Expression { class: self.class.clone(), groups: self.groups, matcher, texts: self.texts.clone() }
+    }
+
+    /// What looking for it may cost.
+    pub(super) fn work(&self) -> Work {
+        match &self.matcher {
+            Matcher::Text(_) => Work { per_16_bytes: 1, fixed: 0 },
+            Matcher::Linear(_) => Work { per_16_bytes: 16, fixed: 0 },
+            Matcher::Backtracking(_) => Work { per_16_bytes: 16, fixed: BACKTRACKING_WORK },
+        }
     }
 
     /// How it is looked for.

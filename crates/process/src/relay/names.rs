@@ -65,6 +65,18 @@ impl Names {
         slots * size_of::<Slot>() + self.pieces_bytes + piece
     }
 
+    /// Gives back a piece: only for names that nobody looks for any more.
+    pub(super) fn free_piece(&mut self) {
+        if let Some(piece) = self.pieces.pop() {
+            self.pieces_bytes = self.pieces_bytes.saturating_sub(piece.capacity());
+        }
+    }
+
+    /// True when it has no piece.
+    pub(super) fn is_free(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// The number of a name.
     #[inline]
     pub(super) fn find(&self, hash: u64, kind: u32, name: &[u8]) -> Option<u32> {

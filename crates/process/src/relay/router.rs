@@ -13,7 +13,7 @@ use crate::rollup::RollupPlan;
 use model::OutputId;
 
 use super::decision::{Decision, Draft, End};
-use super::expression::{Class, Expression, Found, GaveUp};
+use super::expression::{Class, Expression, Found, GaveUp, Work};
 use super::mistake::{MistakeAt, RelayMistake};
 use super::replacement::Replacement;
 use super::searches::{SearchFigures, Searches};
@@ -84,6 +84,8 @@ pub(super) struct Rule {
     /// Names that one of these is found in do not match.
     unless: Vec<Expression>,
     pub(super) action: Action,
+    /// What finding out whether it matches may cost.
+    work: Work,
 }
 
 #[derive(Clone, Debug)]
@@ -163,6 +165,12 @@ impl Router {
     /// The same for what stands behind a name.
     pub(super) fn begin_rest(&self) {
         self.statements.rests.effort.begin();
+    }
+
+    /// What looking behind a name may cost, in bytes searched.
+    pub(super) fn work_behind_name(&self, rest: &[u8]) -> u64 {
+        let work = |check: &Expression| check.work().of(rest.len());
+        self.statements.checks.iter().map(work).sum()
     }
 
     /// What is remembered of searches for expressions.
@@ -250,6 +258,7 @@ impl Router {
             if replaced && !rule.feeds() {
                 continue;
             }
+            draft.searches(&rule.work);
             let found = match rule.find(draft.name()) {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
@@ -344,6 +353,16 @@ impl Statements {
 }
 
 impl Rule {
+    fn new(
+        (statement, expression): (usize, usize),
+        matcher: Option<Expression>,
+        unless: Vec<Expression>,
+        action: Action,
+    ) -> Rule {
+        let work = Work::of_all(matcher.iter().chain(&unless));
+        Rule { statement, expression, matcher, unless, action, work }
+    }
+
     fn apart(&self, searches: &Searches) -> Rule {
         Rule {
             statement: self.statement,
@@ -351,6 +370,7 @@ impl Rule {
             matcher: self.matcher.as_ref().map(|matcher| matcher.apart(searches)),
             unless: self.unless.iter().map(|expression| expression.apart(searches)).collect(),
             action: self.action.clone(),
+            work: self.work,
         }
     }
 
@@ -459,7 +479,7 @@ impl Builder {
             let groups = matcher.as_ref().map_or(0, Expression::groups);
             let key = plan.route_using.as_ref().map(|text| Replacement::parse(text, groups));
             let action = Action::Send { check, key, to: to.clone(), stop: plan.stop };
-            self.rules.push(Rule { statement, expression, matcher, unless: unless.clone(), action });
+            self.rules.push(Rule::new((statement, expression), matcher, unless.clone(), action));
         }
     }
 
@@ -468,8 +488,7 @@ impl Builder {
         let Some(matcher) = self.compiled(at, &plan.expression, true) else { return };
         let into = Replacement::parse(&plan.into, matcher.groups());
         let action = Action::Rewrite { into, every_occurrence: plan.every_occurrence };
-        let unless = Vec::new();
-        self.rules.push(Rule { statement, expression: 0, matcher: Some(matcher), unless, action });
+        self.rules.push(Rule::new((statement, 0), Some(matcher), Vec::new(), action));
     }
 
     fn aggregate(&mut self, statement: usize, plan: &AggregateStatement) {
@@ -490,7 +509,7 @@ impl Builder {
             let name = |compute: &crate::rollup::ComputePlan| Replacement::parse(&compute.name, groups);
             let names = plan.rollup.computes.iter().map(name).collect();
             let action = Action::Feed { rollup, names, stop: plan.stop, replaces: plan.replaces };
-            self.rules.push(Rule { statement, expression, matcher, unless: Vec::new(), action });
+            self.rules.push(Rule::new((statement, expression), matcher, Vec::new(), action));
         }
     }
 

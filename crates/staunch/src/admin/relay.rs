@@ -56,6 +56,8 @@ pub struct RelayRow {
     pub results: u64,
     /// Results that were infinite, and so went nowhere.
     pub results_not_finite: u64,
+    /// Results that a stop had no time to route.
+    pub results_stopped: u64,
     /// Values of windows that ended with their rollup before they were over.
     pub values_left: u64,
     /// Results under way.
@@ -156,6 +158,7 @@ fn row(state: &RelayState) -> RelayRow {
         fed: figures.fed.iter().map(|(fed, count)| (fed.word(), count)).collect(),
         results: figures.results,
         results_not_finite: figures.results_not_finite,
+        results_stopped: figures.results_stopped,
         values_left: figures.values_left,
         rollup_series: u64::from(state.rollups.series),
         rollup_bytes: state.rollups.bytes as u64,

@@ -159,8 +159,8 @@ fn shed(reason: Shed) -> &'static str {
         }
         Shed::TooBig => TOO_BIG,
         Shed::Stopped => {
-            "What waited at the end of `stop_timeout` is lost, because the queue is in memory. Raise `stop_timeout`, or \
-             mend the endpoint before stopping, or keep the queue on disk (`kind = \"disk\"`)."
+            "Raise `stop_timeout`, or mend the endpoint before stopping, or keep the queue on disk (`kind = \"disk\"`). \
+             Records of a source came too late, or a relay had no time left to search for their names."
         }
         Shed::NonFinitePoint => {
             "A sum of squares or the like left the range of a double. The other points of the series were sent."

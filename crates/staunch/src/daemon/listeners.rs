@@ -138,6 +138,7 @@ pub fn datagram_sockets(
             before: listener.inherited.map(drops).unwrap_or_default(),
         };
         sockets.push(DatagramSocket {
+            left: std::collections::VecDeque::new(),
             source: listener.source,
             listen: listener.listen.clone(),
             gauge: kernel.open(opened, fd),

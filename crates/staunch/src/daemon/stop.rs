@@ -26,6 +26,9 @@ use sys::clock::Clock;
 /// flush and the outputs. Only a machine that is very busy needs it.
 const SOURCES_STOP_PERCENT: u64 = 50;
 
+/// Share of it that relays may then take to search for names of lines that have come, in percent.
+const SEARCH_STOP_PERCENT: u64 = 10;
+
 /// How long clients may take to read their last acknowledgement.
 const LAST_WORD_MAX: Duration = Duration::from_millis(250);
 
@@ -76,7 +79,8 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     listeners.stop(sources_max).await;
     wait_until_taken(&shared, sources_until_ns).await;
     original.iter().for_each(|original| original.tell_closed(&shared));
-    let Ok(stopped) = last_flush(&shared, deadline_ns + FLUSH_LATE_MAX_NS).await else {
+    let search_until_ns = Clock::mono_ns() + timeout_ns / 100 * SEARCH_STOP_PERCENT;
+    let Ok(stopped) = last_flush(&shared, search_until_ns, deadline_ns + FLUSH_LATE_MAX_NS).await else {
         return Ok(without_last_flush(&shared));
     };
     // Both beside the outputs, which wait for others and not for the disk.
@@ -127,8 +131,13 @@ fn without_last_flush(shared: &Shared) -> ExitCode {
 
 /// The shard's last flush. It answers after it has handed its last blocks to the outlets, some of which write them to a
 /// disk. None when there is no thread any more to ask; an error when it is too late.
-async fn last_flush(shared: &Shared, until_ns: u64) -> Result<Option<Stopped>, Elapsed> {
-    let flushed = tokio::time::timeout(left_until(until_ns), shared.shard.call(Worker::stop)).await?;
+async fn last_flush(
+    shared: &Shared,
+    search_until_ns: u64,
+    until_ns: u64,
+) -> Result<Option<Stopped>, Elapsed> {
+    let stopped = shared.shard.call(move |worker| worker.stop(search_until_ns));
+    let flushed = tokio::time::timeout(left_until(until_ns), stopped).await?;
     if flushed.is_err() {
         tracing::error!("the shard's thread ended before the last flush");
     }

@@ -21,13 +21,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::Listen;
-use model::{Now, OutputId, SampleBatch, SourceId};
+use model::{Now, OutputId, SourceId};
 use pipeline::{Complaint, Exchange, Moves, Routed, Scratch, Shard};
 use tokio::sync::Notify;
 
 use self::batches::BLOCKED_PAUSE_NS;
 use self::handle::TellEnd;
 use self::share::{Read, Turn};
+use self::socket::To;
 use crate::daemon::acks::AckDesk;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
@@ -63,6 +64,10 @@ const SWEEP_WAIT_MAX_NS: u64 = model::SECOND_NS;
 /// comes in behind it.
 const LAST_READ_MAX_NS: u64 = model::SECOND_NS;
 
+/// Time in which relays search for names that they do not know before other sources, flushes and questions have their
+/// turn: once for what came on connections, and once a round for each datagram socket.
+const SEARCH_MAX_NS: u64 = model::SECOND_NS / 200;
+
 /// How often the kernel's drop counts are read and reports of busy names are looked for, in nanoseconds.
 const CHORES_EVERY_NS: u64 = model::SECOND_NS;
 
@@ -86,7 +91,6 @@ pub struct Worker {
     routed: Routed,
     /// Lent to the intakes of the sockets.
     scratch: Scratch,
-    taken: Vec<SampleBatch>,
     due_ns: u64,
     chores_due_ns: u64,
     lines_due_ns: u64,
@@ -203,7 +207,6 @@ impl Worker {
             gather: Gather::default(),
             routed: Routed::default(),
             scratch: Scratch::default(),
-            taken: Vec::new(),
             due_ns: 0,
             chores_due_ns: 0,
             lines_due_ns: u64::MAX,
@@ -237,13 +240,16 @@ impl Worker {
         let mut got = Turn::default();
         while !self.ended {
             self.run_jobs(got.packets > 0);
+            if self.ended {
+                return;
+            }
             if self.frozen {
-                if !self.ended && !self.has_jobs() {
+                if !self.has_jobs() {
                     self.rest_until_called();
                 }
                 continue;
             }
-            got = self.receive();
+            got = self.receive(SEARCH_MAX_NS);
             let now = Clock::now();
             got.more |= self.take_exchange(now);
             self.tick(now);
@@ -268,10 +274,15 @@ impl Worker {
         self.ended = true;
     }
 
-    /// One turn over the sockets: what came, and whether more may wait.
-    fn receive(&mut self) -> Turn {
-        let Worker { shard, sockets, complaints, reader, routed, scratch, .. } = self;
+    /// One turn over the sockets: what came, and whether more may wait. Relays search so long for what each gives.
+    fn receive(&mut self, search_max_ns: u64) -> Turn {
+        let Worker { shard, sockets, complaints, reader, routed, scratch, exchange, .. } = self;
         let read = |socket: &mut DatagramSocket| {
+            let until_ns = Clock::mono_ns() + search_max_ns;
+            let mut to = To { shard, routed, exchange, scratch, until_ns };
+            if !socket.left.is_empty() && !socket.push_left(&mut to) {
+                return Read::spent();
+            }
             if !socket.reading.is_due(Clock::mono_ns) {
                 return Read::default();
             }
@@ -289,15 +300,17 @@ impl Worker {
             let bytes = packets.spans.iter().map(|span| span.len as usize).sum();
             let read = Read { packets: packets.spans.len(), bytes, more: packets.more };
             socket.gauge.count_batch(read.packets);
-            socket.take(&packets, shard, routed, *complaints, scratch);
-            read
+            socket.take(&packets, *complaints, &mut to);
+            if socket.left.is_empty() { read } else { Read { packets: read.packets, ..Read::spent() } }
         };
         share::turn(sockets, |socket| &mut socket.share, read)
     }
 
     fn tick(&mut self, now: Now) {
         if now.mono_ns >= self.due_ns && !self.waits_for_outputs(now) {
-            self.due_ns = self.shard.tick(now, SWEEP_SERIES, &mut self.routed);
+            let until_ns = Clock::mono_ns() + SEARCH_MAX_NS;
+            let go_on = &mut || Clock::mono_ns() < until_ns;
+            self.due_ns = self.shard.tick_while(now, SWEEP_SERIES, &mut self.routed, go_on);
         }
         if self.due_ns > now.mono_ns {
             self.shard.close_blocks(now, &mut self.routed);
@@ -368,9 +381,19 @@ impl Worker {
     /// next one: all that waits in the kernel, unfolded at once, could be gigabytes.
     fn last_read(&mut self) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive().brought() && Clock::mono_ns() < until_ns {
+        while self.receive(SEARCH_MAX_NS).brought() && Clock::mono_ns() < until_ns {
             self.deliver(Clock::now());
         }
+    }
+
+    /// Reads what is still in the sockets although there is no time for it, so that it is counted.
+    fn read_to_count(&mut self) {
+        let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
+        while self.receive(0).brought() && Clock::mono_ns() < until_ns {
+            self.drop_left();
+            self.deliver(Clock::now());
+        }
+        self.drop_left();
     }
 
     /// Closes datagram sockets of sources that a reload took away; what they have received still counts.
@@ -380,6 +403,9 @@ impl Worker {
         };
         self.sockets.iter().filter(|socket| goes(socket)).for_each(DatagramSocket::refuse_more);
         self.last_read();
+        let Worker { shard, routed, exchange, scratch, sockets, .. } = self;
+        let mut to = To { shard, routed, exchange, scratch, until_ns: 0 };
+        sockets.iter_mut().filter(|socket| goes(socket)).for_each(|socket| socket.finish_left(&mut to));
         self.sockets.retain(|socket| {
             socket.count_drops();
             !goes(socket)
@@ -400,16 +426,19 @@ impl Worker {
         theirs.for_each(DatagramSocket::count_drops);
     }
 
-    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on.
-    pub fn stop(&mut self) -> Stopped {
+    /// The last flush: empties the sockets and the exchange, closes every window, hands everything on. Relays search for names
+    /// that they do not know up to `until_ns` (monotonic): lines that need that later are dropped as `stopped`.
+    pub fn stop(&mut self, until_ns: u64) -> Stopped {
         // What waits is still taken. Nothing comes behind it that would be neither read nor counted.
         self.sockets.iter().for_each(DatagramSocket::refuse_more);
         self.last_read();
         let now = Clock::now();
         self.exchange.close();
-        self.take_all(now);
+        self.take_all_until(until_ns);
+        self.drop_left();
+        self.read_to_count();
         self.count_drops();
-        self.shard.stop(now, &mut self.routed);
+        self.shard.stop_while(now, &mut self.routed, &mut || Clock::mono_ns() < until_ns);
         self.deliver(now);
         self.tell_flushes();
         self.end_moves();

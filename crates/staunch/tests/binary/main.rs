@@ -41,6 +41,7 @@ mod relay_delivery;
 mod relay_endpoints;
 mod relay_log;
 mod relay_statistics;
+mod relay_turns;
 mod reload;
 mod restart;
 mod sources;

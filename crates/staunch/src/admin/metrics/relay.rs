@@ -9,7 +9,7 @@ type Read = fn(&RelayRow) -> u64;
 
 /// All families, without rows where there is no relay.
 pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
-    let rows: [(&'static str, &str, &str, Read); 20] = [
+    let rows: [(&'static str, &str, &str, Read); 21] = [
         ("staunch_relay_points_total", "counter", "Points that met the statements.", |row| row.points),
         ("staunch_relay_blackholed_total", "counter", "Points that the blackhole took.", |row| {
             row.blackholed
@@ -32,6 +32,9 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
         ("staunch_relay_results_total", "counter", "Results of rollups.", |row| row.results),
         ("staunch_relay_results_not_finite_total", "counter", "Results that were infinite.", |row| {
             row.results_not_finite
+        }),
+        ("staunch_relay_results_stopped_total", "counter", "Results that a stop had no time for.", |row| {
+            row.results_stopped
         }),
         ("staunch_relay_values_left_total", "counter", "Values of windows that never ended.", |row| {
             row.values_left

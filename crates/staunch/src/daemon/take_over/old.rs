@@ -330,7 +330,8 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     let passed_on = PassedOn { sockets, transforms: passed.transforms.clone(), state_id: random_seed() };
     let handed = shared.shard.call(move |worker| worker.hand_over(&passed_on));
     let mut handed = match tokio::time::timeout(shard_max, handed).await {
-        Ok(Ok(handed)) => handed,
+        Ok(Ok(Ok(handed))) => handed,
+        Ok(Ok(Err(why))) => return (Err(why), Some(paused_ns)),
         Ok(Err(_gone)) => return (Err("the shard's thread has ended"), Some(paused_ns)),
         Err(_late) => return (Err("the shard's thread did not come to rest: a disk hangs"), Some(paused_ns)),
     };

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::Room;
-use model::{Now, OutputId, SampleBatch};
+use model::{Now, Outcome, OutputId, SampleBatch, Shed};
+use sys::clock::Clock;
 
-use super::Worker;
+use super::socket::To;
+use super::{SEARCH_MAX_NS, Worker};
 use crate::daemon::acks::AckDesk;
 use crate::daemon::outlet::Outlet;
 
@@ -53,7 +55,9 @@ impl Worker {
         let (mut taken, mut waited) = (false, false);
         self.stalled.resize(self.outlets.len(), false);
         let mut bytes = 0;
-        while bytes < TURN_BYTES {
+        let until_ns = Clock::mono_ns() + SEARCH_MAX_NS;
+        let mut in_time = true;
+        while bytes < TURN_BYTES && in_time {
             let Worker { shard, outlets, exchange, stalled, .. } = self;
             let next = exchange.take_next(|batch| {
                 let blocking = shard.blocking(batch.source);
@@ -75,9 +79,10 @@ impl Worker {
             taken = true;
             bytes += batch.memory_bytes();
             waited |= !self.shard.blocking(batch.source).is_empty();
-            self.take_admitted(batch, now);
+            self.take_admitted(batch, now, until_ns);
+            in_time = Clock::mono_ns() < until_ns;
         }
-        let more = bytes >= TURN_BYTES && !self.exchange.is_empty();
+        let more = (bytes >= TURN_BYTES || !in_time) && !self.exchange.is_empty();
         self.blocked = !more && !self.exchange.is_empty();
         if !self.blocked {
             // The next turn looks at once.
@@ -96,21 +101,51 @@ impl Worker {
     /// As much as one turn takes, oldest first.
     fn take_share(&mut self, now: Now) -> bool {
         self.nobody_waits();
+        let until_ns = Clock::mono_ns() + SEARCH_MAX_NS;
         let mut bytes = 0;
-        while bytes < TURN_BYTES {
+        let mut in_time = true;
+        while bytes < TURN_BYTES && in_time {
             let Some(batch) = self.exchange.take_next(|_| true) else { break };
             bytes += batch.memory_bytes();
-            self.taken.push(batch);
+            self.take_and_set_back(batch, &[], now, until_ns);
+            in_time = Clock::mono_ns() < until_ns;
         }
-        self.take_taken(now);
-        bytes >= TURN_BYTES && !self.exchange.is_empty()
+        if bytes > 0 {
+            self.room.notify_waiters();
+        }
+        bytes > 0 && !self.exchange.is_empty()
     }
 
-    /// Everything, however much it is: for the end.
-    pub(super) fn take_all(&mut self, now: Now) {
+    /// Everything, for the end: what sockets have read, too. Says whether that was all: it ends at `until_ns` (monotonic), when
+    /// a relay has to search long.
+    pub(super) fn take_all_until(&mut self, until_ns: u64) -> bool {
         self.nobody_waits();
-        self.exchange.take_all(&mut self.taken);
-        self.take_taken(now);
+        let Worker { shard, routed, exchange, scratch, sockets, .. } = self;
+        let mut to = To { shard, routed, exchange, scratch, until_ns };
+        for socket in sockets {
+            let _done = socket.push_left(&mut to);
+        }
+        while let Some(batch) = self.exchange.take_next(|_| true) {
+            if let Some(left) = self.take_batch(batch, &[], Clock::now(), until_ns) {
+                self.exchange.set_back(left);
+                break;
+            }
+        }
+        self.exchange.is_empty() && self.sockets.iter().all(|socket| socket.left.is_empty())
+    }
+
+    /// Gives what is left its end: what needs no long search is taken, the rest is dropped.
+    pub(super) fn drop_left(&mut self) {
+        let Worker { shard, routed, exchange, scratch, sockets, .. } = self;
+        let mut to = To { shard, routed, exchange, scratch, until_ns: 0 };
+        for socket in sockets {
+            socket.finish_left(&mut to);
+        }
+        while let Some(batch) = self.exchange.take_next(|_| true) {
+            if let Some(left) = self.take_batch(batch, &[], Clock::now(), 0) {
+                left.receipt.settle(Outcome::Shed(Shed::Stopped));
+            }
+        }
     }
 
     /// All queues have room for whatever there is.
@@ -153,19 +188,9 @@ impl Worker {
         }
     }
 
-    fn take_taken(&mut self, now: Now) {
-        if self.taken.is_empty() {
-            return;
-        }
-        self.room.notify_waiters();
-        let mut taken = std::mem::take(&mut self.taken);
-        taken.drain(..).for_each(|batch| self.take_batch(batch, &[], now));
-        self.taken = taken;
-    }
-
     /// Takes a batch that there is room for. More may become of it than there is room for: then it has blocks of its own,
     /// which are kept.
-    fn take_admitted(&mut self, batch: SampleBatch, now: Now) {
+    fn take_admitted(&mut self, batch: SampleBatch, now: Now, until_ns: u64) {
         let Worker { shard, outlets, .. } = self;
         let source = batch.source;
         let is_tight = |id: &OutputId| {
@@ -175,22 +200,37 @@ impl Worker {
         let blocking = if shard.multiplies(source) { shard.blocking(source) } else { &[] };
         let tight: Vec<OutputId> = blocking.iter().copied().filter(is_tight).collect();
         if tight.is_empty() {
-            self.take_batch(batch, &[], now);
+            self.take_and_set_back(batch, &[], now, until_ns);
             return self.deliver(now);
         }
         // What cannot wait has no share in it.
         self.shard.close_reached(source, now, &mut self.routed);
         self.deliver(now);
-        self.take_batch(batch, &tight, now);
+        self.take_and_set_back(batch, &tight, now, until_ns);
         self.shard.close_reached(source, now, &mut self.routed);
         self.deliver_admitted(&tight, now);
     }
 
+    /// Takes a batch, or the part of it that there is time for; the rest is the next batch of its source.
+    fn take_and_set_back(&mut self, batch: SampleBatch, admitted: &[OutputId], now: Now, until_ns: u64) {
+        if let Some(left) = self.take_batch(batch, admitted, now, until_ns) {
+            self.exchange.set_back(left);
+        }
+    }
+
     /// Takes a batch of a connection. If its client wants to be told, its lines are in the queues afterwards. `admitted` are
-    /// outputs that had room for it.
-    fn take_batch(&mut self, batch: SampleBatch, admitted: &[OutputId], now: Now) {
+    /// outputs that had room for it. Gives what is left at `until_ns` (monotonic), if a relay has to search long: of batches
+    /// that nobody is told of.
+    fn take_batch(
+        &mut self,
+        batch: SampleBatch,
+        admitted: &[OutputId],
+        now: Now,
+        until_ns: u64,
+    ) -> Option<SampleBatch> {
         if batch.ack.is_none() {
-            return self.shard.push_owned(batch, now, &mut self.routed);
+            let go_on = &mut || Clock::mono_ns() < until_ns;
+            return self.shard.push_owned_while(batch, now, &mut self.routed, go_on);
         }
         // What came before it has its place in the queues, and its losses are counted.
         self.deliver(now);
@@ -202,6 +242,7 @@ impl Worker {
         if let Some(taking) = taking {
             self.acks.taken(taking, &self.outlets);
         }
+        None
     }
 
     /// Looks at queues that had no room at once.

@@ -7,7 +7,7 @@ use deliver::queue::{Block, Queue};
 use model::{Figure, OutputId, SourceId};
 use pipeline::{Routed, SavedState};
 
-use super::{DatagramSocket, LAST_READ_MAX_NS, Worker};
+use super::{DatagramSocket, LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::kernel::Drops;
 use sys::clock::Clock;
@@ -60,7 +60,10 @@ impl Worker {
 
     /// Brings everything into a state that another process can go on with, and freezes. Sockets that are not `passed` on
     /// are emptied, and aggregations flushed, which [`Self::go_back`] undoes; what waits at the other sockets is left to the process that reads them next.
-    pub fn hand_over(&mut self, passed: &PassedOn) -> HandedOver {
+    ///
+    /// # Errors
+    /// When relays still search for names that they do not know: everything is left as it is.
+    pub fn hand_over(&mut self, passed: &PassedOn) -> Result<HandedOver, &'static str> {
         let is_passed = |socket: &DatagramSocket| {
             passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
         };
@@ -68,10 +71,13 @@ impl Worker {
             std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
         self.sockets = left;
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
-        while self.receive().brought() && Clock::mono_ns() < until_ns {}
+        while self.receive(SEARCH_MAX_NS).brought() && Clock::mono_ns() < until_ns {}
         self.sockets.extend(kept);
+        if !self.take_all_until(until_ns) {
+            self.deliver(Clock::now());
+            return Err("relays are still searching for names that they do not know");
+        }
         let now = Clock::now();
-        self.take_all(now);
         self.count_drops();
         let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
         states.retain(|state| passed.transforms.contains(&state.name));
@@ -89,7 +95,7 @@ impl Worker {
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
         let mut relays = self.shard.counted_by_relays();
         relays.retain(|(name, _)| passed.transforms.contains(name));
-        HandedOver { drops: drops.collect(), relays, states, last: last.blocks }
+        Ok(HandedOver { drops: drops.collect(), relays, states, last: last.blocks })
     }
 
     /// The other process does not go on: everything is as it was before [`Self::hand_over`], also where that has not

@@ -75,6 +75,13 @@ pub(super) struct Read {
     pub(super) more: bool,
 }
 
+impl Read {
+    /// No packet, and the whole round is used up: there is more to do with what came before.
+    pub(super) fn spent() -> Read {
+        Read { packets: 0, bytes: ROUND_COST, more: true }
+    }
+}
+
 /// What a turn brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turn {

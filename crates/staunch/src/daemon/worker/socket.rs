@@ -1,13 +1,14 @@
 //! A datagram socket of a source: what was read from it goes through its intake into the shard.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Listen;
-use model::{Now, Peer, SourceAccount, SourceId, Span};
-use pipeline::{Intake, Routed, Scratch, Shard};
+use model::{Now, Outcome, Peer, SampleBatch, Shed, SourceAccount, SourceId, Span};
+use pipeline::{Exchange, Intake, Routed, Scratch, Shard};
 
 use super::Complaints;
 use super::reading::{Reading, Word};
@@ -39,6 +40,20 @@ pub struct DatagramSocket {
     pub reading: Reading,
     /// How much it may give.
     pub share: Share,
+    /// What was read and is not with the shard yet, because a relay had to search long for its names. Meanwhile the socket is not
+    /// read, so it is never more than one call gave.
+    pub left: VecDeque<SampleBatch>,
+}
+
+/// Where what was read goes.
+pub(super) struct To<'a> {
+    pub(super) shard: &'a mut Shard,
+    pub(super) routed: &'a mut Routed,
+    /// Counts what is left as in flight.
+    pub(super) exchange: &'a Exchange,
+    pub(super) scratch: &'a mut Scratch,
+    /// When long searches end (monotonic).
+    pub(super) until_ns: u64,
 }
 
 impl DatagramSocket {
@@ -52,14 +67,7 @@ impl DatagramSocket {
         }
     }
 
-    pub(super) fn take(
-        &mut self,
-        packets: &sys::Packets<'_>,
-        shard: &mut Shard,
-        routed: &mut Routed,
-        complaints: Complaints,
-        scratch: &mut Scratch,
-    ) {
+    pub(super) fn take(&mut self, packets: &sys::Packets<'_>, complaints: Complaints, to: &mut To<'_>) {
         let now = Clock::now();
         let whole;
         let spans = if packets.truncated.is_empty() {
@@ -75,13 +83,13 @@ impl DatagramSocket {
             &whole
         };
         if packets.peers.is_empty() {
-            self.push(packets.bytes, spans, now, shard, routed, scratch);
+            self.push(packets.bytes, spans, now, to);
         } else {
             let mut rest = spans;
             for of_one in packets.peers.chunk_by(|one, next| one == next) {
                 let (now_taken, later) = rest.split_at(of_one.len());
                 self.intake.set_peer(peer(of_one[0]));
-                self.push(packets.bytes, now_taken, now, shard, routed, scratch);
+                self.push(packets.bytes, now_taken, now, to);
                 rest = later;
             }
         }
@@ -91,20 +99,48 @@ impl DatagramSocket {
     }
 
     /// Packets of one sender, or of nobody in particular, to the shard: as many at once as may unfold at once.
-    fn push(
-        &mut self,
-        bytes: &[u8],
-        spans: &[Span],
-        now: Now,
-        shard: &mut Shard,
-        routed: &mut Routed,
-        scratch: &mut Scratch,
-    ) {
+    fn push(&mut self, bytes: &[u8], spans: &[Span], now: Now, to: &mut To<'_>) {
+        let To { shard, routed, exchange, scratch, until_ns } = to;
         let mut rest = spans;
         while !rest.is_empty() {
             let (some, later) = rest.split_at(packets_at_once(rest));
-            shard.push(self.intake.datagrams(bytes, some, now, scratch), now, routed);
+            let batch = self.intake.datagrams(bytes, some, now, scratch);
+            let left = if self.left.is_empty() {
+                shard.push_while(batch, now, routed, &mut || Clock::mono_ns() < *until_ns)
+            } else {
+                Some(batch)
+            };
+            if let Some(left) = left {
+                exchange.count_outside(self.source, left.receipt.records());
+                self.left.push_back(left.into_owned());
+            }
             rest = later;
+        }
+    }
+
+    /// Goes on with what is left, as long as there is time. Says whether there is nothing left.
+    pub(super) fn push_left(&mut self, to: &mut To<'_>) -> bool {
+        let To { shard, routed, exchange, until_ns, .. } = to;
+        let mut go_on = || Clock::mono_ns() < *until_ns;
+        while let Some(batch) = self.left.pop_front() {
+            exchange.uncount_outside(self.source, batch.receipt.records());
+            if let Some(left) = shard.push_owned_while(batch, Clock::now(), routed, &mut go_on) {
+                exchange.count_outside(self.source, left.receipt.records());
+                self.left.push_front(left);
+            }
+            if !go_on() {
+                break;
+            }
+        }
+        self.left.is_empty()
+    }
+
+    /// Gives what is left its end: what needs no long search goes to the shard, the rest is dropped.
+    pub(super) fn finish_left(&mut self, to: &mut To<'_>) {
+        for batch in std::mem::take(&mut self.left) {
+            to.exchange.uncount_outside(self.source, batch.receipt.records());
+            let left = to.shard.push_owned_while(batch, Clock::now(), to.routed, &mut || false);
+            left.into_iter().for_each(|left| left.receipt.settle(Outcome::Shed(Shed::Stopped)));
         }
     }
 
