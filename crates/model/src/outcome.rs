@@ -82,7 +82,7 @@ reasons! {
         QueueFull "queue_full" "The output's queue was full and `when_full` says to shed.",
         TooOld "too_old" "The record waited in the output's queue longer than `age_max`.",
         NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so none owns the record's key.",
-        TooBig "too_big" "The record is larger than the endpoint's datagrams may be, or a line or series unfolds too far.",
+        TooBig "too_big" "The record is larger than the endpoint's lines or datagrams may be, or a line or series unfolds too far.",
         Stopped "stopped" "The daemon stopped before it, or the endpoint, took the record.",
         NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",
         Damaged "damaged" "The record in the output's queue on disk was damaged and could not be read back.",

@@ -46,6 +46,8 @@ pub(crate) struct OutputEncoder {
     open: Vec<OpenBlock>,
     /// What stands before each line.
     leading: Option<Leading>,
+    /// Longest line, without its LF.
+    line_bytes_max: u32,
     graphite: GraphiteFigures,
     made_of: MadeOf,
 }
@@ -145,6 +147,12 @@ impl OutputEncoder {
             OutputKind::Graphite { connections, .. } if *connections > 1 => PARTITIONS,
             _ => 1,
         };
+        let line_bytes_max = match &plan.outputs[id.index()].kind {
+            OutputKind::Graphite {
+                form: GraphiteForm::Lines | GraphiteForm::Syslog, line_bytes_max, ..
+            } => *line_bytes_max,
+            _ => u32::MAX,
+        };
         let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
         OutputEncoder {
             id,
@@ -152,6 +160,7 @@ impl OutputEncoder {
             form,
             open: (0..blocks).map(|_| OpenBlock::default()).collect(),
             leading: Leading::of(&plan.outputs[id.index()].kind),
+            line_bytes_max,
             graphite,
             made_of: made_of(plan, id),
         }
@@ -174,6 +183,9 @@ impl OutputEncoder {
                 open.copies += encoded.points;
                 open.lead_lines(begin, &mut self.leading, now);
                 count_lost(&self.account, encoded);
+                if open.bytes.len() - begin > self.line_bytes_max as usize {
+                    open.drop_long_lines(begin, self.line_bytes_max, &self.account);
+                }
             }
             Form::Pickle(encoder) => {
                 let encoded = encoder.pickle_points(info, flushed, &mut open.points);
@@ -211,6 +223,7 @@ impl OutputEncoder {
                 open.copies += encoded.points;
                 open.lead_lines(begin, &mut self.leading, now);
                 count_lost(&self.account, encoded);
+                open.drop_long_lines(begin, self.line_bytes_max, &self.account);
             }
             Form::Pickle(encoder) => {
                 let encoded = encoder.own_pickle_points(&own, &mut open.points);
@@ -255,7 +268,8 @@ impl OutputEncoder {
     /// Points of a source, whose lines follow each other in `bytes`: they are copied as they are.
     pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
         debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
-        if !matches!(self.form, Form::Lines(_)) || self.leading.is_some() {
+        let is_long = |point: &Point| point.line.len > self.line_bytes_max;
+        if !matches!(self.form, Form::Lines(_)) || self.leading.is_some() || points.iter().any(is_long) {
             return points.iter().for_each(|point| self.point(bytes, *point, now, out));
         }
         if self.open.len() > 1 {
@@ -300,6 +314,9 @@ impl OutputEncoder {
         if matches!(self.form, Form::Pickle(_)) {
             return self.pickled_point(at, point.name(bytes), bytes, point, now, out);
         }
+        if point.line.len > self.line_bytes_max {
+            return shed_points(&self.account, Shed::TooBig, 1);
+        }
         self.line_block(at, bytes, &[point], now, out);
     }
 
@@ -339,12 +356,15 @@ impl OutputEncoder {
         if matches!(self.form, Form::Pickle(_)) {
             return self.pickled_point(at, name, bytes, point, now, out);
         }
-        let open = &mut self.open[at];
-        if let Some(leading) = &mut self.leading {
-            open.bytes.extend_from_slice(leading.text(now));
+        let leading = self.leading.as_mut().map_or(&[][..], |leading| leading.text(now));
+        let rest = &point.line.of(bytes)[point.name_len as usize..];
+        if leading.len() + name.len() + rest.len() > self.line_bytes_max as usize {
+            return shed_points(&self.account, Shed::TooBig, 1);
         }
+        let open = &mut self.open[at];
+        open.bytes.extend_from_slice(leading);
         open.bytes.extend_from_slice(name);
-        open.bytes.extend_from_slice(&point.line.of(bytes)[point.name_len as usize..]);
+        open.bytes.extend_from_slice(rest);
         open.bytes.push(b'\n');
         self.end_lines(at, 1, now, out);
     }
@@ -370,7 +390,11 @@ impl OutputEncoder {
         let open = &mut self.open[at];
         if let Some(leading) = &mut self.leading {
             debug_assert_eq!(points.len(), 1, "each line has its own text before it");
-            open.bytes.extend_from_slice(leading.text(now));
+            let leading = leading.text(now);
+            if leading.len() + first.line.len as usize > self.line_bytes_max as usize {
+                return shed_points(&self.account, Shed::TooBig, 1);
+            }
+            open.bytes.extend_from_slice(leading);
         }
         open.bytes.extend_from_slice(&bytes[first.line.at as usize..end]);
         self.end_lines(at, points.len() as u32, now, out);
@@ -535,6 +559,20 @@ impl OpenBlock {
         let Some(leading) = leading else { return };
         let lines = self.bytes.split_off(begin);
         leading.own_lines(&lines, now, &mut self.bytes);
+    }
+
+    /// Takes out lines from `begin` on that are longer than they may be.
+    #[cold]
+    fn drop_long_lines(&mut self, begin: usize, line_bytes_max: u32, account: &OutputAccount) {
+        let lines = self.bytes.split_off(begin);
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            if line.len() - 1 <= line_bytes_max as usize {
+                self.bytes.extend_from_slice(line);
+            } else {
+                self.copies -= 1;
+                shed_points(account, Shed::TooBig, 1);
+            }
+        }
     }
 
     /// The points under way become a pickle frame.

@@ -229,3 +229,40 @@ fn many_points_make_several_frames_and_blocks_within_the_room_that_was_asked_for
     assert!(blocks.len() > 3, "{}", blocks.len());
     assert!(blocks.iter().all(|block| block.bytes.len() < 2 * BLOCK_BYTES && block.partition.is_some()));
 }
+
+/// A line of so many bytes, without its LF.
+fn line_of(bytes: usize) -> String {
+    let rest = " 1 1700000000";
+    format!("{}{rest}\n", "n".repeat(bytes - rest.len()))
+}
+
+#[test]
+fn lines_that_carbon_would_close_the_connection_for_are_not_sent() {
+    let (longest, longer) = (line_of(16_384), line_of(16_385));
+    let text = format!("a 1 5\n{longest}b 1 5\n{longer}c 1 5\n");
+    for (more, sent, dropped) in [
+        ("", format!("a 1 5\n{longest}b 1 5\nc 1 5\n"), 1),
+        ("connections = 2\n", format!("a 1 5\n{longest}b 1 5\nc 1 5\n"), 1),
+        ("line_bytes_max = \"32KiB\"\n", text.clone(), 0),
+        ("line_bytes_max = \"1KiB\"\n", "a 1 5\nb 1 5\nc 1 5\n".to_owned(), 2),
+    ] {
+        let plan = plan(&format!("type = \"graphite\"\n{more}"));
+        let accounts = Accounts::default().carried_to(&plan);
+        let mut shard = Shard::new(&plan, &accounts, 1, START);
+        let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
+        let mut routed = Routed::default();
+        let batch = intake.stream(text.as_bytes(), START, &mut Scratch::default()).into_owned();
+        shard.push_owned(batch, START, &mut routed);
+        shard.close_blocks(START, &mut routed);
+        let blocks: Vec<Block> = routed.blocks.into_iter().map(|(_, block)| block).collect();
+        assert_eq!(accounts.output(OutputId(0)).shed(Shed::TooBig), dropped, "{more}");
+        let copies: u32 = blocks.iter().map(|block| block.copies).sum();
+        assert_eq!(u64::from(copies), 5 - dropped, "{more}");
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert!(sorted(&text_of(&blocks)) == sorted(&sent), "{more}");
+    }
+}

@@ -120,16 +120,30 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
     let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
     let sender = sender(fields, wrong);
     let connections = fields.whole("connections").map_or(1, |count| count as u8);
+    let line_bytes_max = fields.whole_u32("line_bytes_max").unwrap_or(OutputKind::LINE_BYTES_MAX);
     let required = fields.flag("required").unwrap_or(false);
     let endpoints = endpoints(fields);
     unfit_datagrams(fields, endpoints, wrong);
+    if let Some(at) = fields.place_of("line_bytes_max").filter(|_| form == GraphiteForm::Pickle) {
+        let message = "`line_bytes_max` has no effect: pickle frames hold no lines";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
+    }
     let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
     let split = endpoints.len() > 1;
     let each = endpoints.iter().filter_map(|(to, place)| {
         let kind = match to {
             Destination::Tcp(to) => {
                 let (to, namespace, tls) = (to.clone(), namespace.clone(), tls.clone());
-                OutputKind::Graphite { to, form, namespace, sender, connections, packing, tls }
+                OutputKind::Graphite {
+                    to,
+                    form,
+                    namespace,
+                    sender,
+                    connections,
+                    line_bytes_max,
+                    packing,
+                    tls,
+                }
             }
             Destination::Udp(to) => {
                 let syslog = form == GraphiteForm::Syslog;
@@ -240,9 +254,11 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
             wrong.push(Diagnostic::error(Code::BadValue, message).at(at).label("datagrams").hint(hint));
         }
     }
-    if let Some(at) = fields.place_of("connections").filter(|_| to.iter().all(|(to, _)| to.is_datagram())) {
-        let message = "`connections` has no effect: the endpoints take datagrams";
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
+    for key in ["connections", "line_bytes_max"] {
+        if let Some(at) = fields.place_of(key).filter(|_| to.iter().all(|(to, _)| to.is_datagram())) {
+            let message = format!("`{key}` has no effect: the endpoints take datagrams");
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
+        }
     }
 }
 

@@ -93,6 +93,8 @@ pub enum OutputKind {
         sender: SenderPlan,
         /// Connections that share its queue, each with series of its own; at least 1.
         connections: u8,
+        /// Longest line, without its LF: a longer one is not sent. Nothing to pickle frames.
+        line_bytes_max: u32,
         /// How their bytes are packed.
         packing: Packing,
         /// How they are encrypted, if they are.
@@ -145,6 +147,12 @@ pub enum OutputKind {
         /// Rotated files that are kept.
         files_max: u32,
     },
+}
+
+impl OutputKind {
+    /// Default of `line_bytes_max` of an output of type `graphite`: carbon closes the connection of a longer line (spec graphite
+    /// §1.1).
+    pub const LINE_BYTES_MAX: u32 = 16 << 10;
 }
 
 /// An output of packets.

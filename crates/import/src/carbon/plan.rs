@@ -224,6 +224,7 @@ fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
             namespace: Namespace::default(),
             sender: SenderPlan::default(),
             connections: 1,
+            line_bytes_max: OutputKind::LINE_BYTES_MAX,
             packing: Packing::Plain,
             tls: tls.clone(),
         };

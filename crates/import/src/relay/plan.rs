@@ -249,6 +249,7 @@ fn server_output(asked: &Relay<'_>, server: &Server) -> OutputKind {
             namespace: Namespace::default(),
             sender,
             connections: 1,
+            line_bytes_max: OutputKind::LINE_BYTES_MAX,
             packing: *packing,
             tls: transport::endpoint(tls, asked.settings.ca.as_deref()),
         },

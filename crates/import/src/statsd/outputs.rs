@@ -172,6 +172,7 @@ fn graphite(
             namespace,
             sender: SenderPlan::default(),
             connections: 1,
+            line_bytes_max: OutputKind::LINE_BYTES_MAX,
             packing: Packing::Plain,
             tls: None,
         },

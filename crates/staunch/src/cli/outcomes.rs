@@ -51,11 +51,12 @@ const TIMESTAMP_UNSUPPORTED: &str = "Only counters and gauges may carry a `T` fi
      fewer values in a line.";
 
 /// Advice on [`Shed::TooBig`].
-const TOO_BIG: &str = "The endpoint's network takes no datagram of this size (about 65,507 bytes for UDP), or a flush's document \
-     of a `console` or `perl_file` output grew past its bound: use an output of type `tcp` or `graphite`. Or values \
-     that share a name were each to be written with all of it: a line or series may become 64 KiB and 256 times the \
-     bytes that it has with its name once, and a line no more than 4 MiB. Have the endpoint take packed values, or \
-     shorten names and tags.";
+const TOO_BIG: &str = "A line for Graphite is longer than `line_bytes_max` of the output: shorten its name, or raise the option where \
+     the endpoint takes such lines, which carbon does not. Or the endpoint's network takes no datagram of this size \
+     (about 65,507 bytes for UDP), or a flush's document of a `console` or `perl_file` output grew past its bound: use an \
+     output of type `tcp` or `graphite`. Or values that share a name were each to be written with all of it: a line or \
+     series may become 64 KiB and 256 times the bytes that it has with its name once, and a line no more than 4 MiB. Have \
+     the endpoint take packed values, or shorten names and tags.";
 
 /// Advice on [`Reject::UnfinishedFull`].
 const UNFINISHED_FULL: &str = "One for each connection. Somebody begins large messages and does not finish them, or more clients than there is memory \

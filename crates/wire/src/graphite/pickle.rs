@@ -34,6 +34,9 @@ pub enum Unpickled {
     UnsafeName,
 }
 
+/// So many digits without an exponent are within a double.
+const DIGITS_FINITE: usize = 300;
+
 /// Longest text of a number.
 const NUMBER_BYTES_MAX: usize = 1_024;
 
@@ -67,9 +70,14 @@ pub fn pickle_point(
     Ok(())
 }
 
+/// Whether carbon makes a finite double of it. It closes the connection of a whole number that is beyond.
 fn is_number(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
-    is_decimal(digits) && text.len() <= NUMBER_BYTES_MAX
+    if !is_decimal(digits) || text.len() > NUMBER_BYTES_MAX {
+        return false;
+    }
+    let is_small = text.len() <= DIGITS_FINITE && !digits.iter().any(|byte| byte.eq_ignore_ascii_case(&b'e'));
+    is_small || fast_float2::parse::<f64, _>(digits).is_ok_and(f64::is_finite)
 }
 
 /// Appends one frame that holds `points`.
@@ -114,6 +122,7 @@ fn whole_points(points: &[u8]) -> usize {
 fn a_line_goes_on_in_a_pickle_or_it_is_said_why_not() {
     let longest = "n".repeat(NAME_BYTES_MAX);
     let too_long = format!("{longest}n");
+    let huge = "9".repeat(309);
     // (name, tags, value, time, what)
     type Case<'a> = (&'a str, &'a str, &'a str, &'a str, Result<&'a str, Unpickled>);
     let table: &[Case<'_>] = &[
@@ -126,6 +135,10 @@ fn a_line_goes_on_in_a_pickle_or_it_is_said_why_not() {
         ("a", "", "x", "1", Err(Unpickled::NotANumber)),
         ("a", "", "nan", "1", Err(Unpickled::NotANumber)),
         ("a", "", "1", "-", Err(Unpickled::NotANumber)),
+        ("a", "", "1", &huge, Err(Unpickled::NotANumber)),
+        ("a", "", &huge, "1", Err(Unpickled::NotANumber)),
+        ("a", "", "1", "-1e309", Err(Unpickled::NotANumber)),
+        ("a", "", "1e308", "1", Ok("(S'a'\n(L1L\nS'1e308'\ntta")),
         (&too_long, "", "1", "2", Err(Unpickled::UnsafeName)),
         (&longest, ";", "1", "2", Err(Unpickled::UnsafeName)),
     ];
@@ -139,7 +152,7 @@ fn a_line_goes_on_in_a_pickle_or_it_is_said_why_not() {
     }
     let mut out = Vec::new();
     assert_eq!(pickle_point((b"\xff", b""), (b"1", b"2"), &mut out), Err(Unpickled::UnsafeName));
-    let number = "1".repeat(NUMBER_BYTES_MAX);
+    let number = format!("0.{}", "1".repeat(NUMBER_BYTES_MAX - 2));
     assert!(pickle_point((longest.as_bytes(), b""), (number.as_bytes(), b"2"), &mut out).is_ok());
     let more = format!("{number}1");
     assert_eq!(pickle_point((b"a", b""), (more.as_bytes(), b"2"), &mut out), Err(Unpickled::NotANumber));

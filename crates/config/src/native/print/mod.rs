@@ -530,12 +530,16 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
     };
     let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
-        OutputKind::Graphite { form, namespace, sender, connections, packing, tls, .. } => {
+        OutputKind::Graphite {
+            form, namespace, sender, connections, line_bytes_max, packing, tls, ..
+        } => {
             head(out, "graphite");
             to(out);
             print_form(out, *form);
             print_namespace(out, namespace);
             out.key_unless("connections", connections.to_string(), "1".to_owned());
+            let longest = (*line_bytes_max, OutputKind::LINE_BYTES_MAX);
+            out.key_unless("line_bytes_max", bytes(longest.0.into()), bytes(longest.1.into()));
             print_sender(out, sender);
             transport::print_output(out, *packing, tls.as_deref());
         }

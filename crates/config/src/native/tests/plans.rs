@@ -584,6 +584,11 @@ fn queue() -> impl Strategy<Value = (QueueLimits, QueueKind)> {
         .prop_map(|(limits, kind)| (limits.unwrap_or_else(|| QueueLimits::default_of(kind)), kind))
 }
 
+/// Longest line of an output; frames have none.
+fn longest(form: GraphiteForm, connections: u8) -> u32 {
+    if form == GraphiteForm::Pickle { OutputKind::LINE_BYTES_MAX } else { 1024 << (connections % 7) }
+}
+
 fn output() -> BoxedStrategy<Draft> {
     let host = select(vec!["h", "10.0.0.5", "fe80::1", "carbon-1.example.org"]);
     let to = host.prop_map(|host| Endpoint { host: host.into(), port: 1 });
@@ -605,6 +610,7 @@ fn output() -> BoxedStrategy<Draft> {
                     namespace,
                     sender,
                     connections,
+                    line_bytes_max: longest(form, connections),
                     packing,
                     tls: tls.map(Box::new),
                 }

@@ -87,6 +87,7 @@ fn output() -> impl Strategy<Value = (OutputKind, usize)> {
         namespace: namespace.clone(),
         sender,
         connections: 2,
+        line_bytes_max: 1 << 20,
         packing: Packing::Gzip,
         tls: None,
     };

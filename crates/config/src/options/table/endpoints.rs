@@ -102,6 +102,15 @@ pub(super) const ROWS: &[Row] = &[
         "A series always takes the same one, so its points stay in order. For an endpoint that is far away or slow to \
          read a connection.",
     ),
+    row(
+        &[OutputGraphite],
+        "line_bytes_max",
+        Type::Size { min: 1024, max: 64 << 20 },
+        Toml("\"16KiB\""),
+        "\"64KiB\"",
+        "Longest line, without its line feed.",
+        "A longer one is dropped as `too_big`: carbon closes the connection of a line of more than 16,384 bytes, with all that is under way on it. Raise it for an endpoint that takes longer ones.",
+    ),
     // Stream senders
     row(
         STREAMS,
