@@ -408,6 +408,8 @@ impl Worker {
         let now = Clock::now();
         self.exchange.close();
         self.take_all(now);
+        // Who waits for room need not.
+        self.room.notify_waiters();
         self.count_drops();
         self.shard.stop(now, &mut self.routed);
         self.deliver(now);

@@ -43,6 +43,7 @@ mod relay_log;
 mod relay_statistics;
 mod reload;
 mod restart;
+mod room;
 mod sources;
 mod stop;
 mod supervisor;

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::Room;
 use model::{Now, OutputId, SampleBatch};
+use pipeline::Look;
 
 use super::Worker;
 use crate::daemon::acks::AckDesk;
@@ -46,16 +47,16 @@ impl Worker {
         self.shard.waited_for().all(|id| waits(&self.outlets[id.index()]))
     }
 
-    /// Batch by batch, each only when the outputs that must not lose it have room.
+    /// Batch by batch, each only when the outputs that must not lose it have room. Sources and their peers take turns.
     fn take_unblocked(&mut self, now: Now) -> bool {
         // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
         let looks = now.mono_ns >= self.blocked_until_ns;
         let (mut taken, mut waited) = (false, false);
         self.stalled.resize(self.outlets.len(), false);
-        let mut bytes = 0;
+        let (mut bytes, mut look) = (0, Look::default());
         while bytes < TURN_BYTES {
             let Worker { shard, outlets, exchange, stalled, .. } = self;
-            let next = exchange.take_next(|batch| {
+            let next = exchange.take_in_turn(&mut look, |batch| {
                 let blocking = shard.blocking(batch.source);
                 let has_room = |id: &OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
@@ -98,7 +99,7 @@ impl Worker {
         self.nobody_waits();
         let mut bytes = 0;
         while bytes < TURN_BYTES {
-            let Some(batch) = self.exchange.take_next(|_| true) else { break };
+            let Some(batch) = self.exchange.take_oldest() else { break };
             bytes += batch.memory_bytes();
             self.taken.push(batch);
         }
