@@ -132,6 +132,8 @@ impl Lanes {
             Some(whole) if queue.settled_up_to().0 >= whole.number() => ahead | 1,
             Some(_) => ahead,
             None if self.bytes > ahead_bytes_max(queue) => ahead,
+            // All of them would ask in vain again, and wake each other for it.
+            None if queue.withholds() => ahead,
             // Nobody knows whose the next one is; or nothing is left, which those that wait for the end are to see.
             None => ((1_u32 << self.count()) - 1) as u16,
         }

@@ -45,7 +45,10 @@ fn run(pack: usize, samples: usize, through_exchange: bool) -> f64 {
     for (bytes, packets) in batches.iter().cycle().take(samples / (BATCH_PACKETS * pack)) {
         let batch = intake.datagrams(bytes, packets, now, &mut scratch);
         if through_exchange {
-            assert!(exchange.try_send(batch.into_owned()).is_ok(), "it is emptied at once");
+            assert!(
+                exchange.try_send(model::PeerKey::Local, batch.into_owned()).is_ok(),
+                "it is emptied at once"
+            );
             exchange.take_all(&mut taken);
             taken.drain(..).for_each(|batch| shard.push_owned(batch, now, &mut routed));
         } else {

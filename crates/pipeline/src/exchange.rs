@@ -3,12 +3,18 @@
 //! A UDP reader that runs the shard itself does not come through here. Senders never wait inside: they are
 //! told that it is full and stop reading from their peer until there is room. What an output with `when_full = "block"`
 //! has no room for stays here, so that the source it came from waits, and no other.
+//!
+//! While nobody waits, batches leave in the order in which they came. While somebody does, sources take turns, and within a
+//! source its peers ([`Exchange::take_in_turn`]): the room that becomes free is shared among those that wait for it, and not
+//! among their connections. Batches of one peer at one source stay in order in any case.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{Outcome, SampleBatch, SourceId};
+use model::{Outcome, PeerKey, SampleBatch, SourceId};
+
+use crate::rotation::Rotation;
 
 /// A bounded queue of batches between threads.
 #[derive(Debug)]
@@ -28,14 +34,75 @@ struct Lanes {
     batches: usize,
     /// Number of the next batch.
     next: u64,
+    /// The source that had the last turn.
+    last: usize,
     closed: bool,
 }
 
 /// Batches of one source, numbered over all sources as they came.
 #[derive(Debug, Default)]
 struct Lane {
-    batches: VecDeque<(u64, SampleBatch)>,
+    batches: Rotation<PeerKey, (u64, SampleBatch)>,
+    /// By the number of each peer's next batch: whose it is.
+    by_age: BTreeMap<u64, PeerKey>,
+    /// Who sent the latest batch, and its number.
+    latest: Option<(u64, PeerKey)>,
     bytes: usize,
+}
+
+impl Lane {
+    fn push(&mut self, number: u64, from: PeerKey, batch: SampleBatch) {
+        self.bytes += batch.memory_bytes();
+        if self.batches.first_of(from).is_none() {
+            self.by_age.insert(number, from);
+        }
+        self.latest = Some((number, from));
+        self.batches.push(from, (number, batch));
+    }
+
+    /// The rest of a batch is the next one of its peer, and as old as one that comes now.
+    fn put_back(&mut self, number: u64, from: PeerKey, batch: SampleBatch) {
+        self.bytes += batch.memory_bytes();
+        if let Some((next, _)) = self.batches.first_of(from) {
+            self.by_age.remove(next);
+        }
+        self.by_age.insert(number, from);
+        self.batches.put_back(from, (number, batch));
+    }
+
+    /// The batch that came last, as long as it is inside.
+    fn last(&mut self) -> Option<&mut SampleBatch> {
+        let (latest, from) = self.latest?;
+        self.batches.last_of(from).filter(|(number, _)| *number == latest).map(|(_, batch)| batch)
+    }
+
+    fn pop_oldest(&mut self) -> Option<(PeerKey, SampleBatch)> {
+        let (_, from) = self.by_age.first_key_value()?;
+        let from = *from;
+        let popped = self.batches.pop_of(from)?;
+        Some(self.popped(from, popped))
+    }
+
+    fn pop_in_turn(&mut self) -> Option<(PeerKey, SampleBatch)> {
+        let (from, popped) = self.batches.pop()?;
+        Some(self.popped(from, popped))
+    }
+
+    fn popped(&mut self, from: PeerKey, (number, batch): (u64, SampleBatch)) -> (PeerKey, SampleBatch) {
+        self.by_age.remove(&number);
+        if let Some((next, _)) = self.batches.first_of(from) {
+            self.by_age.insert(*next, from);
+        }
+        self.bytes -= batch.memory_bytes();
+        (from, batch)
+    }
+}
+
+/// One look at what is inside: a source that cannot have its turn is asked once.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// By source: it waits.
+    waits: Vec<bool>,
 }
 
 impl Exchange {
@@ -50,21 +117,21 @@ impl Exchange {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts `batch` at the end, or gives it back when there is no room for it. One that is nothing but a tally is added to the
+    /// Puts `batch` of the peer `from` at the end, or gives it back when there is no room for it. One that is nothing but a tally is added to the
     /// one before it, however full the source's share is: a flood of bad lines behind it takes no memory.
     ///
     /// # Errors
     /// The batch itself: the caller keeps it and stops reading until it is taken.
     #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
-    pub fn try_send(&self, batch: SampleBatch) -> Result<(), SampleBatch> {
-        let (bytes, source) = (batch.memory_bytes(), batch.source.index());
+    pub fn try_send(&self, from: PeerKey, batch: SampleBatch) -> Result<(), SampleBatch> {
+        let source = batch.source.index();
         let mut lanes = self.lanes();
         if lanes.of.len() <= source {
             lanes.of.resize_with(source + 1, Lane::default);
         }
         if batch.is_tally_only()
             && !lanes.closed
-            && let Some((_, last)) = lanes.of[source].batches.back_mut()
+            && let Some(last) = lanes.of[source].last()
         {
             last.tally.add(batch.tally);
             // It stands for no record.
@@ -79,8 +146,7 @@ impl Exchange {
         let number = lanes.next;
         lanes.next += 1;
         lanes.batches += 1;
-        lanes.of[source].bytes += bytes;
-        lanes.of[source].batches.push_back((number, batch));
+        lanes.of[source].push(number, from, batch);
         Ok(())
     }
 
@@ -110,40 +176,66 @@ impl Exchange {
 
     /// Moves all batches to `into`, oldest first. Their records stop being in flight.
     pub fn take_all(&self, into: &mut Vec<SampleBatch>) {
-        while let Some(batch) = self.take_next(|_| true) {
+        while let Some((_, batch)) = self.take_oldest() {
             into.push(batch);
         }
     }
 
-    /// Takes out the oldest batch of a source that is `ready` for its next one, if there is one. Batches of one source
-    /// stay in order.
-    pub fn take_next(&self, mut ready: impl FnMut(&SampleBatch) -> bool) -> Option<SampleBatch> {
+    /// Takes out the oldest batch, if there is one, and says whose it is.
+    pub fn take_oldest(&self) -> Option<(PeerKey, SampleBatch)> {
         let mut lanes = self.lanes();
         if lanes.batches == 0 {
             return None;
         }
-        let fronts =
-            lanes.of.iter().enumerate().filter_map(|(source, lane)| Some((source, lane.batches.front()?)));
-        let willing = fronts.filter(|(_, (_, batch))| ready(batch));
-        let (source, _) = willing.min_by_key(|(_, (number, _))| *number)?;
-        let (_, batch) = lanes.of[source].batches.pop_front()?;
-        lanes.of[source].bytes -= batch.memory_bytes();
-        lanes.batches -= 1;
-        self.in_flight[source].fetch_sub(batch.receipt.records(), Relaxed);
-        Some(batch)
+        let oldest = |(source, lane): (usize, &Lane)| Some((*lane.by_age.first_key_value()?.0, source));
+        let (_, source) = lanes.of.iter().enumerate().filter_map(oldest).min()?;
+        let (from, batch) = lanes.of[source].pop_oldest()?;
+        Some((from, self.taken(&mut lanes, batch)))
     }
 
-    /// Puts back what is left of a batch that was taken: it is the next one of its source, and comes behind what other
-    /// sources have sent so far. There is room for it however much is inside, also when nothing else is taken any more.
-    pub fn set_back(&self, batch: SampleBatch) {
+    /// Takes out the next batch of the next source whose turn it is and that is `ready` for it, if there is one. A source
+    /// that is not keeps its turn, and is not asked again in this `look`.
+    pub fn take_in_turn(
+        &self,
+        look: &mut Look,
+        mut ready: impl FnMut(&SampleBatch) -> bool,
+    ) -> Option<(PeerKey, SampleBatch)> {
+        let mut lanes = self.lanes();
+        if lanes.batches == 0 {
+            return None;
+        }
+        let sources = lanes.of.len();
+        look.waits.resize(sources.max(look.waits.len()), false);
+        let first = lanes.last + 1;
+        for source in (first..first + sources).map(|at| at % sources) {
+            let Some((_, batch)) = lanes.of[source].batches.front().filter(|_| !look.waits[source]) else {
+                continue;
+            };
+            if ready(batch) {
+                lanes.last = source;
+                let (from, batch) = lanes.of[source].pop_in_turn()?;
+                return Some((from, self.taken(&mut lanes, batch)));
+            }
+            look.waits[source] = true;
+        }
+        None
+    }
+
+    fn taken(&self, lanes: &mut Lanes, batch: SampleBatch) -> SampleBatch {
+        lanes.batches -= 1;
+        self.in_flight[batch.source.index()].fetch_sub(batch.receipt.records(), Relaxed);
+        batch
+    }
+
+    /// Puts back what is left of a batch that was taken: it is the next one of its peer, and comes behind what others have
+    /// sent so far. There is room for it however much is inside, also when nothing else is taken any more.
+    pub fn set_back(&self, from: PeerKey, batch: SampleBatch) {
         self.in_flight[batch.source.index()].fetch_add(batch.receipt.records(), Relaxed);
         let mut lanes = self.lanes();
         let number = lanes.next;
         lanes.next += 1;
         lanes.batches += 1;
-        let lane = &mut lanes.of[batch.source.index()];
-        lane.bytes += batch.memory_bytes();
-        lane.batches.push_front((number, batch));
+        lanes.of[batch.source.index()].put_back(number, from, batch);
     }
 
     /// Takes no more batches: nobody will come for them. What is inside stays for [`Self::take_all`].
@@ -196,6 +288,8 @@ mod tests {
 
     use super::*;
 
+    const PEER: PeerKey = PeerKey::V4(1);
+
     /// One record that holds so many KiB, itself included.
     fn batch(account: &Arc<SourceAccount>, kib: usize) -> SampleBatch {
         SampleBatch {
@@ -231,11 +325,11 @@ mod tests {
     fn a_full_exchange_gives_the_batch_back() {
         let account = Arc::new(SourceAccount::default());
         let exchange = Exchange::new(100 * 1024, 2);
-        assert!(exchange.try_send(batch(&account, 60)).is_ok());
+        assert!(exchange.try_send(PEER, batch(&account, 60)).is_ok());
         assert!(exchange.has_room(SourceId(0)));
-        assert!(exchange.try_send(batch(&account, 40)).is_ok(), "exactly at the bound");
+        assert!(exchange.try_send(PEER, batch(&account, 40)).is_ok(), "exactly at the bound");
         assert!(!exchange.has_room(SourceId(0)) && exchange.has_room(SourceId(1)));
-        let back = exchange.try_send(batch(&account, 1)).expect_err("past the bound");
+        let back = exchange.try_send(PEER, batch(&account, 1)).expect_err("past the bound");
         let outside = exchange.outside(SourceId(0), back.receipt.records());
         assert!(account.sum(exchange.in_flight(SourceId(0))).holds(), "what waits outside is in flight too");
         drop(outside);
@@ -247,9 +341,9 @@ mod tests {
         assert_eq!(taken.iter().map(kib).collect::<Vec<_>>(), [60, 40]);
         assert_eq!(exchange.in_flight(SourceId(0)), 0);
         taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
-        assert!(exchange.try_send(batch(&account, 99)).is_ok());
+        assert!(exchange.try_send(PEER, batch(&account, 99)).is_ok());
         assert!(
-            exchange.try_send(batch(&account, 101)).is_ok(),
+            exchange.try_send(PEER, batch(&account, 101)).is_ok(),
             "one that begins under the bound is taken whole"
         );
         assert!(!exchange.has_room(SourceId(0)));
@@ -257,7 +351,7 @@ mod tests {
         taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
         exchange.close();
         assert!(exchange.is_closed() && exchange.is_empty() && exchange.has_room(SourceId(0)));
-        let back = exchange.try_send(batch(&account, 1)).expect_err("nobody will come for it");
+        let back = exchange.try_send(PEER, batch(&account, 1)).expect_err("nobody will come for it");
         back.receipt.settle(Outcome::Shed(model::Shed::Stopped));
         assert!(account.sum(0).holds());
     }
@@ -268,56 +362,127 @@ mod tests {
         let exchange = Exchange::new(100 * 1024, 2);
         let send = |source: u16, kib: usize| {
             let batch = SampleBatch { source: SourceId(source), ..batch(&account, kib) };
-            exchange.try_send(batch).map_err(|back| back.receipt.settle(Outcome::Filtered))
+            exchange.try_send(PEER, batch).map_err(|back| back.receipt.settle(Outcome::Filtered))
         };
         for (source, kib) in [(0, 70), (1, 20), (0, 30), (1, 80)] {
             assert!(send(source, kib).is_ok());
         }
         assert!(send(0, 1).is_err() && send(1, 1).is_err(), "each source has a bound of its own");
         let mut got = Vec::new();
-        while let Some(batch) = exchange.take_next(|batch| batch.source == SourceId(1)) {
-            got.push((batch.source.0, kib(&batch)));
-            batch.receipt.settle(Outcome::Routed);
-        }
+        let mut take = |ready: &dyn Fn(&SampleBatch) -> bool| {
+            let mut look = Look::default();
+            while let Some((_, batch)) = exchange.take_in_turn(&mut look, ready) {
+                got.push((batch.source.0, kib(&batch)));
+                batch.receipt.settle(Outcome::Routed);
+            }
+        };
+        take(&|batch| batch.source == SourceId(1));
         assert_eq!((exchange.in_flight(SourceId(0)), exchange.in_flight(SourceId(1))), (2, 0));
         assert!(send(1, 100).is_ok() && send(0, 1).is_err());
         // A batch that would do does not overtake one of its source that would not.
-        assert!(exchange.take_next(|batch| kib(batch) == 30).is_none());
-        while let Some(batch) = exchange.take_next(|_| true) {
-            got.push((batch.source.0, kib(&batch)));
-            batch.receipt.settle(Outcome::Routed);
-        }
-        assert_eq!(got, [(1, 20), (1, 80), (0, 70), (0, 30), (1, 100)]);
+        assert!(exchange.take_in_turn(&mut Look::default(), |batch| kib(batch) == 30).is_none());
+        take(&|_| true);
+        assert_eq!(got, [(1, 20), (1, 80), (0, 70), (1, 100), (0, 30)]);
         assert!(exchange.is_empty() && account.sum(0).holds());
     }
 
+    /// (source, last number of the peer's address) of what is taken, each as far as `ready`.
+    fn in_turn(exchange: &Exchange, room: usize) -> Vec<(u16, u32)> {
+        let mut look = Look::default();
+        let next = || exchange.take_in_turn(&mut look, |_| true);
+        let batches = std::iter::from_fn(next).take(room).map(|(_, batch)| {
+            let from = batch.bytes.len() as u32;
+            let source = batch.source.0;
+            batch.receipt.settle(Outcome::Routed);
+            (source, from)
+        });
+        batches.collect()
+    }
+
     #[test]
-    fn what_is_left_of_a_batch_is_the_next_of_its_source_behind_those_of_others() {
+    fn room_goes_by_turns_to_sources_and_within_them_to_peers() {
         let account = Arc::new(SourceAccount::default());
-        let exchange = Exchange::new(100 * 1024, 2);
-        let of = |source: u16, kib: usize| SampleBatch { source: SourceId(source), ..batch(&account, kib) };
-        for (source, kib) in [(0, 70), (0, 40), (1, 20), (1, 30)] {
-            assert!(exchange.try_send(of(source, kib)).is_ok());
+        let exchange = Exchange::new(1 << 20, 3);
+        // A peer with a hundred batches, and innocent ones behind it at its source and at another one.
+        let sent = (0..100).map(|_| (0, 1)).chain([(0, 2), (0, 3), (2, 1), (2, 4), (2, 1)]);
+        for (source, peer) in sent {
+            let own = batch(&account, 1);
+            let batch = SampleBatch { source: SourceId(source), bytes: vec![0; peer as usize], ..own };
+            assert!(exchange.try_send(PeerKey::V4(peer), batch).is_ok());
         }
-        let first = exchange.take_next(|_| true).expect("there are four");
-        assert_eq!((first.source.0, kib(&first)), (0, 70));
-        exchange.set_back(first);
-        assert_eq!(exchange.in_flight(SourceId(0)), 2);
-        let mut got = Vec::new();
-        while let Some(batch) = exchange.take_next(|_| true) {
-            got.push((batch.source.0, kib(&batch)));
+        assert_eq!(in_turn(&exchange, 3), [(2, 1), (0, 1), (2, 4)]);
+        assert_eq!(in_turn(&exchange, 4), [(0, 2), (2, 1), (0, 3), (0, 1)], "turns go on from look to look");
+        assert_eq!(exchange.take_oldest().map(|(_, batch)| batch.receipt.settle(Outcome::Routed)), Some(()));
+        assert_eq!(in_turn(&exchange, 1_000), [(0, 1); 97]);
+        assert_eq!((exchange.held(), exchange.is_empty()), ((0, 0), true));
+        assert!(account.sum(0).holds());
+        let lanes = exchange.lanes();
+        assert!(lanes.of.iter().all(|lane| lane.batches.is_empty() && lane.by_age.is_empty()));
+    }
+
+    #[test]
+    fn a_source_that_waits_is_asked_once_a_look() {
+        let account = Arc::new(SourceAccount::default());
+        let exchange = Exchange::new(1 << 20, 2);
+        let send = |source: u16| {
+            let batch = SampleBatch { source: SourceId(source), ..batch(&account, 1) };
+            assert!(exchange.try_send(PEER, batch).is_ok());
+        };
+        (0..100).for_each(|_| send(0));
+        (0..100).for_each(|_| send(1));
+        let (mut look, mut asked, mut taken) = (Look::default(), [0; 2], 0);
+        while let Some((_, batch)) = exchange.take_in_turn(&mut look, |batch| {
+            asked[batch.source.index()] += 1;
+            batch.source == SourceId(1)
+        }) {
+            taken += 1;
             batch.receipt.settle(Outcome::Routed);
         }
-        assert_eq!(got, [(1, 20), (1, 30), (0, 70), (0, 40)]);
+        assert_eq!((taken, asked), (100, [1, 100]));
+        while let Some((_, batch)) = exchange.take_oldest() {
+            batch.receipt.settle(Outcome::Routed);
+        }
+        assert!(exchange.take_in_turn(&mut look, |_| true).is_none() && account.sum(0).holds());
+    }
+
+    #[test]
+    fn what_is_left_of_a_batch_is_the_next_of_its_peer_behind_those_of_others() {
+        let account = Arc::new(SourceAccount::default());
+        let exchange = Exchange::new(200 * 1024, 2);
+        let of = |source: u16, kib: usize| SampleBatch { source: SourceId(source), ..batch(&account, kib) };
+        let other = PeerKey::V4(2);
+        for (source, from, kib) in
+            [(0, PEER, 70), (0, PEER, 40), (1, PEER, 20), (0, other, 10), (1, PEER, 30), (0, PEER, 15)]
+        {
+            assert!(exchange.try_send(from, of(source, kib)).is_ok());
+        }
+        let (from, first) = exchange.take_oldest().expect("there are six");
+        assert_eq!((from, first.source.0, kib(&first)), (PEER, 0, 70));
+        exchange.set_back(from, first);
+        assert_eq!(exchange.in_flight(SourceId(0)), 4);
+        assert!(exchange.try_send(PEER, of(1, 5)).is_ok());
+        let rest = || {
+            let mut got = Vec::new();
+            while let Some((_, batch)) = exchange.take_oldest() {
+                got.push((batch.source.0, kib(&batch)));
+                batch.receipt.settle(Outcome::Routed);
+            }
+            got
+        };
+        assert_eq!(rest(), [(1, 20), (0, 10), (1, 30), (0, 70), (0, 40), (0, 15), (1, 5)]);
+        // In turns likewise, and when nothing is taken any more.
+        for (from, kib) in [(PEER, 70), (PEER, 40), (other, 10)] {
+            assert!(exchange.try_send(from, of(0, kib)).is_ok());
+        }
+        let (from, first) = exchange.take_in_turn(&mut Look::default(), |_| true).expect("there are three");
         exchange.close();
-        // A stop gives it its end.
-        let lane_known = of(0, 1);
-        exchange.set_back(lane_known);
-        exchange
-            .take_next(|_| true)
-            .expect("it is inside")
-            .receipt
-            .settle(Outcome::Shed(model::Shed::Stopped));
+        exchange.set_back(from, first);
+        let mut got = Vec::new();
+        while let Some((_, batch)) = exchange.take_in_turn(&mut Look::default(), |_| true) {
+            got.push(kib(&batch));
+            batch.receipt.settle(Outcome::Shed(model::Shed::Stopped));
+        }
+        assert_eq!(got, [10, 70, 40]);
         assert!(exchange.is_empty() && account.sum(0).holds());
     }
 
@@ -327,14 +492,14 @@ mod tests {
         let exchange = Exchange::new(100 * 1024, 2);
         // The first one goes on its own, those behind it with it.
         for lines in 1..=1_000 {
-            assert!(exchange.try_send(tally(&account, lines)).is_ok());
+            assert!(exchange.try_send(PEER, tally(&account, lines)).is_ok());
         }
         assert_eq!(exchange.held(), (BATCH_BYTES_MIN as u64, 0));
         // Behind one that waits, in an exchange that is full.
-        assert!(exchange.try_send(batch(&account, 200)).is_ok() && !exchange.has_room(SourceId(0)));
+        assert!(exchange.try_send(PEER, batch(&account, 200)).is_ok() && !exchange.has_room(SourceId(0)));
         let held = exchange.held();
         for _ in 0..1_000 {
-            assert!(exchange.try_send(tally(&account, 2)).is_ok());
+            assert!(exchange.try_send(PEER, tally(&account, 2)).is_ok());
         }
         assert_eq!(exchange.held(), held);
         let mut taken = Vec::new();
@@ -347,11 +512,11 @@ mod tests {
         let marked =
             |at: u64| SampleBatch { names: vec![model::Span::new(0, at as usize)], ..tally(&account, 1) };
         for at in 0..3 {
-            assert!(exchange.try_send(marked(at)).is_ok());
+            assert!(exchange.try_send(PEER, marked(at)).is_ok());
         }
         assert_eq!(exchange.held().0, 3 * BATCH_BYTES_MIN as u64);
         exchange.close();
-        assert!(exchange.try_send(tally(&account, 1)).is_err_and(|back| {
+        assert!(exchange.try_send(PEER, tally(&account, 1)).is_err_and(|back| {
             back.receipt.settle(Outcome::Filtered);
             true
         }));
@@ -364,9 +529,9 @@ mod tests {
         let exchange = Exchange::new(100 * 1024, 2);
         let small = || SampleBatch { bytes: Vec::new(), ..batch(&account, 1) };
         for _ in 0..100 {
-            assert!(exchange.try_send(small()).is_ok());
+            assert!(exchange.try_send(PEER, small()).is_ok());
         }
-        let back = exchange.try_send(small()).expect_err("each takes memory");
+        let back = exchange.try_send(PEER, small()).expect_err("each takes memory");
         back.receipt.settle(Outcome::Filtered);
         let mut taken = Vec::new();
         exchange.take_all(&mut taken);

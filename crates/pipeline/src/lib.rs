@@ -28,6 +28,7 @@ mod points;
 mod relay;
 mod reload;
 mod replies;
+mod rotation;
 mod routes;
 mod samples;
 mod scratch;
@@ -41,7 +42,7 @@ pub use batch::Batch;
 pub use broken::Broken;
 pub use complaints::Complaint;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
-pub use exchange::{Exchange, Outside};
+pub use exchange::{Exchange, Look, Outside};
 pub use framing::Unfinished;
 pub use inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
@@ -52,6 +53,7 @@ pub use moves::{Moves, MovingQueues};
 pub use relay::{FedFigures, RelayFigures, RelayState};
 pub use reload::{earlier_self, laid_over};
 pub use replies::Told;
+pub use rotation::Rotation;
 pub use scratch::Scratch;
 pub use shard::{BusyNames, Shard, ShardFigures};
 pub use state::{BeforeLast, SavedState};

@@ -688,6 +688,16 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.returned.is_empty() && self.read.records >= self.end.records && self.held.len() == 0
     }
 
+    fn withholds(&mut self) -> bool {
+        self.take_notes();
+        let pauses = self.pauses().is_some();
+        match self.returned.first_key_value() {
+            Some((_, Returned::Entry(_))) => false,
+            Some((_, Returned::Part(_))) => pauses,
+            None => !self.is_empty() && (pauses || self.settlement.len() >= OPEN_RECORDS_MAX),
+        }
+    }
+
     /// Copies in the queue, without what is held outside. What is damaged counts until somebody reads there.
     fn copies(&self) -> u64 {
         self.end.since(self.read).copies + self.returned_copies + self.log.copies_left() + self.held.copies

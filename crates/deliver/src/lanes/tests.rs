@@ -211,3 +211,54 @@ fn a_lane_is_at_its_end_when_all_that_waits_belongs_to_others() {
     shared.lane(0).pop(NOW).expect("the one of no partition").settle(CopyOutcome::Delivered);
     assert!(shared.lane(0).is_empty());
 }
+
+#[test]
+fn lanes_do_not_wake_each_other_while_the_disk_fails() {
+    use crate::disk_queue::READ_AGAIN_MS;
+    use crate::disk_queue::faulty_disk::{Faults, FaultyDisk};
+
+    let account = Arc::new(OutputAccount::default());
+    let plan = crate::disk_queue::DiskQueuePlan::default();
+    let disk = FaultyDisk::new(7);
+    let (mut opened, _) = crate::disk_queue::DiskQueue::open(disk.clone(), plan, account, 1, NOW)
+        .expect("the directory can be listed");
+    for number in 0..2 {
+        assert_eq!(opened.append(block(number, Some(number as u8)), NOW), Appended::Kept);
+    }
+    let _synced = opened.begin_last_sync().map(|job| opened.on_synced(job.perform(&disk)));
+    let mut shared = Shared { queue: OutputQueue::Disk(Box::new(opened)), lanes: Lanes::new(2) };
+    let no_memory = model::DiskError::Scarce { code: 12 };
+    disk.set_faults(Faults { opens_fail: Some(no_memory), read_error_in: Some(0), ..Faults::default() });
+    for lane in [0, 1, 0, 1] {
+        assert!(shared.lane(lane).pop(NOW).is_none(), "the disk gives nothing");
+        assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "lane {lane} would ask in vain again");
+    }
+    assert!(!shared.lane(0).is_empty() && !shared.lane(1).is_empty());
+    disk.set_faults(Faults::default());
+    // Whoever syncs wakes all of them then.
+    let later = NOW.plus_ns(READ_AGAIN_MS * 1_000_000);
+    let first = shared.lane(1).pop(later).expect("it can be read");
+    assert_eq!((number_of(&first), shared.lanes.take_ready(&mut shared.queue)), (1, 0b01));
+    let other = shared.lane(0).pop(later).expect("it was in front of the other lane's");
+    first.settle(CopyOutcome::Delivered);
+    other.settle(CopyOutcome::Delivered);
+    assert!(shared.lane(0).is_empty() && shared.lane(1).is_empty());
+}
+
+#[test]
+fn lanes_do_not_wake_each_other_while_too_much_is_open() {
+    let account = Arc::new(OutputAccount::default());
+    let mut shared = queue(true, &account, 2);
+    for number in 0..=crate::disk_queue::OPEN_RECORDS_MAX as u64 {
+        assert_eq!(shared.lane(0).append(block(number, Some(0)), NOW), Appended::Kept);
+    }
+    let mut taken: VecDeque<Entry> = std::iter::from_fn(|| shared.lane(0).pop(NOW)).collect();
+    assert_eq!(taken.len(), crate::disk_queue::OPEN_RECORDS_MAX);
+    assert!(shared.lane(1).pop(NOW).is_none());
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "both would ask in vain again");
+    taken.pop_front().expect("many").settle(CopyOutcome::Delivered);
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b11);
+    taken.extend(shared.lane(0).pop(NOW));
+    taken.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
+    assert!(shared.lane(0).is_empty() && account.sum(0).holds());
+}

@@ -76,6 +76,12 @@ pub trait Queue {
     /// True when no block waits here.
     fn is_empty(&mut self) -> bool;
 
+    /// True while something is queued that [`Queue::pop`] would not give now, whoever asks: a disk gives nothing, or too much
+    /// is open. Whoever reads is woken when that is over.
+    fn withholds(&mut self) -> bool {
+        false
+    }
+
     /// Copies in the queue, without what senders hold.
     fn copies(&self) -> u64;
 
@@ -257,6 +263,10 @@ impl<D: Disk> Queue for OutputQueue<D> {
 
     fn is_empty(&mut self) -> bool {
         either!(self, queue => queue.is_empty())
+    }
+
+    fn withholds(&mut self) -> bool {
+        either!(self, queue => queue.withholds())
     }
 
     fn copies(&self) -> u64 {

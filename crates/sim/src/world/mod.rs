@@ -29,7 +29,7 @@ use model::{
     SourceSum, Span,
 };
 use pipeline::{
-    Accounts, Acks, Exchange, Moves, Queues, Routed, SeriesRow, Shard, Taking, earlier_self, laid_over,
+    Accounts, Acks, Exchange, Look, Moves, Queues, Routed, SeriesRow, Shard, Taking, earlier_self, laid_over,
 };
 
 use self::canary::Canary;
@@ -395,15 +395,16 @@ impl World {
     fn turn_shard(&mut self) {
         // As in the daemon: a batch is taken when the outputs that must not lose it have room.
         self.append_blocks();
+        let mut look = Look::default();
         loop {
             let World { shard, outlets, exchange, now, .. } = self;
-            let next = exchange.take_next(|batch| {
+            let next = exchange.take_in_turn(&mut look, |batch| {
                 shard.blocking(batch.source).iter().all(|id| {
                     let (bytes, records) = shard.room_for(*id, batch);
                     shard.is_spared(*id) || outlets[id.index()].room(bytes, records, *now) > Room::None
                 })
             });
-            let Some(batch) = next else { break };
+            let Some((_, batch)) = next else { break };
             self.took += 1;
             self.take_admitted(batch);
         }

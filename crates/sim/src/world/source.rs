@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Listen, SourcePlan};
-use model::{ConnectionId, Now, Outcome, SampleBatch, SourceAccount, SourceId, Unacked};
+use model::{ConnectionId, Now, Outcome, PeerKey, SampleBatch, SourceAccount, SourceId, Unacked};
 use pipeline::{Acks, Answer, Exchange, Intake, IntakeMaker, MARKS_MAX, Scratch};
 
 /// Bytes of one read, as in the daemon.
@@ -32,6 +32,8 @@ pub(crate) struct Source {
 #[derive(Debug)]
 struct Connection {
     intake: Intake,
+    /// Each name is a client of its own.
+    from: PeerKey,
     /// Its client is told what it need not keep.
     answered: Option<ConnectionId>,
     /// What it may be told.
@@ -141,6 +143,7 @@ impl Source {
         }
         let connection = Connection {
             intake,
+            from: PeerKey::V4(name.bytes().fold(0, |sum, byte| 31_u32.wrapping_mul(sum) + u32::from(byte))),
             answered,
             answer: Answer::default(),
             framed,
@@ -331,7 +334,7 @@ impl Connection {
             batch.receipt.settle(Outcome::Routed);
             return true;
         }
-        match exchange.try_send(batch) {
+        match exchange.try_send(self.from, batch) {
             Ok(()) => true,
             Err(batch) => {
                 self.stalled = Some(Box::new(batch));

@@ -1,7 +1,7 @@
 //! Bodies of requests and answers, within bounds.
 //!
 //! A body is read only after the head has passed (`guard`), by few requests at a time, and within a time. An answer counts
-//! against what all answers may hold, and half of it those of one client, until nearly all of it is with the kernel, and is copied out piece by piece, so that
+//! against what all answers may hold, and those of one client half of what the others leave, until nearly all of it is with the kernel, and is copied out piece by piece, so that
 //! one that is read slowly holds its document no longer than that.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of all answers that are under way.
 const ANSWERS_BYTES_MAX: usize = 64 << 20;
 
-/// Most bytes of the answers of one client among them.
+/// Most bytes of the answers of one client among them, while no other has any.
 const PEER_ANSWERS_BYTES_MAX: usize = ANSWERS_BYTES_MAX / 2;
 
 /// What of an answer is given to the connection at a time.
@@ -140,7 +140,11 @@ impl Answers {
         if held_of_peer + of_peer > PEER_ANSWERS_BYTES_MAX {
             return Err("too many answers to this client wait to be read: ask again later");
         }
-        if held.all + of_all > ANSWERS_BYTES_MAX {
+        // However many clients there are, each leaves something to the next.
+        let of_others: usize =
+            held.of_peer.iter().filter(|(other, _)| **other != peer).map(|(_, has)| has).sum();
+        let left = ANSWERS_BYTES_MAX.saturating_sub(of_others);
+        if held.all + of_all > ANSWERS_BYTES_MAX || (of_others > 0 && held_of_peer + of_peer > left / 2) {
             return Err("too many answers wait to be read: ask again later");
         }
         held.all += of_all;
@@ -259,10 +263,12 @@ mod tests {
         let half: Vec<Response> = (0..8).map(|_| bytes(1, PEER_ANSWERS_BYTES_MAX / 8)).collect();
         assert!(half.iter().all(|answer| answer.status() == StatusCode::OK), "at the bound");
         assert_eq!(bytes(1, 1).status(), StatusCode::SERVICE_UNAVAILABLE, "past it");
-        let other = bytes(2, PEER_ANSWERS_BYTES_MAX);
-        assert_eq!(other.status(), StatusCode::OK, "the other half");
-        assert_eq!(bytes(3, 1).status(), StatusCode::SERVICE_UNAVAILABLE, "all of it");
-        drop((half, other));
+        let other = bytes(2, PEER_ANSWERS_BYTES_MAX / 2);
+        assert_eq!(other.status(), StatusCode::OK, "half of what is left");
+        assert_eq!(bytes(2, 1).status(), StatusCode::SERVICE_UNAVAILABLE, "past it");
+        let thirds: Vec<Response> = (3..9).map(|number| bytes(number, 128 * 1024)).collect();
+        assert!(thirds.iter().all(|answer| answer.status() == StatusCode::OK), "there is room for others");
+        drop((half, other, thirds));
         assert!(bodies.answers.lock().of_peer.is_empty(), "clients without an answer are forgotten");
         assert_eq!(bodies.answers.lock().all, 0);
     }

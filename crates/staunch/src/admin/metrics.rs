@@ -157,9 +157,11 @@ fn sources(out: &mut String, page: &AccountsPage) {
             "Connections turned away at the limit of their peer, or at half of the sources' descriptors.",
             |row| row.connections_refused_per_peer,
         ),
-        ("staunch_source_read_errors_total", "Failed attempts to read a datagram socket.", |row| {
-            row.read_errors
-        }),
+        (
+            "staunch_source_read_errors_total",
+            "Failed attempts to read a datagram socket, or to accept at a closed listener.",
+            |row| row.read_errors,
+        ),
         ("staunch_source_connections_broken_total", "Connections that ended in an error.", |row| {
             row.connections_broken
         }),

@@ -158,11 +158,12 @@ async fn assemble(
     let listening = Listeners::default().listening(&plan, opened);
     let plan_of = Arc::clone(&plan);
     let wiring = Wiring { certificates, plan: plan_of, accounts, outlets, generation: 0, listening };
+    let floor = Floor::new(Arc::clone(&exchange), Arc::clone(&room));
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         exchange,
         turns: Turns::new(),
-        floor: Floor::default(),
+        floor,
         shard: handle,
         http: ports.http_at,
         management: ports.management_at.clone(),

@@ -436,6 +436,8 @@ impl Worker {
         self.exchange.close();
         self.take_all_until(until_ns);
         self.drop_left();
+        // Who waits for room need not.
+        self.room.notify_waiters();
         self.read_to_count();
         self.count_drops();
         self.shard.stop_while(now, &mut self.routed, &mut || Clock::mono_ns() < until_ns);

@@ -19,7 +19,7 @@ use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::daemon::descriptors::{self, Kind, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
-use crate::sources::bind::Bound;
+use crate::sources::bind::{BACKLOG, Bound};
 use crate::sources::parked::Parked;
 use crate::sources::shares::{self, Share, Short};
 use crate::sources::stream::{Order, Stream, StreamSource, ordered};
@@ -35,6 +35,9 @@ const TELL_REST_EVERY: Duration = Duration::from_secs(5);
 /// Pause before another attempt to accept when the process is out of descriptors, or the system out of memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Longest pause between two attempts to listen again; the first is [`ACCEPT_PAUSE`], and each doubles.
+const LISTEN_AGAIN_PAUSE_MAX: Duration = Duration::from_secs(5);
+
 enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
@@ -46,6 +49,26 @@ impl Listener {
             Bound::Tcp(listener) => Ok(Listener::Tcp(TcpListener::from_std(listener)?)),
             Bound::Unix(listener) => Ok(Listener::Unix(UnixListener::from_std(listener)?)),
             Bound::Datagram(_) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// The same socket, listening again after somebody has closed it from outside (`ss -K`, shutdown of a copy). It is
+    /// registered with the runtime anew, for which it would be closed for good.
+    fn again(&self) -> io::Result<Listener> {
+        match self {
+            Listener::Tcp(listener) => {
+                let socket = socket2::SockRef::from(listener);
+                socket.listen(BACKLOG)?;
+                Listener::new(Bound::Tcp(socket.try_clone()?.into()))
+            }
+            #[cfg(unix)]
+            Listener::Unix(listener) => {
+                let socket = socket2::SockRef::from(listener);
+                socket.listen(BACKLOG)?;
+                Listener::new(Bound::Unix(sys::unix_listener(socket.try_clone()?)?))
+            }
+            #[cfg(not(unix))]
+            Listener::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -190,6 +213,19 @@ impl Door {
         }
     }
 
+    /// Nobody will be accepted here any more, unless the socket listens again.
+    fn closed(&self, error: &io::Error, pause: Duration) {
+        let source = self.updates.borrow();
+        source.account.read_errors.fetch_add(1, Relaxed);
+        if let Some(times) = self.failures.note(Clock::mono_ns()) {
+            tracing::error!(
+                "{} is closed: {error} ({times} attempts); listening again in {} ms",
+                shown(&source.listen),
+                pause.as_millis()
+            );
+        }
+    }
+
     /// Accepting has failed: says whether to rest before the next attempt.
     fn failed(&self, error: &io::Error) -> bool {
         let source = self.updates.borrow();
@@ -224,7 +260,8 @@ pub async fn accept(
     mut orders: watch::Receiver<Order>,
     mut before: Before,
 ) -> io::Result<Vec<Parked>> {
-    let listener = Listener::new(bound)?;
+    let mut listener = Listener::new(bound)?;
+    let mut again_in = ACCEPT_PAUSE;
     let mut door = Door {
         shared,
         updates,
@@ -254,7 +291,25 @@ pub async fn accept(
             accepted = listener.accept() => accepted,
         };
         match stream {
-            Ok(stream) => door.take(stream),
+            Ok(stream) => {
+                again_in = ACCEPT_PAUSE;
+                door.take(stream);
+            }
+            Err(error) if sys::is_final_for_reading(&error) => {
+                door.closed(&error, again_in);
+                // Cancel-safe: nothing has been done when the other one wins.
+                tokio::select! {
+                    biased;
+                    order = ordered(&mut orders) => break order,
+                    () = tokio::time::sleep(again_in) => {}
+                }
+                again_in = LISTEN_AGAIN_PAUSE_MAX.min(2 * again_in);
+                // What fails now fails again when somebody is to be accepted.
+                if let Ok(again) = listener.again() {
+                    tracing::info!("{} listens again", shown(&door.updates.borrow().listen));
+                    listener = again;
+                }
+            }
             Err(error) if door.failed(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
             Err(_gone) => {}
         }
@@ -292,5 +347,46 @@ impl StreamSource {
             );
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_listener_that_was_closed_from_outside_listens_again() {
+        // A port that was asked for stays the socket's; one that the system chose would not.
+        let any = std::net::TcpListener::bind("127.0.0.77:0").expect("a free port");
+        let at = any.local_addr().expect("it is bound");
+        drop(any);
+        let bound = crate::sources::bind::listen_tcp(at).expect("it was free just now");
+        let outside = bound.try_clone().expect("a descriptor is free");
+        let listener = Listener::new(Bound::Tcp(bound)).expect("it is a listener");
+        for _ in 0..2 {
+            let client = TcpStream::connect(at).await.expect("it listens");
+            drop((client, listener.accept().await.expect("somebody came")));
+        }
+        socket2::SockRef::from(&outside).shutdown(std::net::Shutdown::Both).expect("it is a socket");
+        let error = listener.accept().await.err().expect("it is closed");
+        assert!(sys::is_final_for_reading(&error), "{error}");
+        assert!(TcpStream::connect(at).await.is_err(), "nobody is there");
+        let again = listener.again().expect("it is the same socket");
+        drop(listener);
+        for _ in 0..2 {
+            let mut client = TcpStream::connect(at).await.expect("it listens again");
+            client.write_all(b"a:1|c\n").await.expect("it is open");
+            let (stream, from) = again.accept().await.expect("somebody came");
+            assert!(from.is_some_and(|from| from.is_loopback()));
+            stream.readable().await.expect("it is open");
+            assert_eq!(stream.try_read(&mut [0; 9]).expect("something is there"), 6);
+        }
+        // It waits for the next one, and does not ask without a pause.
+        let mut next = std::pin::pin!(again.accept());
+        let poll = next.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        assert!(poll.is_pending());
     }
 }

@@ -18,7 +18,7 @@ use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::sources::stream::{
     End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_read_until_ns,
-    last_reads, note_end, ordered, read_once, room_and_turn,
+    last_reads, note_end, ordered, read_once,
 };
 use sys::clock::Clock;
 
@@ -226,7 +226,7 @@ impl Answered {
             if read > 0 && Clock::mono_ns() >= until_ns {
                 break;
             }
-            room_and_turn(self.intake.source(), self.from, shared).await;
+            shared.floor.turn(self.intake.source(), self.from).await;
             let batch = match shared.floor.run(|| read_once(&self.stream, &mut self.intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
@@ -244,7 +244,7 @@ impl Answered {
 
     /// Waits until it can be read and what is read can be handed on, or for another order; answers go on meanwhile.
     async fn room(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> Order {
-        let mut room = std::pin::pin!(room_and_turn(self.intake.source(), self.from, shared));
+        let mut room = std::pin::pin!(shared.floor.turn(self.intake.source(), self.from));
         loop {
             // All branches are cancel-safe: nothing has been read.
             tokio::select! {
@@ -263,7 +263,7 @@ impl Answered {
     async fn hand_on(&mut self, batch: SampleBatch, shared: &Shared) {
         complain(&mut self.intake, &self.source);
         self.count_unacked();
-        let mut handing = std::pin::pin!(hand_on(batch, shared));
+        let mut handing = std::pin::pin!(hand_on(batch, self.from, shared));
         let taken = loop {
             // The first branch is only ever left when it is done; the other is cancel-safe.
             tokio::select! {

@@ -11,7 +11,7 @@ use crate::daemon::worker::shown;
 use sys::{self, AsFd, OwnedFd, UnixListenerStd, errno};
 
 /// Connections that the kernel keeps for us until we accept them.
-const BACKLOG: i32 = 1024;
+pub(super) const BACKLOG: i32 = 1024;
 
 /// A listener that is open.
 #[derive(Debug)]

@@ -85,7 +85,7 @@ pub(super) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     let batch =
         maker.make().datagrams(&report.bytes, &report.packets, Clock::now(), &mut scratch).into_owned();
     drop(scratch);
-    let _taken = hand_on(batch, shared).await;
+    let _taken = hand_on(batch, model::PeerKey::Local, shared).await;
 }
 
 /// What one source has told so far.

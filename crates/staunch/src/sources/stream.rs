@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::{Listen, SourcePlan};
-use model::{Outcome, PeerKey, Receipt, SampleBatch, Shed, SourceAccount, SourceId};
+use model::{Outcome, PeerKey, Receipt, SampleBatch, Shed, SourceAccount};
 use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -39,9 +39,6 @@ const MUCH_UNFINISHED_BYTES: usize = 4096;
 /// Most bytes that a connection may still give while stopping: what its peer had sent before. A peer that goes on
 /// sending does not keep us from ending.
 const LAST_READ_BYTES_MAX: u64 = 8 << 20;
-
-/// Longest wait for room in the exchange before it is looked at again.
-const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
 thread_local! {
     // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
@@ -207,10 +204,10 @@ impl Plain {
             return Some(self);
         }
         note_end(&end, &self.source, &self.stream);
-        room_for(self.intake.source(), shared).await;
-        let last = close(&mut self.intake, matches!(end, End::Orderly));
+        shared.floor.turn(self.intake.source(), self.from).await;
+        let last = shared.floor.run(|| close(&mut self.intake, matches!(end, End::Orderly)));
         complain(&mut self.intake, &self.source);
-        let _taken = hand_on(last, shared).await;
+        let _taken = hand_on(last, self.from, shared).await;
         None
     }
 
@@ -465,34 +462,8 @@ pub(super) async fn turn_to_read(intake: &Intake, from: PeerKey, shared: &Shared
         true => Some(shared.turns.wait(intake.source(), from).await),
         false => None,
     };
-    room_and_turn(intake.source(), from, shared).await;
+    shared.floor.turn(intake.source(), from).await;
     turn
-}
-
-/// Waits until the exchange takes a batch of `source`, and it is the turn of a connection of `from`. Both hold until the next
-/// await, all connections being on one thread. Cancel-safe.
-pub(super) async fn room_and_turn(source: SourceId, from: PeerKey, shared: &Shared) {
-    loop {
-        room_for(source, shared).await;
-        if !shared.floor.turn(source, from).await || shared.exchange.has_room(source) {
-            return;
-        }
-        shared.floor.pass();
-    }
-}
-
-/// Waits until the exchange takes a batch of `source`, or nobody takes any more. Cancel-safe.
-pub(super) async fn room_for(source: SourceId, shared: &Shared) {
-    while !shared.exchange.has_room(source) {
-        let mut room = std::pin::pin!(shared.room.notified());
-        // Enabled before the exchange is looked at: room that comes in between is told.
-        room.as_mut().enable();
-        if shared.exchange.has_room(source) {
-            break;
-        }
-        // A stop tells of no room when nothing was inside.
-        let _room = tokio::time::timeout(ROOM_PAUSE, room).await;
-    }
 }
 
 /// Hands on what one read holds, of messages piece by piece. False when nobody takes it any more.
@@ -502,16 +473,16 @@ async fn hand_on_all(
     (source, from): (&StreamSource, PeerKey),
     shared: &Shared,
 ) -> bool {
-    let mut taken = hand_on(batch, shared).await;
+    let mut taken = hand_on(batch, from, shared).await;
     while intake.has_more() {
         // One message may make many pieces, and others have their turn.
         tokio::task::yield_now().await;
-        room_and_turn(intake.source(), from, shared).await;
+        shared.floor.turn(intake.source(), from).await;
         let batch = shared
             .floor
             .run(|| PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned()));
         complain(intake, source);
-        taken = hand_on(batch, shared).await;
+        taken = hand_on(batch, from, shared).await;
     }
     taken
 }
@@ -536,39 +507,39 @@ fn read_bytes(stream: &Stream, into: &mut [u8]) -> Result<Option<usize>, End> {
     }
 }
 
-/// Hands a batch to the shard; waits while it is full. False when nobody takes it any more: it was shed.
-pub(super) async fn hand_on(batch: SampleBatch, shared: &Shared) -> bool {
+/// Hands a batch of the peer `from` to the shard; waits while there is no room, in turn with those that want to read. False
+/// when nobody takes it any more: it was shed.
+pub(super) async fn hand_on(batch: SampleBatch, from: PeerKey, shared: &Shared) -> bool {
     let mut batch = batch;
     if batch.receipt.records() == 0 && batch.tally == model::Tally::default() && batch.ack.is_none() {
         settle_nothing(batch.receipt);
         return true;
     }
-    match shared.exchange.try_send(batch) {
+    match shared.exchange.try_send(from, batch) {
         Ok(()) => {
             shared.shard.wake();
             return true;
         }
         Err(back) => batch = back,
     }
+    let source = batch.source;
     // It may be long until there is room, and the source's sum holds all the time.
-    let _outside = shared.exchange.outside(batch.source, batch.receipt.records());
-    loop {
-        let mut room = std::pin::pin!(shared.room.notified());
-        // Enabled before the exchange is looked at: room that comes in between is told.
-        room.as_mut().enable();
-        match shared.exchange.try_send(batch) {
-            Ok(()) => break,
+    let _outside = shared.exchange.outside(source, batch.receipt.records());
+    while !shared.exchange.is_closed() {
+        // Cancel-safe: the batch is ours until it is taken.
+        shared.floor.turn(source, from).await;
+        let sent = shared.exchange.try_send(from, batch);
+        shared.floor.pass();
+        match sent {
+            Ok(()) => {
+                shared.shard.wake();
+                return true;
+            }
             Err(back) => batch = back,
         }
-        if shared.exchange.is_closed() {
-            batch.receipt.settle(Outcome::Shed(Shed::Stopped));
-            return false;
-        }
-        // Cancel-safe: the batch is ours until it is taken. A stop tells of no room when nothing was inside.
-        let _room = tokio::time::timeout(ROOM_PAUSE, room).await;
     }
-    shared.shard.wake();
-    true
+    batch.receipt.settle(Outcome::Shed(Shed::Stopped));
+    false
 }
 
 /// A receipt for no record has nothing to settle.

@@ -1,15 +1,20 @@
 //! Who comes next where many connections wait: sources take turns, and within a source its peers, so that a thousand
 //! connections of one peer wait for each other and not another peer for all of them.
 //!
-//! [`Floor`]: when a connection is read, on the one thread that reads them all. [`Places`]: so many at once, of messages that
-//! are taken apart (`Shared::turns`) and of TLS handshakes (`handshakes`).
-//! Not here: how much one read takes (`stream`), and how many connections a peer may have (`admission`).
-//! Invariant: a reader that stops waiting is passed over.
+//! [`Floor`]: when a connection is read, on the one thread that reads them all: there has to be time, and room in the exchange
+//! for what it reads. [`Places`]: so many at once, of messages that are taken apart (`Shared::turns`) and of TLS handshakes
+//! (`handshakes`).
+//! Not here: how much one read takes (`stream`), how many connections a peer may have (`admission`), and who of those that are
+//! in the exchange is next (`pipeline::Exchange`).
+//! Invariants: a reader that stops waiting is passed over. A source without room is asked once for each time that there may be
+//! some, and only as many of its connections are woken as find it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use model::{PeerKey, SECOND_NS, SourceId};
+use pipeline::{Exchange, Rotation};
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::sources::stream::stopped;
@@ -19,52 +24,20 @@ use sys::clock::Clock;
 /// be over it by itself.
 const ROUND_NS: u64 = SECOND_NS / 1_000;
 
-/// Those that wait, by key: the keys take turns.
-#[derive(Debug)]
-struct Rotation<K, T> {
-    of: BTreeMap<K, VecDeque<T>>,
-    /// Each key once.
-    order: VecDeque<K>,
+/// Longest wait for room in the exchange before it is looked at again: nobody says that it was closed while empty.
+const ROOM_PAUSE: Duration = Duration::from_millis(500);
+
+/// Those that wait, by key.
+type Waiting<K, T> = Rotation<K, oneshot::Sender<T>>;
+
+/// Queues one behind those of its key that still wait: who comes first mostly goes first.
+fn join<K: Copy + Ord, T>(waiting: &mut Waiting<K, T>, key: K, waits: oneshot::Sender<T>) {
+    waiting.forget_first_of(key, |waits| !waits.is_closed());
+    waiting.push(key, waits);
 }
 
-impl<K, T> Default for Rotation<K, T> {
-    fn default() -> Rotation<K, T> {
-        Rotation { of: BTreeMap::new(), order: VecDeque::new() }
-    }
-}
-
-impl<K: Copy + Ord, T> Rotation<K, oneshot::Sender<T>> {
-    fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
-    fn push(&mut self, key: K, waits: oneshot::Sender<T>) {
-        let line = self.of.entry(key).or_insert_with(|| {
-            self.order.push_back(key);
-            VecDeque::new()
-        });
-        // Those that have stopped waiting since: who comes first mostly goes first.
-        while line.front().is_some_and(oneshot::Sender::is_closed) {
-            line.pop_front();
-        }
-        line.push_back(waits);
-    }
-
-    fn pop(&mut self) -> Option<oneshot::Sender<T>> {
-        while let Some(key) = self.order.pop_front() {
-            let Some(line) = self.of.get_mut(&key) else { continue };
-            let next = std::iter::from_fn(|| line.pop_front()).find(|waits| !waits.is_closed());
-            if line.is_empty() {
-                self.of.remove(&key);
-            } else {
-                self.order.push_back(key);
-            }
-            if next.is_some() {
-                return next;
-            }
-        }
-        None
-    }
+fn next<K: Copy + Ord, T>(waiting: &mut Waiting<K, T>) -> Option<oneshot::Sender<T>> {
+    waiting.pop_where(|waits| !waits.is_closed()).map(|(_, waits)| waits)
 }
 
 /// A number of places. A reader that finds none waits, and peers take turns.
@@ -76,7 +49,7 @@ pub(crate) struct Places {
 #[derive(Debug)]
 struct PlacesState {
     free: usize,
-    waiting: Rotation<PeerKey, oneshot::Sender<Place>>,
+    waiting: Waiting<PeerKey, Place>,
 }
 
 /// One place, given to the next when it is dropped.
@@ -98,7 +71,7 @@ impl Places {
                 return Place(Some(Arc::clone(self)));
             }
             let (given, waits) = oneshot::channel();
-            state.waiting.push(peer, given);
+            join(&mut state.waiting, peer, given);
             waits
         };
         waits.await.expect("a place is given or waited for")
@@ -114,7 +87,7 @@ impl Drop for Place {
         let Some(places) = self.0.take() else { return };
         loop {
             let mut state = places.lock();
-            let Some(next) = state.waiting.pop() else {
+            let Some(next) = next(&mut state.waiting) else {
                 state.free += 1;
                 return;
             };
@@ -129,10 +102,13 @@ impl Drop for Place {
 }
 
 /// When a connection is read. All of them are on one thread, and a read is never interrupted: while reads take little time
-/// together nobody waits, and then those that come wait for a round of the runtime.
-#[derive(Debug, Default)]
+/// together, and the exchange has room, nobody waits. Then those that come wait for a round of the runtime, or for room.
+#[derive(Debug)]
 pub struct Floor {
     state: Mutex<FloorState>,
+    exchange: Arc<Exchange>,
+    /// Told when the exchange has room again.
+    room: Arc<Notify>,
     wanted: Notify,
 }
 
@@ -141,65 +117,102 @@ struct FloorState {
     /// By the reads of this round.
     spent_ns: u64,
     /// By source.
-    of: BTreeMap<SourceId, Rotation<PeerKey, oneshot::Sender<()>>>,
-    /// Each source that somebody waits at once.
+    of: BTreeMap<SourceId, Waiting<PeerKey, ()>>,
+    /// Sources that somebody waits at. Each of `of` is either here or in `full`, once.
     order: VecDeque<SourceId>,
+    /// Those that had no room when they were asked.
+    full: VecDeque<SourceId>,
     /// Nobody begins rounds any more: nobody waits either.
     ended: bool,
 }
 
+/// Where in the line of its peer a reader waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Last,
+    /// It has had its turn, which was of no use.
+    First,
+}
+
 impl Floor {
-    /// Waits for the turn of a connection of `peer` at `source`; false when there was nothing to wait for. What it reads then
-    /// is read within [`Floor::run`], or it gives the turn back with [`Floor::pass`]. Cancel-safe: who stops waiting loses its
-    /// place in the line.
-    pub(crate) async fn turn(&self, source: SourceId, peer: PeerKey) -> bool {
-        let waits = {
-            let mut state = self.lock();
-            if state.ended || (state.spent_ns < ROUND_NS && state.order.is_empty()) {
-                return false;
+    /// For what goes into `exchange`, whose shard tells `room`.
+    pub fn new(exchange: Arc<Exchange>, room: Arc<Notify>) -> Floor {
+        Floor { state: Mutex::default(), exchange, room, wanted: Notify::new() }
+    }
+
+    /// Waits for the turn of a connection of `peer` at `source`, which has room then for one batch, or nobody takes any more.
+    /// Both hold until the next await. What it reads is read within [`Floor::run`], or it gives the turn back with
+    /// [`Floor::pass`]. Cancel-safe: who stops waiting loses its place in the line.
+    pub(crate) async fn turn(&self, source: SourceId, peer: PeerKey) {
+        let mut line = Line::Last;
+        loop {
+            let waits = {
+                let mut state = self.lock();
+                if state.ended || (state.is_free(source) && self.exchange.has_room(source)) {
+                    return;
+                }
+                let (given, waits) = oneshot::channel();
+                state.push((source, peer), given, line);
+                waits
+            };
+            self.wanted.notify_one();
+            // Nobody takes a turn back.
+            let _given = waits.await;
+            if self.exchange.has_room(source) {
+                return;
             }
-            let (given, waits) = oneshot::channel();
-            state.push(source, peer, given);
-            waits
-        };
-        self.wanted.notify_one();
-        // Nobody takes a turn back.
-        let _given = waits.await;
-        true
+            // Somebody who had the turn before it has filled it up since.
+            self.pass();
+            line = Line::First;
+        }
     }
 
     /// Does a read, and lets the next one have its turn when there is time.
     pub(crate) fn run<T>(&self, read: impl FnOnce() -> T) -> T {
         let since_ns = Clock::mono_ns();
         let done = read();
-        self.lock().spend(Clock::mono_ns().saturating_sub(since_ns));
+        self.lock().spend(Clock::mono_ns().saturating_sub(since_ns), &self.exchange);
         done
     }
 
     /// Gives a turn back that was not used.
     pub(crate) fn pass(&self) {
-        self.lock().spend(0);
+        self.lock().spend(0, &self.exchange);
     }
 
-    /// Begins rounds while somebody waits, until `stop` turns true. To be run on the runtime of the connections.
+    /// Begins rounds while somebody waits for one, until nobody takes any more and `stop` turns true. To be run on the runtime
+    /// of the connections.
     pub async fn tend(&self, mut stop: watch::Receiver<bool>) {
+        let mut stops = false;
         loop {
-            // Both branches are cancel-safe: they only wait.
-            tokio::select! {
-                () = stopped(&mut stop) => break,
-                () = self.wanted.notified() => {}
-            }
+            let mut room = std::pin::pin!(self.room.notified());
+            // Enabled before the exchange is looked at: room that comes in between is told.
+            room.as_mut().enable();
             loop {
                 // Comes back when the runtime has looked at its sockets and timers.
                 tokio::task::yield_now().await;
-                if !self.lock().begin_round() {
+                let mut state = self.lock();
+                state.ask_full(&self.exchange);
+                if !state.begin_round(&self.exchange) {
                     break;
                 }
+            }
+            if stops && self.exchange.is_closed() {
+                break;
+            }
+            let waits_for_room = stops || !self.lock().full.is_empty();
+            // All branches are cancel-safe: they only wait.
+            tokio::select! {
+                () = stopped(&mut stop), if !stops => stops = true,
+                () = self.wanted.notified() => {}
+                () = room => {}
+                () = tokio::time::sleep(ROOM_PAUSE), if waits_for_room => {}
             }
         }
         let mut state = self.lock();
         state.ended = true;
-        while state.begin_round() {}
+        state.ask_full(&self.exchange);
+        while state.begin_round(&self.exchange) {}
     }
 
     fn lock(&self) -> MutexGuard<'_, FloorState> {
@@ -208,18 +221,30 @@ impl Floor {
 }
 
 impl FloorState {
-    fn push(&mut self, source: SourceId, peer: PeerKey, given: oneshot::Sender<()>) {
+    /// True when nobody waits whom a reader at `source` would overtake.
+    fn is_free(&self, source: SourceId) -> bool {
+        self.spent_ns < ROUND_NS && self.order.is_empty() && !self.of.contains_key(&source)
+    }
+
+    fn push(&mut self, (source, peer): (SourceId, PeerKey), given: oneshot::Sender<()>, line: Line) {
         let peers = self.of.entry(source).or_insert_with(|| {
             self.order.push_back(source);
             Rotation::default()
         });
-        peers.push(peer, given);
+        match line {
+            Line::Last => join(peers, peer, given),
+            Line::First => peers.push_front(peer, given),
+        }
     }
 
-    fn pop(&mut self) -> Option<oneshot::Sender<()>> {
+    fn pop(&mut self, exchange: &Exchange) -> Option<oneshot::Sender<()>> {
         while let Some(source) = self.order.pop_front() {
             let Some(peers) = self.of.get_mut(&source) else { continue };
-            let next = peers.pop();
+            if !exchange.has_room(source) {
+                self.full.push_back(source);
+                continue;
+            }
+            let next = next(peers);
             if peers.is_empty() {
                 self.of.remove(&source);
             } else {
@@ -232,22 +257,34 @@ impl FloorState {
         None
     }
 
-    fn spend(&mut self, ns: u64) {
+    /// Sources that have room again have turns again.
+    fn ask_full(&mut self, exchange: &Exchange) {
+        let FloorState { order, full, .. } = self;
+        full.retain(|source| {
+            let has_room = exchange.has_room(*source);
+            if has_room {
+                order.push_back(*source);
+            }
+            !has_room
+        });
+    }
+
+    fn spend(&mut self, ns: u64, exchange: &Exchange) {
         self.spent_ns += ns;
         if self.spent_ns < ROUND_NS {
-            self.give_one();
+            self.give_one(exchange);
         }
     }
 
-    /// True while somebody waits.
-    fn begin_round(&mut self) -> bool {
+    /// True while somebody waits for a turn, and not for room.
+    fn begin_round(&mut self, exchange: &Exchange) -> bool {
         self.spent_ns = 0;
-        self.give_one();
+        self.give_one(exchange);
         !self.order.is_empty()
     }
 
-    fn give_one(&mut self) {
-        while let Some(next) = self.pop() {
+    fn give_one(&mut self, exchange: &Exchange) {
+        while let Some(next) = self.pop(exchange) {
             if next.send(()).is_ok() {
                 return;
             }
@@ -260,6 +297,8 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
+    use model::{Outcome, Receipt, SampleBatch, Tally};
+
     use super::*;
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -268,6 +307,37 @@ mod tests {
 
     fn peer(last: u8) -> PeerKey {
         crate::admission::peer_key(Some([10, 0, 0, last].into()))
+    }
+
+    /// With room for one batch of each source.
+    fn floor() -> Floor {
+        Floor::new(Arc::new(Exchange::new(1, 8)), Arc::default())
+    }
+
+    /// One batch, which fills its source's room.
+    fn fill(floor: &Floor, source: u16, last: u8) {
+        let receipt = Receipt::receive(&Arc::default(), 1);
+        let batch = SampleBatch {
+            source: SourceId(source),
+            bytes: Vec::new(),
+            peer: model::Peer::OWN,
+            packets: Vec::new(),
+            names: Vec::new(),
+            tally: Tally::default(),
+            samples: Vec::new(),
+            extras: Vec::new(),
+            events: Vec::new(),
+            points: Vec::new(),
+            receipt,
+            ack: None,
+        };
+        assert!(floor.exchange.try_send(peer(last), batch).is_ok());
+    }
+
+    fn empty(floor: &Floor) {
+        while let Some((_, batch)) = floor.exchange.take_oldest() {
+            batch.receipt.settle(Outcome::Routed);
+        }
     }
 
     /// In the order in which turns come: (source, peer).
@@ -283,13 +353,13 @@ mod tests {
             .collect();
         let mut got = Vec::new();
         while got.len() < asked.len() {
-            floor.lock().begin_round();
+            floor.lock().begin_round(&floor.exchange);
             let before = got.len();
             for (at, slot) in waits.iter_mut().enumerate() {
-                if slot.as_mut().is_some_and(|wait| poll(wait.as_mut()) == Poll::Ready(true)) {
+                if slot.as_mut().is_some_and(|wait| poll(wait.as_mut()) == Poll::Ready(())) {
                     *slot = None;
                     got.push(asked[at]);
-                    floor.lock().spend(ROUND_NS);
+                    floor.lock().spend(ROUND_NS, &floor.exchange);
                 }
             }
             assert_eq!(got.len(), before + 1, "one turn a round, as long as each takes all of it");
@@ -299,8 +369,8 @@ mod tests {
 
     #[test]
     fn sources_take_turns_and_within_them_peers() {
-        let floor = Floor::default();
-        assert_eq!(poll(pin!(floor.turn(SourceId(0), peer(1)))), Poll::Ready(false), "nobody waits");
+        let floor = floor();
+        assert_eq!(poll(pin!(floor.turn(SourceId(0), peer(1)))), Poll::Ready(()), "nobody waits");
         floor.lock().spent_ns = ROUND_NS;
         // A peer with many connections, another one at the same source, a third one at another source.
         let asked = [(0, 1), (0, 1), (0, 1), (0, 1), (0, 2), (1, 3), (0, 2), (1, 1)];
@@ -311,28 +381,86 @@ mod tests {
 
     #[test]
     fn short_reads_share_a_round_and_who_has_gone_is_passed_over() {
-        let floor = Floor::default();
+        let floor = floor();
         floor.lock().spent_ns = ROUND_NS;
         let mut waits: Vec<_> = (0..4).map(|_| Box::pin(floor.turn(SourceId(0), peer(1)))).collect();
         waits.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_pending()));
         drop(waits.remove(1));
-        assert!(floor.lock().begin_round());
-        assert_eq!(poll(waits[0].as_mut()), Poll::Ready(true));
+        assert!(floor.lock().begin_round(&floor.exchange));
+        assert_eq!(poll(waits[0].as_mut()), Poll::Ready(()));
         assert!(poll(waits[1].as_mut()).is_pending(), "not before the first one is done");
-        floor.lock().spend(1);
-        assert_eq!(poll(waits[1].as_mut()), Poll::Ready(true));
+        floor.lock().spend(1, &floor.exchange);
+        assert_eq!(poll(waits[1].as_mut()), Poll::Ready(()));
         assert!(poll(waits[2].as_mut()).is_pending());
         floor.pass();
-        assert_eq!(poll(waits[2].as_mut()), Poll::Ready(true));
-        assert!(!floor.lock().begin_round());
-        assert_eq!(poll(pin!(floor.turn(SourceId(0), peer(1)))), Poll::Ready(false));
+        assert_eq!(poll(waits[2].as_mut()), Poll::Ready(()));
+        assert!(!floor.lock().begin_round(&floor.exchange));
+        assert_eq!(poll(pin!(floor.turn(SourceId(0), peer(1)))), Poll::Ready(()));
+    }
+
+    #[test]
+    fn room_goes_by_turns_and_wakes_as_many_as_there_is_room_for() {
+        let floor = floor();
+        fill(&floor, 0, 1);
+        // A peer with many connections, and one with a single one, at a source without room.
+        let asked: Vec<u8> = (0..100).map(|_| 1).chain([2]).collect();
+        let mut waits: Vec<_> = asked
+            .iter()
+            .map(|last| Box::pin(tokio::task::unconstrained(floor.turn(SourceId(0), peer(*last)))))
+            .collect();
+        waits.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_pending()));
+        let mut got = Vec::new();
+        for _ in 0..4 {
+            assert!(!floor.lock().begin_round(&floor.exchange), "who waits for room begins no rounds");
+            assert_eq!(poll(pin!(floor.turn(SourceId(1), peer(1)))), Poll::Ready(()), "others have room");
+            empty(&floor);
+            floor.lock().ask_full(&floor.exchange);
+            floor.lock().begin_round(&floor.exchange);
+            let polled = waits.iter_mut().map(|wait| poll(wait.as_mut()).is_ready()).enumerate();
+            let woken: Vec<usize> = polled.filter_map(|(at, woken)| woken.then_some(at)).collect();
+            let [at] = woken[..] else { panic!("one for one place: {woken:?}") };
+            drop(waits.remove(at));
+            let last = if at == waits.len() && !got.contains(&2) { 2 } else { 1 };
+            got.push(last);
+            floor.run(|| fill(&floor, 0, last));
+        }
+        assert_eq!(got, [1, 2, 1, 1]);
+        floor.exchange.close();
+        let before = waits.len();
+        floor.lock().ask_full(&floor.exchange);
+        for _ in 0..before {
+            floor.lock().begin_round(&floor.exchange);
+        }
+        waits.retain_mut(|wait| poll(wait.as_mut()).is_pending());
+        assert!(waits.is_empty() && floor.lock().of.is_empty(), "nobody waits for what is closed");
+        empty(&floor);
+    }
+
+    #[test]
+    fn a_turn_without_room_is_not_lost() {
+        let floor = floor();
+        fill(&floor, 0, 1);
+        let mut waits: Vec<_> =
+            [2, 1, 1, 1].into_iter().map(|last| Box::pin(floor.turn(SourceId(0), peer(last)))).collect();
+        waits.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_pending()));
+        floor.lock().begin_round(&floor.exchange);
+        empty(&floor);
+        floor.lock().ask_full(&floor.exchange);
+        floor.lock().begin_round(&floor.exchange);
+        // Given its turn, and somebody was faster.
+        fill(&floor, 0, 3);
+        assert!(poll(waits[0].as_mut()).is_pending());
+        empty(&floor);
+        floor.lock().ask_full(&floor.exchange);
+        floor.lock().begin_round(&floor.exchange);
+        assert!(poll(waits[0].as_mut()).is_ready(), "it is the next one still");
     }
 
     #[test]
     fn rounds_go_on_while_somebody_waits() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
-            let floor = Arc::new(Floor::default());
+            let floor = Arc::new(floor());
             let (stop, stopping) = watch::channel(false);
             let tending = Arc::clone(&floor);
             let tends = tokio::spawn(async move { tending.tend(stopping).await });
@@ -349,10 +477,12 @@ mod tests {
             for read in reads.collect::<Vec<_>>() {
                 read.await.expect("it comes to its end");
             }
+            floor.exchange.close();
             stop.send_replace(true);
             tends.await.expect("it ends");
             floor.lock().spent_ns = ROUND_NS;
-            assert!(!floor.turn(SourceId(0), peer(1)).await, "nobody would end the wait");
+            // Nobody would end the wait.
+            floor.turn(SourceId(0), peer(1)).await;
         });
     }
 

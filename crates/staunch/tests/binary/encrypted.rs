@@ -318,3 +318,53 @@ fn pythons_ssl_is_understood_and_understands() {
     daemon.assert_sums_hold();
     daemon.stop();
 }
+
+/// All places of one peer (`HANDSHAKES_PER_PEER_MAX`).
+const SILENT: u64 = 256;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn handshakes_that_one_address_never_ends_keep_no_other_waiting() {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, ServerName};
+
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let tls = format!(
+        "connections_max = 1000\nmax_connections_per_peer = 900\ntls = {{ cert = \"{}\" }}",
+        folder.path().join("both.pem").display()
+    );
+    let end = FakeGraphite::new();
+    let mut daemon = Builder::native(&(source("in", &tls) + &output("o", "in", &end.to(), ""))).start();
+    let at = daemon.at("in", "tcp");
+    let silent: Vec<TcpStream> = (0..SILENT)
+        .map(|_| {
+            let mut stream = TcpStream::connect(at).expect("it listens");
+            stream.write_all(&[0x16]).expect("it is open");
+            stream
+        })
+        .collect();
+    daemon.wait_source("in", "connections_open", SILENT);
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).expect("it is this machine's");
+    socket.connect(&at.into()).expect("it listens");
+    let mut roots = rustls::RootCertStore::empty();
+    let ca = CertificateDer::from_pem_file(folder.path().join("ca.pem")).expect("a certificate");
+    roots.add(ca).expect("an authority");
+    let config = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .expect("known versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("127.0.0.1").expect("an address");
+    let client = rustls::ClientConnection::new(config.into(), name).expect("a good config");
+    let mut client = rustls::StreamOwned::new(client, TcpStream::from(socket));
+    client.write_all(b"web.load 1 1700000000\n").expect("its handshake is served");
+    client.flush().expect("it is open");
+    daemon.wait_source("in", "received", 1);
+    // Nobody had to end for it, as they do after ten seconds.
+    assert_eq!(crate::support::Daemon::number(&daemon.source("in"), "handshakes_failed"), 0);
+    drop(silent);
+    daemon.wait_source("in", "handshakes_failed", SILENT);
+    daemon.stop();
+}

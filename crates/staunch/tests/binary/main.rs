@@ -44,6 +44,7 @@ mod relay_statistics;
 mod relay_turns;
 mod reload;
 mod restart;
+mod room;
 mod sources;
 mod stop;
 mod supervisor;

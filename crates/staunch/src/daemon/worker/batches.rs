@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::Room;
-use model::{Now, Outcome, OutputId, SampleBatch, Shed};
+use model::{Now, Outcome, OutputId, PeerKey, SampleBatch, Shed};
+use pipeline::Look;
 use sys::clock::Clock;
 
 use super::socket::To;
@@ -48,18 +49,18 @@ impl Worker {
         self.shard.waited_for().all(|id| waits(&self.outlets[id.index()]))
     }
 
-    /// Batch by batch, each only when the outputs that must not lose it have room.
+    /// Batch by batch, each only when the outputs that must not lose it have room. Sources and their peers take turns.
     fn take_unblocked(&mut self, now: Now) -> bool {
         // Batches of sources that wait for nobody do not make it look more often: a look reads whole batches.
         let looks = now.mono_ns >= self.blocked_until_ns;
         let (mut taken, mut waited) = (false, false);
         self.stalled.resize(self.outlets.len(), false);
-        let mut bytes = 0;
+        let (mut bytes, mut look) = (0, Look::default());
         let until_ns = Clock::mono_ns() + SEARCH_MAX_NS;
         let mut in_time = true;
         while bytes < TURN_BYTES && in_time {
             let Worker { shard, outlets, exchange, stalled, .. } = self;
-            let next = exchange.take_next(|batch| {
+            let next = exchange.take_in_turn(&mut look, |batch| {
                 let blocking = shard.blocking(batch.source);
                 let has_room = |id: &OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
@@ -75,11 +76,11 @@ impl Worker {
                 };
                 blocking.is_empty() || (looks && blocking.iter().all(has_room))
             });
-            let Some(batch) = next else { break };
+            let Some((from, batch)) = next else { break };
             taken = true;
             bytes += batch.memory_bytes();
             waited |= !self.shard.blocking(batch.source).is_empty();
-            self.take_admitted(batch, now, until_ns);
+            self.take_admitted((from, batch), now, until_ns);
             in_time = Clock::mono_ns() < until_ns;
         }
         let more = (bytes >= TURN_BYTES || !in_time) && !self.exchange.is_empty();
@@ -105,9 +106,9 @@ impl Worker {
         let mut bytes = 0;
         let mut in_time = true;
         while bytes < TURN_BYTES && in_time {
-            let Some(batch) = self.exchange.take_next(|_| true) else { break };
+            let Some((from, batch)) = self.exchange.take_oldest() else { break };
             bytes += batch.memory_bytes();
-            self.take_and_set_back(batch, &[], now, until_ns);
+            self.take_and_set_back((from, batch), &[], now, until_ns);
             in_time = Clock::mono_ns() < until_ns;
         }
         if bytes > 0 {
@@ -125,9 +126,9 @@ impl Worker {
         for socket in sockets {
             let _done = socket.push_left(&mut to);
         }
-        while let Some(batch) = self.exchange.take_next(|_| true) {
+        while let Some((from, batch)) = self.exchange.take_oldest() {
             if let Some(left) = self.take_batch(batch, &[], Clock::now(), until_ns) {
-                self.exchange.set_back(left);
+                self.exchange.set_back(from, left);
                 break;
             }
         }
@@ -141,7 +142,7 @@ impl Worker {
         for socket in sockets {
             socket.finish_left(&mut to);
         }
-        while let Some(batch) = self.exchange.take_next(|_| true) {
+        while let Some((_, batch)) = self.exchange.take_oldest() {
             if let Some(left) = self.take_batch(batch, &[], Clock::now(), 0) {
                 left.receipt.settle(Outcome::Shed(Shed::Stopped));
             }
@@ -190,7 +191,7 @@ impl Worker {
 
     /// Takes a batch that there is room for. More may become of it than there is room for: then it has blocks of its own,
     /// which are kept.
-    fn take_admitted(&mut self, batch: SampleBatch, now: Now, until_ns: u64) {
+    fn take_admitted(&mut self, (from, batch): (PeerKey, SampleBatch), now: Now, until_ns: u64) {
         let Worker { shard, outlets, .. } = self;
         let source = batch.source;
         let is_tight = |id: &OutputId| {
@@ -200,21 +201,27 @@ impl Worker {
         let blocking = if shard.multiplies(source) { shard.blocking(source) } else { &[] };
         let tight: Vec<OutputId> = blocking.iter().copied().filter(is_tight).collect();
         if tight.is_empty() {
-            self.take_and_set_back(batch, &[], now, until_ns);
+            self.take_and_set_back((from, batch), &[], now, until_ns);
             return self.deliver(now);
         }
         // What cannot wait has no share in it.
         self.shard.close_reached(source, now, &mut self.routed);
         self.deliver(now);
-        self.take_and_set_back(batch, &tight, now, until_ns);
+        self.take_and_set_back((from, batch), &tight, now, until_ns);
         self.shard.close_reached(source, now, &mut self.routed);
         self.deliver_admitted(&tight, now);
     }
 
-    /// Takes a batch, or the part of it that there is time for; the rest is the next batch of its source.
-    fn take_and_set_back(&mut self, batch: SampleBatch, admitted: &[OutputId], now: Now, until_ns: u64) {
+    /// Takes a batch, or the part of it that there is time for; the rest is the next batch of its peer.
+    fn take_and_set_back(
+        &mut self,
+        (from, batch): (PeerKey, SampleBatch),
+        admitted: &[OutputId],
+        now: Now,
+        until_ns: u64,
+    ) {
         if let Some(left) = self.take_batch(batch, admitted, now, until_ns) {
-            self.exchange.set_back(left);
+            self.exchange.set_back(from, left);
         }
     }
 
