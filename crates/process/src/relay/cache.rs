@@ -218,7 +218,7 @@ impl CachedRouter {
             None => {
                 self.figures.misses += 1;
                 self.router.draft(entry, name, &mut self.draft);
-                self.work += self.draft.work();
+                self.work += self.router.work(name);
                 self.draft.content()
             }
         };

@@ -10,7 +10,6 @@ use model::OutputId;
 
 use crate::placement::key_hash;
 
-use super::expression::Work;
 use super::router::{Check, ClusterState, Router, can_be_sent};
 use super::sieve::Candidates;
 use super::{ClusterId, Sharing};
@@ -373,8 +372,6 @@ pub(super) struct Draft {
     name: Vec<u8>,
     name_id: TextId,
     content: Content,
-    /// Bytes that were searched for it, at most.
-    work: u64,
     /// Room for the rules that can match.
     pub(super) candidates: Candidates,
 }
@@ -386,18 +383,6 @@ impl Draft {
         self.name.extend_from_slice(name);
         self.name_id = 0;
         self.content.clear();
-        self.work = 0;
-    }
-
-    /// The name as it is now is searched.
-    #[inline]
-    pub(super) fn searches(&mut self, work: &Work) {
-        self.work += work.of(self.name.len());
-    }
-
-    /// What its searches may have cost, in bytes.
-    pub(super) fn work(&self) -> u64 {
-        self.work
     }
 
     /// How the walk ended. Where an output gets a line once, copies that it has already go here as far as they can: those

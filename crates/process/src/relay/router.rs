@@ -70,6 +70,8 @@ pub(super) struct Statements {
     rests: Searches,
     /// An output gets a line once.
     pub(super) once: bool,
+    /// What looking for all expressions of `rules` may cost.
+    work: Work,
 }
 
 /// One expression with what it brings about.
@@ -84,8 +86,6 @@ pub(super) struct Rule {
     /// Names that one of these is found in do not match.
     unless: Vec<Expression>,
     pub(super) action: Action,
-    /// What finding out whether it matches may cost.
-    work: Work,
 }
 
 #[derive(Clone, Debug)]
@@ -144,8 +144,9 @@ impl Router {
         let Builder { rules, checks, clusters, results, rollups, searches, rests, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
         let sieve = Arc::new(Sieve::new(&texts));
+        let work = Work::of_all(rules.iter().flat_map(|rule| rule.matcher.iter().chain(&rule.unless)));
         let statements =
-            Statements { rules, sieve, checks, results, statistics, rollups, searches, rests, once };
+            Statements { rules, sieve, checks, results, statistics, rollups, searches, rests, once, work };
         Ok(Router {
             statements: Arc::new(statements),
             clusters: clusters.into_iter().map(Arc::new).collect(),
@@ -165,6 +166,11 @@ impl Router {
     /// The same for what stands behind a name.
     pub(super) fn begin_rest(&self) {
         self.statements.rests.effort.begin();
+    }
+
+    /// What deciding a name may cost, in bytes searched: as if all expressions were looked for.
+    pub(super) fn work(&self, name: &[u8]) -> u64 {
+        self.statements.work.of(name.len())
     }
 
     /// What looking behind a name may cost, in bytes searched.
@@ -258,7 +264,6 @@ impl Router {
             if replaced && !rule.feeds() {
                 continue;
             }
-            draft.searches(&rule.work);
             let found = match rule.find(draft.name()) {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
@@ -347,22 +352,13 @@ impl Statements {
             rollups: self.rollups.clone(),
             searches,
             rests,
+            work: self.work,
             once: self.once,
         }
     }
 }
 
 impl Rule {
-    fn new(
-        (statement, expression): (usize, usize),
-        matcher: Option<Expression>,
-        unless: Vec<Expression>,
-        action: Action,
-    ) -> Rule {
-        let work = Work::of_all(matcher.iter().chain(&unless));
-        Rule { statement, expression, matcher, unless, action, work }
-    }
-
     fn apart(&self, searches: &Searches) -> Rule {
         Rule {
             statement: self.statement,
@@ -370,7 +366,6 @@ impl Rule {
             matcher: self.matcher.as_ref().map(|matcher| matcher.apart(searches)),
             unless: self.unless.iter().map(|expression| expression.apart(searches)).collect(),
             action: self.action.clone(),
-            work: self.work,
         }
     }
 
@@ -479,7 +474,7 @@ impl Builder {
             let groups = matcher.as_ref().map_or(0, Expression::groups);
             let key = plan.route_using.as_ref().map(|text| Replacement::parse(text, groups));
             let action = Action::Send { check, key, to: to.clone(), stop: plan.stop };
-            self.rules.push(Rule::new((statement, expression), matcher, unless.clone(), action));
+            self.rules.push(Rule { statement, expression, matcher, unless: unless.clone(), action });
         }
     }
 
@@ -488,7 +483,8 @@ impl Builder {
         let Some(matcher) = self.compiled(at, &plan.expression, true) else { return };
         let into = Replacement::parse(&plan.into, matcher.groups());
         let action = Action::Rewrite { into, every_occurrence: plan.every_occurrence };
-        self.rules.push(Rule::new((statement, 0), Some(matcher), Vec::new(), action));
+        let unless = Vec::new();
+        self.rules.push(Rule { statement, expression: 0, matcher: Some(matcher), unless, action });
     }
 
     fn aggregate(&mut self, statement: usize, plan: &AggregateStatement) {
@@ -509,7 +505,7 @@ impl Builder {
             let name = |compute: &crate::rollup::ComputePlan| Replacement::parse(&compute.name, groups);
             let names = plan.rollup.computes.iter().map(name).collect();
             let action = Action::Feed { rollup, names, stop: plan.stop, replaces: plan.replaces };
-            self.rules.push(Rule::new((statement, expression), matcher, Vec::new(), action));
+            self.rules.push(Rule { statement, expression, matcher, unless: Vec::new(), action });
         }
     }
 
