@@ -20,8 +20,15 @@ use super::router::{Entry, Router};
 /// of searches that hostile names make slow.
 const WORK_MAX: u64 = 16 << 10;
 
-/// Decisions that are freed for each name that is new, and a piece of names with them: more than a name adds.
-const FREED_AT_ONCE: usize = 4;
+/// Decisions that are freed at each look, and pieces of names with them: more than the names that are new between two looks add.
+const FREED_AT_ONCE: usize = 2 * (WORK_MAX / NAME_WORK) as usize;
+const PIECES_FREED_AT_ONCE: usize = 8;
+
+/// What is forgotten is freed at once up to this.
+const FORGOTTEN_AT_ONCE_BYTES: usize = 256 << 10;
+
+/// What a name that is new counts as at least.
+pub(super) const NAME_WORK: u64 = 16;
 
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +85,8 @@ struct Generation {
     /// Places in `decisions`, by content.
     known: HashTable<u32>,
     decisions_bytes: usize,
+    /// Memory of the two tables above.
+    tables_bytes: usize,
 }
 
 impl CachedRouter {
@@ -138,9 +147,17 @@ impl CachedRouter {
     pub fn has_worked_much(&mut self) -> bool {
         let much = self.work >= WORK_MAX;
         if much {
-            self.work = 0;
+            self.begin_work();
         }
         much
+    }
+
+    #[cold]
+    fn begin_work(&mut self) {
+        self.work = 0;
+        if self.gone.as_mut().is_some_and(|gone| gone.free_some()) {
+            self.gone = None;
+        }
     }
 
     /// Has the memory brought near that [`route`](CachedRouter::route) will read for records with these hashes, of at
@@ -222,14 +239,12 @@ impl CachedRouter {
                 self.draft.content()
             }
         };
-        if self.gone.as_mut().is_some_and(|gone| gone.free_some()) {
-            self.gone = None;
-        }
         let full = self.young.names.len() >= self.limits.names_max / 2;
         if full || self.young.memory_bytes_with(name.len(), content) > self.limits.bytes_max / 2 {
             self.figures.turned += 1;
             let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
-            self.gone = Some(Box::new(old));
+            // Few are freed at once.
+            self.gone = (old.memory_bytes() > FORGOTTEN_AT_ONCE_BYTES).then(|| Box::new(old));
         }
         let content_hash = |content: &Content| content_hash(self.seed, &self.shared, content);
         let decision = self.young.decision(content, content_hash);
@@ -294,33 +309,28 @@ impl Generation {
         self.decisions.push(content.decision());
         let decisions = &self.decisions;
         self.known.insert_unique(own, place, |place| hash(decisions[*place as usize].content()));
+        self.tables_bytes = self.decisions.capacity() * size_of::<Decision>() + self.known.allocation_size();
         place
     }
 
     /// Gives back some decisions and a piece of names. Says whether nothing but the tables is left.
-    #[cold]
     fn free_some(&mut self) -> bool {
         for decision in self.decisions.drain(self.decisions.len().saturating_sub(FREED_AT_ONCE)..) {
             self.decisions_bytes -= decision.content().heap_bytes();
         }
-        self.names.free_piece();
+        (0..PIECES_FREED_AT_ONCE).for_each(|_| self.names.free_piece());
         self.decisions.is_empty() && self.names.is_free()
     }
 
     fn memory_bytes(&self) -> usize {
-        self.names.memory_bytes()
-            + self.decisions.capacity() * size_of::<Decision>()
-            + self.known.allocation_size()
-            + self.decisions_bytes
+        self.names.memory_bytes() + self.tables_bytes + self.decisions_bytes
     }
 
     /// The same with one name more: tables and lists that are full double.
     fn memory_bytes_with(&self, name_bytes: usize, decision: &Content) -> usize {
         let full = self.decisions.len() == self.decisions.capacity();
         let grown = if full { self.decisions.capacity().max(1) * size_of::<Decision>() } else { 0 };
-        self.memory_bytes() - self.names.memory_bytes()
-            + self.names.memory_bytes_with(name_bytes)
-            + grown
-            + decision.heap_bytes()
+        let names = self.names.memory_bytes_with(name_bytes);
+        names + self.tables_bytes + self.decisions_bytes + grown + decision.heap_bytes()
     }
 }

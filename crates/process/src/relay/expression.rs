@@ -13,6 +13,7 @@ use memchr::memmem::Finder;
 
 use super::ExpressionPlan;
 use super::backtracking::Backtracking;
+use super::cache::NAME_WORK;
 use super::searches::{Linear, Searches};
 use super::sieve::{self, Texts};
 use super::syntax::{self, Note, Refusal, Translated};
@@ -87,7 +88,7 @@ enum Matcher {
 }
 
 /// What searches may cost, in bytes that a linear one goes over.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     per_16_bytes: u64,
     fixed: u64,
@@ -100,9 +101,9 @@ impl Work {
         self.fixed + self.per_16_bytes * bytes as u64 / 16
     }
 
-    /// That of several expressions.
-    pub(super) fn of_all<'a>(expressions: impl Iterator<Item = &'a Expression>) -> Work {
-        expressions.fold(Work::default(), |all, one| {
+    /// That of a name in which all of these are looked for.
+    pub(super) fn of_name<'a>(expressions: impl Iterator<Item = &'a Expression>) -> Work {
+        expressions.fold(Work { per_16_bytes: 0, fixed: NAME_WORK }, |all, one| {
             let Work { per_16_bytes, fixed } = one.work();
             Work { per_16_bytes: all.per_16_bytes + per_16_bytes, fixed: all.fixed + fixed }
         })

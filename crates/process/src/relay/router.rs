@@ -144,7 +144,7 @@ impl Router {
         let Builder { rules, checks, clusters, results, rollups, searches, rests, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
         let sieve = Arc::new(Sieve::new(&texts));
-        let work = Work::of_all(rules.iter().flat_map(|rule| rule.matcher.iter().chain(&rule.unless)));
+        let work = Work::of_name(rules.iter().flat_map(|rule| rule.matcher.iter().chain(&rule.unless)));
         let statements =
             Statements { rules, sieve, checks, results, statistics, rollups, searches, rests, once, work };
         Ok(Router {

@@ -214,7 +214,7 @@ fn a_queue_on_disk_that_cannot_be_opened_refuses_the_successor() {
     let queues = daemon.folder.path().join("staunch-data/queues");
     std::fs::rename(queues.join("copy"), queues.join("elsewhere")).expect("it is there");
     std::fs::write(queues.join("copy"), "").expect("the folder is ours");
-    refused(&daemon, "cannot open the queue on disk of output `copy`");
+    refused(&daemon, "the queue of output `copy` cannot be handed over");
     assert_eq!(Daemon::number(&daemon.output("copy"), "copies"), 1, "{}", daemon.output("copy"));
     std::fs::remove_file(queues.join("copy")).expect("it was there");
     std::fs::rename(queues.join("elsewhere"), queues.join("copy")).expect("it is there");
@@ -223,4 +223,28 @@ fn a_queue_on_disk_that_cannot_be_opened_refuses_the_successor() {
     graphite.come_back();
     daemon.wait_output("copy", "delivered", 2);
     daemon.stop();
+}
+
+#[test]
+fn a_queue_whose_folder_is_away_is_not_handed_over() {
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let toml = format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"safe\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{}\"]\nqueue = {{ kind = \"disk\" }}\n",
+        dead.expect("a free port")
+    );
+    let mut daemon = Builder::native(&toml).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\nb:1|c\n");
+    client.wait_reply("ack 2");
+    let queues = daemon.folder.path().join("staunch-data/queues");
+    let away = daemon.folder.path().join("away");
+    std::fs::rename(&queues, &away).expect("it is there");
+    refused(&daemon, "the queue of output `copy` cannot be handed over");
+    std::fs::rename(&away, &queues).expect("it is there");
+    let mut new = daemon.successor();
+    new.wait_ready();
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    new.wait_output("copy", "waiting", 2);
+    new.stop();
 }

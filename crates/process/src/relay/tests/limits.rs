@@ -220,18 +220,19 @@ fn the_cache_keeps_within_its_bounds_and_forgets_the_older_half() {
     }
     assert!(small.figures().turned > 5 && small.len() > 500, "{} {:?}", small.len(), small.figures());
 
-    // What is forgotten is freed bit by bit, and before as much is forgotten again.
-    let mut freed = cached(2_000, 1 << 20);
-    for number in 0..2_001 {
+    // Of many names what is forgotten is freed bit by bit, and before as much is forgotten again.
+    let mut freed = cached(20_000, 16 << 20);
+    for number in 0..20_001 {
         decide(&mut freed, &name(number));
     }
     let (at_most, held) = (freed.memory_bytes(), freed.len());
-    assert_eq!((held, freed.figures().turned), (1_001, 2));
-    for number in 2_001..2_900 {
+    assert_eq!((held, freed.figures().turned), (10_001, 2));
+    for number in 20_001..29_000 {
         decide(&mut freed, &name(number));
+        freed.has_worked_much();
     }
     assert!(freed.memory_bytes() < at_most, "{} of {at_most}", freed.memory_bytes());
-    assert_eq!(freed.len(), held + 899);
+    assert_eq!(freed.len(), held + 8_999);
 
     // One name past all bounds is still routed.
     let long = vec![b'x'; bytes_max];

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use deliver::Status;
-use deliver::queue::{Block, Left};
-use model::{AckWhen, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked};
+use deliver::queue::{Block, Left, Queue};
+use model::{
+    AckWhen, DiskError, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked,
+};
 use pipeline::{IntakeMaker, SavedState, Unfinished};
 
 use super::control::Asked;
@@ -192,6 +194,9 @@ async fn agree(running: &Running, link: Link, timeout_ns: u64) -> (Link, Result<
         Ok(offer) => offer,
         Err(error) => return (link, Err(Failure::Offer(error))),
     };
+    if let Err(failure) = queues_are_there(&running.shared, timeout_ns).await {
+        return (link, Err(failure));
+    }
     let names = outputs.iter().map(|(_, name)| name.clone()).collect();
     let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
     let (link, answer) = on_thread(link, move |link| offer(link, &offered, names, timeout_ns)).await;
@@ -204,10 +209,48 @@ async fn agree(running: &Running, link: Link, timeout_ns: u64) -> (Link, Result<
 enum Failure {
     #[error("{0}")]
     Own(&'static str),
+    #[error("the queue of output `{output}` cannot be handed over: {why} ({folder})")]
+    Queue { output: String, folder: String, why: DiskError },
+    #[error("a queue's disk hangs")]
+    Hangs,
     #[error("cannot offer the sockets")]
     Offer(#[source] std::io::Error),
     #[error(transparent)]
     Link(#[from] LinkError),
+}
+
+/// Another process could not go on with a queue whose folder is away, or whose disk takes nothing: what it holds would stay
+/// behind, and what is in memory for it would be lost.
+async fn queues_are_there(shared: &Shared, at_most_ns: u64) -> Result<(), Failure> {
+    let wiring = shared.wiring.load_full();
+    // It asks the disks.
+    let looked = tokio::task::spawn_blocking(move || {
+        wiring.outlets.iter().try_for_each(|outlet| queue_is_there(outlet))
+    });
+    match tokio::time::timeout(Duration::from_nanos(at_most_ns), looked).await {
+        Ok(looked) => looked.expect("looking at a folder does not panic"),
+        Err(_late) => Err(Failure::Hangs),
+    }
+}
+
+fn queue_is_there(outlet: &Outlet) -> Result<(), Failure> {
+    let Some(disk) = outlet.disk() else { return Ok(()) };
+    let folder = disk.folder().path();
+    let (fails, missing, copies) = {
+        let mut queue = outlet.queue();
+        let copies = queue.copies();
+        let on_disk = queue.on_disk();
+        let fails = on_disk.as_ref().and_then(|queue| queue.write_error());
+        (fails, on_disk.and_then(|queue| queue.missing()).map(|missing| missing.error), copies)
+    };
+    let away = (copies > 0 && !folder.is_dir()).then_some(DiskError::Away);
+    match fails.or(missing).or(away) {
+        None => Ok(()),
+        Some(why) => {
+            let (output, folder) = (outlet.name.clone(), folder.display().to_string());
+            Err(Failure::Queue { output, folder, why })
+        }
+    }
 }
 
 /// The conversation waits; the runtime's thread does not.
