@@ -136,8 +136,8 @@ impl Messages {
         let left = std::mem::take(&mut self.rest);
         let mut rest = if bytes.is_empty() { &left } else { bytes };
         loop {
-            let (message, opened) = match self.opened.take() {
-                Some((message, opened)) => (Cow::Owned(message), Some(opened)),
+            let (message, mut opened) = match self.opened.take() {
+                Some((message, opened)) => (Cow::Owned(message), opened),
                 None => {
                     let message = match framer.next(&mut rest) {
                         Ok(Some(message)) => message,
@@ -145,21 +145,16 @@ impl Messages {
                         Err(lost) => return MessagesRead { lost: Some(lost), ..read },
                     };
                     read.begun += 1;
-                    let opened = reading.reader.open(form, &message, Span::new(0, message.len()), into);
+                    let opened = Opened::new(form, &message);
                     (message, opened)
                 }
             };
             let span = Span::new(0, message.len());
-            let mut unfinished = opened;
-            if let Some(opened) = &mut unfinished
-                && !reading.reader.piece(opened, &message, span, now.wall_seconds(), into)
-            {
-                unfinished = None;
-            }
+            let more = reading.reader.piece(&mut opened, &message, span, now.wall_seconds(), into);
             if let Some(first) = into.first_reject.take() {
                 bad(&message, first);
             }
-            self.opened = unfinished.map(|opened| (message.into_owned(), opened));
+            self.opened = more.then(|| (message.into_owned(), opened));
             if self.opened.is_some() || into.bytes.len() >= PIECE_BYTES_MAX {
                 self.rest = rest.to_vec();
                 return read;

@@ -136,6 +136,19 @@ fn what_one_read_unfolds_to_is_handed_on_in_pieces() {
 }
 
 #[test]
+fn a_long_message_gives_way_before_it_is_known_to_be_good() {
+    let (accounts, mut intake) = intake(&format!("{}\nform = \"pickle\"", graphite()));
+    let one = [&b"]("[..], &b"N".repeat(500_000), b"e."].concat();
+    let frame = [&(one.len() as u32).to_be_bytes()[..], &one].concat();
+    let sizes = batches(&mut intake, &frame, &mut Scratch::default());
+    // Others have their turn between two steps of 32 KiB.
+    assert!(sizes.len() > 15, "{} batches", sizes.len());
+    let account = accounts.source(SourceId(0));
+    assert_eq!(account.rejected(Reject::BadElement), 500_000);
+    assert!(account.sum(0).holds() && account.packets.load(std::sync::atomic::Ordering::Relaxed) == 1);
+}
+
+#[test]
 fn what_is_unfinished_has_one_bound_and_its_room_comes_back() {
     const KIB: usize = 1024;
     let frames = format!("{}\nform = \"pickle\"", graphite());

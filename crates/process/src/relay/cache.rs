@@ -230,6 +230,7 @@ impl CachedRouter {
         let content = match &older {
             Some(decision) => {
                 self.figures.hits += 1;
+                self.work += NAME_WORK;
                 decision.content()
             }
             None => {

@@ -5,6 +5,10 @@ use crate::graphite::input::Opened;
 
 const PICKLE: Parser = Parser::Message(MessageForm::Pickle);
 
+/// Most steps of one piece of a message: what is looked at before it gives anything, and a piece of lines with the longest
+/// element.
+const PIECE_STEPS_MAX: u64 = 256 * 1024;
+
 fn allocated(run: &mut dyn FnMut()) -> u64 {
     allocation_counter::measure(run).bytes_total
 }
@@ -23,11 +27,31 @@ fn unbounded(bytes: usize) -> Cost {
     let message = (repeated.make)(bytes);
     let reader = input::Reader::new(input::Options::of(Personality::Strict), 1);
     Cost::of(allocated, &mut || {
-        let opened = Opened::within(usize::MAX, MessageForm::Pickle, &message);
-        let mut opened = opened.expect("the message can be read");
+        let mut opened = Opened::within(usize::MAX, MessageForm::Pickle, &message);
         let span = Span::new(0, message.len());
         while reader.piece(&mut opened, &message, span, 0, &mut input::Parsed::default()) {}
     })
+}
+
+#[test]
+fn a_piece_of_a_long_message_costs_no_more_than_one_of_a_short_one() {
+    let reader = input::Reader::new(input::Options::of(Personality::Carbon), 1);
+    for input in inputs() {
+        let Parser::Message(form) = input.parser else { continue };
+        for bytes in [256 * 1024, 1 << 20] {
+            let message = (input.make)(bytes);
+            let span = Span::new(0, message.len());
+            let mut opened = Opened::new(form, &message);
+            let (mut more, mut parsed) = (true, input::Parsed::default());
+            while more {
+                parsed.clear();
+                let before = STEPS.get();
+                more = reader.piece(&mut opened, &message, span, 0, &mut parsed);
+                let steps = STEPS.get() - before;
+                assert!(steps <= PIECE_STEPS_MAX, "{} of {bytes} bytes: {steps}", input.name);
+            }
+        }
+    }
 }
 
 #[test]

@@ -5,31 +5,21 @@ use model::Span;
 
 use crate::cost::touch;
 
-use super::{Bad, DEPTH_MAX, Pickle, Text, VALUES_MAX, Value};
+use super::{Bad, DEPTH_MAX, LISTS_MAX, Pickle, Text, VALUES_MAX, Value};
 
 /// Highest protocol.
 const PROTOCOL_MAX: u8 = 5;
 
-/// Reads `message`, a pickle without its frame's length. What follows its `STOP` is not looked at, as in Python.
-///
-/// # Errors
-/// See [`Bad`]. Nothing of the message is of use then.
-pub fn read(message: &[u8]) -> Result<Pickle, Bad> {
-    let pickle = Pickle { made: Vec::new(), items: Vec::new(), lists: Vec::new(), root: Value::None };
-    let mut machine =
-        Machine { message, pickle, at: 0, stack: Vec::new(), marks: Vec::new(), memo: Vec::new(), made: 0 };
-    loop {
-        let [opcode] = machine.take_array()?;
-        if opcode == b'.' {
-            machine.pickle.root = machine.pop()?;
-            return Ok(machine.pickle);
-        }
-        machine.step(opcode)?;
-    }
-}
+/// Most bytes of a number in digits or of any length, and of a text with escapes: one opcode looks at all of them.
+const LOOKED_AT_MAX: usize = 64 * 1024;
 
-struct Machine<'a> {
-    message: &'a [u8],
+/// A pickle that is being read, step by step. Its bytes are lent for each.
+#[derive(Debug, Default)]
+pub struct Reading(Held);
+
+/// What is held of it between two steps.
+#[derive(Debug, Default)]
+struct Held {
     pickle: Pickle,
     /// Place in the message.
     at: usize,
@@ -41,6 +31,32 @@ struct Machine<'a> {
     made: usize,
 }
 
+struct Machine<'a> {
+    message: &'a [u8],
+    held: &'a mut Held,
+}
+
+impl Reading {
+    /// Goes on with `message`, a pickle without its frame's length, by `bytes` of it and an opcode. The pickle when its `STOP`
+    /// has come; what follows that is not looked at, as in Python.
+    ///
+    /// # Errors
+    /// See [`Bad`]. Nothing of the message is of use then.
+    pub fn step(&mut self, message: &[u8], bytes: usize) -> Result<Option<Pickle>, Bad> {
+        let mut machine = Machine { message, held: &mut self.0 };
+        let end = machine.held.at.saturating_add(bytes);
+        while machine.held.at < end {
+            let [opcode] = machine.take_array()?;
+            if opcode == b'.' {
+                let root = machine.pop()?;
+                return Ok(Some(Pickle { root, ..std::mem::take(&mut machine.held.pickle) }));
+            }
+            machine.step(opcode)?;
+        }
+        Ok(None)
+    }
+}
+
 impl<'a> Machine<'a> {
     fn step(&mut self, opcode: u8) -> Result<(), Bad> {
         match opcode {
@@ -48,7 +64,7 @@ impl<'a> Machine<'a> {
             0x95 => self.frame(),
             b'(' => self.mark(),
             b'0' => self.discard(),
-            b'1' => self.unmark().map(|at| self.stack.truncate(at)),
+            b'1' => self.unmark().map(|at| self.held.stack.truncate(at)),
             b'2' => self.top().and_then(|value| self.push(value)),
             b'N' => self.push(Value::None),
             0x88 => self.push(Value::Whole(1)),
@@ -71,13 +87,13 @@ impl<'a> Machine<'a> {
     /// A frame is a hint to read ahead; it only must not reach past the end.
     fn frame(&mut self) -> Result<(), Bad> {
         let len = u64::from_le_bytes(self.take_array()?);
-        let rest = (self.message.len() - self.at) as u64;
+        let rest = (self.message.len() - self.held.at) as u64;
         if len > rest { Err(Bad::Truncated) } else { Ok(()) }
     }
 
     fn number(&mut self, opcode: u8) -> Result<(), Bad> {
         let value = match opcode {
-            b'I' => match self.line()? {
+            b'I' => match self.short_line()? {
                 b"00" => Value::Whole(0),
                 b"01" => Value::Whole(1),
                 digits => whole(digits)?,
@@ -86,7 +102,7 @@ impl<'a> Machine<'a> {
             b'K' => Value::Whole(i64::from(u8::from_le_bytes(self.take_array()?))),
             b'M' => Value::Whole(i64::from(u16::from_le_bytes(self.take_array()?))),
             b'L' => {
-                let line = self.line()?;
+                let line = self.short_line()?;
                 whole(line.strip_suffix(b"L").unwrap_or(line))?
             }
             0x8A => {
@@ -95,9 +111,10 @@ impl<'a> Machine<'a> {
             }
             0x8B => {
                 let len = i32::from_le_bytes(self.take_array()?);
-                little_endian(self.take(usize::try_from(len).map_err(|_| Bad::Text)?)?)
+                let bytes = self.take(usize::try_from(len).map_err(|_| Bad::Text)?)?;
+                little_endian(looked_at(bytes)?)
             }
-            b'F' => Value::Float(float(self.line()?)?),
+            b'F' => Value::Float(float(self.short_line()?)?),
             _ => Value::Float(f64::from_be_bytes(self.take_array()?)),
         };
         self.push(value)
@@ -129,7 +146,7 @@ impl<'a> Machine<'a> {
     }
 
     fn sent(&mut self, len: u64) -> Result<Text, Bad> {
-        let at = self.at;
+        let at = self.held.at;
         let text = self.take(usize::try_from(len).map_err(|_| Bad::Truncated)?)?;
         Ok(Text::Sent(Span::new(at, text.len())))
     }
@@ -144,8 +161,8 @@ impl<'a> Machine<'a> {
         if memchr(b'\\', inner).is_none() {
             return Ok(Text::Sent(Span::new(line.at as usize + 1, inner.len())));
         }
-        let begin = self.pickle.made.len();
-        let mut rest = inner;
+        let begin = self.held.pickle.made.len();
+        let mut rest = looked_at(inner)?;
         while let [byte, behind @ ..] = rest {
             rest = behind;
             let mut made = *byte;
@@ -165,9 +182,9 @@ impl<'a> Machine<'a> {
                     _ => return Err(Bad::Text),
                 };
             }
-            self.pickle.made.push(made);
+            self.held.pickle.made.push(made);
         }
-        Ok(Text::Made(Span::new(begin, self.pickle.made.len() - begin)))
+        Ok(Text::Made(Span::new(begin, self.held.pickle.made.len() - begin)))
     }
 
     /// Latin-1, with `\uXXXX` and `\UXXXXXXXX` for the rest.
@@ -177,8 +194,8 @@ impl<'a> Machine<'a> {
         if text.is_ascii() && memchr(b'\\', text).is_none() {
             return Ok(Text::Sent(line));
         }
-        let begin = self.pickle.made.len();
-        let mut rest = text;
+        let begin = self.held.pickle.made.len();
+        let mut rest = looked_at(text)?;
         while let [byte, behind @ ..] = rest {
             rest = behind;
             let len = match (*byte, rest.first()) {
@@ -192,9 +209,9 @@ impl<'a> Machine<'a> {
                 rest = behind;
                 made = char::from_u32(hexadecimal(digits)?).ok_or(Bad::Text)?;
             }
-            self.pickle.made.extend_from_slice(made.encode_utf8(&mut [0; 4]).as_bytes());
+            self.held.pickle.made.extend_from_slice(made.encode_utf8(&mut [0; 4]).as_bytes());
         }
-        Ok(Text::Made(Span::new(begin, self.pickle.made.len() - begin)))
+        Ok(Text::Made(Span::new(begin, self.held.pickle.made.len() - begin)))
     }
 
     fn list(&mut self, opcode: u8) -> Result<(), Bad> {
@@ -203,15 +220,15 @@ impl<'a> Machine<'a> {
             b'l' | b'd' => {
                 let at = self.unmark()?;
                 // No more memory than the values take: `split_off` may hand over all that the stack ever had.
-                let values = self.stack.drain(at..).collect();
+                let values = self.held.stack.drain(at..).collect();
                 self.push_list(opcode == b'd', values)
             }
             b'a' => {
-                let at = self.stack.len().checked_sub(1).ok_or(Bad::Stack)?;
+                let at = self.held.stack.len().checked_sub(1).ok_or(Bad::Stack)?;
                 self.append(at, false)
             }
             b's' => {
-                let at = self.stack.len().checked_sub(2).ok_or(Bad::Stack)?;
+                let at = self.held.stack.len().checked_sub(2).ok_or(Bad::Stack)?;
                 self.append(at, true)
             }
             _ => {
@@ -225,67 +242,71 @@ impl<'a> Machine<'a> {
         if dict && !values.len().is_multiple_of(2) {
             return Err(Bad::Stack);
         }
-        let at = u32::try_from(self.pickle.lists.len()).map_err(|_| Bad::TooMuch)?;
+        let at = self.held.pickle.lists.len();
+        if at == LISTS_MAX {
+            return Err(Bad::TooMuch);
+        }
+        let at = at as u32;
         self.push(if dict { Value::Dict(at) } else { Value::List(at) })?;
-        self.pickle.lists.push(values);
+        self.held.pickle.lists.push(values);
         Ok(())
     }
 
     /// Moves what is on the stack from `at` on into the list or dict below it.
     fn append(&mut self, at: usize, dict: bool) -> Result<(), Bad> {
-        if self.marks.last().is_some_and(|mark| *mark >= at) {
+        if self.held.marks.last().is_some_and(|mark| *mark >= at) {
             return Err(Bad::Stack);
         }
         let below = at.checked_sub(1).ok_or(Bad::Stack)?;
-        let list = match (self.stack[below], dict) {
+        let list = match (self.held.stack[below], dict) {
             (Value::List(list), false) => list,
-            (Value::Dict(list), true) if (self.stack.len() - at).is_multiple_of(2) => list,
+            (Value::Dict(list), true) if (self.held.stack.len() - at).is_multiple_of(2) => list,
             _ => return Err(Bad::Stack),
         };
-        self.pickle.lists[list as usize].extend(self.stack.drain(at..));
+        self.held.pickle.lists[list as usize].extend(self.held.stack.drain(at..));
         Ok(())
     }
 
     fn tuple(&mut self, opcode: u8) -> Result<(), Bad> {
         let at = match opcode {
-            b')' => self.stack.len(),
+            b')' => self.held.stack.len(),
             b't' => self.unmark()?,
             // TUPLE1, TUPLE2, TUPLE3.
-            _ => self.stack.len().checked_sub(usize::from(opcode - 0x84)).ok_or(Bad::Stack)?,
+            _ => self.held.stack.len().checked_sub(usize::from(opcode - 0x84)).ok_or(Bad::Stack)?,
         };
-        if self.marks.last().is_some_and(|mark| *mark > at) {
+        if self.held.marks.last().is_some_and(|mark| *mark > at) {
             return Err(Bad::Stack);
         }
-        let begin = self.pickle.items.len();
-        self.pickle.items.extend(self.stack.drain(at..));
-        self.push(Value::Tuple(Span::new(begin, self.pickle.items.len() - begin)))
+        let begin = self.held.pickle.items.len();
+        self.held.pickle.items.extend(self.held.stack.drain(at..));
+        self.push(Value::Tuple(Span::new(begin, self.held.pickle.items.len() - begin)))
     }
 
     fn put(&mut self, opcode: u8) -> Result<(), Bad> {
         let value = self.top()?;
-        let at = if opcode == 0x94 { self.memo.len() } else { self.memo_place(opcode)? };
-        // A message of ten bytes may not ask for room for a million places.
-        if at >= VALUES_MAX || at >= self.at {
+        let at = if opcode == 0x94 { self.held.memo.len() } else { self.memo_place(opcode)? };
+        // A message of ten bytes may not ask for room for a million places, nor one opcode of a long one.
+        if at >= VALUES_MAX || at >= self.held.at || at - at.min(self.held.memo.len()) > LOOKED_AT_MAX {
             return Err(Bad::Memo);
         }
-        if self.memo.len() <= at {
-            touch(at + 1 - self.memo.len());
-            self.memo.resize(at + 1, None);
+        if self.held.memo.len() <= at {
+            touch(at + 1 - self.held.memo.len());
+            self.held.memo.resize(at + 1, None);
         }
-        self.memo[at] = Some(value);
+        self.held.memo[at] = Some(value);
         Ok(())
     }
 
     fn get(&mut self, opcode: u8) -> Result<(), Bad> {
         let at = self.memo_place(opcode)?;
-        let value = self.memo.get(at).copied().flatten().ok_or(Bad::Memo)?;
+        let value = self.held.memo.get(at).copied().flatten().ok_or(Bad::Memo)?;
         self.push(value)
     }
 
     fn memo_place(&mut self, opcode: u8) -> Result<usize, Bad> {
         Ok(match opcode {
             b'p' | b'g' => {
-                let text = std::str::from_utf8(self.line()?).map_err(|_| Bad::Memo)?;
+                let text = std::str::from_utf8(self.short_line()?).map_err(|_| Bad::Memo)?;
                 text.parse().map_err(|_| Bad::Memo)?
             }
             b'q' | b'h' => usize::from(u8::from_le_bytes(self.take_array()?)),
@@ -294,72 +315,81 @@ impl<'a> Machine<'a> {
     }
 
     fn push(&mut self, value: Value) -> Result<(), Bad> {
-        self.made += 1;
-        if self.made > VALUES_MAX {
+        self.held.made += 1;
+        if self.held.made > VALUES_MAX {
             return Err(Bad::TooMuch);
         }
-        self.stack.push(value);
+        self.held.stack.push(value);
         Ok(())
     }
 
     /// The topmost value that no open container hides.
     fn top(&self) -> Result<Value, Bad> {
-        let floor = self.marks.last().copied().unwrap_or_default();
-        self.stack[floor..].last().copied().ok_or(Bad::Stack)
+        let floor = self.held.marks.last().copied().unwrap_or_default();
+        self.held.stack[floor..].last().copied().ok_or(Bad::Stack)
     }
 
     fn pop(&mut self) -> Result<Value, Bad> {
         let value = self.top()?;
-        self.stack.pop();
+        self.held.stack.pop();
         Ok(value)
     }
 
     /// POP takes a value or, when there is none above it, a mark.
     fn discard(&mut self) -> Result<(), Bad> {
-        if self.marks.last() == Some(&self.stack.len()) {
-            self.marks.pop();
+        if self.held.marks.last() == Some(&self.held.stack.len()) {
+            self.held.marks.pop();
             return Ok(());
         }
         self.pop().map(|_| ())
     }
 
     fn mark(&mut self) -> Result<(), Bad> {
-        if self.marks.len() == DEPTH_MAX {
+        if self.held.marks.len() == DEPTH_MAX {
             return Err(Bad::TooMuch);
         }
-        self.marks.push(self.stack.len());
+        self.held.marks.push(self.held.stack.len());
         Ok(())
     }
 
     fn unmark(&mut self) -> Result<usize, Bad> {
-        self.marks.pop().ok_or(Bad::Stack)
+        self.held.marks.pop().ok_or(Bad::Stack)
     }
 
+    /// The next bytes, whatever they hold: who looks at them says so to `touch`.
     fn take(&mut self, len: usize) -> Result<&'a [u8], Bad> {
-        let rest = &self.message[self.at..];
+        let rest = &self.message[self.held.at..];
         let (taken, _) = rest.split_at_checked(len).ok_or(Bad::Truncated)?;
-        touch(len);
-        self.at += len;
+        self.held.at += len;
         Ok(taken)
     }
 
     fn take_array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Bad> {
         let taken = self.take(LEN)?;
+        touch(LEN);
         Ok(*taken.first_chunk().expect("that many bytes were taken"))
     }
 
-    /// What stands before the next LF, which is taken too.
-    fn line(&mut self) -> Result<&'a [u8], Bad> {
-        Ok(self.line_span()?.of(self.message))
+    fn short_line(&mut self) -> Result<&'a [u8], Bad> {
+        looked_at(self.line_span()?.of(self.message))
     }
 
+    /// What stands before the next LF, which is taken too.
     fn line_span(&mut self) -> Result<Span, Bad> {
-        let at = self.at;
+        let at = self.held.at;
         let len = memchr(b'\n', &self.message[at..]).ok_or(Bad::Truncated)?;
-        touch(len + 1);
-        self.at += len + 1;
+        self.held.at += len + 1;
         Ok(Span::new(at, len))
     }
+}
+
+/// What is to be looked at at once.
+fn looked_at(bytes: &[u8]) -> Result<&[u8], Bad> {
+    if bytes.len() > LOOKED_AT_MAX {
+        return Err(Bad::TooMuch);
+    }
+    touch(bytes.len());
+    Ok(bytes)
 }
 
 fn whole(digits: &[u8]) -> Result<Value, Bad> {

@@ -1,12 +1,13 @@
 //! Python pickles of plain data to values: numbers, texts, lists, tuples and dicts, and nothing that would have to be run.
 //!
-//! Path of a packet: a frame of a Graphite pickle listener -> [`read`] -> [`Pickle::root`] -> `graphite::input` makes points
+//! Path of a packet: a frame of a Graphite pickle listener -> [`Reading::step`], as often as there is more -> [`Pickle::root`] -> `graphite::input` makes points
 //! of it. The opcodes are a closed list (spec graphite §1.2), which covers what carbon's own restricted reader takes in
 //! protocols 0 to 5; a class, a function or a persistent id makes the whole message bad.
 //! Not here: frames (`frame`), what a list of points looks like (`graphite::input`), writing (`graphite::pickle`).
 //! Invariants: no byte string makes it panic or recurse; what it holds is bounded by [`VALUES_MAX`] values of 16 bytes on
 //! the stack, in containers and in the memo each, and by the message's own length in texts. Each byte of a message costs a
-//! bounded number of steps and of bytes: no opcode looks at what another one has read.
+//! bounded number of steps and of bytes: no opcode looks at what another one has read. A step is bounded
+//! whatever the message.
 
 mod machine;
 #[cfg(test)]
@@ -14,10 +15,13 @@ mod tests;
 
 use model::Span;
 
-pub use machine::read;
+pub use machine::Reading;
 
 /// Most values that the opcodes of one message may make, and most places of its memo: 200,000 points.
 pub const VALUES_MAX: usize = 1_000_000;
+
+/// Most lists and dicts of one message: all are given back at once. A client that has no tuples makes two for each point.
+pub const LISTS_MAX: usize = 250_000;
 
 /// Most containers that may be open at once (`MARK`s on the stack).
 pub const DEPTH_MAX: usize = 32;
@@ -31,10 +35,11 @@ pub enum Bad {
     Opcode(u8),
     /// An opcode finds too little on the stack, or something that it cannot work on.
     Stack,
-    /// A place of the memo that nothing was put into, or that is past the bounds: [`VALUES_MAX`], and the bytes read before
-    /// it. Whoever writes pickles numbers their places as they come.
+    /// A place of the memo that nothing was put into, or that is past the bounds: [`VALUES_MAX`], the bytes read before it, and
+    /// 65,536 past the last one. Whoever writes pickles numbers their places as they come.
     Memo,
-    /// More than [`VALUES_MAX`] values, or more than [`DEPTH_MAX`] open containers.
+    /// More than [`VALUES_MAX`] values, [`LISTS_MAX`] lists or [`DEPTH_MAX`] open containers, or a number or a text with escapes of
+    /// more than 64 KiB.
     TooMuch,
     /// A text or number that Python would not read either.
     Text,
@@ -52,8 +57,9 @@ enum Text {
 }
 
 /// A value as the stack holds it: 16 bytes, containers by their place.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Value {
+    #[default]
     None,
     Whole(i64),
     Float(f64),
@@ -68,7 +74,7 @@ enum Value {
 }
 
 /// A message that was read, without its bytes: whoever asks for the values lends them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pickle {
     made: Vec<u8>,
     items: Vec<Value>,

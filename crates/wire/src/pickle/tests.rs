@@ -2,7 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::{Bad, DEPTH_MAX, VALUES_MAX, ValueRef, read};
+use super::{Bad, DEPTH_MAX, LISTS_MAX, Pickle, Reading, VALUES_MAX, ValueRef};
+
+/// The whole of it.
+fn read(message: &[u8]) -> Result<Pickle, Bad> {
+    Ok(Reading::default().step(message, usize::MAX)?.expect("there is no other end"))
+}
 
 /// The value as Python would print it, at most so many containers deep.
 fn text(value: ValueRef<'_>, depth: usize) -> String {
@@ -166,6 +171,7 @@ fn what_would_run_or_reach_too_far_is_bad() {
 
 #[test]
 fn bounds_hold_at_the_bound_and_past_it() {
+    let long = 64 * 1024;
     let marks = |count| [vec![b'('; count], b"N.".to_vec()].concat();
     assert_eq!(shown(&marks(DEPTH_MAX)).as_deref(), Ok("None"));
     assert_eq!(shown(&marks(DEPTH_MAX + 1)), Err(Bad::TooMuch));
@@ -177,8 +183,30 @@ fn bounds_hold_at_the_bound_and_past_it() {
         let hints = b"\x95\0\0\0\0\0\0\0\0".repeat(before);
         [hints, b"Nr".to_vec(), (at as u32).to_le_bytes().to_vec(), b".".to_vec()].concat()
     };
-    assert!(read(&place(VALUES_MAX / 9, VALUES_MAX - 1)).is_ok());
-    assert_eq!(read(&place(VALUES_MAX / 9 + 1, VALUES_MAX)).map(|_| ()), Err(Bad::Memo));
+    let all = |count: usize| [&b"N"[..], &b"\x94".repeat(count), b"."].concat();
+    assert!(read(&all(VALUES_MAX)).is_ok());
+    assert_eq!(read(&all(VALUES_MAX + 1)).map(|_| ()), Err(Bad::Memo));
+    assert!(read(&place(8_000, long)).is_ok());
+    assert_eq!(read(&place(8_000, long + 1)).map(|_| ()), Err(Bad::Memo));
+    let lists = |count: usize| [&b"]"[..].repeat(count), &b"."[..]].concat();
+    assert!(read(&lists(LISTS_MAX)).is_ok());
+    assert_eq!(read(&lists(LISTS_MAX + 1)).map(|_| ()), Err(Bad::TooMuch));
+    // What one opcode looks at: digits, bytes of a number, a text with escapes; but a text without is only cut out.
+    let digits = |count: usize| [&b"I"[..], &b"1".repeat(count), b"\n."].concat();
+    let number = |count: usize| [&b"\x8b"[..], &(count as u32).to_le_bytes(), &vec![1; count], b"."].concat();
+    let escaped = |count: usize| [&b"S'\\n"[..], &b"x".repeat(count - 2), b"'\n."].concat();
+    let unicode = |count: usize| [&b"V\xe9"[..], &b"x".repeat(count - 1), b"\n."].concat();
+    for (make, name) in [
+        (&digits as &dyn Fn(usize) -> Vec<u8>, "digits"),
+        (&number, "bytes of a number"),
+        (&escaped, "a text with escapes"),
+        (&unicode, "a text of Latin-1"),
+    ] {
+        assert!(read(&make(long)).is_ok(), "{name}");
+        assert_eq!(read(&make(long + 1)).map(|_| ()), Err(Bad::TooMuch), "{name}");
+    }
+    let plain = [&b"S'"[..], &b"x".repeat(4 * long), b"'\n."].concat();
+    assert!(read(&plain).is_ok());
     // Its place in the memo is no further than what was read up to it.
     for (at, good) in [(14, true), (15, false), (VALUES_MAX - 1, false)] {
         assert_eq!(read(&place(1, at)).is_ok(), good, "place {at} behind 15 bytes");
@@ -198,9 +226,17 @@ proptest! {
             message[at] = byte;
         }
         for message in [message, noise] {
-            if let Ok(pickle) = read(&message) {
-                text(pickle.root(&message), 4);
-            }
+            let whole = read(&message).map(|pickle| text(pickle.root(&message), 4));
+            // In steps of one opcode it is the same.
+            let mut reading = Reading::default();
+            let steps = loop {
+                match reading.step(&message, 1) {
+                    Ok(None) => {}
+                    Ok(Some(pickle)) => break Ok(text(pickle.root(&message), 4)),
+                    Err(bad) => break Err(bad),
+                }
+            };
+            prop_assert_eq!(steps, whole);
         }
     }
 }

@@ -15,6 +15,7 @@ mod name;
 mod number;
 mod options;
 mod plain;
+mod protobuf;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 mod relay;

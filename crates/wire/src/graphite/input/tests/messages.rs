@@ -94,6 +94,18 @@ fn a_message_that_is_no_list_is_bad_as_a_whole() {
     assert_eq!(parse(Personality::Strict, MessageForm::Pickle, b"].").lines, 0);
 }
 
+/// Whether the message is good as a whole.
+fn is_good(form: MessageForm, message: &[u8]) -> bool {
+    let mut opened = Opened::new(form, message);
+    loop {
+        match opened.look(message) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
 /// A pickle of one name, and so many elements of eight bytes each that refer to it by `GET`.
 fn repeated(name: &[u8], elements: usize) -> Vec<u8> {
     let mut message = b"\x80\x02]B".to_vec();
@@ -131,7 +143,7 @@ fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
             let good = |count: usize| {
                 let message = make(&name, count);
                 let within = count * name.len() <= TEXTS_RATIO_MAX * message.len();
-                assert_eq!(Opened::new(form, &message).is_ok(), within, "{form:?} {count} times");
+                assert_eq!(is_good(form, &message), within, "{form:?} {count} times");
                 within
             };
             let most = (1..).find(|count| !good(*count)).expect("there is an end") - 1;
@@ -148,7 +160,7 @@ fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
         format!("(lp0\n(S'a'\n(S'{value}'\nI1\nttp1\na{}.", "g1\na".repeat(times)).into_bytes()
     };
     for (times, good) in [(100, true), (140, false)] {
-        assert_eq!(Opened::new(MessageForm::Pickle, &text(times)).is_ok(), good, "{times} times");
+        assert_eq!(is_good(MessageForm::Pickle, &text(times)), good, "{times} times");
     }
 }
 
@@ -159,7 +171,7 @@ fn texts_of_one_message_are_bounded_whatever_its_length() {
     for (count, good) in [(most, true), (most + 1, false)] {
         let mut message = repeated(&name, count);
         message.resize(TEXTS_BYTES_MAX / TEXTS_RATIO_MAX + 1, 0);
-        assert_eq!(Opened::new(MessageForm::Pickle, &message).is_ok(), good, "{count} times");
+        assert_eq!(is_good(MessageForm::Pickle, &message), good, "{count} times");
     }
 }
 
@@ -176,7 +188,7 @@ fn a_message_gives_the_same_in_pieces_that_are_bounded() {
         let span = Span::new(0, message.len());
         let (mut bytes, mut points, mut pieces) = (Vec::new(), 0, 0);
         let mut parsed = Parsed::default();
-        let mut opened = reader.open(form, &message, span, &mut parsed).expect("it is good");
+        let mut opened = Opened::new(form, &message);
         loop {
             parsed.clear();
             let more = reader.piece(&mut opened, &message, span, 9, &mut parsed);
@@ -190,6 +202,41 @@ fn a_message_gives_the_same_in_pieces_that_are_bounded() {
         }
         assert_eq!((&bytes, points), (&whole.bytes, whole.points.len()));
         assert_eq!(pieces, if points == 0 { 1 } else { 8 });
+    }
+}
+
+#[test]
+fn a_long_message_is_looked_at_in_steps_before_it_gives_anything() {
+    for (form, message) in [
+        (MessageForm::Pickle, repeated(b"a", 100_000)),
+        (MessageForm::Protobuf, repeated_payload(b"a", 100_000)),
+    ] {
+        let reader = Reader::new(Options::of(Personality::Strict), 1);
+        let span = Span::new(0, message.len());
+        let mut opened = Opened::new(form, &message);
+        let (mut parsed, mut pieces, mut empty) = (Parsed::default(), 1, 0);
+        while reader.piece(&mut opened, &message, span, 9, &mut parsed) {
+            pieces += 1;
+            empty += usize::from(parsed.points.is_empty());
+        }
+        assert_eq!((parsed.points.len(), parsed.rejected()), (100_000, 0));
+        assert!(empty >= 3 && pieces >= empty + 100_000 * 48 / PIECE_BYTES_MAX, "{empty} of {pieces}");
+        // A message whose end is missing is one reject, however much was good before it.
+        let cut = &message[..message.len() - 1];
+        let parsed = parse(Personality::Strict, form, cut);
+        assert_eq!((parsed.points.len(), parsed.rejects[Reject::BadMessage.index()]), (0, 1));
+    }
+}
+
+#[test]
+fn an_element_has_texts_of_64_kib_at_most() {
+    for (name_bytes, points) in [(64 * 1024, 2), (64 * 1024 + 1, 1)] {
+        let name = vec![b'n'; name_bytes];
+        let long = format!("(S'{}'\n(K\x01K\x02tta", String::from_utf8_lossy(&name));
+        let message = format!("(lp0\n{long}(S'good'\n(I1\nI2\ntta.");
+        let parsed = parse(Personality::Carbon, MessageForm::Pickle, message.as_bytes());
+        assert_eq!(parsed.points.len(), points, "{name_bytes}");
+        assert_eq!(parsed.rejects[Reject::BadElement.index()], 2 - points as u64);
     }
 }
 
