@@ -44,12 +44,19 @@ const PIECE_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Bodies {
     read: Semaphore,
+    time_max: Duration,
+    patience: Duration,
     answers: Arc<Answers>,
 }
 
 impl Default for Bodies {
     fn default() -> Bodies {
-        Bodies { read: Semaphore::new(BODIES_MAX), answers: Arc::default() }
+        Bodies {
+            read: Semaphore::new(BODIES_MAX),
+            time_max: BODY_TIME_MAX,
+            patience: BODY_PATIENCE,
+            answers: Arc::default(),
+        }
     }
 }
 
@@ -73,7 +80,7 @@ impl Bodies {
             let mut limited = std::pin::pin!(Limited::new(body, bytes_max));
             let mut bytes = Vec::new();
             loop {
-                let frame = tokio::time::timeout(BODY_PATIENCE, limited.frame()).await.map_err(late)?;
+                let frame = tokio::time::timeout(self.patience, limited.frame()).await.map_err(late)?;
                 match frame {
                     None => return Ok(Bytes::from(bytes)),
                     Some(Ok(frame)) => bytes.extend(frame.into_data().iter().flatten()),
@@ -84,7 +91,7 @@ impl Bodies {
                 }
             }
         };
-        tokio::time::timeout(BODY_TIME_MAX, whole).await.map_err(late)?
+        tokio::time::timeout(self.time_max, whole).await.map_err(late)?
     }
 
     /// A document as JSON for `peer`, or why not.
@@ -236,6 +243,40 @@ mod tests {
             }
         }
         Body::new(Frames(lens))
+    }
+
+    /// A body that goes on for ever, a byte after each `pause`.
+    struct Slow {
+        pause: Duration,
+        next: Pin<Box<tokio::time::Sleep>>,
+    }
+
+    impl hyper::body::Body for Slow {
+        type Data = Bytes;
+        type Error = Infallible;
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            std::task::ready!(self.next.as_mut().poll(cx));
+            let at = tokio::time::Instant::now() + self.pause;
+            self.next.as_mut().reset(at);
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_too_slowly_is_given_up() {
+        const SOON: Duration = Duration::from_millis(20);
+        const NEVER: Duration = Duration::from_secs(3600);
+        // It stands still; it never does, and has no end.
+        for (pause, patience, time_max) in [(NEVER, SOON, NEVER), (Duration::from_millis(1), NEVER, SOON)] {
+            let bodies = Bodies { patience, time_max, ..Bodies::default() };
+            let body = Body::new(Slow { pause, next: Box::pin(tokio::time::sleep(pause)) });
+            let refusal = bodies.read(body, usize::MAX).await.expect_err("it has no end");
+            assert_eq!(refusal.0, StatusCode::REQUEST_TIMEOUT, "a byte each {pause:?}");
+            assert_eq!(bodies.read.available_permits(), BODIES_MAX);
+        }
     }
 
     fn peer(number: u8) -> PeerKey {

@@ -5,7 +5,7 @@
 //! has listed. Changes need more: no web page can have made a browser send them, and they come from this machine, with or
 //! without a token: the token of a scraper only reads.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue};
@@ -55,7 +55,8 @@ pub(super) fn host(headers: &HeaderMap, allowed: &[String]) -> Result<(), String
     if hosts.next().is_none() && is_ours(host, allowed) {
         return Ok(());
     }
-    let name: String = name_of(host).chars().filter(char::is_ascii_graphic).take(80).collect();
+    let name: String =
+        name_of(host).unwrap_or(host).chars().filter(char::is_ascii_graphic).take(80).collect();
     Err(format!(
         "requests have to be for an address, localhost, or a name in `http.allowed_hosts`, and `{name}` is none"
     ))
@@ -102,18 +103,20 @@ pub(super) fn changes(
         .ok_or("the Content-Type is none of application/json, application/x-ndjson, application/octet-stream")
 }
 
-/// What stands in a Host before its port.
-fn name_of(host: &str) -> &str {
-    match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(""),
-        None => host.split(':').next().unwrap_or(""),
-    }
+/// What stands in a Host before its port. None when something else is behind it.
+fn name_of(host: &str) -> Option<&str> {
+    let (name, behind) = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').filter(|(name, _)| name.parse::<Ipv6Addr>().is_ok())?,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    (behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
 /// True for an address with or without a port, for localhost, and for what is allowed: names that nobody else can point
 /// elsewhere.
 fn is_ours(host: &str, allowed: &[String]) -> bool {
-    let name = name_of(host);
+    let Some(name) = name_of(host) else { return false };
     let plain = name.strip_suffix('.').unwrap_or(name);
     name.eq_ignore_ascii_case("localhost")
         || name.parse::<IpAddr>().is_ok()
@@ -219,6 +222,15 @@ mod tests {
             (&["127.0.0.1.evil.example"], false),
             (&["localhost.evil.example"], false),
             (&["x.staunch.example.org"], false),
+            (&["[::1]"], true),
+            (&["[::1]:"], true),
+            (&["[::1]evil.example"], false),
+            (&["[::1]evil.example:8680"], false),
+            (&["[::1]:8680.evil.example"], false),
+            (&["[::1"], false),
+            (&["[localhost]"], false),
+            (&["127.0.0.1:8680:1"], false),
+            (&["localhost:evil.example"], false),
             (&[""], false),
             (&["127.0.0.1", "evil.example"], false),
             (&["evil.example", "127.0.0.1"], false),

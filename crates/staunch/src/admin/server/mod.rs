@@ -234,7 +234,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             Ok::<_, Infallible>(answer.map(|body| Answer { body, _reading: reading, _under_way: under_way }))
         }
     });
-    served(stream, service, &seat, &deadline, stop).await
+    served(stream, service, &seat, &deadline, HEAD_TIME_MAX, stop).await
 }
 
 async fn served<S, R>(
@@ -242,6 +242,7 @@ async fn served<S, R>(
     service: R,
     seat: &Seat,
     deadline: &Deadline,
+    head_time_max: Duration,
     mut stop: watch::Receiver<bool>,
 ) -> ClientEnd
 where
@@ -252,7 +253,7 @@ where
     let mut served = std::pin::pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME_MAX)
+            .header_read_timeout(head_time_max)
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service)
@@ -347,6 +348,39 @@ async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
         }
     };
     let near = Patient::new(near, WRITE_PATIENCE);
-    let (end, ()) = tokio::join!(served(near, service, &seat, &deadline, stopping), reads);
+    let (end, ()) = tokio::join!(served(near, service, &seat, &deadline, HEAD_TIME_MAX, stopping), reads);
     assert_eq!(end, ClientEnd::Slow);
+}
+
+#[tokio::test]
+async fn a_head_that_comes_too_slowly_ends_the_connection() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    for pause in [Duration::from_millis(1), Duration::from_secs(3600)] {
+        let seat = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
+        let deadline = Deadline::new(ANSWER_TIME_MAX);
+        let service = service_fn(async |_request: hyper::Request<Incoming>| -> Result<_, Infallible> {
+            panic!("a head without an end is no request")
+        });
+        let (near, far) = tokio::io::duplex(512);
+        let (mut answers, mut requests) = tokio::io::split(far);
+        let (_stop, stopping) = watch::channel(false);
+        let writes = async {
+            requests.write_all(b"GET / HTTP/1.1\r\n").await.expect("there is room");
+            while requests.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(pause).await;
+            }
+            std::future::pending::<Infallible>().await
+        };
+        let soon = Duration::from_millis(50);
+        let served = served(near, service, &seat, &deadline, soon, stopping);
+        let ends = async {
+            let mut answer = Vec::new();
+            let (end, read) = tokio::join!(served, answers.read_to_end(&mut answer));
+            (end, read.is_ok())
+        };
+        tokio::select! {
+            end = ends => assert_eq!(end, (ClientEnd::Silent, true), "a byte each {pause:?}"),
+            never = writes => match never {},
+        }
+    }
 }
