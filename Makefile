@@ -31,6 +31,7 @@ test:
 	@$(STEP) examples cargo build --locked --workspace --examples
 	@$(STEP) flows $(STAUNCH) test tests/flow
 	@$(STEP) faults cargo test --locked --package staunch --test faults
+	@$(STEP) attacks cargo test --locked --package staunch --test attacks
 	@$(STEP) side-by-side-harness compat/side_by_side.py --self-test
 	@$(STEP) side-by-side compat/side_by_side.py --seconds 12
 	@$(STEP) management compat/management.py
