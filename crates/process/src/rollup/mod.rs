@@ -43,15 +43,18 @@ pub struct RollupLimits {
     /// Most bytes of names, windows and values of percentiles, of all results together. A window takes 56 bytes and a value
     /// 8; lists double when they are full, so that up to twice as much memory is taken.
     pub bytes_max: usize,
+    /// Most values of one percentile in one window: the result looks at all of them at once.
+    pub values_max: usize,
 }
 
 /// Bytes of windows and values that are as much work to tell as a series of one window.
 const BYTES_OF_ONE: usize = 2 * WINDOW_BYTES;
 
 impl Default for RollupLimits {
-    /// As many series as an aggregation has, and 256 MiB.
+    /// As many series as an aggregation has, 256 MiB, and some tens of milliseconds.
     fn default() -> RollupLimits {
-        RollupLimits { series_max: model::limits::SERIES_MAX, bytes_max: 256 << 20 }
+        let series_max = model::limits::SERIES_MAX;
+        RollupLimits { series_max, bytes_max: 256 << 20, values_max: 4_000_000 }
     }
 }
 
@@ -447,7 +450,8 @@ impl Rollups {
         let known = series.windows.get(place).is_some_and(|(known, _)| *known == number);
         let value_bytes = if compute.keeps_values() { VALUE_BYTES } else { 0 };
         let more = if known { value_bytes } else { WINDOW_BYTES + value_bytes };
-        if self.bytes + more > self.limits.bytes_max {
+        let values = if known { series.windows[place].1.kept() } else { 0 };
+        if self.bytes + more > self.limits.bytes_max || values >= self.limits.values_max {
             return false;
         }
         self.bytes += more;

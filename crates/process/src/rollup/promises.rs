@@ -8,7 +8,7 @@ use super::{Compute, ComputePlan, Feed, Late, RollupFigures, RollupLimits, Rollu
 use crate::bytes::put_varint;
 
 const ID: u64 = 7;
-const LIMITS: RollupLimits = RollupLimits { series_max: 40, bytes_max: 4_000 };
+const LIMITS: RollupLimits = RollupLimits { series_max: 40, bytes_max: 4_000, values_max: 20 };
 
 /// Two rollups with results of every kind.
 pub(super) fn plans() -> Vec<RollupPlan> {

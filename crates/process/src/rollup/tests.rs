@@ -228,7 +228,8 @@ fn what_senders_with_the_same_wrong_clock_sent_does_not_wait_for_its_time() {
 fn each_bound_has_its_outcome() {
     let bytes_max = 2 * (series_bytes(b"a") + WINDOW_BYTES) + 4 * VALUE_BYTES;
     let median = || vec![plan(10, 25, &[Compute::Percentile(50)])];
-    let mut rollups = Rollups::new(median(), RollupLimits { series_max: 2, bytes_max }, 7);
+    let mut rollups =
+        Rollups::new(median(), RollupLimits { series_max: 2, bytes_max, ..RollupLimits::default() }, 7);
     assert_eq!(rollups.feed(feed("a", f64::NAN, 1000), at(1000)), Fed::NotFinite);
     assert_eq!(rollups.feed(feed("a", f64::INFINITY, 1000), at(1000)), Fed::NotFinite);
     assert_eq!(rollups.feed(feed("a", 1.0, 1000), at(1000)), Fed::Counted);
@@ -244,10 +245,23 @@ fn each_bound_has_its_outcome() {
 
     let one = series_bytes(b"a") + WINDOW_BYTES + VALUE_BYTES;
     for (bytes_max, want) in [(one, Fed::Counted), (one - 1, Fed::BytesMax)] {
-        let mut narrow = Rollups::new(median(), RollupLimits { series_max: 9, bytes_max }, 7);
+        let mut narrow =
+            Rollups::new(median(), RollupLimits { series_max: 9, bytes_max, ..RollupLimits::default() }, 7);
         assert_eq!(narrow.feed(feed("a", 1.0, 1000), at(1000)), want);
         assert_eq!(narrow.figures().series, u32::from(want == Fed::Counted));
     }
+
+    let few = RollupLimits { values_max: 3, ..RollupLimits::default() };
+    let mut few = Rollups::new(vec![plan(10, 25, &[Compute::Percentile(50), Compute::Sum])], few, 7);
+    for value in [1.0, 2.0, 3.0] {
+        assert_eq!(few.feed(feed("a", value, 1000), at(1000)), Fed::Counted);
+    }
+    assert_eq!(
+        few.feed(feed("a", 4.0, 1000), at(1000)),
+        Fed::BytesMax,
+        "one percentile looks at all at once"
+    );
+    assert_eq!(few.feed(feed("a", 4.0, 1010), at(1000)), Fed::Counted, "another window");
 
     let mut sums = super::tests::rollups(vec![plan(10, 25, &[Compute::Sum])]);
     sums.feed(feed("a", f64::MAX, 1000), at(1000));

@@ -1,7 +1,7 @@
 //! One window of one series: what its values come to.
 //!
-//! Percentiles keep the values, the others a number or two; a result takes time that is linear in them. Invariant: the same values in the same order give the same
-//! bits.
+//! Percentiles keep the values, the others a number or two; a result takes time that is linear in them. Invariant: the same
+//! values in the same order give the same bits.
 
 use super::Compute;
 use super::series::VALUE_BYTES;

@@ -197,8 +197,8 @@ fn shed(reason: Shed) -> &'static str {
         }
         Shed::Early => "Look at the clock of whoever sends it, and at ours.",
         Shed::RollupFull => {
-            "Percentiles and medians keep every value of a window: use fewer of them or shorter windows, or raise \
-             `rollup_bytes_max`."
+            "Percentiles and medians keep every value of a window, 4,000,000 of each at most: use fewer of them or shorter \
+             windows, or raise `rollup_bytes_max`."
         }
         Shed::AggregateFull => {
             "Names, timer values and set members took `max_bytes` of the aggregation. Look for a sender with very long \

@@ -71,8 +71,11 @@ fn source() -> SourcePlan {
 }
 
 fn limits() -> impl Strategy<Value = (u64, RollupLimits)> {
-    let any = (2u64..=64_000_000, 1u32..=1_000_000_000, 0usize..1 << 40)
-        .prop_map(|(names, series_max, bytes_max)| (names, RollupLimits { series_max, bytes_max }));
+    let any = (2u64..=64_000_000, 1u32..=1_000_000_000, 0usize..1 << 40).prop_map(
+        |(names, series_max, bytes_max)| {
+            (names, RollupLimits { series_max, bytes_max, ..RollupLimits::default() })
+        },
+    );
     prop_oneof![Just((RelayTransform::NAMES_MAX, RollupLimits::default())), any]
 }
 
