@@ -1,5 +1,6 @@
 //! The listeners of a plan: opened all together, handed to the worker (datagrams) or to tasks (connections).
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,7 +182,13 @@ type Accepting = (watch::Sender<StreamSource>, JoinHandle<Vec<Parked>>);
 #[derive(Debug, Default)]
 pub struct Listeners {
     served: Vec<Served>,
+    /// Those whose file was deleted or replaced, the oldest first: others listen at their places, and they go on with the
+    /// clients that they have.
+    replaced: VecDeque<Served>,
 }
+
+/// Most listeners that go on without their file. Past them the oldest ends.
+const REPLACED_MAX: usize = 8;
 
 impl Listeners {
     /// Starts a task for each listener of connections, with those that `adopt` gives for its number among the sockets of
@@ -251,7 +258,16 @@ impl Listeners {
             let order = if passed(&served.source, &served.listen) { Order::HandOver } else { Order::Empty };
             served.stop.send_replace(order);
         }
+        // Nobody could find them from another process. They end, whatever becomes of it.
+        self.replaced.iter().for_each(|served| _ = served.stop.send_replace(Order::Empty));
         let at_rest = async {
+            while let Some(served) = self.replaced.front_mut() {
+                if let Some((_, task)) = &mut served.task {
+                    // As below.
+                    let _ended = task.await;
+                }
+                self.replaced.pop_front();
+            }
             for served in &mut self.served {
                 if let Some((_, task)) = &mut served.task {
                     // A task that panicked has told so itself. Cancel-safe: a handle can be waited for again.
@@ -311,6 +327,35 @@ impl Listeners {
         self.served.iter().map(|served| (served.source.clone(), served.listen.clone())).collect()
     }
 
+    /// The files of unix sockets.
+    pub fn files(&self) -> Vec<SocketFile> {
+        self.served.iter().filter_map(|served| served.file.clone()).collect()
+    }
+
+    /// Source name and place of the listener with that file.
+    pub fn with_file(&self, file: &SocketFile) -> Option<(String, Listen)> {
+        let served = self.served.iter().find(|served| served.file.as_ref() == Some(file))?;
+        Some((served.source.clone(), served.listen.clone()))
+    }
+
+    /// Another one is there for the listener with that file: it goes on with the clients that it has. True for a datagram
+    /// socket, which has none and is to be closed.
+    pub fn replace(&mut self, file: &SocketFile) -> bool {
+        let Some(at) = self.served.iter().position(|served| served.file.as_ref() == Some(file)) else {
+            return false;
+        };
+        let replaced = self.served.remove(at);
+        if replaced.task.is_none() {
+            return true;
+        }
+        self.replaced.push_back(replaced);
+        if self.replaced.len() > REPLACED_MAX {
+            let oldest = self.replaced.pop_front();
+            oldest.iter().for_each(|oldest| _ = oldest.stop.send_replace(Order::Stop));
+        }
+        false
+    }
+
     /// Where the daemon listens: what is served and what `opened` will add.
     pub fn really_at(&self, opened: &[Opened]) -> Vec<Listen> {
         let served = self.served.iter().map(|served| &served.at);
@@ -343,7 +388,7 @@ impl Listeners {
         shared: &Arc<Shared>,
     ) -> Vec<(SourceId, Listen)> {
         let mut gone = Vec::new();
-        self.served.retain(|served| {
+        let mut stays = |served: &Served| {
             let source = plan.sources.iter().position(|source| source.name == served.source);
             let kept = source.filter(|at| plan.sources[*at].listen.contains(&served.listen));
             match (kept, &served.task) {
@@ -361,7 +406,9 @@ impl Listeners {
                 }
             }
             kept.is_some()
-        });
+        };
+        self.replaced.retain(&mut stays);
+        self.served.retain(&mut stays);
         gone
     }
 
@@ -369,6 +416,7 @@ impl Listeners {
     ///
     /// May be called again for those that were not done in time.
     pub async fn stop(&mut self, at_most: Duration) {
+        self.served.extend(self.replaced.drain(..));
         for served in &self.served {
             served.stop.send_replace(Order::Stop);
         }

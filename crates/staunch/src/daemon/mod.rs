@@ -24,6 +24,7 @@ pub mod reload;
 mod reread;
 pub mod shared;
 pub mod signals;
+mod socket_files;
 pub mod startup;
 mod stop;
 mod stop_guard;
@@ -207,16 +208,13 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     guard.follow(&running.shared);
     announce(&running, main, file.as_deref(), &mut original);
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
-    if let Some(control) = &mut running.control {
-        control.serve(asks.clone()).context("cannot serve the control socket")?;
-    }
-    let (changes, mut changed) = tokio::sync::mpsc::channel(1);
+    let served = running.control.iter_mut().try_for_each(|control| control.serve(asks.clone()));
+    served.context("cannot serve the control socket")?;
     // Kept so that the channel stays open without a file to watch.
-    let _unused = changes.clone();
-    if let Some(file) = file {
-        tokio::spawn(change::watch(file, Arc::clone(&running.shared), changes));
-    }
-    let mut rereading = Rereading::default();
+    let (changes, mut changed) = tokio::sync::mpsc::channel(1);
+    let watch = |file| change::watch(file, Arc::clone(&running.shared), changes.clone());
+    file.map(|file| tokio::spawn(watch(file)));
+    let (mut rereading, mut looks) = (Rereading::default(), socket_files::Looks::new());
     if reload {
         reload::begin(&running, reread.as_ref(), &mut rereading);
     }
@@ -245,6 +243,9 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 if rereading.take_again() {
                     reload::begin(&running, reread.as_ref(), &mut rereading);
                 }
+            }
+            lost = looks.lost(running.listeners.files()) => {
+                socket_files::listen_again(&mut running, &lost, &mut looks).await;
             }
             Some(question) = asked.recv() => {
                 if let Some(ends) = take_over::hand_over(&mut running, question).await {

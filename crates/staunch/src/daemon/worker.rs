@@ -396,7 +396,7 @@ impl Worker {
         self.drop_left();
     }
 
-    /// Closes datagram sockets of sources that a reload took away; what they have received still counts.
+    /// Closes the datagram sockets at these places of sources; what they have received still counts.
     pub fn close_sockets(&mut self, gone: &[(SourceId, Listen)]) {
         let goes = |socket: &DatagramSocket| {
             gone.iter().any(|(source, listen)| *source == socket.source && *listen == socket.listen)

@@ -337,6 +337,14 @@ impl SocketFile {
         Some(SocketFile { path: path.clone(), mark: sys::file_mark(&found) })
     }
 
+    /// Whether it is still there: not deleted, and no other one in its place. A folder that cannot be looked into says nothing.
+    pub fn is_there(&self) -> bool {
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(found) => sys::file_mark(&found) == self.mark,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
     /// Removes it at the end, unless somebody has put another one in its place.
     pub fn unlink(&self) {
         let found = std::fs::symlink_metadata(&self.path);

@@ -110,3 +110,59 @@ fn a_pipe_is_no_log_file_and_no_pid_file_of_a_relay() {
         assert!(!output.status.success() && said.contains(what) && said.contains("pipe"), "{flag}: {said}");
     }
 }
+
+/// `/tmp` was cleaned up: clients find the listeners again, and those that are connected notice nothing.
+#[test]
+fn a_socket_file_that_was_deleted_is_made_again() {
+    use std::io::Write;
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+    const NAMES: [&str; 3] = ["lines.sock", "packets.sock", "frames.sock"];
+    let mut daemon = Builder::native(
+        "[sources.app]\ntype = \"statsd\"\n\
+         listen = [\"unix://lines.sock\", \"unixgram://packets.sock\", \"unix-frames://frames.sock\"]\n\
+         [transforms.all]\ntype = \"aggregate\"\nfrom = [\"app\"]\n",
+    )
+    .start();
+    let folder = daemon.folder.path().to_owned();
+    let path = |name: &str| folder.join(name);
+    let frame = |stream: &mut UnixStream| {
+        stream.write_all(b"\x05\0\0\0a:1|c").expect("it reads");
+    };
+    let lines = |stream: &mut UnixStream| stream.write_all(b"a:1|c\n").expect("it reads");
+    let mut before = UnixStream::connect(path(NAMES[0])).expect("it listens");
+    let mut framed_before = UnixStream::connect(path(NAMES[2])).expect("it listens");
+    lines(&mut before);
+    frame(&mut framed_before);
+    daemon.wait_source("app", "received", 2);
+    for round in 0..2 {
+        for name in NAMES {
+            std::fs::remove_file(path(name)).expect("it is there");
+        }
+        for name in NAMES {
+            wait_for("the file", || path(name).exists().then_some(()));
+        }
+        let mut after = wait_for("a listener", || UnixStream::connect(path(NAMES[0])).ok());
+        lines(&mut after);
+        let mut framed = wait_for("a listener", || UnixStream::connect(path(NAMES[2])).ok());
+        frame(&mut framed);
+        let packets = UnixDatagram::unbound().expect("a socket");
+        wait_for("a socket", || packets.send_to(b"a:1|c", path(NAMES[1])).ok());
+        lines(&mut before);
+        frame(&mut framed_before);
+        daemon.wait_source("app", "received", 2 + 5 * (round + 1));
+    }
+    let said = daemon.stderr();
+    assert_eq!(said.matches("was deleted or replaced; listening there anew").count(), 6, "{said}");
+    // Another program has taken the place: it keeps it.
+    std::fs::remove_file(path(NAMES[0])).expect("it is there");
+    // Unless we were first.
+    let other = UnixListener::bind(path(NAMES[0]));
+    if other.is_ok() {
+        wait_for("a word about it", || daemon.stderr().contains("no client finds us there").then_some(()));
+        lines(&mut before);
+        daemon.wait_source("app", "received", 13);
+    }
+    daemon.signal("TERM");
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    assert_eq!(NAMES.map(|name| path(name).exists()), [other.is_ok(), false, false]);
+}

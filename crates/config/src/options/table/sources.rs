@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("[\"udp://127.0.0.1:8125\", \"tcp://127.0.0.1:8125\"]"),
         "[\"udp://0.0.0.0:8125\", \"unixgram:///run/statsd.sock?mode=666\"]",
         "Where it listens.",
-        "`udp://ADDRESS:PORT`, `tcp://ADDRESS:PORT` (lines), `unix://PATH` (stream of lines), `unixgram://PATH` (datagrams), `unix-frames://PATH` (packets behind their length as 4 bytes little-endian, as DogStatsD clients send them). An IPv6 address stands in brackets: `udp://[::1]:8125`. A path that begins with `@` is a Linux abstract name. `?mode=660` behind a path sets the socket file's permissions (octal); `%` and `?` in a path are written `%25` and `%3F`. Port 0 takes any free port.",
+        "`udp://ADDRESS:PORT`, `tcp://ADDRESS:PORT` (lines), `unix://PATH` (stream of lines), `unixgram://PATH` (datagrams), `unix-frames://PATH` (packets behind their length as 4 bytes little-endian, as DogStatsD clients send them). An IPv6 address stands in brackets: `udp://[::1]:8125`. A path that begins with `@` is a Linux abstract name. A socket file that is deleted under the daemon is made again within seconds. `?mode=660` behind a path sets the socket file's permissions (octal); `%` and `?` in a path are written `%25` and `%3F`. Port 0 takes any free port.",
     ),
     row(
         LISTENING,

@@ -1,0 +1,121 @@
+//! Socket files that were deleted or replaced under the daemon: whoever cleans up `/tmp` does so, and then no client finds
+//! the listener. It is opened anew at its place; clients that are connected stay connected.
+//!
+//! Not here: sockets that were closed from outside (`sources::accept`).
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::MissedTickBehavior;
+
+use config::plan::Listen;
+use model::SourceId;
+
+use crate::daemon::Running;
+use crate::daemon::listeners::{self, Opened};
+use crate::daemon::shared::Wiring;
+use crate::daemon::worker::shown;
+use crate::kernel::Drops;
+use crate::sources::bind::SocketFile;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Pause after a listener could not be opened anew.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+/// Looks at the files from time to time, on a thread of its own: a file system may hang.
+pub(super) struct Looks {
+    next: tokio::time::Interval,
+    looking: Option<JoinHandle<Vec<SocketFile>>>,
+}
+
+impl Looks {
+    pub(super) fn new() -> Looks {
+        let mut next = tokio::time::interval(LOOK_EVERY);
+        next.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Looks { next, looking: None }
+    }
+
+    /// Those of `files` that are not what they were; waits until there are some. Cancel-safe.
+    pub(super) async fn lost(&mut self, files: Vec<SocketFile>) -> Vec<SocketFile> {
+        loop {
+            if let Some(looking) = &mut self.looking {
+                let lost = looking.await.unwrap_or_default();
+                self.looking = None;
+                if !lost.is_empty() {
+                    return lost;
+                }
+            }
+            self.next.tick().await;
+            let mut lost = files.clone();
+            self.looking = Some(spawn_blocking(move || {
+                lost.retain(|file| !file.is_there());
+                lost
+            }));
+        }
+    }
+
+    fn rest(&mut self) {
+        self.next.reset_after(AFTER_FAILURE);
+    }
+}
+
+/// Opens the listeners of files that are `lost` anew.
+pub(super) async fn listen_again(running: &mut Running, lost: &[SocketFile], looks: &mut Looks) {
+    let shared = Arc::clone(&running.shared);
+    let wiring = shared.wiring.load_full();
+    let plan = &wiring.plan;
+    let places = running.listeners.places();
+    let lost: Vec<_> =
+        lost.iter().filter_map(|file| running.listeners.with_file(file).map(|place| (file, place))).collect();
+    let others = places.into_iter().filter(|place| !lost.iter().any(|(_, lost)| lost == place));
+    let (opened, failures) = listeners::open(plan, &others.collect::<Vec<_>>(), None);
+    let mut gone = Vec::new();
+    for (file, (source, listen)) in lost {
+        let is_it = |new: &Opened| plan.sources[new.source.index()].name == source && new.listen == listen;
+        let Some(new) = opened.iter().find(|new| is_it(new)) else {
+            looks.rest();
+            continue;
+        };
+        let place = shown(&listen);
+        tracing::warn!(
+            "source `{source}`: the socket file of {place} was deleted or replaced; listening there anew"
+        );
+        if running.listeners.replace(file) {
+            gone.push((new.source, listen));
+        }
+    }
+    for failure in failures {
+        tracing::error!(
+            "{failure}: the socket file was deleted or replaced, and no client finds us there; trying again in {} s",
+            AFTER_FAILURE.as_secs()
+        );
+    }
+    if let Err(error) = serve(running, &wiring, opened, gone).await {
+        tracing::error!("not all listeners of socket files that were deleted are served anew: {error}");
+    }
+}
+
+async fn serve(
+    running: &mut Running,
+    wiring: &Wiring,
+    opened: Vec<Opened>,
+    gone: Vec<(SourceId, Listen)>,
+) -> io::Result<()> {
+    let shared = Arc::clone(&running.shared);
+    let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
+    let made = shared.shard.call(move |worker| {
+        worker.close_sockets(&gone);
+        listeners::makers(&plan, &worker.shard, &accounts)
+    });
+    // Without its thread the daemon ends.
+    let Ok(makers) = made.await else { return Ok(()) };
+    let (plan, accounts) = (&wiring.plan, &wiring.accounts);
+    let sockets =
+        listeners::datagram_sockets(plan, &opened, &makers, accounts, &shared.kernel, &|_| Drops::default())?;
+    let _added = shared.shard.call(move |worker| worker.sockets.extend(sockets)).await;
+    running.listeners.add(opened, plan, &makers, &shared)
+}
