@@ -189,7 +189,9 @@ async fn opened_in_time<T>(
 
 /// An outlet of the same queue on disk for an output that goes on with it, see `reload`.
 pub fn successor(output: &OutputPlan, earlier: &Outlet) -> Arc<Outlet> {
-    Arc::new(earlier.successor().with_connections(connections(output)))
+    let outlet = Arc::new(earlier.successor().with_connections(connections(output)));
+    earlier.disk().into_iter().for_each(|disk| disk.followed_by(&outlet));
+    outlet
 }
 
 fn connections(output: &OutputPlan) -> usize {

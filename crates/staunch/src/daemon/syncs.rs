@@ -107,7 +107,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
     let job = if is_due { queue.begin_sync(now) } else { None };
     if queue.held_copies() != held_copies || queue.read_again(now) {
         // The disk has taken what it had refused, or may give what it did not: there is something to send.
-        outlet.wake();
+        outlet.wake_all();
     }
     if let Some(job) = job {
         disk.is_awake();

@@ -317,6 +317,24 @@ fn a_disk_that_fails_for_a_moment_costs_nothing() {
     }
 }
 
+/// The thread that syncs was started for the endpoint before.
+#[test]
+fn a_disk_that_is_well_again_after_a_reload_is_delivered_to_the_endpoint_of_today() {
+    const SEGMENTS: &str = "kind = \"disk\", bytes_max = \"2MiB\"";
+    let (before, today) = (away(), FakeGraphite::new());
+    let mut daemon = Builder::native(&config(&[("copy", &before)], SEGMENTS)).start();
+    send(&daemon, 0..60_000, &["copy"]);
+    let folder = daemon.folder.path().join("staunch-data/queues/copy");
+    let elsewhere = daemon.folder.path().join("elsewhere");
+    fs::rename(&folder, &elsewhere).expect("it is ours");
+    daemon.reload(&config(&[("copy", &today)], SEGMENTS), "done");
+    let waits = || daemon.output("copy")["disk"]["read_error"].as_str().map(str::to_owned);
+    wait_for("the endpoint of today to miss the folder", waits);
+    fs::rename(&elsewhere, &folder).expect("it is ours");
+    assert_all_came(&daemon, "copy", &today, 0..60_000);
+    daemon.stop();
+}
+
 /// Issue 11, 4: peers that take every descriptor they can get cost a queue nothing.
 #[test]
 fn a_queue_of_many_segments_drains_while_peers_hold_every_descriptor_that_they_get() {

@@ -5,7 +5,7 @@
 //! Not here: what a sync is (`deliver::disk_queue`), and the thread itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use deliver::disk_queue::{DiskQueue, SyncDone};
@@ -32,6 +32,8 @@ pub struct OnDisk {
     /// Nobody syncs it any more.
     pub(super) released: AtomicBool,
     work: Condvar,
+    /// Outlets of the queue for endpoints that reloads have brought.
+    successors: Mutex<Vec<Weak<Outlet>>>,
 }
 
 impl OnDisk {
@@ -48,7 +50,20 @@ impl OnDisk {
             closing: AtomicBool::new(false),
             released: AtomicBool::new(false),
             work: Condvar::new(),
+            successors: Mutex::default(),
         }
+    }
+
+    /// From now on `outlet` is woken as well when the disk has something to send.
+    pub fn followed_by(&self, outlet: &Arc<Outlet>) {
+        let mut successors = self.successors.lock().unwrap_or_else(PoisonError::into_inner);
+        successors.retain(|outlet| outlet.strong_count() > 0);
+        successors.push(Arc::downgrade(outlet));
+    }
+
+    fn wake_successors(&self) {
+        let successors = self.successors.lock().unwrap_or_else(PoisonError::into_inner);
+        successors.iter().filter_map(Weak::upgrade).for_each(|outlet| outlet.wake());
     }
 
     /// True when the daemon ends and nothing is settled or appended any more: only the last sync is left.
@@ -107,6 +122,12 @@ impl Outlet {
     /// What the thread that syncs needs; none for a queue in memory.
     pub fn disk(&self) -> Option<&OnDisk> {
         self.disk.get().map(|disk| &**disk)
+    }
+
+    /// Wakes the output and those that a reload has brought for its queue: which of them sends is not known here.
+    pub fn wake_all(&self) {
+        self.wake();
+        self.disk().into_iter().for_each(OnDisk::wake_successors);
     }
 
     /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
