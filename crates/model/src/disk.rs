@@ -73,6 +73,15 @@ impl fmt::Display for DiskError {
 
 impl std::error::Error for DiskError {}
 
+/// How far room on a disk is there for who has asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserved {
+    /// It is set aside: nobody else gets it.
+    SetAside,
+    /// There is room now, as far as is known, and others may take it: the file system sets none aside.
+    Seen,
+}
+
 /// One directory. Names are plain file names, never paths.
 pub trait Disk: fmt::Debug {
     /// An open file. A clone is the same file, and stays usable when its name is removed or changed.
@@ -92,10 +101,10 @@ pub trait Disk: fmt::Debug {
     /// the bytes may have been written. Not safe before [`Disk::sync`].
     fn write_at(&self, file: &Self::File, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
 
-    /// Sees to it that `bytes` can be written from `offset` on without the disk being full, where it can; the file stays
-    /// as it is. Nothing that was promised earlier may hang on it.
-    fn reserve(&self, _file: &Self::File, _offset: u64, _bytes: u64) -> Result<(), DiskError> {
-        Ok(())
+    /// Sees to it that `bytes` can be written from `offset` on without the disk being full; the file stays as it is. Nothing
+    /// that was promised earlier may hang on it. Fails with [`DiskError::Full`] when there is no room.
+    fn reserve(&self, _file: &Self::File, _offset: u64, _bytes: u64) -> Result<Reserved, DiskError> {
+        Ok(Reserved::Seen)
     }
 
     /// Fills `bytes` from `offset` on, or fails with [`DiskError::Short`].

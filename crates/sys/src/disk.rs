@@ -15,7 +15,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use model::{Disk, DiskError};
+use model::{Disk, DiskError, Reserved};
 
 /// One directory. A clone is the same one.
 #[derive(Clone, Debug)]
@@ -258,7 +258,7 @@ impl Disk for Folder {
         crate::write_parts_at(file, offset, parts).map_err(reason)
     }
 
-    fn reserve(&self, file: &Arc<File>, offset: u64, bytes: u64) -> Result<(), DiskError> {
+    fn reserve(&self, file: &Arc<File>, offset: u64, bytes: u64) -> Result<Reserved, DiskError> {
         self.may_change()?;
         crate::reserve(file, offset, bytes).map_err(reason)
     }

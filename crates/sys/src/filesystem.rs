@@ -17,10 +17,27 @@ pub fn room_at(path: &Path) -> io::Result<u64> {
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the path ends in NUL, and both outlive the call.
     super::checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
+    Ok(room_in(&stat))
+}
+
+/// The same of the file system that `file` is on; none where that does not say.
+///
+/// # Errors
+/// When the system does not tell.
+pub(crate) fn room_beside(file: &File) -> io::Result<Option<u64>> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: plain integers, for which zeros are a value.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is borrowed for the call, and `stat` outlives it.
+    super::checked(unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut stat) })?;
+    Ok((stat.f_blocks > 0).then(|| room_in(&stat)))
+}
+
+fn room_in(stat: &libc::statvfs) -> u64 {
     // The fields' sizes differ between systems.
     #[allow(clippy::unnecessary_cast, reason = "they are u64 on this system and not on all")]
     let (blocks, block_bytes) = (stat.f_bavail as u64, stat.f_frsize as u64);
-    Ok(blocks.saturating_mul(block_bytes))
+    blocks.saturating_mul(block_bytes)
 }
 
 /// Opens a file without waiting: for a pipe that nobody has at its other end, or that somebody reads slowly.

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io;
 
+use model::Reserved;
+
 /// Most parts of one call: what every system takes (`IOV_MAX` is 1024 at least where it is set).
 #[cfg(unix)]
 const PARTS_MAX: usize = 1024;
@@ -43,34 +45,62 @@ fn write_some_at(file: &File, offset: u64, parts: &[io::IoSlice<'_>]) -> io::Res
     usize::try_from(written).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// Has the file system set blocks aside for `bytes` from `offset` on. The file's size stays.
+/// What is to be free beside what is asked for where nothing is set aside: what the file system needs itself.
+#[cfg(unix)]
+const BESIDE_BYTES: u64 = 256 * 1024;
+
+/// How many others may ask at the same time, where nothing is set aside.
+#[cfg(unix)]
+const OTHERS: u64 = 8;
+
+/// Has the file system set blocks aside for `bytes` from `offset` on. The file's size stays. A file system that cannot do it
+/// (ext2, NFS before 4.2) is asked for its room.
 ///
 /// # Errors
-/// When there is no room for them. A file system that cannot do it is none.
+/// When there is no room for them.
 #[cfg(target_os = "linux")]
-pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<Reserved> {
     use std::os::fd::AsRawFd;
     let place = |value| libc::off_t::try_from(value).map_err(|_past| io::ErrorKind::FileTooLarge);
-    let (offset, bytes) = (place(offset)?, place(bytes)?);
+    let (at, len) = (place(offset)?, place(bytes)?);
     // SAFETY: plain integers; the descriptor is borrowed for the call.
-    let done = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, offset, bytes) };
+    let done = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, at, len) };
     match super::checked(done) {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(Reserved::SetAside),
         Err(error) => match error.raw_os_error() {
-            // Interrupted: what comes of it is seen by the write.
-            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EINTR) => Ok(()),
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => seen(file, bytes),
+            // What comes of it is seen by the write.
+            Some(libc::EINTR) => Ok(Reserved::Seen),
             _ => Err(error),
         },
     }
 }
 
-/// Sets nothing aside: this system has no call for it.
+/// Asks the file system for its room: this system has no call to set some aside.
 ///
 /// # Errors
-/// None; Linux may have one.
-#[cfg(not(target_os = "linux"))]
-pub fn reserve(_file: &File, _offset: u64, _bytes: u64) -> io::Result<()> {
-    Ok(())
+/// When there is no room for them.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub fn reserve(file: &File, _offset: u64, bytes: u64) -> io::Result<Reserved> {
+    seen(file, bytes)
+}
+
+/// Sets nothing aside and asks nobody: what comes of it is seen by the write.
+///
+/// # Errors
+/// None; others have some.
+#[cfg(not(unix))]
+pub fn reserve(_file: &File, _offset: u64, _bytes: u64) -> io::Result<Reserved> {
+    Ok(Reserved::Seen)
+}
+
+#[cfg(unix)]
+fn seen(file: &File, bytes: u64) -> io::Result<Reserved> {
+    let wanted = bytes.saturating_mul(OTHERS).saturating_add(BESIDE_BYTES);
+    match super::filesystem::room_beside(file)? {
+        Some(room) if room < wanted => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+        Some(_) | None => Ok(Reserved::Seen),
+    }
 }
 
 /// Fills `bytes` from `offset` on.

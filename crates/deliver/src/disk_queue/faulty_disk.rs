@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{Disk, DiskError};
+use model::{Disk, DiskError, Reserved};
 
 /// What goes wrong, and when. Counters count calls that change something; 0 is the next one.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Faults {
     pub opens_fail: Option<DiskError>,
     /// The file of this name cannot be opened.
     pub unopenable: Option<String>,
+    /// No room is set aside, it is only looked at.
+    pub sets_nothing_aside: bool,
     /// The folder is away: nothing in it can be reached by name. Files that are open work, and no sync proves anything.
     pub away: bool,
 }
@@ -349,7 +351,7 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
-    fn reserve(&self, file: &usize, offset: u64, bytes: u64) -> Result<(), DiskError> {
+    fn reserve(&self, file: &usize, offset: u64, bytes: u64) -> Result<Reserved, DiskError> {
         let mut state = self.state();
         if state.dead {
             return Err(DEAD);
@@ -359,9 +361,12 @@ impl Disk for FaultyDisk {
             state.faults_met += 1;
             return Err(DiskError::Full);
         }
+        if state.faults.sets_nothing_aside {
+            return Ok(Reserved::Seen);
+        }
         let file = &mut state.files[*file];
         file.reserved = file.reserved.max(end as usize);
-        Ok(())
+        Ok(Reserved::SetAside)
     }
 
     fn read_at(&self, file: &usize, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {

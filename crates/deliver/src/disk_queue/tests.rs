@@ -594,6 +594,25 @@ fn room_that_was_reserved_is_there_when_a_block_comes() {
     assert_eq!(queue.segments(), 2);
 }
 
+#[test]
+fn room_that_nobody_sets_aside_is_looked_at_each_time() {
+    let disk = FaultyDisk::new(1);
+    disk.change_faults(|faults| faults.sets_nothing_aside = true);
+    let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
+    let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(100_000) });
+    let one = "1\n".repeat(100);
+    append(&mut queue, &one);
+    assert!(queue.reserve(400, at_ms(1)));
+    // Somebody else has filled the disk.
+    disk.change_faults(|faults| faults.bytes_max = Some(300));
+    assert!(!queue.reserve(400, at_ms(1)), "whoever sends waits");
+    assert_eq!(queue.write_error(), Some(DiskError::Full));
+    disk.change_faults(|faults| faults.bytes_max = None);
+    assert!(queue.reserve(400, at_ms(2)));
+    append(&mut queue, &one);
+    assert_eq!((queue.write_error(), queue.account().shed(Shed::QueueFull)), (None, 0));
+}
+
 /// However it is done: before the cursor is synced, or behind it.
 #[test]
 fn a_full_disk_gets_the_room_of_the_segment_that_is_written_once_it_is_settled() {

@@ -1,6 +1,6 @@
 //! The writing half: records to segments, jobs for the sync, segments that are done with.
 
-use model::{Disk, DiskError, Now, Shed};
+use model::{Disk, DiskError, Now, Reserved, Shed};
 
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
@@ -106,13 +106,12 @@ impl<D: Disk> DiskQueue<D> {
         let bytes = bytes + RECORD_HEADER_BYTES as u64; // The mark behind it.
         if size + bytes > self.reserved {
             let ahead = bytes.max(RESERVE_BYTES.min(self.plan.segment_bytes.saturating_sub(size)));
-            let ahead = if self.disk.reserve(&file, size, ahead).is_ok() {
-                ahead
-            } else {
-                self.disk.reserve(&file, size, bytes)?;
-                bytes
+            let (reserved, bytes) = match self.disk.reserve(&file, size, ahead) {
+                Ok(reserved) => (reserved, ahead),
+                Err(_) => (self.disk.reserve(&file, size, bytes)?, bytes),
             };
-            self.reserved = size + ahead;
+            // What was only seen is looked at again the next time.
+            self.reserved = if reserved == Reserved::SetAside { size + bytes } else { 0 };
         }
         Ok(())
     }

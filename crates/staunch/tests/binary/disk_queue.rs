@@ -248,6 +248,19 @@ fn a_queue_that_cannot_be_opened_ends_the_start() {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
+    /// A file system that sets no room aside. None where the system has none, or does not let us.
+    fn without_fallocate(at: &Path, image: &Path, megabytes: u64) -> Option<SmallDisk> {
+        fs::create_dir_all(at).expect("a folder");
+        let file = fs::File::create(image).expect("an image");
+        file.set_len(megabytes << 20).expect("its size");
+        let done = |command: &mut std::process::Command| {
+            command.output().is_ok_and(|output| output.status.success()).then_some(())
+        };
+        done(std::process::Command::new("mkfs.ext2").args(["-q", "-F"]).arg(image))?;
+        done(std::process::Command::new("mount").args(["-o", "loop"]).arg(image).arg(at))?;
+        Some(SmallDisk(at.to_owned()))
+    }
+
     fn mount(at: &Path, megabytes: u64) -> Option<SmallDisk> {
         fs::create_dir_all(at).expect("a folder");
         let size = format!("size={megabytes}m");
@@ -268,10 +281,24 @@ impl Drop for SmallDisk {
 fn a_full_disk_makes_connections_wait_and_loses_nothing_of_theirs() {
     let builder = Builder::bare();
     let data = builder.folder().join("disk");
-    let Some(_disk) = SmallDisk::mount(&data, 2) else {
-        crate::support::skip("disk_queue", "nothing can be mounted here");
-        return;
-    };
+    match SmallDisk::mount(&data, 2) {
+        Some(disk) => waits_for_room(&data, disk),
+        None => crate::support::skip("disk_queue", "nothing can be mounted here"),
+    }
+}
+
+/// Where room cannot be set aside it is looked for.
+#[test]
+fn a_full_disk_without_fallocate_makes_connections_wait_as_well() {
+    let builder = Builder::bare();
+    let (data, image) = (builder.folder().join("disk"), builder.folder().join("image"));
+    match SmallDisk::without_fallocate(&data, &image, 4) {
+        Some(disk) => waits_for_room(&data, disk),
+        None => crate::support::skip("disk_queue", "no ext2 can be mounted here"),
+    }
+}
+
+fn waits_for_room(data: &Path, _disk: SmallDisk) {
     let mut endpoint = away();
     let toml =
         format!("data_dir = {:?}\n{}", data.display().to_string(), config(&[("copy", &endpoint)], DISK));
@@ -288,6 +315,12 @@ fn a_full_disk_makes_connections_wait_and_loses_nothing_of_theirs() {
     sender.join().expect("it sends all");
     daemon.wait_output("copy", "copies", count);
     assert_all_came(&daemon, "copy", &endpoint, 0..count);
+    let copy = daemon.output("copy");
+    assert_eq!(
+        (Daemon::number(&copy, "shed"), Daemon::number(&copy, "disk/blocks_damaged")),
+        (0, 0),
+        "{copy}"
+    );
     drop(stream);
     daemon.stop();
 }
