@@ -114,7 +114,7 @@ impl Handover {
 
     /// The latest label of aggregations that the instance before had and `plan` does not have.
     pub fn told_of_others(&self, plan: &Plan) -> Option<u64> {
-        let known = |name: &str| plan.transforms.iter().any(|transform| transform.name == name);
+        let known = |name: &str| plan.aggregates().any(|(_, transform, _)| transform.name == name);
         self.notes().notes.latest_of_others(known)
     }
 

@@ -513,7 +513,8 @@ fn a_process_that_asks() {
     };
     reached("offered");
     let (sockets, outputs) = ((0..places.len() as u32).collect(), (0..outputs.len() as u32).collect());
-    let ready = Message::Ready { sockets, outputs, transforms: vec!["stats".to_owned()] };
+    let kept = pipeline::Kept { aggregations: vec!["stats".to_owned()], relays: Vec::new() };
+    let ready = Message::Ready { sockets, outputs, kept };
     link.send(&ready, deadline_ns).expect("it listens");
     reached("ready");
     loop {

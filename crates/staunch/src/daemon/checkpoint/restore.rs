@@ -35,7 +35,7 @@ pub async fn restore(
         None => None,
     };
     let mut orphans = disk.as_ref().map(checkpoints::names).unwrap_or_default();
-    plan.transforms.iter().for_each(|transform| {
+    plan.aggregates().for_each(|(_, transform, _)| {
         orphans.remove(&transform.name);
     });
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {

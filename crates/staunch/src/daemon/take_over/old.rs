@@ -13,7 +13,7 @@ use deliver::queue::{Block, Left, Queue};
 use model::{
     AckWhen, DiskError, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked,
 };
-use pipeline::{IntakeMaker, SavedState, Unfinished};
+use pipeline::{IntakeMaker, Kept, SavedState, Unfinished};
 
 use super::control::Asked;
 use super::link::{Link, LinkError};
@@ -74,8 +74,8 @@ struct Passed {
     listens: Vec<(u32, String, SourceId, Listen)>,
     /// Outputs, with the number that each was offered under.
     outputs: Vec<(u32, OutputId)>,
-    /// Aggregations, by their names.
-    transforms: Vec<String>,
+    /// Aggregations and relays.
+    kept: Kept,
 }
 
 impl Passed {
@@ -89,7 +89,7 @@ impl Passed {
 struct Chosen {
     sockets: Vec<u32>,
     outputs: Vec<u32>,
-    transforms: Vec<String>,
+    kept: Kept,
 }
 
 /// Everything that the new process is told.
@@ -323,7 +323,7 @@ fn offer(
     let pid = std::process::id();
     link.send(&Message::Offered { program, pid, outputs, watchdog_us }, deadline_ns)?;
     match link.receive(deadline_ns)? {
-        Message::Ready { sockets, outputs, transforms } => Ok(Chosen { sockets, outputs, transforms }),
+        Message::Ready { sockets, outputs, kept } => Ok(Chosen { sockets, outputs, kept }),
         _ => Err(LinkError::OutOfTurn),
     }
 }
@@ -336,7 +336,7 @@ fn chosen_of(
     chosen: Chosen,
 ) -> Result<Passed, LinkError> {
     let plan = Arc::clone(&running.shared.wiring.load().plan);
-    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), transforms: chosen.transforms };
+    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), kept: chosen.kept };
     for number in chosen.sockets {
         let place = places.get(number as usize).ok_or(LinkError::OutOfTurn)?;
         if let Some((id, listen)) = place {
@@ -370,7 +370,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     }
     let paused_ns = Clock::mono_ns();
     let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
-    let passed_on = PassedOn { sockets, transforms: passed.transforms.clone(), state_id: random_seed() };
+    let passed_on = PassedOn { sockets, kept: passed.kept.clone(), state_id: random_seed() };
     let handed = shared.shard.call(move |worker| worker.hand_over(&passed_on));
     let mut handed = match tokio::time::timeout(shard_max, handed).await {
         Ok(Ok(Ok(handed))) => handed,

@@ -5,7 +5,7 @@ use config::plan::Listen;
 use deliver::plan::QueueLimits;
 use deliver::queue::{Block, Queue};
 use model::{Figure, OutputId, SourceId};
-use pipeline::{Routed, SavedState};
+use pipeline::{Kept, Routed, SavedState};
 
 use super::{DatagramSocket, LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
 use crate::daemon::checkpoint::LastCheckpoints;
@@ -17,8 +17,8 @@ use sys::clock::Clock;
 pub struct PassedOn {
     /// Datagram sockets, by source and place.
     pub sockets: Vec<(SourceId, Listen)>,
-    /// Names of aggregations.
-    pub transforms: Vec<String>,
+    /// Aggregations and relays.
+    pub kept: Kept,
     /// A number that nobody outside knows, for their state.
     pub state_id: u64,
 }
@@ -79,14 +79,13 @@ impl Worker {
         }
         let now = Clock::now();
         self.count_drops();
-        let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
-        states.retain(|state| passed.transforms.contains(&state.name));
+        let states = self.shard.export(&passed.kept, passed.state_id, now, &mut self.routed);
         self.deliver(now);
         self.tell_flushes();
         // Put aside: until the other process goes on, nothing of this has happened.
         let notes = self.handover.known();
         let mut last = Routed::default();
-        let before = self.shard.flush_others(&passed.transforms, now, &mut last);
+        let before = self.shard.flush_others(&passed.kept, now, &mut last);
         self.tell_flushes();
         self.before_last = Some((before, notes));
         self.end_moves();
@@ -94,7 +93,7 @@ impl Worker {
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
         let mut relays = self.shard.counted_by_relays();
-        relays.retain(|(name, _)| passed.transforms.contains(name));
+        relays.retain(|(name, _)| passed.kept.relays.contains(name));
         Ok(HandedOver { drops: drops.collect(), relays, states, last: last.blocks })
     }
 
