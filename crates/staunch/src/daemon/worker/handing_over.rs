@@ -62,7 +62,8 @@ impl Worker {
     /// are emptied, and aggregations flushed, which [`Self::go_back`] undoes; what waits at the other sockets is left to the process that reads them next.
     ///
     /// # Errors
-    /// When relays still search for names that they do not know: everything is left as it is.
+    /// When what connections brought waits for a disk, or relays still search for names that they do not know: everything is
+    /// left as it is.
     pub fn hand_over(&mut self, passed: &PassedOn) -> Result<HandedOver, &'static str> {
         let is_passed = |socket: &DatagramSocket| {
             passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
@@ -73,6 +74,9 @@ impl Worker {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
         while self.receive(SEARCH_MAX_NS).brought() && Clock::mono_ns() < until_ns {}
         self.sockets.extend(kept);
+        if self.waits_for_a_disk(Clock::now()) {
+            return Err("connections wait for room on the disk of a queue");
+        }
         if !self.take_all_until(until_ns) {
             self.deliver(Clock::now());
             return Err("relays are still searching for names that they do not know");
