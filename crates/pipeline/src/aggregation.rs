@@ -28,6 +28,8 @@ pub(crate) struct Aggregation {
     pub(crate) saved: Option<u64>,
     /// What it was when the last flush ended.
     pub(crate) told: Option<u64>,
+    /// The label that another instance goes on behind after that flush; 0 for none.
+    told_s: Option<u64>,
     pub(crate) key_flush: bool,
 }
 
@@ -39,6 +41,7 @@ pub(crate) struct HeldByAggregation {
     last_flush: Option<FlushEnd>,
     flushes: u64,
     told: Option<u64>,
+    told_s: Option<u64>,
 }
 
 /// Names of the self counters, made once.
@@ -84,6 +87,7 @@ impl Aggregation {
             flushes: 0,
             saved: None,
             told: None,
+            told_s: None,
             key_flush: plan.plan.key_flush.is_some(),
         }
     }
@@ -120,21 +124,22 @@ impl Aggregation {
 
     /// What it holds, for [`Aggregation::take_back`].
     pub(crate) fn held(&self) -> HeldByAggregation {
-        let Aggregation { aggregator, flushed_at_s, last_flush, flushes, told, .. } = self;
+        let Aggregation { aggregator, flushed_at_s, last_flush, flushes, told, told_s, .. } = self;
         HeldByAggregation {
             aggregator: aggregator.clone(),
             flushed_at_s: *flushed_at_s,
             last_flush: *last_flush,
             flushes: *flushes,
             told: *told,
+            told_s: *told_s,
         }
     }
 
     /// Holds that again, as if it had not been flushed since.
     pub(crate) fn take_back(&mut self, held: HeldByAggregation) {
-        let HeldByAggregation { aggregator, flushed_at_s, last_flush, flushes, told } = held;
+        let HeldByAggregation { aggregator, flushed_at_s, last_flush, flushes, told, told_s } = held;
         (self.aggregator, self.flushed_at_s, self.last_flush) = (aggregator, flushed_at_s, last_flush);
-        (self.flushes, self.told) = (flushes, told);
+        (self.flushes, self.told, self.told_s) = (flushes, told, told_s);
     }
 
     /// Takes a new plan, and keeps its state. With `forget_spellings` sources spell names otherwise than before.
@@ -147,15 +152,17 @@ impl Aggregation {
         self.key_flush = plan.plan.key_flush.is_some();
     }
 
-    /// What it flushed last; none before its first flush has ended.
+    /// What it flushed last; none before its first flush has ended. A label of a clock that was set back since is no label.
     pub(crate) fn note(&self) -> Option<Note> {
-        Some(Note { label_s: self.last_flush?.info.time_s, number: self.told })
+        let told = self.told_s.filter(|_| self.last_flush.is_some())?;
+        Some(Note { label_s: told, number: self.told })
     }
 
     fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         self.last_flush = Some(end);
         // Nothing is saved during a sweep.
         self.told = self.saved;
+        self.told_s = Some(self.aggregator.labelled_s().unwrap_or(0));
         self.flushes += 1;
         for at in &self.outputs {
             outputs[*at].end_flush(&end, now, out);

@@ -56,5 +56,5 @@ pub use replies::Told;
 pub use rotation::Rotation;
 pub use scratch::Scratch;
 pub use shard::{BusyNames, Shard, ShardFigures};
-pub use state::{BeforeLast, SavedState};
+pub use state::{BeforeLast, Kept, SavedState};
 pub use unfinished::UnfinishedFull;

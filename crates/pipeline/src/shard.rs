@@ -185,7 +185,9 @@ impl Shard {
             outputs[id.index()].points(bytes, &points[..taken], now, out);
         }
         let ended = ended.filter(|_| !routes.takes_points());
-        let rest_of_them = if routes.takes_points() { Outcome::Routed } else { Outcome::Filtered };
+        // Samples that were read before a reload made their source one of points go nowhere.
+        let goes_on = routes.takes_points() && !points.is_empty();
+        let rest_of_them = if goes_on { Outcome::Routed } else { Outcome::Filtered };
         let settle = |mut receipt: Receipt| {
             ended.into_iter().for_each(|ended| ended.settle(&mut receipt));
             receipt.settle(rest_of_them);

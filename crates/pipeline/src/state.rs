@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use config::plan::Plan;
 use model::{Figure, Kind, Now, RawKey};
 use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
 use process::rollup;
@@ -23,6 +24,25 @@ pub struct SavedState {
     pub bytes: Vec<u8>,
 }
 
+/// What another process goes on with, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Aggregations.
+    pub aggregations: Vec<String>,
+    /// Relays.
+    pub relays: Vec<String>,
+}
+
+impl Kept {
+    /// All that a plan has.
+    pub fn of(plan: &Plan) -> Kept {
+        Kept {
+            aggregations: plan.aggregates().map(|(_, transform, _)| transform.name.clone()).collect(),
+            relays: plan.relays().map(|(_, transform, _)| transform.name.clone()).collect(),
+        }
+    }
+}
+
 /// What aggregations and relays held before their last flush.
 #[derive(Debug, Default)]
 pub struct BeforeLast {
@@ -35,8 +55,8 @@ impl Shard {
     /// is finished first, and lines that wait for others are handed on. Nothing may be pushed afterwards, unless the
     /// other process does not go on: then this one does, and its next checkpoints have all of it.
     ///
-    /// `id` is a number that nobody outside knows.
-    pub fn export(&mut self, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
+    /// `id` is a number that nobody outside knows. What is not `kept` is left out.
+    pub fn export(&mut self, kept: &Kept, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
         let Shard { aggregations, relays, outputs, .. } = self;
         relays.iter_mut().for_each(|relay| relay.route_all_results(outputs, now, out));
         for state in aggregations.iter_mut() {
@@ -47,13 +67,14 @@ impl Shard {
         self.close_lines(now, out);
         let saved = |name: &str, bytes| SavedState { name: name.to_owned(), bytes };
         let mut states = Vec::new();
-        for state in &mut self.aggregations {
+        for state in self.aggregations.iter_mut().filter(|state| kept.aggregations.contains(&state.name)) {
             let mut bytes = Vec::new();
             if state.aggregator.save_whole(id, now, &mut bytes) {
                 states.push(saved(&state.name, bytes));
             }
         }
-        let of_relays = self.relays.iter().filter_map(|relay| Some(saved(&relay.name, relay.export(id)?)));
+        let relays = self.relays.iter().filter(|relay| kept.relays.contains(&relay.name));
+        let of_relays = relays.filter_map(|relay| Some(saved(&relay.name, relay.export(id)?)));
         states.extend(of_relays);
         states
     }
@@ -65,15 +86,17 @@ impl Shard {
 
     /// The last flush of every aggregation and relay that is not one of `kept`: nobody goes on with it. Gives what
     /// [`Shard::go_back`] needs to undo it.
-    pub fn flush_others(&mut self, kept: &[String], now: Now, out: &mut Routed) -> BeforeLast {
+    pub fn flush_others(&mut self, kept: &Kept, now: Now, out: &mut Routed) -> BeforeLast {
         let Shard { aggregations, relays, outputs, .. } = self;
         let mut before = BeforeLast::default();
-        for (at, relay) in relays.iter_mut().enumerate().filter(|(_, relay)| !kept.contains(&relay.name)) {
+        for (at, relay) in
+            relays.iter_mut().enumerate().filter(|(_, relay)| !kept.relays.contains(&relay.name))
+        {
             before.relays.push((at, relay.held()));
             relay.finish(outputs, now, out, &mut || true);
         }
         for (at, state) in aggregations.iter_mut().enumerate() {
-            if !kept.contains(&state.name) {
+            if !kept.aggregations.contains(&state.name) {
                 before.aggregations.push((at, state.held()));
                 state.flush_all(outputs, now, out);
             }

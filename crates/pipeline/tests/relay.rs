@@ -14,7 +14,7 @@ use import::relay::flags::{Flags, Machine, settings};
 use import::relay::plan::{Relay, relay};
 use import::relay::read_text;
 use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId, Span};
-use pipeline::{Batch, Moves, MovingQueues, Routed, Scratch, laid_over};
+use pipeline::{Batch, Kept, Moves, MovingQueues, Routed, Scratch, laid_over};
 use process::rollup::Fed;
 use world::{START, World};
 
@@ -279,7 +279,7 @@ fn another_process_goes_on_with_the_rollups() {
     let mut before = World::new(plan(&format!("{other}{sum}")), 1);
     let time = START.wall_seconds();
     before.send(&format!("a 1 {time}\nb 5 {time}\n"), START);
-    let states = before.shard.export(9, START, &mut before.routed);
+    let states = before.shard.export(&Kept::of(&before.plan), 9, START, &mut before.routed);
     let [state] = &states[..] else { panic!("of one relay: {states:?}") };
     let mut after = World::new(plan(&format!("{max}{sum}")), 2);
     let restored = after.shard.import_rollups(&state.name, &state.bytes).expect("there is such a relay");
@@ -298,11 +298,12 @@ fn a_last_flush_for_another_process_that_does_not_go_on_has_not_happened() {
     let mut world = World::new(plan(SUMS[0]), 1);
     let time = START.wall_seconds();
     world.send(&format!("a 1 {time}\n"), START);
-    let held =
-        |world: &mut World| (world.shard.export(9, START, &mut world.routed), world.shard.relays().next());
+    let held = |world: &mut World| {
+        (world.shard.export(&Kept::of(&world.plan), 9, START, &mut world.routed), world.shard.relays().next())
+    };
     let before = held(&mut world);
     let mut last = Routed::default();
-    let undo = world.shard.flush_others(&[], START, &mut last);
+    let undo = world.shard.flush_others(&Kept::default(), START, &mut last);
     assert_ne!(held(&mut world), before);
     world.shard.go_back(undo);
     assert_eq!(held(&mut world), before);

@@ -3,8 +3,8 @@
 mod world;
 
 use config::plan::Plan;
-use model::{OutputId, SECOND_NS, SourceId};
-use pipeline::{Accounts, earlier_self, laid_over};
+use model::{OutputId, SECOND_NS, SourceId, Span};
+use pipeline::{Accounts, Kept, Scratch, earlier_self, laid_over};
 use world::{START, World, plan_of};
 
 fn plan(dialect: &str, transform: &str) -> Plan {
@@ -67,6 +67,84 @@ fn an_aggregation_under_another_name_goes_on_behind_the_labels_of_the_one_that_i
     let noted: Vec<_> = world.shard.last_told().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
     assert_eq!(noted, [("b".to_owned(), start_s + 20), ("c".to_owned(), start_s + 30)]);
     assert_eq!(world.shard.flushes(), 3);
+}
+
+/// A statsd source that an aggregation `a` or `b` takes, and a graphite source that a relay of the other name takes.
+fn both_kinds(aggregate: &str, relay: &str) -> Plan {
+    let text = format!(
+        "[sources.s]\ntype = \"statsd\"\n[sources.p]\ntype = \"graphite\"\n\
+         [transforms.{aggregate}]\ntype = \"aggregate\"\nfrom = [\"s\"]\nstats_prefix = \"\"\n\
+         [transforms.{relay}]\ntype = \"relay\"\nfrom = [\"p\"]\n\
+         clusters.all = {{ share = \"forward\", to = [\"q\"] }}\n\
+         [[transforms.{relay}.rules]]\nmatch = '^in'\nevery = \"10s\"\nexpire = \"20s\"\n\
+         compute = {{ sum = 'stats_counts.sum' }}\nto = [\"all\"]\n\
+         [outputs.o]\ntype = \"graphite\"\nfrom = [\"{aggregate}\"]\nto = [\"tcp://10.0.0.1:2003\"]\n\
+         [outputs.q]\ntype = \"graphite\"\nfrom = [\"{relay}\"]\nto = [\"tcp://10.0.0.1:2004\"]\n"
+    );
+    plan_of(&text)
+}
+
+/// The first is an aggregation and the second a relay, and then the other way round.
+fn with_both_kinds_full() -> World {
+    let mut world = World::new(both_kinds("a", "b"), 7);
+    world.send("hits:3|c", START);
+    let over_s = START.wall_seconds() - 15;
+    world.send_to(SourceId(1), &format!("in 5 {over_s}\n"), START);
+    world
+}
+
+#[test]
+fn a_transform_that_becomes_another_kind_ends_as_one_that_is_gone() {
+    let mut world = with_both_kinds_full();
+    world.reload(both_kinds("b", "a"));
+    let mut lines = world.lines();
+    lines.sort();
+    assert_eq!(lines, ["stats_counts.hits 3", "stats_counts.sum 5.000000"]);
+    world.send("hits:4|c", START);
+    world.shard.stop(START, &mut world.routed);
+    assert_eq!(world.lines(), ["stats_counts.hits 4"]);
+    let noted: Vec<_> = world.shard.last_told().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
+    let start_s = START.wall_seconds();
+    assert_eq!(noted, [("a".to_owned(), start_s + 10), ("b".to_owned(), start_s + 20)]);
+}
+
+#[test]
+fn another_process_does_not_go_on_with_a_transform_that_becomes_another_kind() {
+    let mut world = with_both_kinds_full();
+    let kept = Kept::of(&both_kinds("b", "a"));
+    assert_eq!(world.shard.export(&kept, 9, START, &mut world.routed), []);
+    let _before = world.shard.flush_others(&kept, START, &mut world.routed);
+    let mut lines = world.lines();
+    lines.sort();
+    assert_eq!(lines, ["stats_counts.hits 3", "stats_counts.sum 5.000000"]);
+}
+
+#[test]
+fn what_was_read_before_a_source_became_another_kind_is_counted_as_filtered() {
+    let source = |kind: &str| {
+        plan_of(&format!(
+            "[sources.s]\ntype = \"{kind}\"\n\
+             [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://10.0.0.1:2003\"]\n"
+        ))
+    };
+    let aggregated = plan("union", "t");
+    for (before, after, line) in [
+        (&aggregated, &source("graphite"), "hits:3|c"),
+        (&source("graphite"), &aggregated, "hits 3 1000000000\n"),
+    ] {
+        let mut world = World::new(before.clone(), 7);
+        let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
+        let spans = [Span::new(0, line.len())];
+        let mut scratch = Scratch::default();
+        let batch = intake.datagrams(line.as_bytes(), &spans, START, &mut scratch).into_owned();
+        world.reload(laid_over(before, after));
+        world.shard.push_owned(batch, START, &mut world.routed);
+        world.shard.stop(START, &mut world.routed);
+        assert_eq!(world.lines(), [""; 0]);
+        let sum = world.accounts.source(SourceId(0)).sum(0);
+        assert!(sum.holds(), "{sum:?}");
+        assert_eq!((sum.received, sum.filtered, sum.routed), (1, 1, 0), "{sum:?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod world;
 
 use config::plan::Plan;
 use model::{Now, SECOND_NS, SourceId};
-use pipeline::SavedState;
+use pipeline::{Kept, SavedState};
 use process::aggregate::checkpoint::{Slice, Told, Window};
 use world::{START, World, plan_of};
 
@@ -51,7 +51,7 @@ fn traffic() -> String {
 }
 
 fn export(world: &mut World, now: Now) -> SavedState {
-    let mut states = world.shard.export(7, now, &mut world.routed);
+    let mut states = world.shard.export(&Kept::of(&world.plan), 7, now, &mut world.routed);
     assert_eq!(states.len(), 1);
     states.remove(0)
 }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use sim::{Calm, Found, RelayCalm, Story, relay_storm, storm, storm_told};
+use sim::{Calm, ClockCalm, Found, RelayCalm, Story, clock_storm, relay_storm, storm, storm_told};
 
 /// Time between two lines about how far it is.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -24,6 +24,7 @@ enum Task {
     One(u64),
     Many { seeds: u64, first: Option<u64> },
     Relay { seeds: u64, first: Option<u64> },
+    Clock { seeds: u64, first: Option<u64> },
     Canary,
 }
 
@@ -33,6 +34,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<bool> {
         Task::One(seed) => Ok(one(seed)),
         Task::Many { seeds, first } => many(first.unwrap_or_else(fresh_seed), seeds),
         Task::Relay { seeds, first } => Ok(relay(first.unwrap_or_else(fresh_seed), seeds)),
+        Task::Clock { seeds, first } => Ok(clocks(first.unwrap_or_else(fresh_seed), seeds)),
         Task::Canary => canary(root),
     }
 }
@@ -51,9 +53,13 @@ fn parse(words: &[&str]) -> anyhow::Result<Task> {
         ["--relay", "--seeds", seeds, "--first", first] => {
             Task::Relay { seeds: number(seeds)?, first: Some(number(first)?) }
         }
+        ["--clock", "--seeds", seeds] => Task::Clock { seeds: number(seeds)?, first: None },
+        ["--clock", "--seeds", seeds, "--first", first] => {
+            Task::Clock { seeds: number(seeds)?, first: Some(number(first)?) }
+        }
         ["--canary"] => Task::Canary,
         _ => bail!(
-            "sim needs --seed N, or --seeds K with or without --relay before it and --first N behind it, or --canary"
+            "sim needs --seed N, or --seeds K with or without --relay or --clock before it and --first N behind it, or --canary"
         ),
     })
 }
@@ -99,6 +105,27 @@ fn relay(first: u64, seeds: u64) -> bool {
          {doubled} of them in place of another"
     );
     println!("{seeds} seeds from {first} on, {kills} kills: nothing lost that is not counted");
+    true
+}
+
+/// Storms of the wall clock from `first` on, likewise.
+fn clocks(first: u64, seeds: u64) -> bool {
+    let mut all = ClockCalm::default();
+    for seed in first..first.saturating_add(seeds) {
+        match clock_storm(seed) {
+            Ok(calm) => all.add(&calm),
+            Err(found) => {
+                println!("{found}\nthe same again: cargo xtask sim --clock --seeds 1 --first {seed}");
+                return false;
+            }
+        }
+    }
+    let ClockCalm { sent, windows, steps, restarts, mislabelled, dropped } = all;
+    println!(
+        "clocks: {steps} steps, {restarts} restarts; {sent} samples in {windows} windows, {mislabelled} of them counted as \
+         mislabelled; {dropped} labels of processes before dropped"
+    );
+    println!("{seeds} seeds from {first} on: two windows after each step labels were those of the clock");
     true
 }
 
@@ -182,6 +209,8 @@ fn seeds_are_read_from_the_command_line() {
         (&["--seeds", "7", "--first", "3"], Some(Task::Many { seeds: 7, first: Some(3) })),
         (&["--first", "3", "--seeds", "7"], Some(Task::Many { seeds: 7, first: Some(3) })),
         (&["--canary"], Some(Task::Canary)),
+        (&["--clock", "--seeds", "7"], Some(Task::Clock { seeds: 7, first: None })),
+        (&["--clock", "--seeds", "7", "--first", "3"], Some(Task::Clock { seeds: 7, first: Some(3) })),
         (&["--seed", "x"], None),
         (&["--seed", "-1"], None),
         (&["--first", "3"], None),

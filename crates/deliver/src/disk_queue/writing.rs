@@ -94,6 +94,16 @@ impl<D: Disk> DiskQueue<D> {
         error != DiskError::Full && self.held.failed_for_too_long(now)
     }
 
+    /// Why another process could not go on with all that waits here: the disk takes nothing, as a try shows where a write has
+    /// failed before, something is not where that process would look for it, or cannot be read.
+    pub fn stays_behind(&mut self, now: Now) -> Option<DiskError> {
+        self.try_held(now);
+        let failed = self.write_error;
+        let fails = failed.filter(|_| self.held.len() > 0);
+        let fails = fails.or_else(|| failed.and_then(|_| self.try_to_reserve(1, now).err()));
+        fails.or_else(|| self.missing().map(|missing| missing.error)).or_else(|| self.read_error())
+    }
+
     fn try_to_reserve(&mut self, bytes: u64, now: Now) -> Result<(), DiskError> {
         let next = self.segments.back().map(|last| (last.start, last.size));
         let fits = next.is_some_and(|(start, size)| size == start || size + bytes <= self.plan.segment_bytes);

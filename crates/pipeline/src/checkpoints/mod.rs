@@ -13,6 +13,6 @@ mod saver;
 mod writer;
 
 pub use files::{Generation, begin, generations, names, next_number, remove};
-pub use notes::{Note, Notes};
+pub use notes::{Note, Notes, believed, set_back_ns, written_line};
 pub use saver::{Keep, Piece, Saver};
 pub use writer::{WriteError, Writer, Wrote};

@@ -6,7 +6,33 @@
 
 use std::collections::BTreeMap;
 
+use config::plan::TransformPlan;
+use model::{Now, SECOND_NS};
 use process::aggregate::checkpoint::Told;
+
+/// Begins the line that says when the notes were written, Unix seconds. It looks like none of them.
+const WRITTEN: &str = "written ";
+
+/// A clock that was set back by more windows has left labels that are wrong, see docs/restarts.md.
+const JUMP_WINDOWS: u64 = 2;
+
+/// The line that says by which clock notes are written.
+pub fn written_line(now: Now) -> String {
+    format!("{WRITTEN}{}\n", now.wall_ns / SECOND_NS)
+}
+
+/// How far the wall clock was set back, at least, since notes were written; 0 when they do not say.
+pub fn set_back_ns(text: &str, now: Now) -> u64 {
+    let seconds = text.lines().find_map(|line| line.strip_prefix(WRITTEN)?.parse::<u64>().ok());
+    seconds.unwrap_or(0).saturating_mul(SECOND_NS).saturating_sub(now.wall_ns)
+}
+
+/// What was noted, without a label that a clock has made which was set back since by more than windows can make good.
+pub fn believed(transform: &TransformPlan, noted: Told, set_back_ns: u64) -> Told {
+    let window_ns = transform.kind.as_aggregate().map_or(0, |aggregate| aggregate.plan.window_ms * 1_000_000);
+    let is_wrong = set_back_ns > JUMP_WINDOWS * window_ns;
+    if is_wrong { Told { label_s: None, ..noted } } else { noted }
+}
 
 /// What was told last of one aggregation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

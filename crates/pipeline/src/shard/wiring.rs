@@ -32,16 +32,17 @@ impl Shard {
         shard
     }
 
-    /// Takes a new plan: aggregations that keep their name keep their state, the others have their last flush, and
-    /// open blocks are closed.
+    /// Takes a new plan: aggregations and relays that keep their name keep their state, the others have their last flush, and
+    /// open blocks are closed. One that has become the other kind is gone.
     pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
         let Shard { aggregations, relays, outputs, gone, .. } = self;
-        let is_kept = |name: &str| plan.transforms.iter().any(|kept| kept.name == name);
-        for state in aggregations.iter_mut().filter(|state| !is_kept(&state.name)) {
+        let is_aggregate = |name: &str| plan.aggregates().any(|(_, kept, _)| kept.name == name);
+        for state in aggregations.iter_mut().filter(|state| !is_aggregate(&state.name)) {
             state.flush_all(outputs, now, out);
             gone.note(state);
         }
-        for relay in relays.iter_mut().filter(|relay| !is_kept(&relay.name)) {
+        let is_relay = |name: &str| plan.relays().any(|(_, kept, _)| kept.name == name);
+        for relay in relays.iter_mut().filter(|relay| !is_relay(&relay.name)) {
             relay.finish(outputs, now, out, &mut || true);
         }
         self.wire(plan, accounts, now, out);

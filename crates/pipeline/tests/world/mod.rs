@@ -28,7 +28,11 @@ impl World {
     }
 
     pub(crate) fn send(&mut self, packet: &str, now: Now) {
-        let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
+        self.send_to(SourceId(0), packet, now);
+    }
+
+    pub(crate) fn send_to(&mut self, source: SourceId, packet: &str, now: Now) {
+        let mut intake = self.shard.intakes(&self.plan, source, &self.accounts).make();
         let spans = [Span::new(0, packet.len())];
         self.shard.push(
             intake.datagrams(packet.as_bytes(), &spans, now, &mut Scratch::default()),

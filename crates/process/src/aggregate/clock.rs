@@ -21,6 +21,9 @@ use super::plan::FlushAlign;
 /// A label further ahead than so many windows is a clock that was set, not a daemon that was restarted.
 const RESUME_WINDOWS_MAX: i128 = 16;
 
+/// As many runs of labels are remembered by their ends: each jump of the clock, and each start, begins one.
+const RUNS_MAX: usize = 4;
+
 /// The open window in terms that mean something to another instance: no monotonic time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OpenWindow {
@@ -30,7 +33,7 @@ pub(super) struct OpenWindow {
     pub(super) anchor_ns: u64,
     /// When it is to end, on the wall clock.
     pub(super) ends_wall_ns: u64,
-    /// When it was opened, on the wall clock.
+    /// When it was opened, on the wall clock that its label was chosen by: another instance sees whether that was set back since.
     pub(super) opened_wall_ns: u64,
     /// Label of the window before.
     pub(super) labelled_s: Option<u64>,
@@ -85,6 +88,8 @@ pub(super) struct Clock {
     opened_ns: u64,
     /// Label of the last window.
     labelled_s: Option<u64>,
+    /// The last labels of runs before this one, the latest first: a clock that comes back to where one ended goes on behind it.
+    run_ends_s: [Option<u64>; RUNS_MAX],
     steps: Steps,
 }
 
@@ -103,6 +108,7 @@ impl Clock {
             due_ns: 0,
             opened_ns: start.mono_ns,
             labelled_s: None,
+            run_ends_s: [None; RUNS_MAX],
             steps: Steps::new(start),
         };
         clock.set_due(start, None);
@@ -119,7 +125,7 @@ impl Clock {
             next.anchor_ns = self.anchor_ns;
         }
         next.opened_ns = self.opened_ns;
-        next.labelled_s = self.labelled_s;
+        (next.labelled_s, next.run_ends_s) = (self.labelled_s, self.run_ends_s);
         next.steps = self.steps.clone();
         let after = self.labelled_s.map(|label_s| next.slot_of(label_s));
         next.set_due(now, after);
@@ -133,7 +139,7 @@ impl Clock {
             return;
         }
         let label_ns = i128::from(label_s) * i128::from(SECOND_NS);
-        self.labelled_s = Some(label_s);
+        self.use_label(label_s);
         self.set_due(now, Some((label_ns - self.anchor_ns).div_euclid(self.window_ns)));
     }
 
@@ -168,7 +174,7 @@ impl Clock {
             window_ns: self.window_ns as u64,
             anchor_ns: self.anchor_ns.max(0) as u64,
             ends_wall_ns: ends_wall_ns.max(0) as u64,
-            opened_wall_ns: now.wall_ns.saturating_sub(now.mono_ns.saturating_sub(self.opened_ns)),
+            opened_wall_ns: self.steps.wall_ns(self.opened_ns, now, self.window_ns),
             labelled_s: self.labelled_s,
         }
     }
@@ -222,7 +228,7 @@ impl Clock {
             window_s: self.window_ns as f64 / 1e9,
             elapsed_s: if elapsed_ns == 0 { open.window_ns } else { elapsed_ns } as f64 / 1e9,
         };
-        self.labelled_s = Some(info.time_s);
+        self.use_label(info.time_s);
         self.opened_ns = now.mono_ns;
         self.set_due(now, Some(open.slot()));
         info
@@ -279,27 +285,58 @@ impl Clock {
             window_s: self.window_ns as f64 / 1e9,
             elapsed_s: now.mono_ns.saturating_sub(self.opened_ns) as f64 / 1e9,
         };
-        self.labelled_s = Some(time_s);
+        self.use_label(time_s);
         self.opened_ns = now.mono_ns;
         match self.align {
             FlushAlign::Interval if late_ns >= 0 => {
                 let slots = late_ns / self.window_ns + 1;
-                self.due_ns = (i128::from(self.due_ns) + slots * self.window_ns) as u64;
+                let next_ns = i128::from(self.due_ns) + slots * self.window_ns;
+                self.due_ns = (next_ns + self.short_ns(time_s, next_ns, now)) as u64;
             }
             FlushAlign::Interval => self.set_due(now, None),
             FlushAlign::Wall | FlushAlign::Start => {
                 let jump = self.steps.look(now, self.window_ns, self.labelled_s);
-                self.set_due(now, self.last_slot(jump));
+                self.set_due(now, self.last_slot(jump, now));
+                if let Some(Jump { is_back: true, returned_to_s }) = jump {
+                    // Whoever goes on from here goes on behind labels of the clock that is in force.
+                    self.end_run();
+                    self.labelled_s = returned_to_s;
+                }
             }
         }
         info
     }
 
+    /// A window has this label, which goes on with the run of labels before or begins another.
+    fn use_label(&mut self, label_s: u64) {
+        let Some(last_s) = self.labelled_s.replace(label_s) else { return };
+        let ahead_ns = (i128::from(label_s) - i128::from(last_s)) * i128::from(SECOND_NS);
+        if ahead_ns < 0 || ahead_ns > JUMP_WINDOWS * self.window_ns {
+            self.note_run(last_s);
+        }
+    }
+
+    fn end_run(&mut self) {
+        self.labelled_s.take().into_iter().for_each(|label_s| self.note_run(label_s));
+    }
+
+    fn note_run(&mut self, end_s: u64) {
+        self.run_ends_s.rotate_right(1);
+        self.run_ends_s[0] = Some(end_s);
+    }
+
+    /// The end of a run that a clock which has jumped back comes to: a process that ended its window early, and was followed by
+    /// one whose clock was ahead. Further behind the clock was set back, and is believed.
+    fn run_end_at(&self, now: Now) -> Option<i128> {
+        let next = self.next_slot(now);
+        self.run_ends_s.iter().flatten().map(|end_s| self.slot_of(*end_s)).find(|end| *end == next)
+    }
+
     /// The slot that the next window's comes after.
-    fn last_slot(&self, jump: Option<Jump>) -> Option<i128> {
+    fn last_slot(&self, jump: Option<Jump>, now: Now) -> Option<i128> {
         let returned_to = jump.and_then(|jump| jump.returned_to_s).map(|label_s| self.slot_of(label_s));
         match jump {
-            Some(Jump { is_back: true, .. }) => returned_to,
+            Some(Jump { is_back: true, .. }) => returned_to.or_else(|| self.run_end_at(now)),
             _ => Some(returned_to.unwrap_or(self.slot).max(self.slot)),
         }
     }
@@ -327,23 +364,39 @@ impl Clock {
         (second as u64).max(least)
     }
 
+    /// How much longer an `Interval` window has to be, so that its label is the clock's: windows of a second would stay as far
+    /// ahead of a clock that was set back a little as they are.
+    fn short_ns(&self, label_s: u64, due_ns: i128, now: Now) -> i128 {
+        if self.window_ns < i128::from(SECOND_NS) {
+            return 0;
+        }
+        let wall_ns = i128::from(now.wall_ns) + due_ns - i128::from(now.mono_ns);
+        let least_ns = i128::from(label_s + 1) * i128::from(SECOND_NS);
+        (least_ns - wall_ns).clamp(0, self.window_ns)
+    }
+
     /// Chooses the slot at which the window that opens at `now` ends: one after `after`.
     fn set_due(&mut self, now: Now, after: Option<i128>) {
         if self.align == FlushAlign::Interval {
             self.due_ns = now.mono_ns + self.window_ns as u64;
             return;
         }
-        let past_ns = i128::from(now.wall_ns) - self.anchor_ns;
-        let next = match self.align {
-            // Half up, as JavaScript rounds.
-            FlushAlign::Start => (2 * past_ns + self.window_ns).div_euclid(2 * self.window_ns) + 1,
-            _ => past_ns.div_euclid(self.window_ns) + 1,
-        };
+        let next = self.next_slot(now);
         self.slot = after.map_or(next, |after| next.max(after + 1));
         if self.slot == next {
             self.steps.in_step(now);
         }
         self.wait_for_slot(now);
+    }
+
+    /// The slot that the wall clock comes to next.
+    fn next_slot(&self, now: Now) -> i128 {
+        let past_ns = i128::from(now.wall_ns) - self.anchor_ns;
+        match self.align {
+            // Half up, as JavaScript rounds.
+            FlushAlign::Start => (2 * past_ns + self.window_ns).div_euclid(2 * self.window_ns) + 1,
+            FlushAlign::Wall | FlushAlign::Interval => past_ns.div_euclid(self.window_ns) + 1,
+        }
     }
 
     fn wait_for_slot(&mut self, now: Now) {
@@ -363,292 +416,4 @@ fn round_seconds(ns: i128) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn at(mono_ms: u64, wall_ms: u64) -> Now {
-        Now { mono_ns: mono_ms * MS, wall_ns: wall_ms * MS }
-    }
-
-    /// Runs `windows` windows without a step and without lateness: (due in ms since the start, label, elapsed).
-    fn run(align: FlushAlign, window_ms: u64, wall_ms: u64, windows: usize) -> Vec<(u64, u64, f64)> {
-        let start = at(5_000, wall_ms);
-        let mut clock = Clock::new(align, window_ms, start);
-        (0..windows)
-            .map(|_| {
-                let due = clock.due_ns();
-                let info = clock.close(start.plus_ns(due - start.mono_ns));
-                ((due - start.mono_ns) / MS, info.time_s, info.elapsed_s)
-            })
-            .collect()
-    }
-
-    #[test]
-    fn grids_hang_where_the_spec_says() {
-        use FlushAlign::{Interval, Start, Wall};
-        // The start second is rounded: 1003.4 s to 1003, 1003.6 s to 1004.
-        assert_eq!(run(Start, 10_000, 1_003_400, 2), [(9_600, 1013, 9.6), (19_600, 1023, 10.0)]);
-        assert_eq!(run(Start, 10_000, 1_003_600, 2), [(10_400, 1014, 10.4), (20_400, 1024, 10.0)]);
-        assert_eq!(run(Wall, 10_000, 1_003_400, 2), [(6_600, 1010, 6.6), (16_600, 1020, 10.0)]);
-        assert_eq!(run(Wall, 10_000, 1_010_000, 1), [(10_000, 1020, 10.0)]);
-        assert_eq!(run(Interval, 10_000, 1_003_900, 2), [(10_000, 1013, 10.0), (20_000, 1023, 10.0)]);
-        // Several flushes share a second when the window is shorter; halves round up.
-        let labels: Vec<u64> = run(Start, 500, 7_000, 4).iter().map(|window| window.1).collect();
-        assert_eq!(labels, [8, 8, 9, 9]);
-    }
-
-    #[test]
-    fn a_restart_neither_doubles_nor_skips_a_slot() {
-        // Stopped in the slot of 1070. (started at, label of the instance before) -> first label here.
-        for (start_ms, before, first) in [
-            (1_069_200, 1070, 1080),
-            (1_071_000, 1070, 1080),
-            (1_085_000, 1070, 1090),
-            (1_069_200, 1060, 1070),
-            (1_069_200, 9_999, 1070),
-        ] {
-            let mut clock = Clock::new(FlushAlign::Wall, 10_000, at(0, start_ms));
-            clock.resume(before, at(0, start_ms));
-            let due_ms = clock.due_ns() / MS;
-            assert_eq!(clock.close(at(due_ms, start_ms + due_ms)).time_s, first, "{start_ms} {before}");
-            assert_eq!(due_ms + start_ms, first * 1000, "{start_ms} {before}");
-        }
-    }
-
-    #[test]
-    fn a_late_flush_skips_slots_as_node_does() {
-        let start = at(0, 1_000_000);
-        for (align, late_ms, label, next_due_ms) in [
-            (FlushAlign::Start, 4_000, 1010, 20_000),
-            (FlushAlign::Start, 6_000, 1010, 30_000),
-            (FlushAlign::Start, 14_000, 1020, 30_000),
-            (FlushAlign::Wall, 6_000, 1010, 20_000),
-            (FlushAlign::Wall, 26_000, 1030, 40_000),
-            (FlushAlign::Interval, 6_000, 1010, 20_000),
-            (FlushAlign::Interval, 26_000, 1010, 40_000),
-        ] {
-            let mut clock = Clock::new(align, 10_000, start);
-            let info = clock.close(start.plus_ns((10_000 + late_ms) * MS));
-            assert_eq!((info.time_s, info.window_s), (label, 10.0), "{align:?} late by {late_ms}");
-            assert_eq!(clock.due_ns(), next_due_ms * MS, "{align:?} late by {late_ms}");
-        }
-    }
-
-    #[test]
-    fn steps_of_the_wall_clock_neither_double_nor_skip_a_slot() {
-        for (align, step_ms, next_label, next_wait_ms) in [
-            (FlushAlign::Wall, 300, 10_020, 9_700),
-            (FlushAlign::Wall, -300, 10_020, 10_300),
-            (FlushAlign::Wall, -4_000, 10_020, 14_000),
-            (FlushAlign::Wall, -10_000, 10_020, 20_000),
-            (FlushAlign::Wall, -20_000, 10_020, 20_000),
-            (FlushAlign::Wall, 3_600_000, 13_620, 10_000),
-            (FlushAlign::Wall, -20_001, 9_990, 1),
-            (FlushAlign::Wall, -3_600_000, 6_420, 10_000),
-            (FlushAlign::Start, -300, 10_020, 10_300),
-        ] {
-            let mut clock = Clock::new(align, 10_000, at(0, 10_000_000));
-            let wall = |mono_ms: u64| (mono_ms + 10_000_000).saturating_add_signed(step_ms);
-            // The step falls into the first window: its label is that of the end set before.
-            let first = clock.close(at(10_000, wall(10_000)));
-            assert_eq!(first.time_s, 10_010, "{align:?} {step_ms}");
-            let due_ms = clock.due_ns() / MS;
-            assert_eq!(due_ms - 10_000, next_wait_ms, "{align:?} {step_ms}");
-            assert_eq!(clock.close(at(due_ms, wall(due_ms))).time_s, next_label, "{align:?} {step_ms}");
-        }
-        let mut driven = Driven::new(FlushAlign::Interval);
-        assert_eq!(driven.labels(2), [10, 20]);
-        driven.step_s(-15);
-        assert_eq!(driven.labels(3), [21, 25, 35], "no label is used twice");
-    }
-
-    /// A clock that is driven on time, and steps.
-    struct Driven {
-        clock: Clock,
-        now: Now,
-    }
-
-    impl Driven {
-        fn new(align: FlushAlign) -> Driven {
-            let now = at(0, 1_700_000_000_000);
-            Driven { clock: Clock::new(align, 10_000, now), now }
-        }
-
-        fn step_s(&mut self, step_s: i64) {
-            self.now.wall_ns = self.now.wall_ns.saturating_add_signed(step_s * 1_000_000_000);
-        }
-
-        /// Labels of so many windows, as seconds since the start by the clock that does not step.
-        fn labels(&mut self, windows: usize) -> Vec<i64> {
-            let label = |_| {
-                self.now = self.now.plus_ns(self.clock.due_ns() - self.now.mono_ns);
-                self.clock.close(self.now).time_s as i64 - 1_700_000_000
-            };
-            (0..windows).map(label).collect()
-        }
-    }
-
-    #[test]
-    fn labels_follow_a_clock_that_jumps_and_comes_back() {
-        const DAY_S: i64 = 86_400;
-        for align in [FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval] {
-            for away_s in [DAY_S, -DAY_S, 365 * DAY_S, -365 * DAY_S, 3_600, -3_600] {
-                let mut driven = Driven::new(align);
-                assert_eq!(driven.labels(2), [10, 20], "{align:?} {away_s}");
-                driven.step_s(away_s);
-                // The end of the window that is open has been set; `interval` has none.
-                let first = if align == FlushAlign::Interval { 30 + away_s } else { 30 };
-                assert_eq!(driven.labels(3), [first, 40 + away_s, 50 + away_s], "{align:?} {away_s}");
-                driven.step_s(-away_s);
-                let first = if align == FlushAlign::Interval { 60 } else { 60 + away_s };
-                assert_eq!(driven.labels(3), [first, 70, 80], "{align:?} {away_s}");
-                let ClockFigures { jumps_ahead, jumps_back, mislabelled, .. } = driven.clock.figures();
-                // Of a clock that goes back nobody knows yet that it is wrong then: labels ahead of it count, too.
-                let ahead = match align {
-                    _ if away_s > 0 => 0,
-                    FlushAlign::Interval => 2,
-                    _ => 3,
-                };
-                assert_eq!((jumps_ahead, jumps_back, mislabelled), (1, 1, 3 + ahead), "{align:?} {away_s}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_jump_within_a_window_leaves_no_trace() {
-        let mut driven = Driven::new(FlushAlign::Wall);
-        driven.labels(1);
-        driven.step_s(86_400);
-        driven.now = driven.now.plus_ns(2_000 * MS);
-        driven.step_s(-86_400);
-        assert_eq!(driven.labels(3), [20, 30, 40]);
-        assert_eq!(driven.clock.figures(), ClockFigures::default());
-    }
-
-    #[test]
-    fn a_clock_that_was_ahead_from_the_start_is_followed_back() {
-        let mut driven = Driven::new(FlushAlign::Wall);
-        assert_eq!(driven.labels(3), [10, 20, 30]);
-        driven.step_s(-86_400);
-        assert_eq!(driven.labels(3), [40, 50 - 86_400, 60 - 86_400]);
-        let ClockFigures { jumps_back, mislabelled, .. } = driven.clock.figures();
-        assert_eq!((jumps_back, mislabelled), (1, 4), "all that were labelled so far");
-    }
-
-    #[test]
-    fn a_label_that_an_instance_before_took_from_a_wrong_clock_is_dropped() {
-        // Windows of 10 s: 16 of them are as far as restarts may have gone.
-        for (ahead_s, dropped) in [(10, 0), (160, 0), (161, 1), (86_400, 1)] {
-            let now = at(0, 1_700_000_000_000);
-            let mut clock = Clock::new(FlushAlign::Wall, 10_000, now);
-            clock.resume(1_700_000_000 + ahead_s, now);
-            assert_eq!(clock.figures().labels_dropped, dropped, "{ahead_s}");
-            assert_eq!(clock.labelled_s().is_none(), dropped == 1, "{ahead_s}");
-        }
-    }
-
-    #[test]
-    fn a_window_of_a_clock_that_was_set_back_since_is_not_gone_on_with() {
-        // Windows of 2 s; the clock of the instance before was so many seconds ahead.
-        for (ahead_s, want) in [
-            (0, Reopening::GoesOn),
-            (4, Reopening::GoesOn),
-            (5, Reopening::Elsewhere),
-            (30, Reopening::Elsewhere),
-        ] {
-            let before = Clock::new(FlushAlign::Wall, 2_000, at(7_000, 1_700_000_000_000 + ahead_s * 1000));
-            let open = before.open_window(at(7_500, 1_700_000_000_500 + ahead_s * 1000));
-            let now = at(0, 1_700_000_000_000);
-            let clock = Clock::new(FlushAlign::Wall, 2_000, now);
-            assert_eq!(clock.reopening(&open, Some(false), None, now), want, "{ahead_s}");
-        }
-    }
-
-    #[test]
-    fn the_label_of_another_aggregation_only_moves_ahead_what_it_can() {
-        let now = at(0, 1_700_000_004_000);
-        for (label_s, first) in [(0, 10), (10, 20), (30, 40), (161, 170), (165, 10)] {
-            let mut clock = Clock::new(FlushAlign::Wall, 10_000, now);
-            clock.resume_after_other(1_700_000_000 + label_s, now);
-            assert_eq!(clock.close(now).time_s, 1_700_000_000 + first, "{label_s}");
-            assert_eq!(clock.figures().labels_dropped, 0, "{label_s}");
-        }
-    }
-
-    #[test]
-    fn an_early_end_takes_the_label_of_its_slot() {
-        let start = at(0, 1_000_000);
-        for (align, label, next_label) in [
-            (FlushAlign::Wall, 1010, 1020),
-            (FlushAlign::Start, 1010, 1020),
-            (FlushAlign::Interval, 1004, 1014),
-        ] {
-            let mut clock = Clock::new(align, 10_000, start);
-            let info = clock.close(start.plus_ns(4_000 * MS));
-            assert_eq!((info.time_s, info.elapsed_s), (label, 4.0), "{align:?}");
-            let due = clock.due_ns();
-            assert_eq!(clock.close(start.plus_ns(due)).time_s, next_label, "{align:?}");
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn labels_strictly_increase_but_for_jumps_back(
-            align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
-            window_ms in 1_000u64..30_000,
-            start_ms in 1_000_000_000u64..1_000_100_000,
-            moves in prop::collection::vec((0u64..40_000, -100_000i64..100_000, 0u8..4, 1_000u64..30_000), 1..60),
-        ) {
-            let mut now = at(77_000, start_ms);
-            let mut clock = Clock::new(align, window_ms, now);
-            let (mut last, mut back) = (None, 0);
-            for (late_ms, step_ms, what, other_ms) in moves {
-                let wait = clock.due_ns().saturating_sub(now.mono_ns);
-                match what {
-                    0 => now = now.plus_ns(wait),
-                    1 => now = now.plus_ns(wait + late_ms * MS),
-                    2 => now = now.plus_ns(wait / 2),
-                    _ => {
-                        now = now.plus_ns(wait / 3);
-                        clock.follow(align, other_ms, now);
-                        now = now.plus_ns(clock.due_ns() - now.mono_ns);
-                    }
-                }
-                let before = clock.figures().jumps_back;
-                let info = clock.close(now);
-                // On a grid a jump shows in the label of the window after it.
-                let jumped = clock.figures().jumps_back > if align == FlushAlign::Interval { before } else { back };
-                prop_assert!(jumped || last.is_none_or(|last| info.time_s > last), "{last:?} then {info:?}");
-                back = before;
-                prop_assert!(clock.due_ns() > now.mono_ns);
-                last = Some(info.time_s);
-                now.wall_ns = now.wall_ns.saturating_add_signed(step_ms * 1_000_000);
-            }
-        }
-
-        #[test]
-        fn two_windows_after_any_step_labels_are_those_of_the_wall_clock(
-            align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
-            steps in prop::collection::vec((0usize..4, -40_000_000i64..40_000_000, 0u64..10_000), 1..20),
-        ) {
-            let mut driven = Driven::new(align);
-            for (windows, step_s, into_ms) in steps {
-                driven.labels(windows);
-                let into_ns = (into_ms * MS).min(driven.clock.due_ns() - driven.now.mono_ns);
-                driven.now = driven.now.plus_ns(into_ns);
-                driven.step_s(step_s >> (into_ms % 25));
-            }
-            driven.labels(2);
-            let wall_s = |now: Now| now.wall_ns as f64 / 1e9 - 1.7e9;
-            for _window in 0..3 {
-                let label = driven.labels(1)[0];
-                prop_assert!((label as f64 - wall_s(driven.now)).abs() <= 1.0, "{label} {:?}", wall_s(driven.now));
-            }
-        }
-    }
-}
+mod tests;

@@ -67,6 +67,13 @@ impl Steps {
         self.offset_ns = offset_ns(now);
     }
 
+    /// What the wall clock that labels go by was at `mono_ns`: of one that was set back since, what it would have been.
+    pub(super) fn wall_ns(&self, mono_ns: u64, now: Now, window_ns: i128) -> u64 {
+        let is_back = self.offset_ns - offset_ns(now) > JUMP_WINDOWS * window_ns;
+        let offset_ns = if is_back { self.offset_ns } else { offset_ns(now) };
+        (i128::from(mono_ns) + offset_ns).clamp(0, i128::from(u64::MAX)) as u64
+    }
+
     /// Whether the wall clock has jumped since labels were last its own. `labelled_s` is the last label.
     pub(super) fn look(&mut self, now: Now, window_ns: i128, labelled_s: Option<u64>) -> Option<Jump> {
         let (offset_ns, near_ns) = (offset_ns(now), JUMP_WINDOWS * window_ns);

@@ -172,6 +172,11 @@ impl Aggregator {
         self.clock.resume_after_other(label_s, now);
     }
 
+    /// The label that the next instance goes on behind: the last one, unless the clock that made it was set back since.
+    pub fn labelled_s(&self) -> Option<u64> {
+        self.clock.labelled_s()
+    }
+
     /// A label that an instance before has left cannot be believed: it is counted.
     pub fn drop_label(&mut self) {
         self.clock.drop_label();

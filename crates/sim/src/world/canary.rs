@@ -35,6 +35,8 @@ pub enum Canary {
     ToldTwice,
     /// A checkpoint is not read.
     CheckpointForgotten,
+    /// A process goes by the wall clock as it was at its start.
+    ClockStepIgnored,
     /// One in the queue on disk.
     #[cfg(feature = "canary")]
     Queue(deliver::disk_queue::Canary),
@@ -52,6 +54,7 @@ impl Canary {
         Canary::Impatient,
         Canary::ToldTwice,
         Canary::CheckpointForgotten,
+        Canary::ClockStepIgnored,
         #[cfg(feature = "canary")]
         Canary::Queue(deliver::disk_queue::Canary::SafeBeforeSync),
         #[cfg(feature = "canary")]
@@ -76,6 +79,7 @@ impl Canary {
             Canary::Impatient => "the pauses allow",
             Canary::ToldTwice => "counted twice",
             Canary::CheckpointForgotten => "since the last checkpoint",
+            Canary::ClockStepIgnored => "is not that of the clock",
             #[cfg(feature = "canary")]
             Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage) => "count as damaged",
             #[cfg(feature = "canary")]

@@ -9,8 +9,9 @@ use std::collections::{BTreeSet, VecDeque};
 use config::plan::Plan;
 use deliver::disk_queue::faulty_disk::FaultyDisk;
 use model::{Disk, DiskError, Now};
-use pipeline::Shard;
-use pipeline::checkpoints::{self, Keep, Notes, Piece, Saver, Writer, Wrote};
+use pipeline::checkpoints::{self, Keep, Note, Notes, Piece, Saver, Writer, Wrote};
+use pipeline::{SavedState, Shard};
+use process::aggregate::checkpoint::Told;
 
 use super::canary::Canary;
 use crate::random::Random;
@@ -129,14 +130,36 @@ impl Keeping {
         self.way.failing.clear();
         (self.busy_until_ns, self.notes_due_ns, self.flushes_told) = (0, None, 0);
         let text = self.disk.bytes(NOTES).and_then(|bytes| String::from_utf8(bytes).ok());
-        self.notes = Notes::of_text(&text.unwrap_or_default());
+        let text = text.unwrap_or_default();
+        self.notes = Notes::of_text(&text);
+        let set_back_ns = checkpoints::set_back_ns(&text, now);
         if let Some(canary) = self.canary {
             canary.before_restore(&self.disk, plan, &mut self.notes);
         }
         for transform in &plan.transforms {
-            let told = self.notes.of(&transform.name);
-            let _restored =
+            let noted = self.notes.of(&transform.name);
+            let told = checkpoints::believed(transform, noted, set_back_ns);
+            let restored =
                 checkpoints::begin(Some(&self.disk), shard, transform, told, now, |_file, _why| {});
+            if told != noted && matches!(restored, Ok(None)) {
+                shard.drop_label(&transform.name);
+            }
+        }
+        self.follow(plan, shard, now);
+    }
+
+    /// A new process goes on with the states of one that lives, as after a hot restart.
+    pub(crate) fn go_on(&mut self, plan: &Plan, shard: &mut Shard, states: &[SavedState], now: Now) {
+        self.saver = Saver::default();
+        self.way.pieces.clear();
+        self.way.failing.clear();
+        self.flushes_told = 0;
+        for SavedState { name, bytes } in states {
+            let restored = shard.import(name, bytes, Told::default(), now);
+            let restored = restored.and_then(Result::ok).expect("the state of a process that lives is whole");
+            if let Some(label_s) = restored.told_s {
+                self.notes.told(name, Note { label_s, number: None });
+            }
         }
         self.follow(plan, shard, now);
     }
@@ -174,7 +197,7 @@ impl Keeping {
             self.write(piece, gave);
         }
         if self.notes_due_ns.is_some_and(|due_ns| due_ns <= now.mono_ns) {
-            self.write_notes(gave);
+            self.write_notes(gave, now);
         }
     }
 
@@ -211,12 +234,13 @@ impl Keeping {
     }
 
     /// As the daemon does it: not synced, and after a failure not tried again before the next flush.
-    fn write_notes(&mut self, gave: usize) {
+    fn write_notes(&mut self, gave: usize, now: Now) {
         self.notes_due_ns = None;
         let write = || -> Result<(), DiskError> {
             let _left = self.disk.remove(NOTES_HALF);
             let file = self.disk.create(NOTES_HALF)?;
-            self.disk.write_at(&file, 0, &[self.notes.to_text().as_bytes()])?;
+            let text = self.notes.to_text() + &checkpoints::written_line(now);
+            self.disk.write_at(&file, 0, &[text.as_bytes()])?;
             self.disk.replace(NOTES_HALF, NOTES)
         };
         if write().is_ok() {
@@ -240,7 +264,7 @@ impl Keeping {
         self.way.begun.clear();
         let pieces: Vec<Piece> = self.way.pieces.drain(..).chain(last).collect();
         pieces.into_iter().for_each(|piece| self.write(piece, gave));
-        self.write_notes(gave);
+        self.write_notes(gave, now);
     }
 
     /// Bytes of all files together.

@@ -17,8 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use config::plan::Plan;
-use model::{Now, SECOND_NS};
-use pipeline::checkpoints::{Note, Notes};
+use pipeline::checkpoints::{Note, Notes, set_back_ns, written_line};
 use process::aggregate::checkpoint::Told;
 use tokio::sync::oneshot;
 
@@ -29,9 +28,6 @@ use sys::disk;
 
 /// The file in the data folder.
 const FILE: &str = "last-flush";
-
-/// Begins the line that says when the notes were written, Unix seconds.
-const WRITTEN: &str = "written ";
 
 /// Longest file that is believed.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -78,7 +74,7 @@ impl Handover {
             match startup.retry(what, waits, || fs::read_to_string(&path)).await {
                 Ok(text) => {
                     notes = Notes::of_text(&text);
-                    handover.set_back_ns = written_ns(&text).saturating_sub(Clock::now().wall_ns);
+                    handover.set_back_ns = set_back_ns(&text, Clock::now());
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if waits(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
@@ -114,7 +110,7 @@ impl Handover {
 
     /// The latest label of aggregations that the instance before had and `plan` does not have.
     pub fn told_of_others(&self, plan: &Plan) -> Option<u64> {
-        let known = |name: &str| plan.transforms.iter().any(|transform| transform.name == name);
+        let known = |name: &str| plan.aggregates().any(|(_, transform, _)| transform.name == name);
         self.notes().notes.latest_of_others(known)
     }
 
@@ -217,17 +213,6 @@ impl Handover {
         }
         resolved
     }
-}
-
-/// The line that says by which clock notes were written. It looks like none of them.
-fn written_line(now: Now) -> String {
-    format!("{WRITTEN}{}\n", now.wall_ns / SECOND_NS)
-}
-
-/// When notes were written, Unix nanoseconds; 0 when they do not say.
-fn written_ns(text: &str) -> u64 {
-    let seconds = text.lines().find_map(|line| line.strip_prefix(WRITTEN)?.parse::<u64>().ok());
-    seconds.unwrap_or(0).saturating_mul(SECOND_NS)
 }
 
 /// Descriptors or memory are short.

@@ -86,7 +86,7 @@ fn last_sync(outlet: &Outlet, disk: &OnDisk) {
 }
 
 /// Looks which files are there.
-fn look(outlet: &Outlet, disk: &OnDisk) {
+pub fn look(outlet: &Outlet, disk: &OnDisk) {
     let begun = outlet.queue().on_disk().and_then(|queue| queue.begin_look());
     let Some(looked) = begun.map(|look| look.perform(disk.folder())) else { return };
     if let Some(queue) = outlet.queue().on_disk() {

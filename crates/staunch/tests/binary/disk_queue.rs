@@ -245,7 +245,7 @@ fn a_queue_that_cannot_be_opened_ends_the_start() {
 }
 
 /// A disk of its own, of `megabytes`. None where the system does not let us.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// A file system that sets no room aside. None where the system has none, or does not let us.
@@ -261,7 +261,7 @@ impl SmallDisk {
         Some(SmallDisk(at.to_owned()))
     }
 
-    fn mount(at: &Path, megabytes: u64) -> Option<SmallDisk> {
+    pub(crate) fn mount(at: &Path, megabytes: u64) -> Option<SmallDisk> {
         fs::create_dir_all(at).expect("a folder");
         let size = format!("size={megabytes}m");
         let mount =

@@ -409,19 +409,27 @@ fn a_successor_that_cannot_start_changes_nothing() {
     assert_eq!(graphite.total("stats_counts.hits"), rounds as f64);
 }
 
+/// Most successors that are killed or stopped, until one of each was on the way.
+const ROUNDS_MAX: usize = 24;
+
 #[test]
 fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
     let mut random = Random::new(0x7A6B_1E55);
-    let mut went_on = 0;
-    for round in 0..4 {
-        let (signal, timeout) = if round < 2 { ("KILL", "1m") } else { ("STOP", "500ms") };
+    let mut went_on = [0; 2];
+    // On a busy machine a successor may have taken over before the signal reaches it: that round says nothing.
+    for round in 0..ROUNDS_MAX {
+        if round >= 4 && went_on.iter().all(|&rounds| rounds > 0) {
+            break;
+        }
+        let stopped = round % 4 >= 2;
+        // Only one that is stopped must be given up on, and soon; one that goes on has all the time that it needs.
+        let (signal, timeout) = if stopped { ("STOP", "500ms") } else { ("KILL", "1m") };
         let graphite = FakeGraphite::new();
         let queue = if round % 2 == 0 { "memory" } else { "disk" };
         let queue = format!("queue = {{ kind = \"{queue}\" }}\n");
         let hangs = FakeGraphite::new();
         let toml = slow_config(&graphite.to(), "1h", &hangs) + &queue;
-        let toml = format!("take_over_timeout = \"{timeout}\"\n{toml}");
-        let mut daemon = Builder::native(&toml).start();
+        let mut daemon = Builder::native(&format!("take_over_timeout = \"{timeout}\"\n{toml}")).start();
         let flood = Flood::begin(daemon.at("app", "udp"));
         let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
         stream.write_all(b"hits:1|c\nhits:").expect("it reads");
@@ -448,7 +456,7 @@ fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
             flood.end_unheard();
             continue;
         }
-        went_on += 1;
+        went_on[usize::from(stopped)] += 1;
         flood.wait_for_more(100);
         stream.write_all(b"1|c\n").expect("its connection goes on");
         let mut again = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens again");
@@ -456,13 +464,17 @@ fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
         let hits = flood.end() + 3;
         daemon.wait_source("app", "aggregated", hits);
         daemon.assert_sums_hold();
-        // And another one may try.
+        // And another one may try, with all the time that it needs.
+        daemon.reload(&format!("take_over_timeout = \"1m\"\n{toml}"), "done");
         daemon = replace(&mut daemon);
         hangs.behave(Manner::Accept);
         daemon.stop();
         assert_eq!(graphite.total("stats_counts.hits"), hits as f64, "round {round}: {}", daemon.stderr());
     }
-    assert!(went_on > 0, "no successor was stopped before it had taken over");
+    assert!(
+        went_on.iter().all(|&rounds| rounds > 0),
+        "killed or stopped before they had taken over: {went_on:?}"
+    );
 }
 
 /// How far [`a_process_that_asks`] goes before it does nothing more.
@@ -501,7 +513,8 @@ fn a_process_that_asks() {
     };
     reached("offered");
     let (sockets, outputs) = ((0..places.len() as u32).collect(), (0..outputs.len() as u32).collect());
-    let ready = Message::Ready { sockets, outputs, transforms: vec!["stats".to_owned()] };
+    let kept = pipeline::Kept { aggregations: vec!["stats".to_owned()], relays: Vec::new() };
+    let ready = Message::Ready { sockets, outputs, kept };
     link.send(&ready, deadline_ns).expect("it listens");
     reached("ready");
     loop {
@@ -532,7 +545,7 @@ fn one_that_hangs_or_dies_at_any_step_leaves_the_old_one_as_it_was() {
     let graphite = FakeGraphite::new();
     let queue = "queue = { kind = \"disk\" }\n";
     let toml = config(&graphite.to(), "1h") + queue;
-    let mut daemon = Builder::native(&format!("take_over_timeout = \"300ms\"\n{toml}")).start();
+    let mut daemon = Builder::native(&format!("take_over_timeout = \"1s\"\n{toml}")).start();
     // More state than a socket holds, so that half of it can be told.
     let names: String = (0..4000).map(|number| format!("{}.{number}:1|c\n", "x".repeat(60))).collect();
     let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
@@ -752,7 +765,7 @@ fn one_that_is_still_delivering_after_it_was_replaced_keeps_nobody_waiting() {
 #[test]
 fn a_stop_that_comes_during_a_hand_over_is_done_after_it() {
     let graphite = FakeGraphite::new();
-    let toml = format!("take_over_timeout = \"300ms\"\n{}", config(&graphite.to(), "1h"));
+    let toml = format!("take_over_timeout = \"1s\"\n{}", config(&graphite.to(), "1h"));
     for step in ["offered", "yours"] {
         let mut daemon = Builder::native(&toml).start();
         udp(daemon.at("app", "udp")).send(b"hits:1|c").expect("it is there");

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::acks::Client;
+use crate::disk_queue::SmallDisk;
 use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
 
 /// A pipe that nobody reads: opening it to write waits for ever, so that an output to it does not stop.
@@ -246,5 +247,72 @@ fn a_queue_whose_folder_is_away_is_not_handed_over() {
     new.wait_ready();
     assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
     new.wait_output("copy", "waiting", 2);
+    new.stop();
+}
+
+#[test]
+fn a_queue_whose_files_are_deleted_is_not_handed_over_until_its_records_are_delivered() {
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let toml = format!(
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"safe\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
+         retry_max = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
+        graphite.to()
+    );
+    let mut daemon = Builder::native(&toml).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\nb:1|c\n");
+    client.wait_reply("ack 2");
+    let folder = daemon.folder.path().join("staunch-data/queues/copy");
+    for file in std::fs::read_dir(&folder).expect("it is there") {
+        std::fs::remove_file(file.expect("a name").path()).expect("it is ours");
+    }
+    // No look since then: the take-over looks by itself.
+    refused(&daemon, "the file or its folder was deleted");
+    graphite.come_back();
+    daemon.wait_output("copy", "delivered", 2);
+    let mut new = daemon.successor();
+    new.wait_ready();
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    new.stop();
+    assert_eq!(graphite.bytes(), b"a:1|c\nb:1|c\n");
+}
+
+#[test]
+fn while_connections_wait_for_room_on_a_full_disk_nothing_is_handed_over() {
+    let builder = Builder::bare();
+    let data = builder.folder().join("disk");
+    let Some(_disk) = SmallDisk::mount(&data, 2) else {
+        crate::support::skip("take_over_refused", "nothing can be mounted here");
+        return;
+    };
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let toml = format!(
+        "data_dir = {:?}\n[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
+         retry_max = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
+        data.display().to_string(),
+        graphite.to()
+    );
+    let mut daemon = Builder::native(&toml).start();
+    let lines = 300_000;
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    let sender = std::thread::spawn(move || {
+        stream.write_all(&b"hits:1|c\n".repeat(lines)).expect("it is read in the end");
+        stream
+    });
+    wait_for("the disk to be full", || daemon.stderr().contains("no space left").then_some(()));
+    // As the case may be: nothing can be written at all, or not as much as a connection has sent.
+    refused(&daemon, "the disk");
+    graphite.come_back();
+    let _stream = sender.join().expect("it sends all");
+    daemon.wait_output("copy", "delivered", lines as u64);
+    let mut new = daemon.successor();
+    new.wait_ready();
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    new.assert_sums_hold();
+    assert_eq!(Daemon::number(&new.output("copy"), "shed"), 0);
     new.stop();
 }

@@ -139,8 +139,12 @@ impl Aggregator {
             Reopening::Overdue | Reopening::Told => Window::Over,
         };
         if !matches!(restored.window, Window::Closed(_)) && reopening != Reopening::GoesOn {
-            // The later one last, unless a wrong clock made it: then the other one is left.
-            let mut known_s = [told.label_s, header.window.labelled_s];
+            // Of the two the one that was used last. Where that is not known the later one comes last.
+            let mut known_s = match is_told {
+                Some(true) => [None, told.label_s],
+                Some(false) => [None, header.window.labelled_s],
+                None => [told.label_s, header.window.labelled_s],
+            };
             known_s.sort_unstable();
             if self.clock.was_set_back_since(header.window.opened_wall_ns, now) {
                 known_s.iter().flatten().take(1).for_each(|_| self.clock.drop_label());

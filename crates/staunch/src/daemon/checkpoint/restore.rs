@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use config::plan::{Plan, TransformPlan};
+use config::plan::Plan;
 use model::{DiskError, Now, SECOND_NS};
 use pipeline::{Shard, checkpoints};
 use process::aggregate::checkpoint::{Restored, Told, Window};
@@ -11,9 +11,6 @@ use super::board::Board;
 use crate::daemon::handover::Handover;
 use crate::daemon::startup::Startup;
 use sys::disk::{Folder, reason};
-
-/// A clock that was set back by more windows has left labels that are wrong, see docs/restarts.md.
-const JUMP_WINDOWS: u64 = 2;
 
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
 /// the last label only, and leave no files. Those that are `handed` have their state from another process, which may still
@@ -35,12 +32,12 @@ pub async fn restore(
         None => None,
     };
     let mut orphans = disk.as_ref().map(checkpoints::names).unwrap_or_default();
-    plan.transforms.iter().for_each(|transform| {
+    plan.aggregates().for_each(|(_, transform, _)| {
         orphans.remove(&transform.name);
     });
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
         let (name, noted) = (transform.name.as_str(), handover.told_of(&transform.name));
-        let told = believed(transform, noted, handover.set_back_ns());
+        let told = checkpoints::believed(transform, noted, handover.set_back_ns());
         let shown = |file: &str| board.folder().map(|folder| folder.join(file)).unwrap_or_default();
         let ignored = |file: &str, why: &str| {
             board.change(name, |row| row.unreadable += 1);
@@ -53,7 +50,7 @@ pub async fn restore(
         } else if noted == Told::default() {
             // It may be one of those that are gone, under another name.
             let others = Told { label_s: handover.told_of_others(plan), number: None };
-            let label_s = believed(transform, others, handover.set_back_ns()).label_s;
+            let label_s = checkpoints::believed(transform, others, handover.set_back_ns()).label_s;
             label_s.into_iter().for_each(|label_s| shard.resume_after_other(name, label_s, now));
         } else if told != noted {
             shard.drop_label(name);
@@ -72,13 +69,6 @@ pub async fn restore(
         );
     }
     Ok(())
-}
-
-/// What was noted, without a label that a clock has made which was set back since by more than windows can make good.
-fn believed(transform: &TransformPlan, noted: Told, set_back_ns: u64) -> Told {
-    let window_ns = transform.kind.as_aggregate().map_or(0, |aggregate| aggregate.plan.window_ms * 1_000_000);
-    let is_wrong = set_back_ns > JUMP_WINDOWS * window_ns;
-    if is_wrong { Told { label_s: None, ..noted } } else { noted }
 }
 
 /// Looks again and again where that may help, as for queues on disk. Missing permission is the operator's to mend: a start

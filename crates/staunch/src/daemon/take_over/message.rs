@@ -6,10 +6,10 @@
 //! Invariant: any byte string gives one message that encodes to the same bytes, or a word on what is wrong with it.
 
 use model::{AckWhen, Figure};
-use pipeline::Told;
+use pipeline::{Kept, Told};
 
 /// What we speak. A peer that speaks something else is refused.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Kind and length.
 pub const HEADER_BYTES: usize = 5;
@@ -123,8 +123,8 @@ pub enum Message {
         sockets: Vec<u32>,
         /// Outputs.
         outputs: Vec<u32>,
-        /// Aggregations, by their names.
-        transforms: Vec<String>,
+        /// Aggregations and relays.
+        kept: Kept,
     },
     /// Old: an account.
     Account {
@@ -232,11 +232,13 @@ impl Message {
                 });
                 out.extend_from_slice(&watchdog_us.to_le_bytes());
             }
-            Message::Ready { sockets, outputs, transforms } => {
+            Message::Ready { sockets, outputs, kept } => {
                 for numbers in [sockets, outputs] {
                     put_list(&mut out, numbers, |out, number| out.extend_from_slice(&number.to_le_bytes()));
                 }
-                put_list(&mut out, transforms, |out, name| put_text(out, name));
+                for names in [&kept.aggregations, &kept.relays] {
+                    put_list(&mut out, names, |out, name| put_text(out, name));
+                }
             }
             Message::Account { owner, name, figures } => {
                 out.push(*owner as u8);
@@ -392,7 +394,8 @@ impl Body<'_> {
 
     fn ready(&mut self) -> Option<Message> {
         let (sockets, outputs) = (self.list(Body::u32)?, self.list(Body::u32)?);
-        Some(Message::Ready { sockets, outputs, transforms: self.list(Body::text)? })
+        let (aggregations, relays) = (self.list(Body::text)?, self.list(Body::text)?);
+        Some(Message::Ready { sockets, outputs, kept: Kept { aggregations, relays } })
     }
 
     fn account(&mut self) -> Option<Message> {
@@ -495,7 +498,11 @@ mod tests {
             Message::Sockets(roles.map(place).to_vec()),
             Message::Sockets(Vec::new()),
             Message::Offered { program: text("x"), pid: 9, outputs: vec![output], watchdog_us: 7 },
-            Message::Ready { sockets: vec![0, u32::MAX], outputs: Vec::new(), transforms: vec![text("a b")] },
+            Message::Ready {
+                sockets: vec![0, u32::MAX],
+                outputs: Vec::new(),
+                kept: Kept { aggregations: vec![text("a b")], relays: vec![text("c")] },
+            },
             Message::Account { owner: Owner::Source, name: text("app"), figures: vec![figure; 2] },
             Message::Account { owner: Owner::Output, name: text(""), figures: Vec::new() },
             Message::Account { owner: Owner::Relay, name: text("relay"), figures: Vec::new() },

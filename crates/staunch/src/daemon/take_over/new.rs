@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use config::plan::{Listen, Plan};
 use deliver::queue::Left;
 use model::{OutputId, SECOND_NS};
-use pipeline::Unfinished;
+use pipeline::{Kept, Unfinished};
 
 use super::handed::HandedConnection;
 use super::link::{Link, LinkError};
@@ -209,9 +209,9 @@ impl Inheritance {
             })
             .collect();
         tracing::info!("{ours} of its sockets and {} of its outputs go on here", outputs.len());
-        let transforms = plan.transforms.iter().map(|transform| transform.name.clone()).collect();
+        let kept = Kept::of(plan);
         let timeout_ns = plan.take_over_timeout_ms * 1_000_000;
-        match self.receive_all(&outputs, transforms, Clock::mono_ns() + YOURS_WITHIN_NS + timeout_ns) {
+        match self.receive_all(&outputs, kept, Clock::mono_ns() + YOURS_WITHIN_NS + timeout_ns) {
             Ok(handed) => Ok(handed),
             Err(LinkError::Closed) => {
                 self.ensure_dead()?;
@@ -236,13 +236,13 @@ impl Inheritance {
     fn receive_all(
         &mut self,
         outputs: &[(usize, OutputId)],
-        transforms: Vec<String>,
+        kept: Kept,
         deadline_ns: u64,
     ) -> Result<Handed, LinkError> {
         let taken = self.sockets.iter().enumerate().filter(|(_, passed)| passed.taken);
         let sockets = taken.map(|(number, _)| number as u32).collect();
         let numbers = outputs.iter().map(|(known, _)| *known as u32).collect();
-        let ready = Message::Ready { sockets, outputs: numbers, transforms };
+        let ready = Message::Ready { sockets, outputs: numbers, kept };
         match self.link.send(&ready, deadline_ns) {
             // It does not listen any more: it has said why, or is dead.
             Ok(()) | Err(LinkError::Closed) => {}

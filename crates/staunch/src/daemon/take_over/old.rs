@@ -13,7 +13,7 @@ use deliver::queue::{Block, Left, Queue};
 use model::{
     AckWhen, DiskError, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked,
 };
-use pipeline::{IntakeMaker, SavedState, Unfinished};
+use pipeline::{IntakeMaker, Kept, SavedState, Unfinished};
 
 use super::control::Asked;
 use super::link::{Link, LinkError};
@@ -74,8 +74,8 @@ struct Passed {
     listens: Vec<(u32, String, SourceId, Listen)>,
     /// Outputs, with the number that each was offered under.
     outputs: Vec<(u32, OutputId)>,
-    /// Aggregations, by their names.
-    transforms: Vec<String>,
+    /// Aggregations and relays.
+    kept: Kept,
 }
 
 impl Passed {
@@ -89,7 +89,7 @@ impl Passed {
 struct Chosen {
     sockets: Vec<u32>,
     outputs: Vec<u32>,
-    transforms: Vec<String>,
+    kept: Kept,
 }
 
 /// Everything that the new process is told.
@@ -219,8 +219,8 @@ enum Failure {
     Link(#[from] LinkError),
 }
 
-/// Another process could not go on with a queue whose folder is away, or whose disk takes nothing: what it holds would stay
-/// behind, and what is in memory for it would be lost.
+/// Another process could not go on with a queue whose folder is away, whose files were deleted, or whose disk takes nothing: what
+/// it holds would stay behind, and what is in memory for it, or waits for room on it, would be lost.
 async fn queues_are_there(shared: &Shared, at_most_ns: u64) -> Result<(), Failure> {
     let wiring = shared.wiring.load_full();
     // It asks the disks.
@@ -236,15 +236,14 @@ async fn queues_are_there(shared: &Shared, at_most_ns: u64) -> Result<(), Failur
 fn queue_is_there(outlet: &Outlet) -> Result<(), Failure> {
     let Some(disk) = outlet.disk() else { return Ok(()) };
     let folder = disk.folder().path();
-    let (fails, missing, copies) = {
+    // What was deleted since the last look would be found by the next process only, which has nothing of it open.
+    syncs::look(outlet, disk);
+    let (behind, copies) = {
         let mut queue = outlet.queue();
-        let copies = queue.copies();
-        let on_disk = queue.on_disk();
-        let fails = on_disk.as_ref().and_then(|queue| queue.write_error());
-        (fails, on_disk.and_then(|queue| queue.missing()).map(|missing| missing.error), copies)
+        (queue.on_disk().and_then(|queue| queue.stays_behind(Clock::now())), queue.copies())
     };
     let away = (copies > 0 && !folder.is_dir()).then_some(DiskError::Away);
-    match fails.or(missing).or(away) {
+    match behind.or(away) {
         None => Ok(()),
         Some(why) => {
             let (output, folder) = (outlet.name.clone(), folder.display().to_string());
@@ -323,7 +322,7 @@ fn offer(
     let pid = std::process::id();
     link.send(&Message::Offered { program, pid, outputs, watchdog_us }, deadline_ns)?;
     match link.receive(deadline_ns)? {
-        Message::Ready { sockets, outputs, transforms } => Ok(Chosen { sockets, outputs, transforms }),
+        Message::Ready { sockets, outputs, kept } => Ok(Chosen { sockets, outputs, kept }),
         _ => Err(LinkError::OutOfTurn),
     }
 }
@@ -336,7 +335,7 @@ fn chosen_of(
     chosen: Chosen,
 ) -> Result<Passed, LinkError> {
     let plan = Arc::clone(&running.shared.wiring.load().plan);
-    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), transforms: chosen.transforms };
+    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), kept: chosen.kept };
     for number in chosen.sockets {
         let place = places.get(number as usize).ok_or(LinkError::OutOfTurn)?;
         if let Some((id, listen)) = place {
@@ -370,7 +369,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     }
     let paused_ns = Clock::mono_ns();
     let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
-    let passed_on = PassedOn { sockets, transforms: passed.transforms.clone(), state_id: random_seed() };
+    let passed_on = PassedOn { sockets, kept: passed.kept.clone(), state_id: random_seed() };
     let handed = shared.shard.call(move |worker| worker.hand_over(&passed_on));
     let mut handed = match tokio::time::timeout(shard_max, handed).await {
         Ok(Ok(Ok(handed))) => handed,
@@ -394,13 +393,8 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
         let drain_ns = if down { 0 } else { DRAIN_MAX.as_nanos() as u64 };
         outlet.park(Clock::mono_ns() + drain_ns);
     }
-    let parked = async {
-        while !outlets.iter().all(|outlet| outlet.is_at_rest()) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    if tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await.is_err() {
-        return (Err("an output did not stop in time"), Some(paused_ns));
+    if let Err(why) = come_to_rest(&shared, &outlets).await {
+        return (Err(why), Some(paused_ns));
     }
     note("outputs are at rest", paused_ns);
     // A note that is still being written could take the place of one that the new process writes.
@@ -428,6 +422,20 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     ending.outputs = ends_here(&wiring.outlets);
     note("everything is gathered", paused_ns);
     (Ok(Told { messages, states: handed.states, left, connections, ending }), Some(paused_ns))
+}
+
+/// Waits until nothing touches what outputs hold. A disk may have failed since the first look, with what was taken since then in
+/// memory.
+async fn come_to_rest(shared: &Shared, outlets: &[&Arc<Outlet>]) -> Result<(), &'static str> {
+    let parked = async {
+        while !outlets.iter().all(|outlet| outlet.is_at_rest()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let parked = tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await;
+    parked.map_err(|_late| "an output did not stop in time")?;
+    let looked = queues_are_there(shared, OUTPUTS_END_MAX.as_nanos() as u64).await;
+    looked.map_err(|_why| "the disk of a queue has failed meanwhile, or its files are gone")
 }
 
 /// What can be done while everything is read: all that waits for room is taken, and checkpoints and a flush under way come

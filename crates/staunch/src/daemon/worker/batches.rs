@@ -117,6 +117,20 @@ impl Worker {
         bytes > 0 && !self.exchange.is_empty()
     }
 
+    /// True when batches wait that must not be lost, and a queue on disk that they lead to has no room for them: who takes
+    /// them now drops them.
+    pub(super) fn waits_for_a_disk(&mut self, now: Now) -> bool {
+        let (bytes, records) = self.exchange.held();
+        if records == 0 {
+            return false;
+        }
+        self.deliver(now);
+        let full = |outlet: &Arc<Outlet>| {
+            outlet.disk().is_some() && outlet.room(2 * bytes, records, now) == Room::None
+        };
+        self.shard.waited_for().any(|id| full(&self.outlets[id.index()]))
+    }
+
     /// Everything, for the end: what sockets have read, too. Says whether that was all: it ends at `until_ns` (monotonic), when
     /// a relay has to search long.
     pub(super) fn take_all_until(&mut self, until_ns: u64) -> bool {

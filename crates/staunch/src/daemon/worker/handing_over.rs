@@ -5,7 +5,7 @@ use config::plan::Listen;
 use deliver::plan::QueueLimits;
 use deliver::queue::{Block, Queue};
 use model::{Figure, OutputId, SourceId};
-use pipeline::{Routed, SavedState};
+use pipeline::{Kept, Routed, SavedState};
 
 use super::{DatagramSocket, LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
 use crate::daemon::checkpoint::LastCheckpoints;
@@ -17,8 +17,8 @@ use sys::clock::Clock;
 pub struct PassedOn {
     /// Datagram sockets, by source and place.
     pub sockets: Vec<(SourceId, Listen)>,
-    /// Names of aggregations.
-    pub transforms: Vec<String>,
+    /// Aggregations and relays.
+    pub kept: Kept,
     /// A number that nobody outside knows, for their state.
     pub state_id: u64,
 }
@@ -62,7 +62,8 @@ impl Worker {
     /// are emptied, and aggregations flushed, which [`Self::go_back`] undoes; what waits at the other sockets is left to the process that reads them next.
     ///
     /// # Errors
-    /// When relays still search for names that they do not know: everything is left as it is.
+    /// When what connections brought waits for a disk, or relays still search for names that they do not know: everything is
+    /// left as it is.
     pub fn hand_over(&mut self, passed: &PassedOn) -> Result<HandedOver, &'static str> {
         let is_passed = |socket: &DatagramSocket| {
             passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
@@ -73,20 +74,22 @@ impl Worker {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
         while self.receive(SEARCH_MAX_NS).brought() && Clock::mono_ns() < until_ns {}
         self.sockets.extend(kept);
+        if self.waits_for_a_disk(Clock::now()) {
+            return Err("connections wait for room on the disk of a queue");
+        }
         if !self.take_all_until(until_ns) {
             self.deliver(Clock::now());
             return Err("relays are still searching for names that they do not know");
         }
         let now = Clock::now();
         self.count_drops();
-        let mut states = self.shard.export(passed.state_id, now, &mut self.routed);
-        states.retain(|state| passed.transforms.contains(&state.name));
+        let states = self.shard.export(&passed.kept, passed.state_id, now, &mut self.routed);
         self.deliver(now);
         self.tell_flushes();
         // Put aside: until the other process goes on, nothing of this has happened.
         let notes = self.handover.known();
         let mut last = Routed::default();
-        let before = self.shard.flush_others(&passed.transforms, now, &mut last);
+        let before = self.shard.flush_others(&passed.kept, now, &mut last);
         self.tell_flushes();
         self.before_last = Some((before, notes));
         self.end_moves();
@@ -94,7 +97,7 @@ impl Worker {
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
         let mut relays = self.shard.counted_by_relays();
-        relays.retain(|(name, _)| passed.transforms.contains(name));
+        relays.retain(|(name, _)| passed.kept.relays.contains(name));
         Ok(HandedOver { drops: drops.collect(), relays, states, last: last.blocks })
     }
 
