@@ -53,7 +53,7 @@ test:
 	@$(STEP) instructions cargo xtask instructions
 	@$(STEP) sim cargo xtask sim --seeds 120
 	@$(STEP) relays cargo xtask sim --relay --seeds 60
-	@$(STEP) clocks cargo xtask sim --clock --seeds 150
+	@$(STEP) clocks cargo xtask sim --clock --seeds 150 --first 1
 	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end

@@ -159,6 +159,9 @@ impl Ledger {
         self.away = None;
         self.knows = self.offset_ns == 0;
         self.left_s = self.last_s.take().or(self.left_s);
+        // A start under a clock that was set back drops it.
+        let jump_ns = JUMP_WINDOWS as u64 * self.window_s * SECOND_NS;
+        self.doubtful.extend(self.left_s.filter(|left_s| left_s * SECOND_NS > wall_ns + jump_ns));
         // Nobody can tell whether early ends have used them up or a clock that was ahead.
         let ahead_ns = self.left_s.map_or(0, |left_s| (left_s * SECOND_NS).saturating_sub(wall_ns));
         let is_carried = ahead_ns <= RESUME_WINDOWS * self.window_s * SECOND_NS;
@@ -225,7 +228,9 @@ impl Ledger {
         let off_ns = i128::from(label_s * SECOND_NS) - i128::from(wall_ns);
         let window_ns = i128::from(self.window_s * SECOND_NS);
         let used_up = self.carried.max(self.early_ns.len() as u64) as i128 + i128::from(early);
-        let rounded_ns = if early { self.rounded_ns } else { 0 };
+        // A window may be up to twice as long, and end early.
+        let rounded_ns = if early { self.rounded_ns.max(window_ns) } else { 0 };
+        let rounded_ns = if self.carried > 0 { rounded_ns.max(self.rounded_ns) } else { rounded_ns };
         let ahead_max_ns = used_up * window_ns + rounded_ns + i128::from(SECOND_NS);
         // A window that ended while nobody ran has its own label.
         if off_ns > ahead_max_ns || (off_ns < -i128::from(SECOND_NS) && !fresh) {
