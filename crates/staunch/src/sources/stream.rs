@@ -204,7 +204,11 @@ impl Plain {
             return Some(self);
         }
         note_end(&end, &self.source, &self.stream);
-        shared.floor.turn(self.intake.source(), self.from).await;
+        // It has just had its turn to read. With room it has no other one, for which thousands that have ended would wait, each
+        // with half a line.
+        if !shared.exchange.has_room(self.intake.source()) {
+            shared.floor.turn(self.intake.source(), self.from).await;
+        }
         let last = shared.floor.run(|| close(&mut self.intake, matches!(end, End::Orderly)));
         complain(&mut self.intake, &self.source);
         let _taken = hand_on(last, self.from, shared).await;
