@@ -517,7 +517,10 @@ impl Sim {
     /// Every record that is not settled was found or is counted, at least up to `least`.
     fn check_counts(&mut self, copied: &Copied, least: u64, power: bool) {
         let Copied { found, damaged, accounted } = copied;
-        assert!(accounted.end >= least, "{accounted:?} of {least}");
+        // A write that failed, and its wiping as well, may have cost the mark behind the last record. When a byte of that record
+        // is flipped then, nothing tells its number any more.
+        let nobody_knows = self.unwiped && self.flips > 0;
+        assert!(accounted.end >= least || nobody_knows, "{accounted:?} of {least}");
         let copies: u64 = found.iter().map(|(_, record)| record.copies_left).sum();
         if power {
             // What came back may be an earlier try at the same number, whole or not.
