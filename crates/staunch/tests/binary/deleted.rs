@@ -3,7 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use crate::support::{Builder, Daemon, wait_for};
+use crate::support::{Builder, Daemon, nobody, wait_for};
 
 fn config(to: &str) -> String {
     format!(
@@ -11,12 +11,6 @@ fn config(to: &str) -> String {
          [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nretry_max = \"1s\"\n\
          queue = {{ kind = \"disk\" }}\n"
     )
-}
-
-/// A port that nobody listens on.
-fn nobody() -> String {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-    free.expect("a port is free").to_string()
 }
 
 fn send(daemon: &Daemon, lines: usize, sum: u64) {
@@ -29,7 +23,7 @@ fn send(daemon: &Daemon, lines: usize, sum: u64) {
 /// Nothing is appended after the deletion: the daemon finds out by itself.
 #[test]
 fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop() {
-    let mut daemon = Builder::native(&config(&nobody())).start();
+    let mut daemon = Builder::native(&config(&nobody().to_string())).start();
     send(&daemon, 100, 100);
     let queue = daemon.folder.path().join("staunch-data/queues/copy");
     std::fs::remove_dir_all(queue.parent().expect("it has one")).expect("it is there");
@@ -55,7 +49,7 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
 
 #[test]
 fn what_is_open_is_delivered_when_the_endpoint_comes() {
-    let to = nobody();
+    let to = nobody().to_string();
     let mut daemon = Builder::native(&config(&to)).start();
     send(&daemon, 100, 100);
     std::fs::remove_dir_all(daemon.folder.path().join("staunch-data/queues")).expect("it is there");
@@ -68,7 +62,7 @@ fn what_is_open_is_delivered_when_the_endpoint_comes() {
 
 #[test]
 fn a_folder_that_is_moved_away_and_back_loses_nothing() {
-    let mut daemon = Builder::native(&config(&nobody())).start();
+    let mut daemon = Builder::native(&config(&nobody().to_string())).start();
     send(&daemon, 100, 100);
     let queues = daemon.folder.path().join("staunch-data/queues");
     let away = daemon.folder.path().join("away");
@@ -86,7 +80,7 @@ fn a_folder_that_is_moved_away_and_back_loses_nothing() {
 
 #[test]
 fn a_data_directory_whose_lock_file_is_deleted_still_has_one_daemon() {
-    let mut daemon = Builder::native(&config(&nobody())).start();
+    let mut daemon = Builder::native(&config(&nobody().to_string())).start();
     std::fs::remove_file(daemon.folder.path().join("staunch-data/lock")).expect("it is there");
     let mut other = daemon.beside();
     other.wait_exit();

@@ -275,10 +275,7 @@ fn why_it_is_not_ready_is_for_those_who_may_read_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("token");
     std::fs::write(&file, "0123456789abcdef\n").expect("it can be written");
-    // Nobody listens there.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let to = free.local_addr().expect("it is bound");
-    drop(free);
+    let to = crate::support::nobody();
     let toml = |token: &str| {
         format!(
             "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\

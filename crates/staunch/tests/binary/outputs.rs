@@ -119,7 +119,10 @@ fn the_tcp_repeater_sends_packets_on_with_a_line_feed_behind_each() {
 fn one_dead_endpoint_among_five_costs_the_other_four_nothing() {
     let endpoints: Vec<UdpSocket> =
         (0..4).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port")).collect();
-    let dead = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
+    // What does not come from its peer is refused there, and nobody else gets the port.
+    let refuses = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    refuses.connect(endpoints[0].local_addr().expect("it is bound")).expect("a loopback address");
+    let dead = refuses.local_addr().expect("it is bound");
     let mut to: Vec<String> = endpoints
         .iter()
         .map(|socket| format!("udp://{}", socket.local_addr().expect("it is bound")))

@@ -1,7 +1,7 @@
 //! SIGTERM: the open window is delivered, what cannot be is told, and the next start goes on where this one ended.
 
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -55,8 +55,7 @@ fn what_was_sent_just_before_sigterm_counts() {
 
 #[test]
 fn sigterm_with_a_dead_graphite_ends_in_time_and_says_what_was_lost() {
-    let dead =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let dead = crate::support::nobody();
     let config = config(&format!("tcp://{dead}"), "1h", "stop_timeout = \"1s\"");
     let mut daemon = Builder::native(&config).start();
     udp(daemon.at("app", "udp")).send(b"hits:5|c").expect("it is there");
@@ -189,8 +188,7 @@ fn sigterm_delivers_the_last_window_and_ends_in_time_while_the_data_directory_ha
 
 #[test]
 fn a_second_sigterm_ends_at_once_and_says_what_is_lost() {
-    let dead =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let dead = crate::support::nobody();
     let mut daemon = Builder::native(&config(&format!("tcp://{dead}"), "1h", "")).start();
     udp(daemon.at("app", "udp")).send(b"hits:5|c").expect("it is there");
     daemon.wait_source("app", "aggregated", 1);

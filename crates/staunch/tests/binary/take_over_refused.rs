@@ -228,11 +228,10 @@ fn a_queue_on_disk_that_cannot_be_opened_refuses_the_successor() {
 
 #[test]
 fn a_queue_whose_folder_is_away_is_not_handed_over() {
-    let dead = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"safe\"\n\
          [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{}\"]\nqueue = {{ kind = \"disk\" }}\n",
-        dead.expect("a free port")
+        crate::support::nobody()
     );
     let mut daemon = Builder::native(&toml).start();
     let mut client = Client::connect(daemon.at("app", "tcp"));

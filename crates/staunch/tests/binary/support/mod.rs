@@ -22,6 +22,7 @@ pub(crate) mod traffic;
 
 use std::fmt::Debug;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 pub(crate) use daemon::{Builder, Daemon};
@@ -48,6 +49,18 @@ pub(crate) fn wait_for<T>(what: &str, mut see: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// A port at which nobody listens as long as the tests run, and which nobody else gets. A test may listen there itself.
+pub(crate) fn nobody() -> SocketAddr {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    socket.set_reuse_address(true).expect("it is new");
+    socket.bind(&any.into()).expect("a port is free");
+    let at = socket.local_addr().expect("it is bound").as_socket().expect("an address");
+    // Open to the end.
+    std::mem::forget(socket);
+    at
 }
 
 /// Looks until `see` gives `want`; tells the last value when it never does.
