@@ -4,7 +4,7 @@
 //! the slot again; the number of the last checkpoint of that window, or of an earlier one, keeps it from counting such a
 //! checkpoint again, whatever wall clocks and grids have done in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::plan::TransformPlan;
 use model::{Now, SECOND_NS};
@@ -12,6 +12,9 @@ use process::aggregate::checkpoint::Told;
 
 /// Begins the line that says when the notes were written, Unix seconds. It looks like none of them.
 const WRITTEN: &str = "written ";
+
+/// Begins the line of an aggregation that was removed, before its name.
+const GONE: &str = "gone ";
 
 /// A clock that was set back by more windows has left labels that are wrong, see docs/restarts.md.
 const JUMP_WINDOWS: u64 = 2;
@@ -47,6 +50,8 @@ pub struct Note {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     by_name: BTreeMap<String, Note>,
+    /// Those that are in the plan in force; at the start, those that were in the one before.
+    here: BTreeSet<String>,
 }
 
 impl Notes {
@@ -60,16 +65,35 @@ impl Notes {
             };
             Some((name.to_owned(), Note { label_s: label.parse().ok()?, number }))
         });
-        Notes { by_name: notes.collect() }
+        let by_name: BTreeMap<String, Note> = notes.collect();
+        let mut here: BTreeSet<String> = by_name.keys().cloned().collect();
+        for name in text.lines().filter_map(|line| line.strip_prefix(GONE)) {
+            here.remove(name);
+        }
+        Notes { by_name, here }
     }
 
-    /// A line `LABEL/NUMBER NAME` for each aggregation, or `LABEL NAME`.
+    /// A line `LABEL/NUMBER NAME` for each aggregation, or `LABEL NAME`, then one for each that is gone.
     pub fn to_text(&self) -> String {
         let line = |(name, note): (&String, &Note)| match note.number {
             Some(number) => format!("{}/{number} {name}\n", note.label_s),
             None => format!("{} {name}\n", note.label_s),
         };
-        self.by_name.iter().map(line).collect()
+        let gone = self.by_name.keys().filter(|name| !self.here.contains(*name));
+        let gone = gone.map(|name| format!("{GONE}{name}\n"));
+        self.by_name.iter().map(line).chain(gone).collect()
+    }
+
+    /// A plan with these aggregations is in force. True when the one before had others.
+    pub fn in_force<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> bool {
+        let here = names.map(str::to_owned).collect();
+        let before = std::mem::replace(&mut self.here, here);
+        before != self.here
+    }
+
+    /// True when the last plan did not have the aggregation: others may have told windows meanwhile that it did not.
+    pub fn is_new(&self, name: &str) -> bool {
+        !self.here.contains(name)
     }
 
     /// A window has been told. True when that was not known. Numbers never go back.
@@ -99,6 +123,7 @@ impl Notes {
 #[test]
 fn notes_come_back_and_numbers_never_go_back() {
     let mut notes = Notes::default();
+    assert!(notes.in_force(["stats", "a b"].into_iter()));
     let note = |label_s, number| Note { label_s, number };
     for (name, noted, news) in [
         ("stats", note(1060, Some(7)), true),
@@ -110,8 +135,14 @@ fn notes_come_back_and_numbers_never_go_back() {
     }
     assert_eq!(notes.to_text(), "5 a b\n1050/7 stats\n");
     assert_eq!(Notes::of_text(&notes.to_text()), notes);
+    assert!(!notes.in_force(["stats", "a b"].into_iter()), "nothing new");
+    assert!(notes.in_force(["stats"].into_iter()));
+    assert_eq!(notes.to_text(), "5 a b\n1050/7 stats\ngone a b\n");
+    assert_eq!(Notes::of_text(&notes.to_text()), notes);
+    notes.told("a b", note(6, None));
+    assert_eq!(["stats", "a b", "never told"].map(|name| notes.is_new(name)), [false, true, true]);
     let others = |known: &[&str]| notes.latest_of_others(|name| known.contains(&name));
-    assert_eq!((others(&[]), others(&["stats"]), others(&["stats", "a b"])), (Some(1050), Some(5), None));
+    assert_eq!((others(&[]), others(&["stats"]), others(&["stats", "a b"])), (Some(1050), Some(6), None));
     let told = |text: &str| Notes::of_text(text).of("x");
     for (text, label_s, number) in [
         ("no number\n\n12\n7 x\n", Some(7), None),

@@ -114,6 +114,21 @@ impl Handover {
         self.notes().notes.latest_of_others(known)
     }
 
+    /// True when the plan before did not have the aggregation, see [`Notes::is_new`].
+    pub fn is_new(&self, name: &str) -> bool {
+        self.notes().notes.is_new(name)
+    }
+
+    /// The aggregations of `plan` are those that there are from now on.
+    pub fn in_force(&self, plan: &Plan) {
+        let names = plan.aggregates().map(|(_, transform, _)| transform.name.as_str());
+        let mut notes = self.notes();
+        if notes.notes.in_force(names) {
+            notes.unwritten = true;
+            self.changed.notify_one();
+        }
+    }
+
     /// How far the wall clock was set back since the instance before, at least. Its labels are those of the clock then.
     pub fn set_back_ns(&self) -> u64 {
         self.set_back_ns

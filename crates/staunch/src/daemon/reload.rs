@@ -327,6 +327,7 @@ fn outlets(
 
 /// Checkpoints, and the labels that belong to them, are kept where the next start looks for them.
 fn keep_state(shared: &Shared, data_dir: Option<&DataDir>, plan: &Plan) -> Result<(), String> {
+    shared.handover.in_force(plan);
     match data_dir {
         Some(data_dir) => {
             shared.checkpoints.keep_in(data_dir.state_dir());

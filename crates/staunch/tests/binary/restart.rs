@@ -283,3 +283,41 @@ fn labels_are_noted_beside_the_checkpoints_that_a_reload_has_begun() {
     wait_for("a checkpoint beside it", || elsewhere.path().join("state").is_dir().then_some(()));
     daemon.stop();
 }
+
+#[test]
+fn an_aggregation_that_gets_an_earlier_name_back_uses_no_label_again() {
+    for (more, hot) in [("off", false), ("100ms", false), ("off", true), ("100ms", true)] {
+        let graphite = FakeGraphite::new();
+        let with = |name: &str| {
+            let config = config(&graphite, "1h", "").replace("100ms\"\n\n", &format!("{more}\"\n\n"));
+            config
+                .replace("transforms.stats", &format!("transforms.{name}"))
+                .replace("\"stats\"", &format!("\"{name}\""))
+        };
+        let mut daemon = Builder::native(&with("first")).start();
+        for (told, next) in [(1, Some("second")), (2, Some("first")), (3, Some("second")), (4, None)] {
+            udp(daemon.at("app", "udp")).send(b"hits:1|c").expect("it is there");
+            daemon.wait_source("app", "aggregated", if hot { told as u64 } else { 1 });
+            match next {
+                Some(name) if hot => {
+                    daemon.rewrite(&with(name));
+                    let mut successor = daemon.successor();
+                    successor.wait_ready();
+                    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+                    daemon = successor;
+                }
+                Some(name) => {
+                    daemon.stop();
+                    daemon.rewrite(&with(name));
+                    daemon.start_again();
+                }
+                None => daemon.stop(),
+            }
+            wait_for("the last window", || (graphite.of("stats_counts.hits").len() == told).then_some(()));
+        }
+        let points = graphite.of("stats_counts.hits");
+        let labels: Vec<u64> = points.iter().map(|point| point.time_s).collect();
+        assert!(labels.is_sorted_by(|one, next| one < next), "checkpoint {more}, hot {hot}: {labels:?}");
+        assert!(points.iter().all(|point| point.value == 1.0), "{points:?}");
+    }
+}

@@ -47,15 +47,17 @@ pub async fn restore(
         let restored = in_time(startup, &shown(name), begin).await?;
         if let Some((file, restored)) = restored {
             tell(name, &shown(&file), &restored, board, now);
-        } else if noted == Told::default() {
+        } else if told != noted {
+            shard.drop_label(name);
+        }
+        if handover.is_new(name) {
             // It may be one of those that are gone, under another name.
             let others = Told { label_s: handover.told_of_others(plan), number: None };
             let label_s = checkpoints::believed(transform, others, handover.set_back_ns()).label_s;
             label_s.into_iter().for_each(|label_s| shard.resume_after_other(name, label_s, now));
-        } else if told != noted {
-            shard.drop_label(name);
         }
     }
+    handover.in_force(plan);
     for state in shard.figures().iter().filter(|state| state.figures.clock.labels_dropped > 0) {
         tracing::warn!(
             "the timestamp that the process before left for `{}` is far ahead of the clock: it is dropped, and the next \
