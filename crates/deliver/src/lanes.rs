@@ -4,8 +4,8 @@
 //!
 //! The pipeline puts each series into one of [`PARTITIONS`] and fills a block with series of one of them. A partition
 //! belongs to one lane, so blocks of a series pass through one sender, one behind the other. A block of no partition may
-//! hold any series: a queue on disk has some after the number of connections was changed from one. Such a block is given
-//! out alone: after everything before it has its outcome, and before anything behind it.
+//! hold any series: a queue on disk has some after the number of connections was changed from one. A run of such blocks goes
+//! to the first lane alone: after everything before it has its outcome, and before anything behind it.
 //!
 //! What is in front of a lane's next block but belongs to others waits here for them, at most [`AHEAD_BYTES_MAX`]: a
 //! sender that takes nothing makes the others wait once so much is in front of them.
@@ -42,10 +42,13 @@ pub struct Lanes {
     ahead: Vec<VecDeque<Entry>>,
     bytes: u64,
     copies: u64,
-    /// A block of no partition that waits for its turn, in front of everything that is still in the queue.
-    whole: Option<Entry>,
-    /// Nothing is taken from the queue before everything before this has its outcome.
-    after: Position,
+    /// Blocks of no partition that the first lane has given back, in front of everything that is still in the queue.
+    run: VecDeque<Entry>,
+    /// Behind the last block of no partition that was given out. Until everything before this has its outcome, only such
+    /// blocks are taken from the queue.
+    run_ends: Position,
+    /// The first block in front of or behind a run: it waits until everything before it has its outcome.
+    next: Option<Entry>,
     /// Lanes that asked in vain although something waited: bit `n` for lane `n`.
     in_vain: u16,
     /// Lanes whose senders have ended.
@@ -68,8 +71,9 @@ impl Lanes {
             ahead: (0..lanes).map(|_| VecDeque::new()).collect(),
             bytes: 0,
             copies: 0,
-            whole: None,
-            after: Position(0),
+            run: VecDeque::new(),
+            run_ends: Position(0),
+            next: None,
             in_vain: 0,
             left: 0,
         }
@@ -104,8 +108,8 @@ impl Lanes {
 
     /// Puts back what waits here, so that the queue has all that no sender holds.
     pub fn recall(&mut self, queue: &mut impl Queue) {
-        let waiting = self.ahead.iter_mut().flat_map(|ahead| ahead.drain(..)).chain(self.whole.take());
-        for entry in waiting {
+        let ahead = self.ahead.iter_mut().flat_map(|ahead| ahead.drain(..));
+        for entry in ahead.chain(self.run.drain(..)).chain(self.next.take()) {
             queue.put_back(entry);
         }
         (self.bytes, self.copies) = (0, 0);
@@ -123,24 +127,37 @@ impl Lanes {
     }
 
     fn ready(&mut self, queue: &mut impl Queue) -> u16 {
-        let ahead = self.ahead.iter().enumerate().filter(|(_, ahead)| !ahead.is_empty());
-        let ahead = ahead.fold(0, |lanes, (number, _)| lanes | 1 << number);
-        if !self.may_take(queue) {
-            return ahead;
+        self.hand_on_next(queue);
+        let lanes = self.ahead.iter().enumerate().filter(|(_, ahead)| !ahead.is_empty());
+        let lanes = lanes.fold(0, |lanes, (number, _)| lanes | 1 << number);
+        if !self.run.is_empty() {
+            return lanes | 1;
         }
-        match &self.whole {
-            Some(whole) if queue.settled_up_to().0 >= whole.number() => ahead | 1,
-            Some(_) => ahead,
-            None if self.bytes > ahead_bytes_max(queue) => ahead,
-            // All of them would ask in vain again, and wake each other for it.
-            None if queue.withholds() => ahead,
-            // Nobody knows whose the next one is; or nothing is left, which those that wait for the end are to see.
-            None => ((1_u32 << self.count()) - 1) as u16,
+        match &self.next {
+            Some(next) if is_first(next, queue) => return lanes | 1,
+            Some(_) => return lanes,
+            None => {}
         }
+        // All of them would ask in vain again, and wake each other for it.
+        if self.bytes > ahead_bytes_max(queue) || queue.withholds() {
+            return lanes;
+        }
+        // Nobody knows whose the next one is; or nothing is left, which those that wait for the end are to see.
+        if self.in_run(queue) { lanes | 1 } else { ((1_u32 << self.count()) - 1) as u16 }
     }
 
-    fn may_take(&self, queue: &mut impl Queue) -> bool {
-        self.after.0 == 0 || queue.settled_up_to() >= self.after
+    /// True while a run of blocks without partition has no outcome yet: the first lane has all of it.
+    fn in_run(&self, queue: &mut impl Queue) -> bool {
+        self.run_ends.0 != 0 && queue.settled_up_to() < self.run_ends
+    }
+
+    /// Gives the block that waited for the end of a run to its lane, when it has waited enough.
+    fn hand_on_next(&mut self, queue: &mut impl Queue) {
+        let is_due = |next: &mut Entry| next.block().partition.is_some() && is_first(next, queue);
+        if let Some(next) = self.next.take_if(is_due) {
+            let of = self.lane_of(next.block().partition);
+            self.ahead[of].push_back(next);
+        }
     }
 
     fn pop(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
@@ -158,68 +175,82 @@ impl Lanes {
 
     /// False as well when nobody knows whose the next block is.
     fn is_empty(&self, lane: usize, queue: &mut impl Queue) -> bool {
-        self.ahead[lane].is_empty() && (lane != 0 || self.whole.is_none()) && queue.is_empty()
+        let of_run = lane == 0 && !self.run.is_empty();
+        let next = self.next.as_ref().is_some_and(|next| self.lane_of(next.block().partition) == lane);
+        self.ahead[lane].is_empty() && !of_run && !next && queue.is_empty()
     }
 
-    fn front_bytes(&self, lane: usize, queue: &mut impl Queue) -> Option<u64> {
+    fn front_bytes(&mut self, lane: usize, queue: &mut impl Queue) -> Option<u64> {
+        self.hand_on_next(queue);
         if let Some(entry) = self.ahead[lane].front() {
             return Some(entry.memory_bytes());
         }
-        if !self.may_take(queue) {
-            return None;
+        if let Some(entry) = self.run.front() {
+            return (lane == 0).then(|| entry.memory_bytes());
         }
-        match &self.whole {
-            Some(whole) => (lane == 0).then(|| whole.memory_bytes()),
+        match &self.next {
+            Some(next) => (lane == 0 && is_first(next, queue)).then(|| next.memory_bytes()),
+            None if lane != 0 && self.in_run(queue) => None,
             None => queue.front_bytes(),
         }
     }
 
     fn next(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
-        if let Some(entry) = self.ahead[lane].pop_front() {
+        self.hand_on_next(queue);
+        let waited = self.ahead[lane].pop_front();
+        let waited = waited.or_else(|| if lane == 0 { self.run.pop_front() } else { None });
+        if let Some(entry) = waited {
             self.count_ahead(&entry, false);
             return Some(entry);
         }
         loop {
-            if !self.may_take(queue) {
-                return None;
+            if self.next.is_some() {
+                return self.begin_run(lane, queue);
             }
-            if let Some(whole) = &self.whole {
-                let number = whole.number();
-                if lane != 0 || queue.settled_up_to().0 < number {
-                    return None;
-                }
-                self.after = Position(number + 1);
-                let whole = self.whole.take()?;
-                self.count_ahead(&whole, false);
-                return Some(whole);
-            }
-            if self.bytes > ahead_bytes_max(queue) {
+            let in_run = self.in_run(queue);
+            if in_run && lane != 0 || self.bytes > ahead_bytes_max(queue) {
                 return None;
             }
             let entry = queue.pop(now)?;
             let partition = entry.block().partition;
             let of = self.lane_of(partition);
-            if partition.is_some() && of == lane {
-                return Some(entry);
-            }
-            self.count_ahead(&entry, true);
             match partition {
-                Some(_) => self.ahead[of].push_back(entry),
-                None => self.whole = Some(entry),
+                None if in_run => return Some(self.run_goes_on(entry)),
+                Some(_) if !in_run && of == lane => return Some(entry),
+                _ => self.count_ahead(&entry, true),
+            }
+            match partition {
+                Some(_) if !in_run => self.ahead[of].push_back(entry),
+                _ => self.next = Some(entry),
             }
         }
     }
 
+    /// Gives the first lane the block of no partition that waits, when nothing before it is without outcome.
+    fn begin_run(&mut self, lane: usize, queue: &mut impl Queue) -> Option<Entry> {
+        let is_due =
+            |next: &mut Entry| lane == 0 && next.block().partition.is_none() && is_first(next, queue);
+        let entry = self.next.take_if(is_due)?;
+        self.count_ahead(&entry, false);
+        Some(self.run_goes_on(entry))
+    }
+
+    fn run_goes_on(&mut self, entry: Entry) -> Entry {
+        self.run_ends = self.run_ends.max(Position(entry.number() + 1));
+        entry
+    }
+
     fn put_back(&mut self, lane: usize, entry: Entry) {
         self.count_ahead(&entry, true);
-        if entry.block().partition.is_none() {
-            self.after = Position(entry.number());
-            self.whole = Some(entry);
-            return;
-        }
-        let ahead = &mut self.ahead[lane];
-        let at = ahead.partition_point(|other| other.number() < entry.number());
-        ahead.insert(at, entry);
+        let waiting = match entry.block().partition {
+            Some(_) => &mut self.ahead[lane],
+            None => {
+                self.run_ends = self.run_ends.max(Position(entry.number() + 1));
+                &mut self.run
+            }
+        };
+        let at = waiting.partition_point(|other| other.number() < entry.number());
+        waiting.insert(at, entry);
     }
 
     fn expire(&mut self, queue: &mut impl Queue, now: Now) {
@@ -227,21 +258,20 @@ impl Lanes {
         let limits = queue.limits();
         let expired =
             |entry: &Entry| limits.expires_ns(entry.block().at_ns).is_some_and(|at_ns| at_ns <= now.mono_ns);
-        for lane in 0..self.count() {
-            while let Some(entry) = self.ahead[lane].pop_front_if(|entry| expired(entry)) {
-                self.count_ahead(&entry, false);
-                entry.settle(CopyOutcome::Shed(Shed::TooOld));
-            }
+        let mut all_expired = Vec::new();
+        for waiting in self.ahead.iter_mut().chain([&mut self.run]) {
+            all_expired.extend(std::iter::from_fn(|| waiting.pop_front_if(|entry| expired(entry))));
         }
-        if let Some(whole) = self.whole.take_if(|whole| expired(whole)) {
-            self.count_ahead(&whole, false);
-            whole.settle(CopyOutcome::Shed(Shed::TooOld));
+        all_expired.extend(self.next.take_if(|next| expired(next)));
+        for entry in all_expired {
+            self.count_ahead(&entry, false);
+            entry.settle(CopyOutcome::Shed(Shed::TooOld));
         }
     }
 
     /// When the first of the blocks that wait here was made.
     fn oldest_ahead_ns(&self) -> Option<u64> {
-        let fronts = self.ahead.iter().filter_map(VecDeque::front).chain(&self.whole);
+        let fronts = self.ahead.iter().chain([&self.run]).filter_map(VecDeque::front).chain(&self.next);
         fronts.map(|entry| entry.block().at_ns).min()
     }
 
@@ -265,6 +295,11 @@ impl Lanes {
             self.copies -= copies;
         }
     }
+}
+
+/// True when everything before the block has its outcome.
+fn is_first(entry: &Entry, queue: &mut impl Queue) -> bool {
+    queue.settled_up_to().0 >= entry.number()
 }
 
 fn ahead_bytes_max(queue: &impl Queue) -> u64 {

@@ -68,7 +68,7 @@ enum Op {
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         6 => (0..PARTITIONS).prop_map(|partition| Op::Append(Some(partition))),
-        1 => Just(Op::Append(None)),
+        3 => Just(Op::Append(None)),
         8 => (0..4_usize).prop_map(Op::Pop),
         6 => (0..4_usize).prop_map(Op::Deliver),
         1 => (0..4_usize).prop_map(Op::Lose),
@@ -261,4 +261,30 @@ fn lanes_do_not_wake_each_other_while_too_much_is_open() {
     taken.extend(shared.lane(0).pop(NOW));
     taken.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
     assert!(shared.lane(0).is_empty() && account.sum(0).holds());
+}
+
+#[test]
+fn a_backlog_of_one_connection_goes_to_one_of_many_without_waiting_between_blocks() {
+    let account = Arc::new(OutputAccount::default());
+    let mut shared = queue(true, &account, 2);
+    for (number, partition) in [(0, None), (1, None), (2, None), (3, Some(1)), (4, Some(0)), (5, None)] {
+        assert_eq!(shared.lane(0).append(block(number, partition), NOW), Appended::Kept);
+    }
+    assert!(shared.lane(1).pop(NOW).is_none(), "the first lane has all of the run");
+    let mut run: Vec<Entry> = std::iter::from_fn(|| shared.lane(0).pop(NOW)).collect();
+    assert_eq!(run.iter().map(number_of).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "what is behind waits for all of it");
+    let last = run.pop().expect("three");
+    run.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0);
+    shared.lane(0).put_back(last);
+    assert!(shared.lane(1).pop(NOW).is_none());
+    shared.lane(0).pop(NOW).expect("it goes again").settle(CopyOutcome::Delivered);
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b10, "the other one belongs to it");
+    let behind = [1, 0].map(|lane| shared.lane(lane).pop(NOW).expect("each has one"));
+    assert_eq!(behind.each_ref().map(number_of), [3, 4]);
+    assert!(shared.lane(0).pop(NOW).is_none(), "another run, which waits for both");
+    behind.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01);
+    assert_eq!(number_of(&shared.lane(0).pop(NOW).expect("it may go")), 5);
 }
