@@ -54,8 +54,8 @@ pub use portable::{is_pipe, open_at_once};
 pub use process::on_core;
 #[cfg(unix)]
 pub use process::{
-    CpuClock, Memory, core_now, cores, is_suspended, memory_of, pin_to_core, process_cpu_ns, raise_files_max,
-    survive_file_size_limit, suspend, terminate, thread_cpu_ns,
+    CpuClock, Memory, core_now, cores, hold_signals, is_suspended, let_held_signals_through, memory_of,
+    pin_to_core, process_cpu_ns, raise_files_max, survive_file_size_limit, suspend, terminate, thread_cpu_ns,
 };
 pub use socket::{
     RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, refuse_more, set_receive_buffer, socket_memory,

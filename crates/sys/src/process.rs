@@ -88,6 +88,29 @@ pub fn survive_file_size_limit() {
     let _before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// From now on SIGHUP and SIGUSR1 wait until [`let_held_signals_through`]: they ask a daemon for something, but end a
+/// process that has no handlers yet. For the main thread, before it starts others.
+pub fn hold_signals() {
+    mask_held_signals(libc::SIG_BLOCK);
+}
+
+/// Lets them through again, also those that have come meanwhile.
+pub fn let_held_signals_through() {
+    mask_held_signals(libc::SIG_UNBLOCK);
+}
+
+fn mask_held_signals(how: libc::c_int) {
+    // SAFETY: the set is a plain value that `sigemptyset` makes valid; all calls borrow it. They cannot fail: the signals
+    // exist, and `how` is one of the ways that there are.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGHUP);
+        libc::sigaddset(&mut set, libc::SIGUSR1);
+        libc::pthread_sigmask(how, &set, std::ptr::null_mut());
+    }
+}
+
 /// Asks a process to end (SIGTERM). It may have ended already, which is no error.
 ///
 /// # Errors

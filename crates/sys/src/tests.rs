@@ -479,6 +479,26 @@ fn a_pinned_thread_runs_on_its_core_and_its_time_is_counted() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_signal_that_comes_before_there_are_handlers_is_not_lost() {
+    hold_signals();
+    // SAFETY: no pointer is passed. Both go to this thread, which holds them.
+    assert_eq!(
+        unsafe { (libc::raise(libc::SIGHUP), libc::raise(libc::SIGUSR1)) },
+        (0, 0),
+        "we are still here"
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut hangup = signal(SignalKind::hangup()).unwrap();
+        let mut user = signal(SignalKind::user_defined1()).unwrap();
+        let_held_signals_through();
+        assert_eq!((hangup.recv().await, user.recv().await), (Some(()), Some(())));
+    });
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn a_child_runs_on_its_core_and_ends_when_asked() {
     let mut command = std::process::Command::new("sleep");

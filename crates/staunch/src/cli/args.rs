@@ -87,6 +87,21 @@ pub(crate) enum Verb {
     Manual(ManualArgs),
 }
 
+impl Verb {
+    /// True for those that run until a signal ends them.
+    pub(crate) fn is_daemon(&self) -> bool {
+        match self {
+            Verb::Run(_) | Verb::Statsd(_) | Verb::StatsdProxy(_) | Verb::Fanout(_) | Verb::Relay(_) => true,
+            #[cfg(windows)]
+            Verb::Service(_) => true,
+            #[cfg(unix)]
+            Verb::Bench(_) => false,
+            Verb::Check(_) | Verb::Import(_) | Verb::Test(_) | Verb::Top(_) | Verb::Queue(_) => false,
+            Verb::Explain(_) | Verb::Manual(_) => false,
+        }
+    }
+}
+
 /// Addresses that may be set beside a config.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Ports {

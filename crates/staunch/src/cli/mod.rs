@@ -40,6 +40,8 @@ pub(crate) const FAILED: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    #[cfg(unix)]
+    sys::hold_signals();
     log_stream::log_panics();
     let words = as_original(std::env::args_os());
     let args = match Args::try_parse_from(&words) {
@@ -49,6 +51,10 @@ pub fn main() -> ExitCode {
     // The relay's has a form of its own.
     if !matches!(args.verb, Verb::Relay(_)) {
         start_log(&args);
+    }
+    #[cfg(unix)]
+    if !args.verb.is_daemon() {
+        sys::let_held_signals_through();
     }
     let log_level = args.log_level.clone();
     let done = match args.verb {

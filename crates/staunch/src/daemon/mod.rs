@@ -188,13 +188,21 @@ fn connections_are_allowed_by_listener() {
     assert_eq!(allowed(udp, 5), (text("one listener with `connections_max` = 5"), 5));
 }
 
+/// The handlers of this daemon, which get what has come since the start of the process.
+fn signals(of_original: bool) -> std::io::Result<Signals> {
+    let mut signals = Signals::take()?;
+    if of_original {
+        signals = signals.and_the_originals()?;
+    }
+    #[cfg(unix)]
+    sys::let_held_signals_through();
+    Ok(signals)
+}
+
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
     let Start { plan, reread, file, http_optional, take_over: _, mut original } = start;
     // Before anything that takes time: a signal that comes early is not lost.
-    let mut signals = Signals::take()?;
-    if original.is_some() {
-        signals = signals.and_the_originals()?;
-    }
+    let mut signals = signals(original.is_some())?;
     let guard = StopGuard::start(&plan, original.is_some()).context("cannot start the thread for signals")?;
     let main = inherited.as_ref().map(|_| std::process::id());
     let mut startup = Startup::new(&mut signals);
