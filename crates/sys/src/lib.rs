@@ -15,6 +15,7 @@ pub mod disk;
 mod filesystem;
 mod gather;
 mod handle;
+mod memory;
 #[cfg(target_os = "linux")]
 mod packets;
 #[cfg(target_os = "linux")]
@@ -43,6 +44,7 @@ pub use background::{Background, into_background};
 pub use filesystem::{drop_from_cache, is_pipe, open_at_once, room_at};
 pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno, is_final_for_reading, is_out_of_resources, is_scarce};
+pub use memory::give_memory_back;
 #[cfg(target_os = "linux")]
 pub use packets::{PacketReader, PacketWriter};
 pub use place::{read_exact_at, reserve, write_parts_at};

@@ -59,6 +59,9 @@ use crate::daemon::take_over::{Control, Inheritance};
 /// How long threads for what may wait are kept: as long as the process runs.
 const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
+/// How often memory that was freed is given back to the system: on a thread of its own, since gigabytes take a while.
+const GIVE_BACK_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole. It may ask for names,
 /// so it has a thread of its own.
 pub type Reread = Arc<dyn Fn() -> Result<Plan, String> + Send + Sync>;
@@ -118,6 +121,16 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
         .thread_keep_alive(KEEP_THREADS)
         .build()
         .context("cannot start the runtime for connections")?;
+    let giving_back = || {
+        loop {
+            std::thread::sleep(GIVE_BACK_EVERY);
+            sys::give_memory_back();
+        }
+    };
+    std::thread::Builder::new()
+        .name("memory".into())
+        .spawn(giving_back)
+        .context("cannot start the thread that gives memory back")?;
     // One thread for what may wait is there from now on. Where the system has no further ones (`ulimit -u`, the cgroup's
     // pids.max) work is queued for it; without any the runtime would panic.
     std::thread::Builder::new().spawn(|| ()).context("cannot start a thread for files and names")?;

@@ -478,3 +478,28 @@ fn unfinished_messages_of_all_connections_have_one_bound() {
     daemon.assert_sums_hold();
     daemon.stop();
 }
+
+#[test]
+fn memory_that_was_freed_goes_back_to_the_system_without_traffic() {
+    const BEGUN_BYTES: usize = 15 << 20;
+    let toml = "[sources.app]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nform = \"pickle\"\n\
+                [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"app\"]\n";
+    let mut daemon = Builder::native(toml).start();
+    let at = daemon.at("app", "tcp");
+    let resident = |daemon: &Daemon| sys::memory_of(daemon.pid()).expect("it runs").resident;
+    let before = resident(&daemon);
+    let begun = [&(16_u32 << 20).to_be_bytes()[..], &vec![b'x'; BEGUN_BYTES]].concat();
+    let begin = |last: u8| {
+        let mut stream = from(last, at);
+        stream.write_all(&begun).expect("it reads");
+        stream
+    };
+    let streams: Vec<TcpStream> = (2..6).map(begin).collect();
+    let all = (streams.len() * BEGUN_BYTES) as u64;
+    wait_for("all to be read", || (resident(&daemon) > before + all).then_some(()));
+    drop(streams);
+    // Nobody asks the daemon for anything meanwhile.
+    wait_for("its memory to be given back", || (resident(&daemon) < before + all / 4).then_some(()));
+    daemon.wait_source("app", "connections_open", 0);
+    daemon.stop();
+}
