@@ -304,7 +304,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     daemon.assert_sums_hold();
     daemon.stop();
 
-    let bound = before + clients * (LINE_BYTES + CONNECTION_BYTES);
+    let bound = before + clients * (LINE_BYTES + CONNECTION_BYTES) + SHARED_BYTES;
     let (mega, milli) = (|bytes: u64| bytes as f64 / 1e6, |micros: f64| micros / 1e3);
     let high = high.into_inner();
     finding.done = format!("{clients} slow clients");
