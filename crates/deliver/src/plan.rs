@@ -64,7 +64,7 @@ pub struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// Smallest `bytes_max`: two of the largest blocks.
+    /// Smallest `max_bytes`: two of the largest blocks.
     pub const BYTES_MIN: u64 = 256 * 1024;
 
     /// What holds where nothing else is said. A queue on disk is there to lose nothing, so it makes sources wait.

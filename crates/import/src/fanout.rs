@@ -43,7 +43,7 @@ pub struct Fanout {
 }
 
 impl Fanout {
-    /// Default of `records_max`: three seconds at 300,000 packets a second.
+    /// Default of `max_records`: three seconds at 300,000 packets a second.
     pub const RECORDS_MAX: u64 = 1_000_000;
 
     /// Bytes that may wait for an endpoint.

@@ -45,8 +45,8 @@ reasons! {
         NegativeTimer "negative_timer" "A timer value is below 0.",
         NonFinite "non_finite" "The value, or the sum with it, is not a finite number.",
         LineTooLong "line_too_long" "The line is longer than the limit of its stream.",
-        KeyTooLong "key_too_long" "The name with its tags is longer than `key_bytes_max`.",
-        TooManyTags "too_many_tags" "The line has more than `tags_max` tags.",
+        KeyTooLong "key_too_long" "The name with its tags is longer than `max_key_bytes`.",
+        TooManyTags "too_many_tags" "The line has more than `max_tags` tags.",
         BadTag "bad_tag" "The tags of the line cannot be read.",
         BadEvent "bad_event" "A DogStatsD event's lengths do not fit its text.",
         BadCheck "bad_check" "A service check has no name or no status of 0 to 3.",
@@ -60,7 +60,7 @@ reasons! {
         NoTimestamp "no_timestamp" "A Graphite line has no time, and `missing_timestamp` does not say `now`.",
         TooManyFields "too_many_fields" "A Graphite line has more than a name, a value and a time.",
         BadName "bad_name" "The name holds a control character, or a blank at which others would split it.",
-        NameTooLong "name_too_long" "The name is longer than `name_bytes_max`.",
+        NameTooLong "name_too_long" "The name is longer than `max_name_bytes`.",
         NotUtf8 "not_utf8" "The line is not UTF-8, for which carbon would close the connection.",
         BadMessage "bad_message" "A pickle or protobuf message cannot be read, or asks for more than numbers and text.",
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
@@ -75,12 +75,12 @@ reasons! {
 reasons! {
     /// Why a good record was lost at a limit of ours.
     Shed {
-        SeriesMax "series_max" "A new series came when the source already had `series_max` of them.",
+        SeriesMax "series_max" "A new series came when the source already had `max_series` of them.",
         TimerValuesMax "timer_values_max" "A timer had `timer_values_max` values in one window already.",
         EventsMax "events_max" "More events arrived in one tick than `events_max`.",
         ExchangeFull "exchange_full" "The exchange to the shard was full and the source cannot wait.",
         QueueFull "queue_full" "The output's queue was full and `when_full` says to shed.",
-        TooOld "too_old" "The record waited in the output's queue longer than `age_max`.",
+        TooOld "too_old" "The record waited in the output's queue longer than `max_age`.",
         NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so none owns the record's key.",
         TooBig "too_big" "The record is larger than the endpoint's lines or datagrams may be, or a line or series unfolds too far.",
         Stopped "stopped" "The daemon stopped before it, or the endpoint, took the record.",
@@ -133,7 +133,7 @@ reasons! {
         Reloaded "reloaded" "Since a reload the condition that held when the connection was made can no longer be met for the source; a new connection has the new one.",
         IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
         Unread "unread" "The client did not read its acknowledgements for 30 seconds, or for as long as `idle_timeout` where that is shorter.",
-        BadFrame "bad_frame" "A frame was longer than `line_bytes_max`, so that what follows cannot be told apart.",
+        BadFrame "bad_frame" "A frame was longer than `max_line_bytes`, so that what follows cannot be told apart.",
         UnfinishedFull "unfinished_full" "A message was not finished when unfinished messages of all connections, or of one client, held as many bytes as they may.",
         Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
     }

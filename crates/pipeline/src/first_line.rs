@@ -77,7 +77,7 @@ mod tests {
         [sources.s]
         type = \"statsd\"
         listen = [\"tcp://127.0.0.1:0\"]
-        line_bytes_max = \"64B\"
+        max_line_bytes = \"64B\"
         [transforms.t]
         type = \"aggregate\"
         from = [\"s\"]
@@ -87,7 +87,7 @@ mod tests {
     ";
         let graphite = |personality: &str| {
             format!(
-                "[sources.s]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nline_bytes_max = \"64B\"\n\
+                "[sources.s]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nmax_line_bytes = \"64B\"\n\
              personality = \"{personality}\"\n\
              [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n"
             )
@@ -136,7 +136,7 @@ mod tests {
         [sources.s]
         type = \"statsd\"
         listen = [\"tcp://127.0.0.1:0\"]
-        line_bytes_max = \"64B\"
+        max_line_bytes = \"64B\"
         [outputs.o]
         type = \"tcp\"
         from = [\"s\"]

@@ -347,7 +347,7 @@ impl Intake {
         let _counting = self.account.counting();
         self.account.receive(1);
         self.account.settle(Outcome::Rejected(reason), 1);
-        let bound = if self.points.is_some() { "message_bytes_max" } else { "line_bytes_max" };
+        let bound = if self.points.is_some() { "max_message_bytes" } else { "max_line_bytes" };
         let line = || format!("a frame of more than `{bound}` bytes");
         complain(&self.name, &self.account, reason, &mut self.complaints, line);
     }
@@ -414,7 +414,7 @@ impl Intake {
                 // Their line feeds are counted as they come.
                 replies.received(0, lines);
             }
-            self.reject_lines(Reject::LineTooLong, lines, "a line of more than `line_bytes_max` bytes");
+            self.reject_lines(Reject::LineTooLong, lines, "a line of more than `max_line_bytes` bytes");
         }
     }
 

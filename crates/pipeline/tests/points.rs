@@ -104,7 +104,7 @@ fn several_connections_get_each_series_from_one_partition() {
 fn outputs_that_wait_are_known_and_raw_ones_get_each_line_as_a_packet() {
     for (output, blocking) in [
         ("type = \"graphite\"\nqueue = { when_full = \"block\" }", true),
-        ("type = \"graphite\"\nqueue = { when_full = \"shed_oldest\" }", false),
+        ("type = \"graphite\"\nqueue = { when_full = \"drop_oldest\" }", false),
         ("type = \"tcp\"\nqueue = { when_full = \"block\" }", true),
     ] {
         let plan = plan(output);
@@ -243,8 +243,8 @@ fn lines_that_carbon_would_close_the_connection_for_are_not_sent() {
     for (more, sent, dropped) in [
         ("", format!("a 1 5\n{longest}b 1 5\nc 1 5\n"), 1),
         ("connections = 2\n", format!("a 1 5\n{longest}b 1 5\nc 1 5\n"), 1),
-        ("line_bytes_max = \"32KiB\"\n", text.clone(), 0),
-        ("line_bytes_max = \"1KiB\"\n", "a 1 5\nb 1 5\nc 1 5\n".to_owned(), 2),
+        ("max_line_bytes = \"32KiB\"\n", text.clone(), 0),
+        ("max_line_bytes = \"1KiB\"\n", "a 1 5\nb 1 5\nc 1 5\n".to_owned(), 2),
     ] {
         let plan = plan(&format!("type = \"graphite\"\n{more}"));
         let accounts = Accounts::default().carried_to(&plan);

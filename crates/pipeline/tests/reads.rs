@@ -7,7 +7,7 @@ use pipeline::{Accounts, Broken, Intake, Scratch, Shard, UnfinishedFull};
 
 const NOW: Now = Now { wall_ns: 1_700_000_000_000_000_000, mono_ns: 1_000_000_000 };
 
-/// `line_bytes_max` as it is by default.
+/// `max_line_bytes` as it is by default.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// A config of a source with these options.
@@ -152,7 +152,7 @@ fn a_long_message_gives_way_before_it_is_known_to_be_good() {
 fn what_is_unfinished_has_one_bound_and_its_room_comes_back() {
     const KIB: usize = 1024;
     let frames = format!("{}\nform = \"pickle\"", graphite());
-    let lines = format!("{}\nline_bytes_max = \"4MiB\"", statsd());
+    let lines = format!("{}\nmax_line_bytes = \"4MiB\"", statsd());
     for (options, head) in [(frames, &[0, 0x10, 0, 0][..]), (lines, &b"a"[..])] {
         let (plan, accounts) = plan_of(&format!("max_unfinished_bytes = \"1MiB\"\n{}", config_of(&options)));
         let shard = Shard::new(&plan, &accounts, 1, NOW);

@@ -71,7 +71,7 @@ fn an_export_is_no_checkpoint() {
     assert!(!world.shard.is_changed("t"));
 }
 
-const SMALL: &str = "timer_exact_max = 8\nset_exact_max = 8\nset_members = true";
+const SMALL: &str = "max_exact_timer_values = 8\nmax_exact_set_members = 8\nset_members = true";
 
 #[test]
 fn another_process_goes_on_where_this_one_ended() {
@@ -156,12 +156,12 @@ fn every_kind_survives_a_reload_that_changes_every_option() {
         ("", "timer_rate_ignored = true"),
         ("", "timer_aggregates = [\"sum\", \"count\"]"),
         ("", "measured_rates = true"),
-        ("", "series_max = 1"),
+        ("", "max_series = 1"),
         ("", "keep_contains = []"),
         ("", "checkpoint = \"off\""),
         ("", "allow_non_finite = true"),
-        ("", "timer_exact_max = 8\nset_exact_max = 8"),
-        ("timer_exact_max = 8\nset_exact_max = 8", ""),
+        ("", "max_exact_timer_values = 8\nmax_exact_set_members = 8"),
+        ("max_exact_timer_values = 8\nmax_exact_set_members = 8", ""),
         ("", "key_flush = { interval = \"1m\" }"),
         ("", "self_counters = \"node\""),
     ];

@@ -168,13 +168,25 @@ fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
     if let Some(near) = nearest(&entry.key, section.rows().map(|row| row.key)) {
         return diagnostic.hint(format!("did you mean `{near}`?"));
     }
+    if let Some(ours) = options::other_name(&entry.key).filter(|ours| section.row(ours).is_some()) {
+        return diagnostic.hint(format!("it is called `{ours}` here"));
+    }
     let elsewhere = options::rows().find(|row| row.key == entry.key).and_then(|row| row.sections.first());
     match elsewhere {
         Some(Section::Top) => diagnostic.hint("it belongs to the top level, before the first `[…]`"),
-        Some(other) => diagnostic.hint(format!("it belongs to `{}`", other.heading())),
+        Some(other) if keys(section).len() < OPTIONS_CHARS_MAX => diagnostic.hint(format!(
+            "`{}` is an option of `{}`; options here are: {}",
+            entry.key,
+            other.heading(),
+            keys(section)
+        )),
+        Some(other) => diagnostic.hint(format!("`{}` is an option of `{}`", entry.key, other.heading())),
         None => diagnostic.hint(format!("options are: {}", keys(section))),
     }
 }
+
+/// Longest list of options that stands behind another hint.
+const OPTIONS_CHARS_MAX: usize = 400;
 
 fn keys(section: Section) -> String {
     section.rows().map(|row| row.key).collect::<Vec<_>>().join(", ")

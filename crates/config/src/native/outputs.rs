@@ -16,7 +16,7 @@ use crate::plan::{
     Addresses, ConsoleForm, Destination, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
 };
 
-/// Default of `file_bytes_max` and `files_max` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
+/// Default of `max_file_bytes` and `max_files` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
 pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
 
 /// The same of events.
@@ -120,12 +120,12 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
     let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
     let sender = sender(fields, wrong);
     let connections = fields.whole("connections").map_or(1, |count| count as u8);
-    let line_bytes_max = fields.whole_u32("line_bytes_max").unwrap_or(OutputKind::LINE_BYTES_MAX);
+    let line_bytes_max = fields.whole_u32("max_line_bytes").unwrap_or(OutputKind::LINE_BYTES_MAX);
     let required = fields.flag("required").unwrap_or(false);
     let endpoints = endpoints(fields);
     unfit_datagrams(fields, endpoints, wrong);
-    if let Some(at) = fields.place_of("line_bytes_max").filter(|_| form == GraphiteForm::Pickle) {
-        let message = "`line_bytes_max` has no effect: pickle frames hold no lines";
+    if let Some(at) = fields.place_of("max_line_bytes").filter(|_| form == GraphiteForm::Pickle) {
+        let message = "`max_line_bytes` has no effect: pickle frames hold no lines";
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
     }
     let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
@@ -254,7 +254,7 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
             wrong.push(Diagnostic::error(Code::BadValue, message).at(at).label("datagrams").hint(hint));
         }
     }
-    for key in ["connections", "line_bytes_max"] {
+    for key in ["connections", "max_line_bytes"] {
         if let Some(at) = fields.place_of(key).filter(|_| to.iter().all(|(to, _)| to.is_datagram())) {
             let message = format!("`{key}` has no effect: the endpoints take datagrams");
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
@@ -272,12 +272,12 @@ fn graphite_form(fields: &Fields) -> GraphiteForm {
 
 /// Bound of a file, 0 for none, and how many rotated ones there are.
 fn rotation(fields: &Fields, (bytes, files): (u64, u32), wrong: &mut Vec<Diagnostic>) -> (u64, u32) {
-    let bytes = fields.whole("file_bytes_max").unwrap_or(bytes);
+    let bytes = fields.whole("max_file_bytes").unwrap_or(bytes);
     if bytes != 0 {
-        return (bytes, fields.whole_u32("files_max").unwrap_or(files));
+        return (bytes, fields.whole_u32("max_files").unwrap_or(files));
     }
-    if let Some(place) = fields.place_of("files_max") {
-        let message = "`files_max` has no effect: the file is never rotated";
+    if let Some(place) = fields.place_of("max_files") {
+        let message = "`max_files` has no effect: the file is never rotated";
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
     }
     (0, 0)
@@ -320,15 +320,18 @@ fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespace {
 
 fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
     let mut sender = SenderPlan::default();
-    Fields::set(&mut sender.retry_min_ms, fields.whole("retry_min"));
-    Fields::set(&mut sender.retry_max_ms, fields.whole("retry_max"));
+    Fields::set(&mut sender.retry_min_ms, fields.whole("min_retry_delay"));
+    Fields::set(&mut sender.retry_max_ms, fields.whole("max_retry_delay"));
     Fields::set(&mut sender.connect_timeout_ms, fields.whole("connect_timeout"));
     Fields::set(&mut sender.write_timeout_ms, fields.whole("write_timeout"));
     if sender.retry_max_ms < sender.retry_min_ms {
-        let place = fields.place_of("retry_max").or(fields.place_of("retry_min")).unwrap_or(fields.place);
-        let limits = format!("retry_min is {}", crate::text::duration(sender.retry_min_ms));
-        let message =
-            format!("`retry_max` ({}) is below `retry_min`", crate::text::duration(sender.retry_max_ms));
+        let place =
+            fields.place_of("max_retry_delay").or(fields.place_of("min_retry_delay")).unwrap_or(fields.place);
+        let limits = format!("min_retry_delay is {}", crate::text::duration(sender.retry_min_ms));
+        let message = format!(
+            "`max_retry_delay` ({}) is below `min_retry_delay`",
+            crate::text::duration(sender.retry_max_ms)
+        );
         wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(limits));
     }
     sender
@@ -351,14 +354,14 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
     }
     let mut queue = Queue::of(kind);
     let limits = &mut queue.limits;
-    Fields::set(&mut limits.bytes_max, fields.whole("bytes_max"));
-    Fields::set(&mut limits.records_max, fields.whole("records_max"));
-    Fields::set(&mut limits.age_max_ms, fields.whole("age_max"));
+    Fields::set(&mut limits.bytes_max, fields.whole("max_bytes"));
+    Fields::set(&mut limits.records_max, fields.whole("max_records"));
+    Fields::set(&mut limits.age_max_ms, fields.whole("max_age"));
     match fields.word("when_full") {
         Some("block") => limits.when_full = WhenFull::Block,
         Some("block_while_up") => limits.when_full = WhenFull::BlockWhileUp,
-        Some("shed_oldest") => limits.when_full = WhenFull::ShedOldest,
-        Some("shed_newest") => limits.when_full = WhenFull::ShedNewest,
+        Some("drop_oldest") => limits.when_full = WhenFull::ShedOldest,
+        Some("drop_newest") => limits.when_full = WhenFull::ShedNewest,
         _ => {}
     }
     queue

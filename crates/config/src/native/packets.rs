@@ -16,13 +16,13 @@ use crate::plan::{Destination, LinesPlan};
 
 /// Options for which packets are taken apart.
 const LOOKING: [&str; 20] = [
-    "packet_bytes_max",
+    "max_packet_bytes",
     "flush_delay",
     "allow",
     "deny",
     "sample",
     "sample_names",
-    "series_max",
+    "max_series",
     "prefix",
     "suffix",
     "tags_drop",
@@ -59,7 +59,7 @@ pub(super) fn lines(
     wrong: &mut Vec<Diagnostic>,
 ) -> Option<Box<LinesPlan>> {
     let asked = LOOKING.into_iter().find(|key| fields.place_of(key).is_some());
-    let packs = ["packet_bytes_max", "flush_delay"].iter().any(|key| fields.place_of(key).is_some());
+    let packs = ["max_packet_bytes", "flush_delay"].iter().any(|key| fields.place_of(key).is_some());
     // Looked at in any case: what is wrong in it is wrong without effect too.
     let aggregates = aggregates(name, fields, LinesPlan::new(to, false).aggregates, wrong);
     let each_its_own = match fields.word("mode") {
@@ -78,8 +78,8 @@ pub(super) fn lines(
     };
     let mut plan = LinesPlan { aggregates, ..LinesPlan::new(to, each_its_own) };
     if each_its_own {
-        no_effect(fields, &["packet_bytes_max", "flush_delay"], "each line is its own packet", wrong);
-    } else if let Some(bytes) = fields.whole_usize("packet_bytes_max") {
+        no_effect(fields, &["max_packet_bytes", "flush_delay"], "each line is its own packet", wrong);
+    } else if let Some(bytes) = fields.whole_usize("max_packet_bytes") {
         plan.packet_bytes_max = bytes;
         plan.aggregates.line_bytes_max = bytes;
     }
@@ -138,10 +138,10 @@ fn stage(fields: &Fields, stage: &mut StagePlan, wrong: &mut Vec<Diagnostic>) {
     if let Some(Checked::Shares(shares)) = fields.other("sample_names") {
         stage.sample_names = shares.clone();
     }
-    Fields::set(&mut stage.series_max, fields.whole_u32("series_max"));
+    Fields::set(&mut stage.series_max, fields.whole_u32("max_series"));
     Fields::set(&mut stage.series_idle_ns, fields.whole("series_idle").map(|ms| ms * 1_000_000));
     if stage.series_max == 0 {
-        no_effect(fields, &["series_idle"], "without `series_max` no series is known", wrong);
+        no_effect(fields, &["series_idle"], "without `max_series` no series is known", wrong);
     }
 }
 

@@ -72,11 +72,11 @@ pub(super) fn build(
         places = listen.iter().map(|(_, place)| *place).collect();
     }
     Fields::set(&mut plan.receive_buffer_bytes, fields.whole("receive_buffer"));
-    Fields::set(&mut plan.connections_max, fields.whole_usize("connections_max"));
+    Fields::set(&mut plan.connections_max, fields.whole_usize("max_connections"));
     plan.connections_per_peer_max = fields.whole_usize("max_connections_per_peer");
-    fields.peer_has_no_more(plan.connections_max, "connections_max", wrong);
+    fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
     Fields::set(&mut plan.idle_timeout_ms, fields.whole("idle_timeout"));
-    Fields::set(&mut plan.line_bytes_max, fields.whole_usize("line_bytes_max"));
+    Fields::set(&mut plan.line_bytes_max, fields.whole_usize("max_line_bytes"));
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
     if points {
         let source = graphite(fields, wrong);
@@ -103,9 +103,9 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         Some("protobuf") => Some(MessageForm::Protobuf),
         _ => None,
     };
-    Fields::set(&mut source.message_bytes_max, fields.whole_usize("message_bytes_max"));
+    Fields::set(&mut source.message_bytes_max, fields.whole_usize("max_message_bytes"));
     source.reading.missing_time_is_now = fields.word("missing_timestamp") == Some("now");
-    Fields::set(&mut source.reading.name_bytes_max, fields.whole_u32("name_bytes_max"));
+    Fields::set(&mut source.reading.name_bytes_max, fields.whole_u32("max_name_bytes"));
     let names = fields.word("names");
     source.reading.names =
         NameForm::ALL.into_iter().find(|known| Some(known.word()) == names).unwrap_or_default();
@@ -123,8 +123,8 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         ("name_characters", relay, "only `personality = \"c-relay\"` changes names"),
         ("names", !relay, "`c-relay` has `name_characters`"),
         ("missing_timestamp", !relay, "`c-relay` looks for no time"),
-        ("message_bytes_max", source.messages.is_some(), "its connections carry lines"),
-        ("line_bytes_max", source.messages.is_none(), "its connections carry messages"),
+        ("max_message_bytes", source.messages.is_some(), "its connections carry lines"),
+        ("max_line_bytes", source.messages.is_none(), "its connections carry messages"),
     ];
     for (key, heeded, why) in idle_options {
         if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
@@ -226,8 +226,8 @@ fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
     }
     Fields::set(&mut options.allow_negative_timers, fields.flag("allow_negative_timers"));
     Fields::set(&mut options.sanitize, fields.flag("sanitize"));
-    Fields::set(&mut options.key_bytes_max, fields.whole_u32("key_bytes_max"));
-    Fields::set(&mut options.tags_max, fields.whole_u32("tags_max"));
+    Fields::set(&mut options.key_bytes_max, fields.whole_u32("max_key_bytes"));
+    Fields::set(&mut options.tags_max, fields.whole_u32("max_tags"));
     Fields::set(&mut options.rate_min, fields.number("rate_min"));
     let union = dialect == Dialect::Union;
     let idle_options = [
@@ -254,8 +254,8 @@ pub(super) fn difference(one: &Options, other: &Options) -> Option<&'static str>
         ("gauge_sign", one.gauge_sign == other.gauge_sign),
         ("allow_negative_timers", one.allow_negative_timers == other.allow_negative_timers),
         ("sanitize", one.sanitize == other.sanitize),
-        ("key_bytes_max", one.key_bytes_max == other.key_bytes_max),
-        ("tags_max", one.tags_max == other.tags_max),
+        ("max_key_bytes", one.key_bytes_max == other.key_bytes_max),
+        ("max_tags", one.tags_max == other.tags_max),
         ("rate_min", one.rate_min == other.rate_min),
     ];
     pairs.into_iter().find(|(_, same)| !same).map(|(key, _)| key)

@@ -60,10 +60,10 @@ pub(super) fn build(
     Fields::set(&mut plan.timer_aggregates, texts(fields, "timer_aggregates"));
     Fields::set(&mut plan.timer_weights, fields.flag("timer_weights"));
     Fields::set(&mut plan.timer_rate_ignored, fields.flag("timer_rate_ignored"));
-    Fields::set(&mut plan.timer_exact_max, fields.whole_usize("timer_exact_max"));
-    Fields::set(&mut plan.set_exact_max, fields.whole_usize("set_exact_max"));
+    Fields::set(&mut plan.timer_exact_max, fields.whole_usize("max_exact_timer_values"));
+    Fields::set(&mut plan.set_exact_max, fields.whole_usize("max_exact_set_members"));
     Fields::set(&mut plan.set_members, fields.flag("set_members"));
-    Fields::set(&mut plan.series_max, fields.whole_u32("series_max"));
+    Fields::set(&mut plan.series_max, fields.whole_u32("max_series"));
     Fields::set(&mut plan.bytes_max, fields.whole("max_bytes"));
     Fields::set(&mut plan.keep_contains, texts(fields, "keep_contains"));
     Fields::set(&mut plan.allow_non_finite, fields.flag("allow_non_finite"));

@@ -349,6 +349,46 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     table::TABLES.iter().copied().flatten()
 }
 
+/// What option a name may mean that another program, or version 0.1.0, has for it. The caller sees whether the section has it.
+pub fn other_name(key: &str) -> Option<&'static str> {
+    OTHER_NAMES.iter().find(|(other, _)| *other == key).map(|(_, ours)| *ours)
+}
+
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("address", "listen"),
+    ("addresses", "to"),
+    ("age_max", "max_age"),
+    ("bind", "listen"),
+    ("bytes_max", "max_bytes"),
+    ("connections_max", "max_connections"),
+    ("endpoint", "to"),
+    ("endpoints", "to"),
+    ("file_bytes_max", "max_file_bytes"),
+    ("files_max", "max_files"),
+    ("flush_interval", "window"),
+    ("host", "to"),
+    ("inputs", "from"),
+    ("interval", "window"),
+    ("key_bytes_max", "max_key_bytes"),
+    ("line_bytes_max", "max_line_bytes"),
+    ("max_size", "max_bytes"),
+    ("message_bytes_max", "max_message_bytes"),
+    ("name_bytes_max", "max_name_bytes"),
+    ("names_max", "max_names"),
+    ("packet_bytes_max", "max_packet_bytes"),
+    ("records_max", "max_records"),
+    ("retry_max", "max_retry_delay"),
+    ("retry_min", "min_retry_delay"),
+    ("rollup_bytes_max", "max_aggregation_bytes"),
+    ("rollup_series_max", "max_aggregation_series"),
+    ("series_max", "max_series"),
+    ("set_exact_max", "max_exact_set_members"),
+    ("tags_max", "max_tags"),
+    ("timer_exact_max", "max_exact_timer_values"),
+    ("type", "kind"),
+    ("url", "to"),
+];
+
 impl Type {
     /// How a person would name the value: `a duration such as "10s"`.
     pub fn wanted(self) -> String {

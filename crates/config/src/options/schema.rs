@@ -102,7 +102,7 @@ fn the_schema_has_every_section_and_option() {
     let schema = json_schema();
     let graphite = &schema["properties"]["outputs"]["additionalProperties"]["anyOf"][0]["properties"];
     assert_eq!(graphite["type"]["const"], "graphite");
-    assert_eq!(graphite["queue"]["properties"]["bytes_max"]["type"], "string");
+    assert_eq!(graphite["queue"]["properties"]["max_bytes"]["type"], "string");
     assert_eq!(schema["properties"]["http"]["properties"]["enabled"]["type"], "boolean");
     assert_eq!(schema["required"], json!(["sources"]));
 }

@@ -150,7 +150,7 @@ pub enum OutputKind {
 }
 
 impl OutputKind {
-    /// Default of `line_bytes_max` of an output of type `graphite`: carbon closes the connection of a longer line (spec graphite
+    /// Default of `max_line_bytes` of an output of type `graphite`: carbon closes the connection of a longer line (spec graphite
     /// §1.1).
     pub const LINE_BYTES_MAX: u32 = 16 << 10;
 }
@@ -187,7 +187,7 @@ pub struct LinesPlan {
 }
 
 impl LinesPlan {
-    /// Default of `packet_bytes_max` for UDP: what fits into a frame of 1,500 bytes with its headers, and some to spare.
+    /// Default of `max_packet_bytes` for UDP: what fits into a frame of 1,500 bytes with its headers, and some to spare.
     pub const UDP_PACKET_BYTES_MAX: usize = 1432;
 
     /// The same for unix sockets and streams.

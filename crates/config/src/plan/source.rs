@@ -101,7 +101,7 @@ pub struct GraphiteSource {
 }
 
 impl GraphiteSource {
-    /// Default of `message_bytes_max`.
+    /// Default of `max_message_bytes`.
     pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
     /// Lines, read as a personality reads them.

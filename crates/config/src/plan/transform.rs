@@ -69,7 +69,7 @@ pub struct RelayTransform {
 }
 
 impl RelayTransform {
-    /// Default of `names_max`: with names of 48 bytes some 400 MiB when all of them are there.
+    /// Default of `max_names`: with names of 48 bytes some 400 MiB when all of them are there.
     pub const NAMES_MAX: u64 = 4 << 20;
 }
 

@@ -117,7 +117,7 @@ pub struct Position(pub u64);
 /// What a queue on disk is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskQueuePlan {
-    /// Bounds. `bytes_max` counts what the unsettled records take up on disk; files are removed as a whole, so up to
+    /// Bounds. `max_bytes` counts what the unsettled records take up on disk; files are removed as a whole, so up to
     /// `segment_bytes` more may be in use, and what was settled since the last cursor.
     pub limits: QueueLimits,
     /// A segment that would grow larger is closed and another begun. A single record may be larger.
@@ -526,7 +526,7 @@ impl<D: Disk> DiskQueue<D> {
         self.plan
     }
 
-    /// Another plan, from the next call on; a smaller `bytes_max` sheds nothing by itself.
+    /// Another plan, from the next call on; a smaller `max_bytes` sheds nothing by itself.
     pub fn set_plan(&mut self, plan: DiskQueuePlan) {
         self.plan = plan;
     }
@@ -567,7 +567,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
     /// was before the call.
     ///
     /// A block that is larger than the whole bound is shed (`queue_full`). A disk that is full is a full queue: with
-    /// `shed_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
+    /// `drop_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
     /// that fails the block is handed back whatever `when_full` says: who cannot wait calls [`DiskQueue::hold`].
     fn append(&mut self, block: Block, now: Now) -> Appended {
         if block.copies == 0 && block.bytes.is_empty() {

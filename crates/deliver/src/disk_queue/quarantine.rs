@@ -54,7 +54,7 @@ impl Quarantine {
     }
 
     /// Removes copies of damaged ranges, the oldest first, until everything here and `bytes` of the queue are within
-    /// `bytes_max`, or none is left.
+    /// `max_bytes`, or none is left.
     pub(super) fn make_way<D: Disk>(
         &mut self,
         disk: &D,

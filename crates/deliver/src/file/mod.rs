@@ -10,7 +10,7 @@
 //! counts as closed then. A file that turns out to be deleted behind a write is told by `on_deleted` instead of
 //! `on_written`.
 //!
-//! A record (line or frame) never spans two files, and no file grows past `file_bytes_max` unless one record alone is
+//! A record (line or frame) never spans two files, and no file grows past `max_file_bytes` unless one record alone is
 //! larger. A line that another process left without an end, because it died, is ended before anything is written: what
 //! comes next must not become part of it. After an error everything stays in the queue, under its bounds, until a later
 //! attempt.
@@ -57,7 +57,7 @@ pub enum RotationStep {
     Rename(u32, u32),
 }
 
-/// What to do so that file 0 is free and at most `files_max` rotated files exist: up to the first number that
+/// What to do so that file 0 is free and at most `max_files` rotated files exist: up to the first number that
 /// is free, every file moves on by one. `exists` tells whether a numbered file is there.
 pub fn rotation(files_max: u32, mut exists: impl FnMut(u32) -> bool) -> impl Iterator<Item = RotationStep> {
     let free = (1..=files_max).find(|number| !exists(*number));

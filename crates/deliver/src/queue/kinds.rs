@@ -94,7 +94,7 @@ pub trait Queue {
     /// The bounds.
     fn limits(&self) -> QueueLimits;
 
-    /// Sets other bounds. They apply from the next call on; a smaller `bytes_max` sheds nothing by itself.
+    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` sheds nothing by itself.
     fn set_limits(&mut self, limits: QueueLimits);
 
     /// Told when nobody will take anything out any more: what waits is shed (`stopped`), unless a disk keeps it for the

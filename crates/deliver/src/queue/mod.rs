@@ -393,7 +393,7 @@ impl Queue for MemoryQueue {
         self.limits
     }
 
-    /// Sets other bounds. They apply from the next call on; a smaller `bytes_max` sheds nothing by itself.
+    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` sheds nothing by itself.
     fn set_limits(&mut self, limits: QueueLimits) {
         self.limits = limits;
     }

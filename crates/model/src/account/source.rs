@@ -38,7 +38,7 @@ pub struct SourceAccount {
     pub read_errors: AtomicU64,
     /// Connections that were accepted.
     pub connections_accepted: AtomicU64,
-    /// Connections that were turned away at `connections_max`, or at the sources' share of the descriptors.
+    /// Connections that were turned away at `max_connections`, or at the sources' share of the descriptors.
     pub connections_refused: AtomicU64,
     /// Connections that were turned away at `max_connections_per_peer`, or because their peer had half of the sources'
     /// descriptors.

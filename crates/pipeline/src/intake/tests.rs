@@ -17,7 +17,7 @@ fn frames_are_bounded_by_the_sources_own_limit() {
         [sources.s]
         type = \"statsd\"
         listen = [\"unix-frames://@x\"]
-        line_bytes_max = \"64B\"
+        max_line_bytes = \"64B\"
         [transforms.t]
         type = \"aggregate\"
         from = [\"s\"]
@@ -43,7 +43,7 @@ fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
         [sources.s]
         type = \"statsd\"
         listen = [\"tcp://127.0.0.1:0\", \"unix-frames://@y\"]
-        line_bytes_max = \"64B\"
+        max_line_bytes = \"64B\"
         ack_when = \"accepted\"
         [transforms.t]
         type = \"aggregate\"

@@ -15,7 +15,7 @@ const FIXED: &str = r#"
 [sources.a]
 type = "statsd"
 listen = ["udp://127.0.0.1:8125", "tcp://127.0.0.1:8125"]
-line_bytes_max = "2KiB"
+max_line_bytes = "2KiB"
 
 [sources.f]
 type = "statsd"
@@ -52,7 +52,7 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>, moved: &BTreeSet<Str
     text += "[outputs.kept_too]\ntype = \"unix\"\nfrom = [\"k\"]\nto = [\"unix:///run/kept.sock\"]\n";
     let window_s = *random.pick(&[2, 5, 10]);
     text += &format!(
-        "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\nwindow = \"{window_s}s\"\nseries_max = {}\n\
+        "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\nwindow = \"{window_s}s\"\nmax_series = {}\n\
          idle = {{ counters = \"keep\", gauges = \"2 windows\", timers = \"delete\", sets = \"20s\" }}\n",
         random.between(60, 120)
     );
@@ -66,8 +66,8 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>, moved: &BTreeSet<Str
     text += "[outputs.lines]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"tcp://10.0.0.1:2003\"]\n";
     text += "[outputs.pickle]\ntype = \"graphite\"\nform = \"pickle\"\nfrom = [\"u\"]\nto = [\"tcp://10.0.0.1:2004\"]\n";
     text += "[outputs.dogs]\ntype = \"graphite\"\nfrom = [\"v\"]\nto = [\"tcp://10.0.0.5:2003\"]\n";
-    text += "[outputs.file]\ntype = \"graphite_file\"\nfrom = [\"t\"]\npath = \"file\"\nfile_bytes_max = \"8KiB\"\nfiles_max = 2\n";
-    text += "[outputs.events]\ntype = \"event_file\"\nfrom = [\"a\", \"f\"]\npath = \"events\"\nfile_bytes_max = \"4KiB\"\n";
+    text += "[outputs.file]\ntype = \"graphite_file\"\nfrom = [\"t\"]\npath = \"file\"\nmax_file_bytes = \"8KiB\"\nmax_files = 2\n";
+    text += "[outputs.events]\ntype = \"event_file\"\nfrom = [\"a\", \"f\"]\npath = \"events\"\nmax_file_bytes = \"4KiB\"\n";
     text += "[outputs.udp]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://10.0.0.2:8125\"]\n";
     text += &fan_out(random);
     if random.chance(70) {
@@ -101,8 +101,8 @@ fn fan_out(random: &mut Random) -> String {
     );
     text += &format!(
         "[outputs.packed]\ntype = \"udp\"\nfrom = [\"a\", \"b\"]\nto = [\"udp://10.0.1.4:8125\"]\nmode = \"repack\"\n\
-         packet_bytes_max = \"{}B\"\nflush_delay = \"{}ms\"\nprefix = \"eu.\"\ndeny = [\"t.*\"]\nsample = 0.5\n\
-         series_max = {}\n",
+         max_packet_bytes = \"{}B\"\nflush_delay = \"{}ms\"\nprefix = \"eu.\"\ndeny = [\"t.*\"]\nsample = 0.5\n\
+         max_series = {}\n",
         random.between(64, 300),
         *random.pick(&[0, 100, 5000]),
         random.between(5, 100)

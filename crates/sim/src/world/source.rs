@@ -126,7 +126,7 @@ impl Source {
         if self.connections.len() >= self.plan.connections_max {
             self.account.connections_refused.fetch_add(1, Relaxed);
             return Err(format!(
-                "source `{}` has {} connections and refuses more (`connections_max`)",
+                "source `{}` has {} connections and refuses more (`max_connections`)",
                 self.plan.name,
                 self.connections.len()
             ));

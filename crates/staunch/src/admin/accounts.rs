@@ -104,7 +104,7 @@ pub struct SourceRow {
     pub connections_open: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
-    /// Connections turned away at `connections_max`, or at the sources' share of the descriptors.
+    /// Connections turned away at `max_connections`, or at the sources' share of the descriptors.
     pub connections_refused: u64,
     /// Connections turned away at `max_connections_per_peer`, or because their peer had half of the sources' descriptors.
     pub connections_refused_per_peer: u64,

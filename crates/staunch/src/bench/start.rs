@@ -263,7 +263,7 @@ fn start(folder: &Path) -> Result<Times, BenchError> {
     let config = format!(
         "data_dir = {:?}\nhttp = {{ listen = \"{http}\" }}\n[sources.app]\ntype = \"statsd\"\n\
          listen = [\"tcp://{source}\"]\nack_when = \"accepted\"\n[outputs.{OUTPUT}]\ntype = \"tcp\"\nfrom = [\"app\"]\n\
-         to = [\"tcp://{away}\"]\nqueue = {{ kind = \"disk\", bytes_max = \"1000GiB\" }}\n",
+         to = [\"tcp://{away}\"]\nqueue = {{ kind = \"disk\", max_bytes = \"1000GiB\" }}\n",
         folder.join("data")
     );
     let (path, log) = (folder.join("staunch.toml"), folder.join("log"));

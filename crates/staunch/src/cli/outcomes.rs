@@ -51,7 +51,7 @@ const TIMESTAMP_UNSUPPORTED: &str = "Only counters and gauges may carry a `T` fi
      fewer values in a line.";
 
 /// Advice on [`Shed::TooBig`].
-const TOO_BIG: &str = "A line for Graphite is longer than `line_bytes_max` of the output: shorten its name, or raise the option where \
+const TOO_BIG: &str = "A line for Graphite is longer than `max_line_bytes` of the output: shorten its name, or raise the option where \
      the endpoint takes such lines, which carbon does not. Or the endpoint's network takes no datagram of this size \
      (about 65,507 bytes for UDP), or a flush's document of a `console` or `perl_file` output grew past its bound: use an \
      output of type `tcp` or `graphite`. Or values that share a name were each to be written with all of it: a line or \
@@ -86,10 +86,10 @@ fn rejected(reason: Reject) -> &'static str {
              would poison their series. `compat_quirks` with `allow_non_finite` keeps them, as node statsd does."
         }
         Reject::LineTooLong => {
-            "Raise `line_bytes_max` of the source, or find out why a sender forgets its line feeds."
+            "Raise `max_line_bytes` of the source, or find out why a sender forgets its line feeds."
         }
-        Reject::KeyTooLong => "Raise `key_bytes_max` of the source, or shorten names and tags at the sender.",
-        Reject::TooManyTags => "Raise `tags_max` of the source, or send fewer tags.",
+        Reject::KeyTooLong => "Raise `max_key_bytes` of the source, or shorten names and tags at the sender.",
+        Reject::TooManyTags => "Raise `max_tags` of the source, or send fewer tags.",
         Reject::BadTag => {
             "A Graphite tag is written `;tag=value`: neither is empty, the tag has no `!` and no `^`, the value does not \
              begin with `~`. Correct the sender."
@@ -102,7 +102,7 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::TimestampUnsupported => TIMESTAMP_UNSUPPORTED,
         Reject::BadFrame => {
             "The client writes something else than packets behind a length of four bytes, little-endian, or packets \
-             longer than `line_bytes_max`. Check that it was told to use a length-prefixed unix stream (`unix-frames://`)."
+             longer than `max_line_bytes`. Check that it was told to use a length-prefixed unix stream (`unix-frames://`)."
         }
         Reject::PacketTruncated => {
             "Only unix datagrams can be longer than 65535 bytes. Have the client send smaller packets; the whole lines \
@@ -120,7 +120,7 @@ fn rejected(reason: Reject) -> &'static str {
              gets them has the same trouble."
         }
         Reject::BadName => "Correct the sender. `personality = \"c-relay\"` puts `_` for such bytes.",
-        Reject::NameTooLong => "Raise `name_bytes_max` of the source, or find out who makes such names.",
+        Reject::NameTooLong => "Raise `max_name_bytes` of the source, or find out who makes such names.",
         Reject::NotUtf8 => {
             "Correct the sender. `personality = \"c-relay\"` puts `_` for each byte that is not ASCII."
         }
@@ -138,12 +138,12 @@ fn shed(reason: Shed) -> &'static str {
     match reason {
         Shed::SeriesMax => {
             "Find who makes new names: `staunch_series_created_total`, then `/api/v1/series?name=GLOB`. Raise \
-             `series_max` of the aggregation when they are wanted, and look at its memory; lower `idle` so that dead \
+             `max_series` of the aggregation when they are wanted, and look at its memory; lower `idle` so that dead \
              series go earlier."
         }
         Shed::TimerValuesMax => {
-            "It happens only with `timer_exact_max = 0`, and past 1,000,000 values of one timer in one window. Leave \
-             `timer_exact_max` at its default: the timer then turns into a sketch with a relative error of 1 %."
+            "It happens only with `max_exact_timer_values = 0`, and past 1,000,000 values of one timer in one window. Leave \
+             `max_exact_timer_values` at its default: the timer then turns into a sketch with a relative error of 1 %."
         }
         Shed::EventsMax => "More than 10,000 events came in one batch of packets. Slow the sender down.",
         Shed::ExchangeFull => {
@@ -151,9 +151,9 @@ fn shed(reason: Shed) -> &'static str {
         }
         Shed::QueueFull => {
             "The endpoint was away or slow for longer than its queue could hold. Mend the endpoint, or raise \
-             `queue.bytes_max` of the output: bytes per second times the longest outage to be survived."
+             `queue.max_bytes` of the output: bytes per second times the longest outage to be survived."
         }
-        Shed::TooOld => "Raise `queue.age_max` of the output, or mend the endpoint.",
+        Shed::TooOld => "Raise `queue.max_age` of the output, or mend the endpoint.",
         Shed::NoEndpoint => {
             "Every endpoint of the cluster is away: none answers its checks. Start one, or leave out `check` if what is \
              asked is not there."
@@ -198,7 +198,7 @@ fn shed(reason: Shed) -> &'static str {
         Shed::Early => "Look at the clock of whoever sends it, and at ours.",
         Shed::RollupFull => {
             "Percentiles and medians keep every value of a window, 4,000,000 of each at most: use fewer of them or shorter \
-             windows, or raise `rollup_bytes_max`."
+             windows, or raise `max_aggregation_bytes`."
         }
         Shed::AggregateFull => {
             "Names, timer values and set members took `max_bytes` of the aggregation. Look for a sender with very long \
@@ -297,13 +297,13 @@ pub(crate) const OUTSIDE: [(&str, &str); 7] = [
     ),
     (
         "connections_refused",
-        "Connections turned away at `connections_max`, or because the process has no descriptors left for sources: the log says \
+        "Connections turned away at `max_connections`, or because the process has no descriptors left for sources: the log says \
          which.",
     ),
     (
         "connections_refused_per_peer",
         "Connections turned away because their address had as many as `max_connections_per_peer` already: by default half \
-         of `connections_max`. Raise it where a proxy, or this machine itself, has that many clients of good will. Or because \
+         of `max_connections`. Raise it where a proxy, or this machine itself, has that many clients of good will. Or because \
          their address (at a unix socket: their process) had half of the descriptors that all sources have together; then \
          raise the limit on open files.",
     ),

@@ -37,7 +37,7 @@ fn advice(why: Unacked) -> &'static str {
         }
         Unacked::Unread => "Have the client read its answers while it sends: docs/acks.md has one that does.",
         Unacked::BadFrame => {
-            "Raise `line_bytes_max` of the source, or correct the client: on `unix-frames://` each packet stands behind its \
+            "Raise `max_line_bytes` of the source, or correct the client: on `unix-frames://` each packet stands behind its \
              length as four bytes, little-endian."
         }
         Unacked::UnfinishedFull => {

@@ -164,7 +164,7 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
 }
 
 /// Connections that the stream listeners of a plan may have together, behind how that comes about: "2 listeners with
-/// `connections_max` = 10000 each".
+/// `max_connections` = 10000 each".
 fn connections_allowed(plan: &Plan) -> (String, usize) {
     let is_stream = |listen: &&Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
     let most = |source: &config::plan::SourcePlan| {
@@ -173,11 +173,11 @@ fn connections_allowed(plan: &Plan) -> (String, usize) {
     };
     let each: Vec<usize> = plan.sources.iter().flat_map(most).collect();
     let text = match each.as_slice() {
-        [one] => format!("one listener with `connections_max` = {one}"),
+        [one] => format!("one listener with `max_connections` = {one}"),
         [first, rest @ ..] if rest.iter().all(|most| most == first) => {
-            format!("{} listeners with `connections_max` = {first} each", each.len())
+            format!("{} listeners with `max_connections` = {first} each", each.len())
         }
-        all => format!("`connections_max` of {} listeners", all.len()),
+        all => format!("`max_connections` of {} listeners", all.len()),
     };
     (text, each.iter().sum())
 }
@@ -187,7 +187,7 @@ fn connections_are_allowed_by_listener() {
     let allowed = |listen: &str, max: usize| {
         let text = format!(
             "[sources.app]\ntype = \"statsd\"\nlisten = {listen}\n[sources.more]\ntype = \"graphite\"\n\
-             listen = [\"tcp://127.0.0.1:2004\"]\nconnections_max = {max}\n[outputs.copy]\ntype = \"udp\"\n\
+             listen = [\"tcp://127.0.0.1:2004\"]\nmax_connections = {max}\n[outputs.copy]\ntype = \"udp\"\n\
              from = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n"
         );
         let source = config::diagnostic::Source { name: "test", text: &text };
@@ -196,9 +196,9 @@ fn connections_are_allowed_by_listener() {
     let both = "[\"udp://127.0.0.1:8125\", \"tcp://127.0.0.1:8125\"]";
     let udp = "[\"udp://127.0.0.1:8125\"]";
     let text = |text: &str| text.to_owned();
-    assert_eq!(allowed(both, 10_000), (text("2 listeners with `connections_max` = 10000 each"), 20_000));
-    assert_eq!(allowed(both, 5), (text("`connections_max` of 2 listeners"), 10_005));
-    assert_eq!(allowed(udp, 5), (text("one listener with `connections_max` = 5"), 5));
+    assert_eq!(allowed(both, 10_000), (text("2 listeners with `max_connections` = 10000 each"), 20_000));
+    assert_eq!(allowed(both, 5), (text("`max_connections` of 2 listeners"), 10_005));
+    assert_eq!(allowed(udp, 5), (text("one listener with `max_connections` = 5"), 5));
 }
 
 /// The handlers of this daemon, which get what has come since the start of the process.

@@ -173,7 +173,7 @@ impl Door {
                 from.to_canonical()
             ),
             _ => tracing::warn!(
-                "source `{name}` has {all} connections and refuses more: raise `connections_max` \
+                "source `{name}` has {all} connections and refuses more: raise `max_connections` \
                  ({refused} refused since this was last said)"
             ),
         }
@@ -342,7 +342,7 @@ impl StreamSource {
         }
         if self.account.connections_refused.fetch_add(1, Relaxed) == 0 {
             tracing::warn!(
-                "source `{}` has {max} connections and refuses more: raise `connections_max`",
+                "source `{}` has {max} connections and refuses more: raise `max_connections`",
                 self.plan.name
             );
         }

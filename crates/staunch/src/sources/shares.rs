@@ -1,5 +1,5 @@
 //! How sources and their peers share the descriptors that all sources have together (`descriptors`). Where that is less than
-//! `connections_max` allows, the limits of a source alone would let one peer take them from everybody.
+//! `max_connections` allows, the limits of a source alone would let one peer take them from everybody.
 //!
 //! No peer has more than half of them, over all sources; and half of them is kept for the sources, in equal parts, so that each
 //! has some whatever happens at the others.

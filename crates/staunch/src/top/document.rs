@@ -162,7 +162,7 @@ fn the_daemons_document_is_read_whole() {
     assert_eq!(source.losses["rejected"]["no_type"], 1);
     let raw_output = &raw["outputs"][0];
     assert_eq!(raw_output["state"], output.state.as_str());
-    assert_eq!(raw_output["bytes_max"], output.bytes_max);
+    assert_eq!(raw_output["max_bytes"], output.bytes_max);
     let disk = output.disk.as_ref().expect("the example's queue is on disk");
     assert_eq!(raw_output["disk"]["segments"], disk.segments);
     assert!(source.holds && output.holds && source.packets > 0 && output.copies > 0);

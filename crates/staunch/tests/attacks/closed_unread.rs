@@ -60,7 +60,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let read = endpoint(&path, rounds);
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
-         [outputs.copy]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unix://{}\"]\nretry_min = \"20ms\"\nretry_max = \"50ms\"\n",
+         [outputs.copy]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unix://{}\"]\nmin_retry_delay = \"20ms\"\nmax_retry_delay = \"50ms\"\n",
         path.display()
     );
     let mut scene = Scene::start(bench, &toml, GROWS_MAX);

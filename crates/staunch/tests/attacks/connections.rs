@@ -61,10 +61,10 @@ pub(crate) fn run(bench: &Bench) -> End {
     let few = 64;
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [sources.few]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nconnections_max = {few}\n\
+         [sources.few]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nmax_connections = {few}\n\
          [sources.tls]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\ntls = {{ cert = \"{}\" }}\n\
          [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"app\", \"few\"]\nwindow = \"1h\"\n\
-         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\", \"tls\"]\nfiles_max = 1\n\
+         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\", \"tls\"]\nmax_files = 1\n\
          [management]\nlisten = \"127.0.0.1:0\"\n",
         file.display()
     );

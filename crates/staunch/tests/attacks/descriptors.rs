@@ -61,8 +61,8 @@ pub(crate) fn run(bench: &Bench) -> End {
     let (to, may, arrived) = endpoint();
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\nretry_min = \"50ms\"\nretry_max = \"200ms\"\n\
-         write_timeout = \"1h\"\nqueue = {{ kind = \"disk\", bytes_max = \"4GiB\" }}\n"
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\nmin_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n\
+         write_timeout = \"1h\"\nqueue = {{ kind = \"disk\", max_bytes = \"4GiB\" }}\n"
     );
     let mut scene = Scene::start(bench, &toml, GROWS_MAX);
     let mut record = vec![b'r'; RECORD_BYTES - 6];

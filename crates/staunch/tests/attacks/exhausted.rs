@@ -17,8 +17,8 @@ const INODES: u32 = 12;
 /// A queue on disk whose endpoint never listens.
 fn output(name: &str) -> String {
     format!(
-        "[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nretry_max = \"1s\"\n\
-         queue = {{ kind = \"disk\", when_full = \"shed_newest\" }}\n"
+        "[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nmax_retry_delay = \"1s\"\n\
+         queue = {{ kind = \"disk\", when_full = \"drop_newest\" }}\n"
     )
 }
 

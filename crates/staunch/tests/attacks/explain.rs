@@ -24,7 +24,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 pub(crate) fn run(bench: &Bench) -> End {
     let (rules, names) = (bench.pick(40, 300), bench.pick(200, 1_000));
     let mut toml = "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"relay\"]\nfiles_max = 1\n\
+         [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"relay\"]\nmax_files = 1\n\
          [transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
          [transforms.relay.clusters]\nstorage = { share = \"forward\", to = [\"points\"] }\n"
         .to_owned();

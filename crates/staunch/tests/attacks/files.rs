@@ -17,8 +17,8 @@ const RECORDS: u64 = 10_000;
 pub(crate) fn run(bench: &Bench) -> End {
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\", \"unix://path\"]\n\
          [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n\
-         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nfiles_max = 1\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nretry_max = \"1s\"\n\
+         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nmax_files = 1\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nmax_retry_delay = \"1s\"\n\
          queue = { kind = \"disk\" }\n";
     let mut scene = Scene::start(bench, toml, GROWS_MAX);
     let mut client = TcpStream::connect(scene.daemon.at("app", "tcp")).expect("it listens");
@@ -67,7 +67,7 @@ pub(crate) fn run(bench: &Bench) -> End {
 /// that it is lost.
 fn queue_gone(finding: &mut Finding) {
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nretry_max = \"1s\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nmax_retry_delay = \"1s\"\n\
          queue = { kind = \"disk\" }\n";
     let mut daemon = Builder::native(toml).start();
     let mut client = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");

@@ -47,7 +47,7 @@ pub(crate) fn run(bench: &Bench) -> End {
          [sources.honest]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"accepted\"\n\
          [transforms.hole]\ntype = \"relay\"\nfrom = [\"packed\", \"lines\"]\nrules = [{ to = \"blackhole\" }]\n\
          [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"honest\"]\nwindow = \"1h\"\n\
-         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nfiles_max = 1\n";
+         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nmax_files = 1\n";
     let mut scene = Scene::start(bench, toml, GROWS_MAX);
     let Target::Tcp(at) = scene.tcp("honest") else { unreachable!("it is TCP") };
     let floods = [

@@ -8,7 +8,7 @@ use crate::support::bench::Bench;
 /// What one write takes.
 const BYTES: usize = 64 << 10;
 
-/// `line_bytes_max`, and what F7 allows beside it.
+/// `max_line_bytes`, and what F7 allows beside it.
 const EACH_MAX: u64 = (64 << 10) + (8 << 10);
 
 /// What the reading threads and batches under way keep, whatever the number of connections.
@@ -34,11 +34,11 @@ fn kinds() -> [(&'static str, &'static str, Vec<u8>); 4] {
 }
 
 pub(crate) fn run(bench: &Bench) -> End {
-    let toml = "[sources.samples]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nconnections_max = 100000\n\
-         [sources.points]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nconnections_max = 100000\n\
+    let toml = "[sources.samples]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nmax_connections = 100000\n\
+         [sources.points]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nmax_connections = 100000\n\
          [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"samples\"]\n\
          [transforms.hole]\ntype = \"relay\"\nfrom = [\"points\"]\nrules = [{ to = \"blackhole\" }]\n\
-         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nfiles_max = 1\n";
+         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nmax_files = 1\n";
     let each = bench.pick(400, 2_500);
     let (mut all, mut figures, mut end) = (0, Vec::new(), None);
     // One after the other in daemons of their own, so that each has its figure.

@@ -245,7 +245,7 @@ fn start<'a>(bench: &'a Bench, kind: &Kind) -> Scene<'a> {
     }
     let feeds = if kind.source.contains("statsd") {
         "[transforms.counts]\ntype = \"aggregate\"\nfrom = [\"attacked\"]\nwindow = \"1h\"\n\
-         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nfiles_max = 1\n"
+         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nmax_files = 1\n"
     } else {
         "[transforms.hole]\ntype = \"relay\"\nfrom = [\"attacked\"]\nrules = [{ to = \"blackhole\" }]\n"
     };

@@ -16,7 +16,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let (series, stars) = bench.pick((5_000, 500), (100_000, 500));
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\
-         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nfiles_max = 1\n";
+         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nmax_files = 1\n";
     let mut scene = Scene::start(bench, toml, GROWS_MAX);
     let mut client = TcpStream::connect(scene.daemon.at("app", "tcp")).expect("it listens");
     let mut lines = Vec::new();

@@ -114,7 +114,7 @@ fn innocent() -> String {
     format!(
         "[sources.innocent]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\nreceive_buffer = \"{BUFFER_BYTES}B\"\n\
          [transforms.innocent-stats]\ntype = \"aggregate\"\nfrom = [\"innocent\"]\nwindow = \"1s\"\n\
-         [outputs.innocent-points]\ntype = \"graphite_file\"\nfrom = [\"innocent-stats\"]\nfiles_max = 1\n"
+         [outputs.innocent-points]\ntype = \"graphite_file\"\nfrom = [\"innocent-stats\"]\nmax_files = 1\n"
     )
 }
 

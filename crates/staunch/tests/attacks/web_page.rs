@@ -43,7 +43,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [sources.points]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [transforms.counts]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\
-         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\", \"points\"]\nfiles_max = 1\n\
+         [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\", \"points\"]\nmax_files = 1\n\
          [management]\nlisten = \"127.0.0.1:0\"\n";
     let mut scene = Scene::start(bench, toml, GROWS_MAX);
     let app = scene.daemon.at("app", "tcp");

@@ -57,7 +57,7 @@ fn config(when: &str, to: &str, more: &str) -> String {
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\", \"udp://127.0.0.1:0\"]\n\
          ack_when = \"{when}\"\n\
          [outputs.store]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n\
-         retry_min = \"20ms\"\nretry_max = \"100ms\"\n{more}\n"
+         min_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\n{more}\n"
     )
 }
 
@@ -68,7 +68,7 @@ fn acks(daemon: &Daemon, path: &str) -> u64 {
 #[test]
 fn accepted_lines_are_acknowledged_with_aggregates_too() {
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"accepted\"\n\
-                [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\nseries_max = 3\n\
+                [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\nmax_series = 3\n\
                 [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"points\"\n";
     let mut daemon = Builder::native(toml).start();
     let mut client = Client::connect(daemon.at("app", "tcp"));
@@ -199,7 +199,7 @@ fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
 fn a_copy_that_is_shed_ends_every_connection_that_waits_for_its_output() {
     let mut graphite = FakeGraphite::new();
     graphite.refuse();
-    let more = "queue = { records_max = 2, when_full = \"shed_oldest\" }";
+    let more = "queue = { max_records = 2, when_full = \"drop_oldest\" }";
     let mut daemon = Builder::native(&config("delivered", &graphite.to(), more)).start();
     let mut client = Client::connect(daemon.at("app", "tcp"));
     client.send("a:1|c\n");
@@ -251,7 +251,7 @@ fn frames_and_unix_sockets_are_answered() {
         "\"tcp://127.0.0.1:0\", ",
         "\"tcp://127.0.0.1:0\", \"unix://lines\", \"unix-frames://frames\", ",
     );
-    let mut daemon = Builder::native(&toml.replace("ack_when", "line_bytes_max = \"64B\"\nack_when")).start();
+    let mut daemon = Builder::native(&toml.replace("ack_when", "max_line_bytes = \"64B\"\nack_when")).start();
     let reply = |stream: &UnixStream| {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
         let mut line = String::new();

@@ -105,7 +105,7 @@ fn noise_on_every_stream_harms_nobody() {
 
 #[test]
 fn the_longest_datagrams_are_read_whole() {
-    let daemon = start(&["udp://127.0.0.1:0", "unixgram://packets.sock"], "", "series_max = 100");
+    let daemon = start(&["udp://127.0.0.1:0", "unixgram://packets.sock"], "", "max_series = 100");
     let line = b"n:1|c\n";
     let mut packet = line.repeat(65_507 / line.len() + 1);
     packet.truncate(65_507);
@@ -136,7 +136,7 @@ fn the_longest_datagrams_are_read_whole() {
 
 #[test]
 fn a_line_too_long_costs_itself_only() {
-    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "line_bytes_max = \"100B\"", "");
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], "max_line_bytes = \"100B\"", "");
     let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     let exactly = format!("{}:1|c\n", "x".repeat(96));
     let past = format!("{}:1|c\n", "x".repeat(97));
@@ -153,7 +153,7 @@ fn a_line_too_long_costs_itself_only() {
 
 #[test]
 fn a_frame_too_long_ends_its_connection_only() {
-    let source = "line_bytes_max = \"100B\"";
+    let source = "max_line_bytes = \"100B\"";
     let daemon = start(&["udp://127.0.0.1:0", "unix-frames://frames.sock"], source, "");
     let mut frames = UnixStream::connect(daemon.folder.path().join("frames.sock")).expect("it listens");
     let mut frame = |len: u32, text: &str| {
@@ -233,7 +233,7 @@ fn slow_clients_do_not_slow_a_healthy_one() {
 
 #[test]
 fn connections_past_the_limit_are_turned_away_and_counted() {
-    let limits = "connections_max = 5\nmax_connections_per_peer = 5";
+    let limits = "max_connections = 5\nmax_connections_per_peer = 5";
     let daemon = start(&["udp://127.0.0.1:0", "tcp://127.0.0.1:0"], limits, "");
     let at = daemon.at("app", "tcp");
     let mut kept: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(at).expect("it listens")).collect();
@@ -246,7 +246,7 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
         stream.write_all(b"kept:1|c\n").expect("it reads");
     }
     daemon.wait_source("app", "aggregated", 5);
-    let told = || daemon.stderr().matches("raise `connections_max`").count();
+    let told = || daemon.stderr().matches("raise `max_connections`").count();
     wait_for("a word about it", || (told() > 0).then_some(()));
     assert_eq!(told(), 1, "{}", daemon.stderr());
     drop(kept.pop());
@@ -261,7 +261,7 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
 
 #[test]
 fn no_peer_takes_more_than_half_of_the_connections_unless_it_is_told_so() {
-    let daemon = start(&["udp://127.0.0.1:0", "tcp://[::]:0"], "connections_max = 6", "");
+    let daemon = start(&["udp://127.0.0.1:0", "tcp://[::]:0"], "max_connections = 6", "");
     let port = daemon.at("app", "tcp").port();
     let kept: Vec<TcpStream> =
         (0..3).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("it listens")).collect();
@@ -349,7 +349,7 @@ fn a_connection_that_says_nothing_is_closed_in_time() {
 fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     let graphite = FakeGraphite::new();
     let toml = config(&["udp://127.0.0.1:0"], &graphite)
-        .replace("window = \"1h\"", "window = \"1h\"\nseries_max = 100");
+        .replace("window = \"1h\"", "window = \"1h\"\nmax_series = 100");
     let mut daemon = Builder::native(&toml).start();
     let socket = udp(daemon.at("app", "udp"));
     socket.send(b"known:1|c\nheld:5|g").expect("it is there");
@@ -359,7 +359,7 @@ fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     socket.send(b"known:10|c\nheld:6|g").expect("it is there");
     daemon.wait_source("app", "received", 20_004);
     let row = daemon.source("app");
-    let shed = Daemon::number(&row, "losses/shed/series_max");
+    let shed = Daemon::number(&row, "losses/shed/max_series");
     assert!(shed > 19_000, "{row}");
     assert_eq!(Daemon::number(&row, "aggregated"), 20_004 - shed, "{row}");
     wait_for("a word about it", || {

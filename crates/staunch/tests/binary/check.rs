@@ -28,7 +28,7 @@ const MISTAKES: [&str; 10] = [
     "stop_timeot",
     "\"statds\"",
     "udp:/127",
-    "connections_max = 0",
+    "max_connections = 0",
     "window = \"10 parsecs\"",
     "percentiles = [101]",
     "from = [\"nobody\"]",
@@ -46,7 +46,7 @@ type = "statds"
 [sources.app]
 type = "statsd"
 listen = ["udp:/127.0.0.1:8125"]
-connections_max = 0
+max_connections = 0
 
 [transforms.stats]
 type = "aggregate"

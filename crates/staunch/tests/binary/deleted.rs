@@ -8,7 +8,7 @@ use crate::support::{Builder, Daemon, nobody, wait_for};
 fn config(to: &str) -> String {
     format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nretry_max = \"1s\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nmax_retry_delay = \"1s\"\n\
          queue = {{ kind = \"disk\" }}\n"
     )
 }

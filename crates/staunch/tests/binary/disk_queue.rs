@@ -12,8 +12,8 @@ fn config(outputs: &[(&str, &FakeGraphite)], queue: &str) -> String {
     let mut toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n".to_owned();
     for (name, endpoint) in outputs {
         toml += &format!(
-            "[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
-             retry_max = \"100ms\"\nqueue = {{ {queue} }}\n",
+            "[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\n\
+             max_retry_delay = \"100ms\"\nqueue = {{ {queue} }}\n",
             endpoint.to()
         );
     }
@@ -186,8 +186,8 @@ fn a_reload_keeps_the_queue_also_when_the_name_leads_elsewhere() {
     let mut daemon = Builder::native(&config(&[("copy", &first)], DISK)).start();
     send(&daemon, 0..100, &["copy"]);
     // Bounds change at once, the kind does not.
-    daemon.reload(&config(&[("copy", &first)], "kind = \"disk\", bytes_max = \"1GiB\""), "done");
-    assert_eq!(Daemon::number(&daemon.output("copy"), "bytes_max"), 1 << 30);
+    daemon.reload(&config(&[("copy", &first)], "kind = \"disk\", max_bytes = \"1GiB\""), "done");
+    assert_eq!(Daemon::number(&daemon.output("copy"), "max_bytes"), 1 << 30);
     daemon.reload(&config(&[("copy", &first)], "kind = \"memory\""), "done");
     let note = "the new `queue.kind` of output `copy` takes effect at the next start only";
     wait_for("a note", || daemon.stderr().contains(note).then_some(()));
@@ -328,7 +328,7 @@ fn waits_for_room(data: &Path, _disk: SmallDisk) {
 /// The folder is away for a moment, as a disk that comes back: nothing can be written, and it is not for want of room.
 #[test]
 fn a_disk_that_fails_for_a_moment_costs_nothing() {
-    for when_full in ["block", "shed_newest"] {
+    for when_full in ["block", "drop_newest"] {
         let mut endpoint = away();
         let queue = format!("{DISK}, when_full = \"{when_full}\"");
         let mut daemon = Builder::native(&config(&[("copy", &endpoint)], &queue)).start();
@@ -353,7 +353,7 @@ fn a_disk_that_fails_for_a_moment_costs_nothing() {
 /// The thread that syncs was started for the endpoint before.
 #[test]
 fn a_disk_that_is_well_again_after_a_reload_is_delivered_to_the_endpoint_of_today() {
-    const SEGMENTS: &str = "kind = \"disk\", bytes_max = \"2MiB\"";
+    const SEGMENTS: &str = "kind = \"disk\", max_bytes = \"2MiB\"";
     let (before, today) = (away(), FakeGraphite::new());
     let mut daemon = Builder::native(&config(&[("copy", &before)], SEGMENTS)).start();
     send(&daemon, 0..60_000, &["copy"]);
@@ -372,7 +372,7 @@ fn a_disk_that_is_well_again_after_a_reload_is_delivered_to_the_endpoint_of_toda
 #[test]
 fn a_queue_of_many_segments_drains_while_peers_hold_every_descriptor_that_they_get() {
     let mut endpoint = away();
-    let toml = config(&[("copy", &endpoint)], "kind = \"disk\", bytes_max = \"2MiB\"");
+    let toml = config(&[("copy", &endpoint)], "kind = \"disk\", max_bytes = \"2MiB\"");
     let daemon = Builder::native(&toml).files_max(64).start();
     send(&daemon, 0..60_000, &["copy"]);
     wait_for("several segments", || {
@@ -395,7 +395,7 @@ fn a_queue_of_many_segments_drains_while_peers_hold_every_descriptor_that_they_g
 #[test]
 fn a_queue_waits_for_a_folder_that_is_away() {
     let mut endpoint = away();
-    let toml = config(&[("copy", &endpoint)], "kind = \"disk\", bytes_max = \"2MiB\"");
+    let toml = config(&[("copy", &endpoint)], "kind = \"disk\", max_bytes = \"2MiB\"");
     let builder = Builder::native(&toml);
     let data = builder.folder().to_owned();
     let daemon = builder.start();

@@ -331,7 +331,7 @@ fn handshakes_that_one_address_never_ends_keep_no_other_waiting() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());
     let tls = format!(
-        "connections_max = 1000\nmax_connections_per_peer = 900\ntls = {{ cert = \"{}\" }}",
+        "max_connections = 1000\nmax_connections_per_peer = 900\ntls = {{ cert = \"{}\" }}",
         folder.path().join("both.pem").display()
     );
     let end = FakeGraphite::new();

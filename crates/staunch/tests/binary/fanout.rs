@@ -141,7 +141,7 @@ fn one_blocked_endpoint_among_five_costs_the_other_four_nothing() {
          [sources.app]\ntype = \"statsd\"\nlisten = [\"unixgram://in\"]\n\
          [outputs.live]\ntype = \"unix\"\nfrom = [\"app\"]\nto = {to:?}\n\
          [outputs.blocked]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unixgram://blocked\"]\n\
-         [outputs.blocked.queue]\nrecords_max = {RECORDS_MAX}\n"
+         [outputs.blocked.queue]\nmax_records = {RECORDS_MAX}\n"
     );
     let builder = Builder::native(&toml);
     let folder = builder.folder().to_owned();
@@ -201,7 +201,7 @@ fn a_connection_that_waits_for_an_endpoint_loses_nothing_and_its_sum_holds() {
         format!(
             "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
              [outputs.slow]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\nwrite_timeout = \"1h\"\n\
-             {more}\nqueue = {{ bytes_max = \"1MiB\", when_full = \"block\" }}\n"
+             {more}\nqueue = {{ max_bytes = \"1MiB\", when_full = \"block\" }}\n"
         )
     };
     for more in ["", "mode = \"repack\"", "tags_add = [\"datacenter:somewhere-far-away\"]"] {

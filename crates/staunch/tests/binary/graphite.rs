@@ -10,7 +10,7 @@ fn config(sick: &FakeGraphite, healthy: &FakeGraphite, more: &str) -> String {
     let output = |name: &str, fake: &FakeGraphite, more: &str| {
         format!(
             "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
-             retry_min = \"50ms\"\nretry_max = \"200ms\"\nwrite_timeout = \"1s\"\n{more}",
+             min_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\nwrite_timeout = \"1s\"\n{more}",
             fake.to()
         )
     };
@@ -173,7 +173,7 @@ fn graphite_that_closes_in_mid_flush_gets_the_rest_on_a_new_connection() {
 #[test]
 fn a_full_queue_sheds_the_oldest_and_counts_each() {
     let (mut sick, healthy) = (FakeGraphite::new(), FakeGraphite::new());
-    let queue = "queue = { bytes_max = \"256KiB\", when_full = \"shed_oldest\" }\n";
+    let queue = "queue = { max_bytes = \"256KiB\", when_full = \"drop_oldest\" }\n";
     let mut daemon = Builder::native(&config(&sick, &healthy, queue)).start();
     let socket = udp(daemon.at("app", "udp"));
     wait_flushes(&sick, 1);

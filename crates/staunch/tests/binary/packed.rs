@@ -94,7 +94,7 @@ fn what_comes_before_a_break_counts_and_the_break_is_counted() {
         .iter()
         .fold(String::new(), |text, packing| text + &source(packing.word(), &transport(*packing)))
         + &format!(
-            "[outputs.o]\ntype = \"graphite\"\nfrom = {from:?}\nto = [\"{}\"]\nretry_min = \"20ms\"\n",
+            "[outputs.o]\ntype = \"graphite\"\nfrom = {from:?}\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\n",
             end.to()
         );
     let mut daemon = Builder::native(&config).start();
@@ -127,7 +127,7 @@ fn what_comes_before_a_break_counts_and_the_break_is_counted() {
 fn a_bomb_is_read_bit_by_bit_and_holds_up_nobody() {
     let end = FakeGraphite::new();
     let config =
-        source("in", "transport = \"gzip\"\nline_bytes_max = \"1KiB\"") + &output("o", "in", &end.to(), "");
+        source("in", "transport = \"gzip\"\nmax_line_bytes = \"1KiB\"") + &output("o", "in", &end.to(), "");
     let mut daemon = Builder::native(&config).start();
     let mut packer = Packer::new(Packing::Gzip).expect("it is packed");
     let (mut bomb, piece) = (Vec::new(), vec![b'x'; 32 * 1024]);

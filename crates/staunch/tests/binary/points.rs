@@ -10,8 +10,8 @@ fn config(source: &str, endpoints: &[&FakeGraphite], queue: &str) -> String {
     let to: Vec<String> = endpoints.iter().map(|endpoint| endpoint.to()).collect();
     format!(
         "[sources.in]\ntype = \"graphite\"\n{source}\n\
-         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = {to:?}\nretry_min = \"20ms\"\n\
-         retry_max = \"100ms\"\nqueue = {{ kind = \"{queue}\" }}\n"
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = {to:?}\nmin_retry_delay = \"20ms\"\n\
+         max_retry_delay = \"100ms\"\nqueue = {{ kind = \"{queue}\" }}\n"
     )
 }
 
@@ -105,7 +105,7 @@ fn pickled_points_go_on_as_lines_and_bad_messages_cost_only_themselves() {
     daemon.wait_source("in", "losses/rejected/bad_message", 1);
     daemon.wait_source("in", "losses/rejected/bad_element", 1);
     daemon.assert_sums_hold();
-    wait_for("the word of the limit", || daemon.stderr().contains("message_bytes_max").then_some(()));
+    wait_for("the word of the limit", || daemon.stderr().contains("max_message_bytes").then_some(()));
     daemon.stop();
 }
 

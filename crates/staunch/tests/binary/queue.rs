@@ -25,9 +25,9 @@ fn config(endpoint: &FakeGraphite) -> String {
     format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"10m\"\n\
-         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\nretry_max = \"100ms\"\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\nmin_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\n\
          queue = {{ kind = \"disk\" }}\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\nretry_max = \"100ms\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\nmin_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\n\
          queue = {{ kind = \"disk\" }}\n"
     )
 }
@@ -166,7 +166,7 @@ fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
 #[test]
 fn a_full_queue_takes_no_more_and_sheds_nothing_for_it() {
     let endpoint = away();
-    let small = "kind = \"disk\", bytes_max = \"300KiB\", when_full = \"shed_oldest\"";
+    let small = "kind = \"disk\", max_bytes = \"300KiB\", when_full = \"drop_oldest\"";
     let toml = config(&endpoint).replacen("kind = \"disk\"", small, 1);
     let mut daemon = Builder::native(&toml).start();
     let folder = daemon.folder.path().to_owned();

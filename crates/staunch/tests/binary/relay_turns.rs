@@ -22,7 +22,7 @@ fn start(graphite: &FakeGraphite) -> Daemon {
     writeln!(
         toml,
         "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
-         [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"relay\"]\nfiles_max = 1\n\
+         [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"relay\"]\nmax_files = 1\n\
          [transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
          [transforms.relay.clusters]\nstorage = {{ share = \"forward\", to = [\"points\"] }}",
         graphite.to()

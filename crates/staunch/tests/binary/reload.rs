@@ -15,7 +15,7 @@ fn config(listen: &[&str], outputs: &[(&str, &FakeGraphite)]) -> String {
     );
     for (name, graphite) in outputs {
         toml += &format!(
-            "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\nretry_min = \"50ms\"\nretry_max = \"200ms\"\n",
+            "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\nmin_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n",
             graphite.to()
         );
     }

@@ -12,7 +12,7 @@ fn config(graphite: &FakeGraphite, window: &str, more: &str) -> String {
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"{window}\"\n\
          checkpoint = \"100ms\"\n{more}\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
-         retry_min = \"50ms\"\nretry_max = \"200ms\"\n",
+         min_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n",
         graphite.to()
     )
 }

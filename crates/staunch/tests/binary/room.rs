@@ -46,9 +46,9 @@ fn room_goes_from_peer_to_peer_and_not_from_connection_to_connection() {
     let config = format!(
         "stop_timeout = \"1s\"\n\
          [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"accepted\"\n\
-         connections_max = 1000\nmax_connections_per_peer = 900\n\
+         max_connections = 1000\nmax_connections_per_peer = 900\n\
          [outputs.store]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\n\
-         queue = {{ kind = \"memory\", bytes_max = \"1MiB\", when_full = \"block\" }}\n"
+         queue = {{ kind = \"memory\", max_bytes = \"1MiB\", when_full = \"block\" }}\n"
     );
     let mut daemon = Builder::native(&config).start();
     let at = daemon.at("app", "tcp");

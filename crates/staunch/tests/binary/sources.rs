@@ -15,7 +15,7 @@ pub(crate) fn config(listen: &[&str], graphite: &FakeGraphite) -> String {
         "[sources.app]\ntype = \"statsd\"\nlisten = {listen:?}\n\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
-         retry_min = \"50ms\"\nretry_max = \"200ms\"\n",
+         min_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n",
         graphite.to()
     )
 }
@@ -184,7 +184,7 @@ fn a_connection_that_always_has_more_leaves_the_others_their_turns() {
     // A few answers' worth on the slowest machine; without turns it is everything that comes in seconds.
     const BETWEEN_BYTES_MAX: u64 = 64 << 20;
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-        [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nqueue = { bytes_max = \"1MiB\" }\n";
+        [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://127.0.0.1:9\"]\nqueue = { max_bytes = \"1MiB\" }\n";
     let mut daemon = Builder::native(&format!("stop_timeout = \"1s\"\n{toml}")).start();
     let mut busy = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     let written = Arc::new(AtomicU64::new(0));
@@ -217,7 +217,7 @@ fn lines_that_are_no_records_take_no_memory_behind_a_queue_that_blocks() {
             "out",
             "in",
             &to,
-            "queue = { kind = \"memory\", bytes_max = \"1MiB\", when_full = \"block\" }",
+            "queue = { kind = \"memory\", max_bytes = \"1MiB\", when_full = \"block\" }",
         );
     let mut daemon = Builder::native(&("stop_timeout = \"1s\"\n".to_owned() + &config)).start();
     let at = daemon.at("in", "tcp");

@@ -13,7 +13,7 @@ fn config(to: &str, window: &str, more: &str) -> String {
         "{more}\n[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"{window}\"\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\n\
-         retry_min = \"50ms\"\nretry_max = \"200ms\"\n"
+         min_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n"
     )
 }
 

@@ -23,7 +23,7 @@ fn config(to: &str, window: &str) -> String {
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"{window}\"\ncheckpoint = \"100ms\"\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\n\
-         retry_min = \"50ms\"\nretry_max = \"200ms\"\n"
+         min_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n"
     )
 }
 
@@ -232,7 +232,7 @@ fn who_waits_for_an_endpoint_that_is_away_is_told_by_the_successor() {
         let toml = format!(
             "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
              [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n\
-             retry_min = \"20ms\"\nretry_max = \"100ms\"\nqueue = {{ kind = \"{queue}\" }}\n",
+             min_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\nqueue = {{ kind = \"{queue}\" }}\n",
             graphite.to()
         );
         let mut daemon = Builder::native(&toml).start();
@@ -823,7 +823,7 @@ fn connections_past_the_successors_limit_are_refused_and_counted() {
     let at = daemon.at("app", "tcp");
     let mut streams: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).expect("it listens")).collect();
     daemon.wait_source("app", "connections_open", 3);
-    daemon.rewrite(&toml.replace("[transforms", "connections_max = 2\n[transforms"));
+    daemon.rewrite(&toml.replace("[transforms", "max_connections = 2\n[transforms"));
     daemon = replace(&mut daemon);
     let row = daemon.source("app");
     let counts = ["connections_open", "connections_accepted", "connections_refused"];

@@ -204,8 +204,8 @@ fn a_queue_on_disk_that_cannot_be_opened_refuses_the_successor() {
     let toml = format!(
         "stop_timeout = \"2s\"\n\
          [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"safe\"\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
-         retry_max = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\n\
+         max_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
         graphite.to()
     );
     let mut daemon = Builder::native(&toml).start();
@@ -255,8 +255,8 @@ fn a_queue_whose_files_are_deleted_is_not_handed_over_until_its_records_are_deli
     graphite.refuse();
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"safe\"\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
-         retry_max = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\n\
+         max_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
         graphite.to()
     );
     let mut daemon = Builder::native(&toml).start();
@@ -290,8 +290,8 @@ fn while_connections_wait_for_room_on_a_full_disk_nothing_is_handed_over() {
     graphite.refuse();
     let toml = format!(
         "data_dir = {:?}\n[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\n\
-         retry_max = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\n\
+         max_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
         data.display().to_string(),
         graphite.to()
     );

@@ -13,7 +13,7 @@ const LINES: u64 = 1000;
 fn start() -> (Daemon, UnixListener) {
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
                 [outputs.store]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unix://peer.sock\"]\n\
-                retry_min = \"20ms\"\nretry_max = \"100ms\"\n";
+                min_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\n";
     let builder = Builder::native(toml);
     let listener = UnixListener::bind(builder.folder().join("peer.sock")).expect("the folder is ours");
     listener.set_nonblocking(true).expect("it can");

@@ -57,7 +57,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let (_port, at) = held_port();
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://{at}\"]\nack_when = \"safe\"\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\nretry_max = \"100ms\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\n\
          write_timeout = \"1h\"\nqueue = {{ kind = \"disk\" }}\n",
         endpoint.to()
     );

@@ -1,7 +1,7 @@
-//! F12: a million new series in a minute, against `series_max`.
+//! F12: a million new series in a minute, against `max_series`.
 //!
 //! A client that puts an id of its own into each name, as a mistake in a deployment does. Memory stays under a bound
-//! that depends on `series_max` alone, what is refused is counted to the sample, and the series that were there
+//! that depends on `max_series` alone, what is refused is counted to the sample, and the series that were there
 //! before go on.
 
 use std::fmt::Write;
@@ -29,7 +29,7 @@ fn config(endpoint: &Endpoint, series_max: u64) -> String {
     format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\nself_counters = \"none\"\n\
-         series_max = {series_max}\n\
+         max_series = {series_max}\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n",
         endpoint.to()
     )
@@ -65,7 +65,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let memory = sys::memory_of(daemon.pid()).expect("it runs").resident_high;
     daemon.stop();
     let mut finding =
-        Finding { sent: new, named: Daemon::number(&row, "losses/shed/series_max"), ..Finding::default() };
+        Finding { sent: new, named: Daemon::number(&row, "losses/shed/max_series"), ..Finding::default() };
     let expected = series_max - KNOWN;
     endpoint.read_to_the_end(bench);
     finding.add(&endpoint.oracle.count());

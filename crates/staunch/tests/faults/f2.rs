@@ -35,7 +35,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"24h\"\nself_counters = \"none\"\n\
-         checkpoint = \"{checkpoint}\"\nseries_max = 10000000\n\
+         checkpoint = \"{checkpoint}\"\nmax_series = 10000000\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n",
         endpoint.to()
     );

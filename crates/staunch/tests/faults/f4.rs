@@ -85,10 +85,10 @@ fn config(disk: &Path, endpoint: &Endpoint, packets: &Endpoint) -> String {
         "data_dir = \"{}\"\nstop_timeout = \"10s\"\n\
          [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [sources.packets]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"50ms\"\nretry_max = \"200ms\"\n\
-         queue = {{ kind = \"disk\", bytes_max = \"1GiB\" }}\n\
-         [outputs.cannot_wait]\ntype = \"tcp\"\nfrom = [\"packets\"]\nto = [\"{}\"]\nretry_min = \"50ms\"\nretry_max = \"200ms\"\n\
-         queue = {{ kind = \"disk\", bytes_max = \"1GiB\" }}\n",
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n\
+         queue = {{ kind = \"disk\", max_bytes = \"1GiB\" }}\n\
+         [outputs.cannot_wait]\ntype = \"tcp\"\nfrom = [\"packets\"]\nto = [\"{}\"]\nmin_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n\
+         queue = {{ kind = \"disk\", max_bytes = \"1GiB\" }}\n",
         disk.join("data").display(),
         endpoint.to(),
         packets.to()

@@ -37,7 +37,7 @@ impl Side {
         for (at, endpoint) in endpoints.iter().enumerate() {
             toml += &format!(
                 "[outputs.copy{at}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nwrite_timeout = \"1h\"\n\
-                 retry_min = \"50ms\"\nretry_max = \"500ms\"\nqueue = {{ bytes_max = \"32MiB\" }}\n",
+                 min_retry_delay = \"50ms\"\nmax_retry_delay = \"500ms\"\nqueue = {{ max_bytes = \"32MiB\" }}\n",
                 endpoint.to()
             );
         }

@@ -20,7 +20,7 @@ use crate::finding::{Bench, End, Finding, median, percentile};
 use crate::oracle::{Form, write_record};
 use crate::support::{Builder, Daemon, PATIENCE};
 
-/// `line_bytes_max` of the source.
+/// `max_line_bytes` of the source.
 const LINE_BYTES: u64 = 4 << 10;
 
 /// What a connection costs at most besides its unfinished line: its task, its intake, its socket's object.
@@ -240,8 +240,8 @@ fn start(endpoint: &Endpoint) -> (Daemon, Healthy) {
     let pings_at = pings.local_addr().expect("it is bound");
     let toml = format!(
         "stop_timeout = \"20s\"\n\
-         [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nconnections_max = 100000\n\
-         line_bytes_max = \"{LINE_BYTES}B\"\ntail_counts = false\n\
+         [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nmax_connections = 100000\n\
+         max_line_bytes = \"{LINE_BYTES}B\"\ntail_counts = false\n\
          [sources.healthy]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [sources.busy]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [sources.carbon]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\

@@ -78,7 +78,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let mut endpoint = Endpoint::new(Form::Line);
     let toml = format!(
         "stop_timeout = \"5s\"\n[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nretry_min = \"20ms\"\nretry_max = \"100ms\"\n\
+         [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\n\
          queue = {{ kind = \"disk\" }}\n",
         endpoint.to()
     );

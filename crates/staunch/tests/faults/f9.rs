@@ -57,7 +57,7 @@ pub(super) fn base(ends: &Ends, window: &str, bytes_max: &str) -> String {
          [sources.packets]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
          [sources.numbers]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"numbers\"]\nwindow = \"{window}\"\nself_counters = \"none\"\n\
-         [outputs.copy_lines]\ntype = \"tcp\"\nfrom = [\"lines\"]\nto = [\"{lines}\"]\nqueue = {{ bytes_max = \"{bytes_max}\" }}\n\
+         [outputs.copy_lines]\ntype = \"tcp\"\nfrom = [\"lines\"]\nto = [\"{lines}\"]\nqueue = {{ max_bytes = \"{bytes_max}\" }}\n\
          [outputs.copy_packets]\ntype = \"tcp\"\nfrom = [\"packets\"]\nto = [\"{packets}\"]\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{carbon}\"]\n"
     )

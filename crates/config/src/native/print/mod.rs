@@ -237,7 +237,7 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     out.key("listen", list(listen.map(|listen| text(&listen))));
     out.key_unless("receive_buffer", bytes(source.receive_buffer_bytes), bytes(default.receive_buffer_bytes));
     out.key_unless(
-        "connections_max",
+        "max_connections",
         source.connections_max.to_string(),
         default.connections_max.to_string(),
     );
@@ -246,7 +246,7 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     }
     out.key_unless("idle_timeout", time(source.idle_timeout_ms), time(default.idle_timeout_ms));
     out.key_unless(
-        "line_bytes_max",
+        "max_line_bytes",
         bytes(source.line_bytes_max as u64),
         bytes(default.line_bytes_max as u64),
     );
@@ -270,13 +270,13 @@ fn print_points(out: &mut Out, source: &GraphiteSource) {
         Some(MessageForm::Protobuf) => out.key("form", text("protobuf")),
     }
     let size = |size: usize| bytes(size as u64);
-    out.key_unless("message_bytes_max", size(source.message_bytes_max), size(default.message_bytes_max));
+    out.key_unless("max_message_bytes", size(source.message_bytes_max), size(default.message_bytes_max));
     let reading = source.reading;
     out.key_unless("personality", text(reading.personality.word()), text("strict"));
     if reading.missing_time_is_now {
         out.key("missing_timestamp", text("now"));
     }
-    out.key_unless("name_bytes_max", bytes(reading.name_bytes_max.into()), bytes(0));
+    out.key_unless("max_name_bytes", bytes(reading.name_bytes_max.into()), bytes(0));
     out.key_unless("names", text(reading.names.word()), text("bare"));
     if reading.kept != default.reading.kept {
         let kept: String = reading.kept.bytes().map(char::from).collect();
@@ -295,8 +295,8 @@ fn print_reading(out: &mut Out, options: &Options) {
     out.flag_unless("allow_negative_timers", options.allow_negative_timers, default.allow_negative_timers);
     out.flag_unless("strict_numbers", options.strict_numbers, default.strict_numbers);
     out.flag_unless("sanitize", options.sanitize, default.sanitize);
-    out.key_unless("key_bytes_max", bytes(options.key_bytes_max.into()), bytes(default.key_bytes_max.into()));
-    out.key_unless("tags_max", options.tags_max.to_string(), default.tags_max.to_string());
+    out.key_unless("max_key_bytes", bytes(options.key_bytes_max.into()), bytes(default.key_bytes_max.into()));
+    out.key_unless("max_tags", options.tags_max.to_string(), default.tags_max.to_string());
     out.key_unless("rate_min", options.rate_min.to_string(), default.rate_min.to_string());
     out.flag_unless("compat_quirks", options.compat_quirks, default.compat_quirks);
 }
@@ -369,11 +369,19 @@ fn print_timers(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
     out.key_unless("timer_aggregates", words(&plan.timer_aggregates), words(&default.timer_aggregates));
     out.flag_unless("timer_weights", plan.timer_weights, default.timer_weights);
     out.flag_unless("timer_rate_ignored", plan.timer_rate_ignored, default.timer_rate_ignored);
-    out.key_unless("timer_exact_max", plan.timer_exact_max.to_string(), default.timer_exact_max.to_string());
+    out.key_unless(
+        "max_exact_timer_values",
+        plan.timer_exact_max.to_string(),
+        default.timer_exact_max.to_string(),
+    );
 }
 
 fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
-    out.key_unless("set_exact_max", plan.set_exact_max.to_string(), default.set_exact_max.to_string());
+    out.key_unless(
+        "max_exact_set_members",
+        plan.set_exact_max.to_string(),
+        default.set_exact_max.to_string(),
+    );
     out.flag_unless("set_members", plan.set_members, default.set_members);
     let (idle, usual) = (&plan.idle, &default.idle);
     let all_one = [idle.gauges, idle.timers, idle.sets].iter().all(|other| *other == idle.counters);
@@ -389,7 +397,7 @@ fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
         ];
         out.key("idle", inline(&pairs).unwrap_or_else(|| "{}".into()));
     }
-    out.key_unless("series_max", plan.series_max.to_string(), default.series_max.to_string());
+    out.key_unless("max_series", plan.series_max.to_string(), default.series_max.to_string());
     out.key_unless("max_bytes", bytes(plan.bytes_max), bytes(default.bytes_max));
     let words = |words: &[String]| texts(words.iter().map(|word| &**word));
     out.key_unless("keep_contains", words(&plan.keep_contains), words(&default.keep_contains));
@@ -539,7 +547,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
             print_namespace(out, namespace);
             out.key_unless("connections", connections.to_string(), "1".to_owned());
             let longest = (*line_bytes_max, OutputKind::LINE_BYTES_MAX);
-            out.key_unless("line_bytes_max", bytes(longest.0.into()), bytes(longest.1.into()));
+            out.key_unless("max_line_bytes", bytes(longest.0.into()), bytes(longest.1.into()));
             print_sender(out, sender);
             transport::print_output(out, *packing, tls.as_deref());
         }
@@ -599,12 +607,12 @@ fn print_form(out: &mut Out, form: GraphiteForm) {
 
 fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, usual_files): (u64, u32)) {
     if file_bytes == 0 {
-        return out.key("file_bytes_max", text("off"));
+        return out.key("max_file_bytes", text("off"));
     }
     let most = file_bytes.saturating_mul(u64::from(files) + 1);
     out.line(&format!("# At most {} on disk: the file and {files} rotated ones.", size(most)));
-    out.key_unless("file_bytes_max", bytes(file_bytes), bytes(usual_bytes));
-    out.key_unless("files_max", files.to_string(), usual_files.to_string());
+    out.key_unless("max_file_bytes", bytes(file_bytes), bytes(usual_bytes));
+    out.key_unless("max_files", files.to_string(), usual_files.to_string());
 }
 
 fn print_namespace(out: &mut Out, namespace: &Namespace) {
@@ -629,8 +637,8 @@ fn print_namespace(out: &mut Out, namespace: &Namespace) {
 
 fn print_sender(out: &mut Out, sender: &SenderPlan) {
     let default = SenderPlan::default();
-    out.key_unless("retry_min", time(sender.retry_min_ms), time(default.retry_min_ms));
-    out.key_unless("retry_max", time(sender.retry_max_ms), time(default.retry_max_ms));
+    out.key_unless("min_retry_delay", time(sender.retry_min_ms), time(default.retry_min_ms));
+    out.key_unless("max_retry_delay", time(sender.retry_max_ms), time(default.retry_max_ms));
     out.key_unless("connect_timeout", time(sender.connect_timeout_ms), time(default.connect_timeout_ms));
     out.key_unless("write_timeout", time(sender.write_timeout_ms), time(default.write_timeout_ms));
 }
@@ -644,15 +652,15 @@ fn print_queue(out: &mut Out, queue: &QueueLimits, kind: QueueKind) {
     let when_full = |when_full| match when_full {
         WhenFull::Block => text("block"),
         WhenFull::BlockWhileUp => text("block_while_up"),
-        WhenFull::ShedOldest => text("shed_oldest"),
-        WhenFull::ShedNewest => text("shed_newest"),
+        WhenFull::ShedOldest => text("drop_oldest"),
+        WhenFull::ShedNewest => text("drop_newest"),
     };
     let pairs = [
         ("kind", text(word), text("memory")),
-        ("bytes_max", bytes(queue.bytes_max), bytes(default.bytes_max)),
-        ("records_max", queue.records_max.to_string(), default.records_max.to_string()),
+        ("max_bytes", bytes(queue.bytes_max), bytes(default.bytes_max)),
+        ("max_records", queue.records_max.to_string(), default.records_max.to_string()),
         ("when_full", when_full(queue.when_full), when_full(default.when_full)),
-        ("age_max", time(queue.age_max_ms), time(default.age_max_ms)),
+        ("max_age", time(queue.age_max_ms), time(default.age_max_ms)),
         ("sync_window", time(sync_window_ms), time(outputs::SYNC_WINDOW_MS)),
     ];
     if let Some(queue) = inline(&pairs) {

@@ -25,7 +25,7 @@ pub(super) fn print_packets(out: &mut Out, section: &Section<'_>, packets: &Pack
     out.key("mode", text(if lines.packet_bytes_max == 0 { "lines" } else { "repack" }));
     if lines.packet_bytes_max != 0 {
         out.key_unless(
-            "packet_bytes_max",
+            "max_packet_bytes",
             bytes(lines.packet_bytes_max as u64),
             bytes(default.packet_bytes_max as u64),
         );
@@ -101,7 +101,7 @@ fn print_stage(out: &mut Out, lines: &LinesPlan) {
         let shares: Vec<String> = stage.sample_names.iter().map(share).collect();
         out.key("sample_names", format!("{{ {} }}", shares.join(", ")));
     }
-    out.key_unless("series_max", stage.series_max.to_string(), "0".into());
+    out.key_unless("max_series", stage.series_max.to_string(), "0".into());
     let idle = |ns: u64| time(ns / 1_000_000);
     out.key_unless("series_idle", idle(stage.series_idle_ns), idle(LinesPlan::SERIES_IDLE_NS));
 }

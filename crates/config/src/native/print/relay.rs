@@ -29,11 +29,11 @@ pub(super) fn print_relay(
     let from = transform.from.iter().filter_map(|id| plan.sources.get(id.index()));
     out.key("from", texts(from.map(|source| &*source.name)));
     out.flag_unless("once", relay.plan.once, default.plan.once);
-    out.key_unless("names_max", relay.names_max.to_string(), default.names_max.to_string());
+    out.key_unless("max_names", relay.names_max.to_string(), default.names_max.to_string());
     let series_max = |relay: &RelayTransform| relay.rollups.series_max.to_string();
-    out.key_unless("rollup_series_max", series_max(relay), series_max(&default));
+    out.key_unless("max_aggregation_series", series_max(relay), series_max(&default));
     let bytes_max = |relay: &RelayTransform| bytes(relay.rollups.bytes_max as u64);
-    out.key_unless("rollup_bytes_max", bytes_max(relay), bytes_max(&default));
+    out.key_unless("max_aggregation_bytes", bytes_max(relay), bytes_max(&default));
     if relay.plan.statistics != To::Nowhere {
         out.key("statistics", format!("{{ to = {} }}", to(&relay.plan, &relay.plan.statistics)));
     }

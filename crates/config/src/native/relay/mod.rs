@@ -77,9 +77,9 @@ fn one(
     wrong: &mut Vec<Diagnostic>,
 ) -> RelayTransform {
     let mut relay = default_plan();
-    Fields::set(&mut relay.names_max, fields.whole("names_max"));
-    Fields::set(&mut relay.rollups.series_max, fields.whole_u32("rollup_series_max"));
-    Fields::set(&mut relay.rollups.bytes_max, fields.whole_usize("rollup_bytes_max"));
+    Fields::set(&mut relay.names_max, fields.whole("max_names"));
+    Fields::set(&mut relay.rollups.series_max, fields.whole_u32("max_aggregation_series"));
+    Fields::set(&mut relay.rollups.bytes_max, fields.whole_usize("max_aggregation_bytes"));
     let before = wrong.len();
     let (clusters, cluster_places) = clusters::read(file, (named, fields), id, plan, wrong);
     let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));

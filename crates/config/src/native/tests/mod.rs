@@ -46,7 +46,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
     // What an option of a part needs to be heeded.
     let packets = |to: &'static str| {
         let more = match key {
-            "series_idle" => ("series_max", "10"),
+            "series_idle" => ("max_series", "10"),
             "bare_tag_value" => ("convert", "\"graphite_tags\""),
             "ring_replicas" => ("placement", "\"statsd-node\""),
             "key" | "labels" => ("placement", "\"ketama\""),
@@ -136,7 +136,7 @@ fn management_of_a_cluster(line: &str) -> String {
 /// The same in a source of points.
 fn file_with_points(key: &str, line: &str) -> String {
     let more = match key {
-        "message_bytes_max" => "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\n",
+        "max_message_bytes" => "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\n",
         "form" | "transport" | "tls" => "listen = [\"tcp://127.0.0.1:2004\"]\n",
         "name_characters" => "personality = \"c-relay\"\n",
         _ => "",
@@ -203,14 +203,14 @@ fn limits_hold_at_the_bound_and_past_it() {
             _ => continue,
         };
         for value in inside {
-            // `retry_max` must not be below `retry_min`: that is another rule.
-            let more = if row.key == "retry_max" { "\nretry_min = \"1ms\"" } else { "" };
-            let more = if row.key == "retry_min" { "\nretry_max = \"1h\"" } else { more };
+            // `max_retry_delay` must not be below `min_retry_delay`: that is another rule.
+            let more = if row.key == "max_retry_delay" { "\nmin_retry_delay = \"1ms\"" } else { "" };
+            let more = if row.key == "min_retry_delay" { "\nmax_retry_delay = \"1h\"" } else { more };
             // Nor may one peer have more connections than there are.
             let more = match (row.key, section) {
                 ("max_connections_per_peer", Section::Management) => "\nmax_connections = 100000",
                 ("max_connections_per_peer", Section::Http) => more,
-                ("max_connections_per_peer", _) => "\nconnections_max = 1000000",
+                ("max_connections_per_peer", _) => "\nmax_connections = 1000000",
                 _ => more,
             };
             good(&file_with(section, row.key, &format!("{} = {value}{more}", row.key)));
@@ -560,11 +560,11 @@ fn sources_of_points_are_printed_as_they_are_read() {
     let file = "[outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://h:2003\"]\n";
     for more in [
         "",
-        "tail_counts = true\nmissing_timestamp = \"now\"\nname_bytes_max = \"255B\"\n",
-        "personality = \"c-relay\"\nname_characters = \"-;/\"\nline_bytes_max = \"32KiB\"\n",
+        "tail_counts = true\nmissing_timestamp = \"now\"\nmax_name_bytes = \"255B\"\n",
+        "personality = \"c-relay\"\nname_characters = \"-;/\"\nmax_line_bytes = \"32KiB\"\n",
         "names = \"as_sent\"\npersonality = \"carbon\"\n",
         "personality = \"go-carbon\"\nlisten = [\"udp://127.0.0.1:2003\", \"unix:///run/g\"]\n",
-        "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\nmessage_bytes_max = \"1MiB\"\n",
+        "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\nmax_message_bytes = \"1MiB\"\n",
         "form = \"protobuf\"\npersonality = \"carbon\"\nlisten = [\"tcp://127.0.0.1:2005\"]\n",
         "listen = [\"tcp://127.0.0.1:2005\"]\ntransport = \"lz4\"\ntls = { cert = \"/a \\\"b\" }\n",
         "listen = [\"unix:///s\"]\ntls = { cert = \"c\", key = \"k\", client_ca = \"a\", min = \"1.3\" }\n",

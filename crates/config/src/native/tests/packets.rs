@@ -39,7 +39,7 @@ fn the_mode_follows_from_what_is_asked() {
         ("udp", "app", "mode = \"lines\"", Some(0)),
         ("udp", "app", "allow = [\"a\"]", Some(1432)),
         ("udp", "app", "allow = [\"a\"]\nmode = \"lines\"", Some(0)),
-        ("udp", "app", "packet_bytes_max = \"512B\"", Some(512)),
+        ("udp", "app", "max_packet_bytes = \"512B\"", Some(512)),
         ("udp", "app", "flush_delay = \"1s\"", Some(1432)),
         ("udp", "app", "convert = \"keep\"", Some(1432)),
         ("udp", "stats", "", Some(1432)),
@@ -85,7 +85,7 @@ fn switches_change_single_parts_of_a_form() {
 
 #[test]
 fn aggregates_have_a_form_of_their_own() {
-    let lines = "packet_bytes_max = \"512B\"\naggregates = { negative_gauges = \"signed\", packed = true }";
+    let lines = "max_packet_bytes = \"512B\"\naggregates = { negative_gauges = \"signed\", packed = true }";
     let plan = good(&file("udp", "stats", lines));
     let form = &packets(&plan).lines.as_ref().unwrap().aggregates;
     let got = (form.negative_gauges, form.packed, form.times, form.line_bytes_max);

@@ -13,7 +13,7 @@ fn file(rest: &str) -> String {
         "[sources.lines]\ntype = \"graphite\"\n\
          [outputs.a]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"tcp://h1:1\", \"tcp://h2:2\"]\n\
          [outputs.b]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"udp://[::1]:3\"]\n\
-         [outputs.f]\ntype = \"graphite_file\"\nfrom = [\"r\"]\npath = \"/f\"\nfile_bytes_max = \"off\"\n\
+         [outputs.f]\ntype = \"graphite_file\"\nfrom = [\"r\"]\npath = \"/f\"\nmax_file_bytes = \"off\"\n\
          [transforms.r]\ntype = \"relay\"\nfrom = [\"lines\"]\n{rest}"
     )
 }
@@ -75,7 +75,7 @@ pub(super) fn file_with(section: Section, key: &str, line: &str) -> String {
 #[test]
 fn clusters_and_rules_are_those_of_the_file() {
     let relay = relay(
-        "names_max = 7\nrollup_series_max = 8\nrollup_bytes_max = \"1MiB\"\nstatistics = { to = [\"y\"] }\n\
+        "max_names = 7\nmax_aggregation_series = 8\nmax_aggregation_bytes = \"1MiB\"\nstatistics = { to = [\"y\"] }\n\
          [transforms.r.clusters]\n\
          x = { share = \"carbon_ch\", replication = 2, dynamic = true, to = [\"b=i\", \"a/h2:2\", \"b/[::1]:3\", \"f\"] }\n\
          y = { share = \"python_mmh3_ch\", diverse_replicas = false, to = [\"a\", \"b\"] }\n\

@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[OutputGraphite],
-        "line_bytes_max",
+        "max_line_bytes",
         Type::Size { min: 1024, max: 64 << 20 },
         Toml("\"16KiB\""),
         "\"64KiB\"",
@@ -114,21 +114,21 @@ pub(super) const ROWS: &[Row] = &[
     // Stream senders
     row(
         STREAMS,
-        "retry_min",
+        "min_retry_delay",
         Type::Duration { min_ms: 1, max_ms: HOUR },
         Toml("\"250ms\""),
         "\"1s\"",
         "First pause after a failure.",
-        "It doubles with each failure, up to `retry_max`, with some jitter.",
+        "It doubles with each failure, up to `max_retry_delay`, with some jitter.",
     ),
     row(
         STREAMS,
-        "retry_max",
+        "max_retry_delay",
         Type::Duration { min_ms: 1, max_ms: 24 * HOUR },
         Toml("\"15s\""),
         "\"1m\"",
         "Longest pause between attempts.",
-        "At least `retry_min`.",
+        "At least `min_retry_delay`.",
     ),
     row(
         STREAMS,

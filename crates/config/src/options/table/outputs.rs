@@ -148,7 +148,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[OutputGraphiteFile],
-        "file_bytes_max",
+        "max_file_bytes",
         Type::SizeOrOff { min: 4 * KIB, max: TIB },
         Toml("\"64MiB\""),
         "\"off\"",
@@ -157,7 +157,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[OutputEventFile],
-        "file_bytes_max",
+        "max_file_bytes",
         Type::Size { min: 4 * KIB, max: TIB },
         Toml("\"16MiB\""),
         "\"1MiB\"",
@@ -166,7 +166,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         ROTATED,
-        "files_max",
+        "max_files",
         Type::Whole { min: 0, max: 10_000 },
         Depends("15 for `graphite_file`, 4 for `event_file`"),
         "2",

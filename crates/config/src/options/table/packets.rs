@@ -62,11 +62,11 @@ pub(super) const ROWS: &[Row] = &[
         ),
         "\"lines\"",
         "What becomes of packets: they stay as they are, are packed anew, or each line becomes a packet.",
-        "`verbatim`: nothing is parsed, borders and bytes stay, bad lines too. `repack`: lines are put together up to `packet_bytes_max` or for `flush_delay`; a line is never split, a longer one goes alone. In a cluster the default is `repack` when one of these two is given. Written out, `verbatim` refuses the options that look into packets.",
+        "`verbatim`: nothing is parsed, borders and bytes stay, bad lines too. `repack`: lines are put together up to `max_packet_bytes` or for `flush_delay`; a line is never split, a longer one goes alone. In a cluster the default is `repack` when one of these two is given. Written out, `verbatim` refuses the options that look into packets.",
     ),
     row(
         PACKETS,
-        "packet_bytes_max",
+        "max_packet_bytes",
         Type::Size { min: 64, max: 65_507 },
         Depends("`1432B` in `udp`, `8KiB` in `tcp` and `unix`"),
         "\"512B\"",
@@ -121,7 +121,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         PACKETS,
-        "series_max",
+        "max_series",
         Type::Whole { min: 0, max: u32::MAX as u64 },
         Absent("0, no cap"),
         "100000",
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Duration { min_ms: 0, max_ms: YEAR },
         Toml("\"1h\""),
         "\"10m\"",
-        "With `series_max`: a series that sent nothing for so long may be forgotten.",
+        "With `max_series`: a series that sent nothing for so long may be forgotten.",
         "After twice as long it is. `0s`: never.",
     ),
     // Raw packets: what is changed

@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[TransformRelay],
-        "names_max",
+        "max_names",
         Type::Whole { min: 2, max: NAMES_MOST },
         Toml("4194304"),
         "1000000",
@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[TransformRelay],
-        "rollup_series_max",
+        "max_aggregation_series",
         Type::Whole { min: 1, max: 1_000_000_000 },
         Toml("2000000"),
         "100000",
@@ -104,11 +104,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[TransformRelay],
-        "rollup_bytes_max",
+        "max_aggregation_bytes",
         Type::Size { min: 0, max: TIB },
         Toml("\"256MiB\""),
         "\"1GiB\"",
-        "Most bytes that rollups hold; values past it are shed as `bytes_max`.",
+        "Most bytes that rollups hold; values past it are shed as `rollup_full`.",
         "A window takes 56 bytes and a value of a percentile 8.",
     ),
     // Clusters

@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         LISTENING,
-        "connections_max",
+        "max_connections",
         Type::Whole { min: 1, max: 1_000_000 },
         Toml("10000"),
         "100",
@@ -39,10 +39,10 @@ pub(super) const ROWS: &[Row] = &[
         LISTENING,
         "max_connections_per_peer",
         Type::Whole { min: 1, max: 1_000_000 },
-        Depends("half of `connections_max`"),
+        Depends("half of `max_connections`"),
         "10000",
         "Most connections at once from one address, per TCP listener.",
-        "Further ones are closed at once and counted. Of IPv6 all addresses of one /64 are one peer, and an IPv4 address is the same however it is written. All clients behind a proxy, and all on this machine, come from one address: raise it up to `connections_max` where that is so. It does not hold for unix sockets.",
+        "Further ones are closed at once and counted. Of IPv6 all addresses of one /64 are one peer, and an IPv4 address is the same however it is written. All clients behind a proxy, and all on this machine, come from one address: raise it up to `max_connections` where that is so. It does not hold for unix sockets.",
     ),
     row(
         LISTENING,
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         LISTENING,
-        "line_bytes_max",
+        "max_line_bytes",
         Type::Size { min: 64, max: 64 * MIB },
         Toml("\"64KiB\""),
         "\"8KiB\"",
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         POINTS,
-        "message_bytes_max",
+        "max_message_bytes",
         Type::Size { min: 64, max: 64 * MIB },
         Toml("\"16MiB\""),
         "\"1MiB\"",
@@ -138,7 +138,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         POINTS,
-        "name_bytes_max",
+        "max_name_bytes",
         Type::Size { min: 0, max: 64 * KIB },
         Toml("\"0B\""),
         "\"255B\"",
@@ -211,7 +211,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         SOURCES,
-        "key_bytes_max",
+        "max_key_bytes",
         Type::Size { min: 0, max: 1024 * MIB },
         Depends("`4KiB`, but no limit in `etsy`"),
         "\"1KiB\"",
@@ -220,7 +220,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         SOURCES,
-        "tags_max",
+        "max_tags",
         Type::Whole { min: 0, max: 1_000_000 },
         Depends("256, but no limit in `etsy`"),
         "32",

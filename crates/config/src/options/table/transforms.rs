@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         AGGREGATE,
-        "timer_exact_max",
+        "max_exact_timer_values",
         Type::Whole { min: 0, max: EXACT_MAX },
         Toml("65536"),
         "0",
@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         AGGREGATE,
-        "set_exact_max",
+        "max_exact_set_members",
         Type::Whole { min: 0, max: EXACT_MAX },
         Toml("4096"),
         "0",
@@ -127,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         AGGREGATE,
-        "series_max",
+        "max_series",
         Type::Whole { min: 1, max: 1_000_000_000 },
         Toml("2000000"),
         "100000",

@@ -27,7 +27,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens it. Nothing of it becomes too old meanwhile, and only `bytes_max` of the config bounds it.
+    /// Opens it. Nothing of it becomes too old meanwhile, and only `max_bytes` of the config bounds it.
     pub(super) fn open(place: &Place, found: &Queue) -> anyhow::Result<Opened> {
         let data_dir = DataDir::lock(&place.data_dir, None)?;
         let output = place.output(&found.name);

@@ -194,7 +194,7 @@ fn told(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
     let mut text = format!("staunch: {} put back at the end of `{name}`\n", copies(done.copies));
     if done.full {
         text.push_str(
-            "  the queue is full, and the rest was not taken: raise its bytes_max, or let it drain first\n",
+            "  the queue is full, and the rest was not taken: raise its max_bytes, or let it drain first\n",
         );
         if args.from.is_some() {
             text.push_str(&format!(

@@ -65,7 +65,7 @@ fn flags_become_options_or_are_named() {
     let refused = import(&file, &["-Z".to_owned()]);
     std::fs::remove_file(&file).expect("it is ours");
     let text = config::print(&plan.expect("a plan"));
-    for wanted in ["tcp://[::]:2013", "records_max = 100", "name_characters = \"-_\"", "match = ['^a\\.']"] {
+    for wanted in ["tcp://[::]:2013", "max_records = 100", "name_characters = \"-_\"", "match = ['^a\\.']"] {
         assert!(text.contains(wanted), "{wanted} in\n{text}");
     }
     assert!(said.contains("-b is not") && said.contains("-D is not") && !said.contains("-q"), "{said}");

@@ -137,7 +137,7 @@ fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
         tracing::warn!("checkpoint {}: {damaged} series are damaged and were left out{end}", path.display());
     }
     if shed_series_max > 0 {
-        tracing::warn!("checkpoint {}: {shed_series_max} series are past `series_max`", path.display());
+        tracing::warn!("checkpoint {}: {shed_series_max} series are past `max_series`", path.display());
     }
 }
 

@@ -89,7 +89,7 @@ impl Handed {
     }
 
     /// The connections that came from socket `number`, for the source that has it now; what is past its
-    /// `connections_max` is refused.
+    /// `max_connections` is refused.
     #[cfg(target_os = "linux")]
     pub fn adopt(&mut self, number: usize, source: &StreamSource, shared: &Shared) -> Vec<Parked> {
         let mut adopted = Vec::new();
@@ -179,7 +179,7 @@ impl Handed {
             let left_out = restored.as_ref().map_or(0, |restored| restored.shed_series_max);
             if left_out > 0 {
                 tracing::warn!(
-                    "aggregation `{name}`: {left_out} series are past `series_max` now and left out"
+                    "aggregation `{name}`: {left_out} series are past `max_series` now and left out"
                 );
             }
             let whole = restored.as_ref().is_ok_and(|restored| restored.damaged == 0 && !restored.cut_short);

@@ -8,7 +8,7 @@ pub(crate) fn source(name: &str, more: &str) -> String {
 /// An output of points that soon tries again, with further options.
 pub(crate) fn output(name: &str, from: &str, to: &str, more: &str) -> String {
     format!(
-        "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"{from}\"]\nto = [\"{to}\"]\nretry_min = \"20ms\"\n\
-         retry_max = \"100ms\"\n{more}\n"
+        "[outputs.{name}]\ntype = \"graphite\"\nfrom = [\"{from}\"]\nto = [\"{to}\"]\nmin_retry_delay = \"20ms\"\n\
+         max_retry_delay = \"100ms\"\n{more}\n"
     )
 }
