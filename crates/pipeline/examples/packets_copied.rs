@@ -93,7 +93,7 @@ fn plan(form: &str) -> Option<Plan> {
     let options = match form {
         "verbatim" => "",
         "repack" => "mode = \"repack\"\ndeny = [\"debug.*\"]\nprefix = \"eu.\"\n",
-        "cluster" => "placement = \"statsd-node\"\n",
+        "cluster" => "sharding = \"statsd-node\"\n",
         _ => return None,
     };
     let text = format!(

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let text = format!(
-        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\npersonality = \"{personality}\"\n\
+        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\ncompatibility = \"{personality}\"\n\
          [outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://127.0.0.1:1\", \"tcp://127.0.0.1:2\"]\n"
     );
     let (plan, mistakes) = config::check(Source { name: "example", text: &text }, config::Format::Toml);

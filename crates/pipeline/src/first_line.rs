@@ -88,7 +88,7 @@ mod tests {
         let graphite = |personality: &str| {
             format!(
                 "[sources.s]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nmax_line_bytes = \"64B\"\n\
-             personality = \"{personality}\"\n\
+             compatibility = \"{personality}\"\n\
              [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n"
             )
         };

@@ -302,7 +302,7 @@ fn the_room_that_a_batch_asks_for_is_enough_for_what_becomes_of_it() {
         "framing = \"frames\"\nmode = \"repack\"\nmax_packet_bytes = \"512B\"",
         "prefix = \"a.very.long.prefix.that.is.longer.than.the.line.itself.\"",
         "tags_add = [\"datacenter:somewhere-far-away\", \"rack:another-tag-that-is-long\"]\nmode = \"lines\"",
-        "tag_form = \"graphite\"\nbare_tag_value = \"yes-of-course\"",
+        "tag_format = \"graphite\"\nbare_tag_value = \"yes-of-course\"",
         "convert = \"etsy\"\nmode = \"lines\"\nsuffix = \".of.many\"",
         "sample = 0.333333\nmode = \"lines\"",
     ];

@@ -16,7 +16,7 @@ fn blocks(form: &str, connections: u8, series: usize) -> Vec<Block> {
         "[sources.s]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
          [transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\nwindow = \"10s\"\n\
          [outputs.o]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"tcp://127.0.0.1:1\"]\n\
-         form = \"{form}\"\nconnections = {connections}\n"
+         encoding = \"{form}\"\nconnections = {connections}\n"
     );
     let (plan, diagnostics) = config::check(Source { name: "t.toml", text: &text }, config::Format::Toml);
     let plan = plan.unwrap_or_else(|| panic!("{diagnostics:?}"));

@@ -128,9 +128,9 @@ fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
             .concat();
     for (options, bytes) in [
         ("", lines.as_bytes()),
-        ("personality = \"c-relay\"", lines.as_bytes()),
-        ("personality = \"carbon\"\ntail_counts = true\nmissing_timestamp = \"now\"", lines.as_bytes()),
-        ("form = \"pickle\"", &pickle),
+        ("compatibility = \"c-relay\"", lines.as_bytes()),
+        ("compatibility = \"carbon\"\ntail_counts = true\nmissing_timestamp = \"now\"", lines.as_bytes()),
+        ("encoding = \"pickle\"", &pickle),
     ] {
         let read = |step: usize| {
             let mut plan = plan_of(options, "type = \"graphite\"");
@@ -166,7 +166,7 @@ fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
 fn a_connection_follows_a_reload_unless_it_should_carry_messages_now() {
     let (accounts, output) = (Accounts::default(), "type = \"graphite\"");
     for (after, line, broken) in
-        [("personality = \"c-relay\"", "a_b 1 x\n", false), ("form = \"pickle\"", "", true)]
+        [("compatibility = \"c-relay\"", "a_b 1 x\n", false), ("encoding = \"pickle\"", "", true)]
     {
         let (plan, next) = (plan_of("", output), plan_of(after, output));
         let accounts = accounts.carried_to(&plan);
@@ -200,7 +200,7 @@ fn points_that_nobody_takes_are_filtered() {
 
 #[test]
 fn points_go_on_in_pickles_unless_they_are_no_numbers() {
-    let plan = plan_of("personality = \"c-relay\"", "type = \"graphite\"\nform = \"pickle\"");
+    let plan = plan_of("compatibility = \"c-relay\"", "type = \"graphite\"\nencoding = \"pickle\"");
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, 1, START);
     let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
@@ -221,7 +221,7 @@ fn points_go_on_in_pickles_unless_they_are_no_numbers() {
 
 #[test]
 fn many_points_make_several_frames_and_blocks_within_the_room_that_was_asked_for() {
-    let plan = plan_of("", "type = \"graphite\"\nform = \"pickle\"\nconnections = 3");
+    let plan = plan_of("", "type = \"graphite\"\nencoding = \"pickle\"\nconnections = 3");
     let text = lines(5_000, 500);
     let blocks: Vec<Block> = turns(&plan, &text, 8_000).into_iter().flatten().collect();
     let copies: u32 = blocks.iter().map(|block| block.copies).sum();

@@ -98,7 +98,7 @@ fn an_idle_connection_keeps_its_unfinished_line_and_nothing_else() {
             assert!(intake.memory_bytes() <= most, "{} > {most}: {options}", intake.memory_bytes());
         }
     }
-    let (_, mut intake) = intake(&format!("{}\nform = \"pickle\"", graphite()));
+    let (_, mut intake) = intake(&format!("{}\nencoding = \"pickle\"", graphite()));
     let frames = repeated(100, 8_000).repeat(7);
     for (read, most) in [(&frames[..], 0), (b"\0\0\x01\0part", 4), (&[b'x'; 252][..], 0)] {
         batches(&mut intake, read, &mut scratch);
@@ -109,7 +109,7 @@ fn an_idle_connection_keeps_its_unfinished_line_and_nothing_else() {
 #[test]
 fn what_one_read_unfolds_to_is_handed_on_in_pieces() {
     let mut scratch = Scratch::default();
-    let (accounts, mut intake) = intake(&format!("{}\nform = \"pickle\"", graphite()));
+    let (accounts, mut intake) = intake(&format!("{}\nencoding = \"pickle\"", graphite()));
     let good = repeated(100, 7_000);
     let bad = [&5_u32.to_be_bytes(), &b"hello"[..]].concat();
     let read = [&good[..], &bad, &good, &good, &bad, &good[..good.len() - 1]].concat();
@@ -137,7 +137,7 @@ fn what_one_read_unfolds_to_is_handed_on_in_pieces() {
 
 #[test]
 fn a_long_message_gives_way_before_it_is_known_to_be_good() {
-    let (accounts, mut intake) = intake(&format!("{}\nform = \"pickle\"", graphite()));
+    let (accounts, mut intake) = intake(&format!("{}\nencoding = \"pickle\"", graphite()));
     let one = [&b"]("[..], &b"N".repeat(500_000), b"e."].concat();
     let frame = [&(one.len() as u32).to_be_bytes()[..], &one].concat();
     let sizes = batches(&mut intake, &frame, &mut Scratch::default());
@@ -151,7 +151,7 @@ fn a_long_message_gives_way_before_it_is_known_to_be_good() {
 #[test]
 fn what_is_unfinished_has_one_bound_and_its_room_comes_back() {
     const KIB: usize = 1024;
-    let frames = format!("{}\nform = \"pickle\"", graphite());
+    let frames = format!("{}\nencoding = \"pickle\"", graphite());
     let lines = format!("{}\nmax_line_bytes = \"4MiB\"", statsd());
     for (options, head) in [(frames, &[0, 0x10, 0, 0][..]), (lines, &b"a"[..])] {
         let (plan, accounts) = plan_of(&format!("max_unfinished_bytes = \"1MiB\"\n{}", config_of(&options)));

@@ -535,7 +535,7 @@ fn several_relays_of_a_source_take_the_same_parts() {
     let relay = |name: &str, to: &str, ending: &str| {
         format!(
             "[transforms.{name}]\ntype = \"relay\"\nfrom = [\"points\"]\n\
-             clusters.all = {{ share = \"forward\", to = [\"out_{name}\"] }}\n\
+             clusters.all = {{ type = \"forward\", to = [\"out_{name}\"] }}\n\
              [[transforms.{name}.rules]]\nmatch = ['^(x+)\\1{ending}']\nto = [\"all\"]\n\
              [outputs.out_{name}]\ntype = \"graphite\"\nfrom = [\"{name}\"]\nto = [\"tcp://{to}:2003\"]\n"
         )

@@ -75,7 +75,7 @@ fn both_kinds(aggregate: &str, relay: &str) -> Plan {
         "[sources.s]\ntype = \"statsd\"\n[sources.p]\ntype = \"graphite\"\n\
          [transforms.{aggregate}]\ntype = \"aggregate\"\nfrom = [\"s\"]\nstats_prefix = \"\"\n\
          [transforms.{relay}]\ntype = \"relay\"\nfrom = [\"p\"]\n\
-         clusters.all = {{ share = \"forward\", to = [\"q\"] }}\n\
+         clusters.all = {{ type = \"forward\", to = [\"q\"] }}\n\
          [[transforms.{relay}.rules]]\nmatch = '^in'\nevery = \"10s\"\nexpire = \"20s\"\n\
          compute = {{ sum = 'stats_counts.sum' }}\nto = [\"all\"]\n\
          [outputs.o]\ntype = \"graphite\"\nfrom = [\"{aggregate}\"]\nto = [\"tcp://10.0.0.1:2003\"]\n\
@@ -164,7 +164,7 @@ fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
         let to: Vec<String> = ports.iter().map(|port| format!("\"udp://127.0.0.1:{port}\"")).collect();
         let text = format!(
             "[sources.s]\ntype = \"statsd\"\n[outputs.o]\ntype = \"udp\"\nfrom = [\"s\"]\nto = [{}]\n\
-             placement = \"{placement}\"\n",
+             sharding = \"{placement}\"\n",
             to.join(", ")
         );
         plan_of(&text)

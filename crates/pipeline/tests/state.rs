@@ -150,7 +150,7 @@ fn every_kind_survives_a_reload_that_changes_every_option() {
         ("", "window = \"1h\""),
         ("window = \"1h\"", "window = \"20s\"\nflush_align = \"interval\""),
         ("", "flush_align = \"start\""),
-        ("", "idle = \"delete\""),
+        ("", "expiry = \"delete\""),
         ("", "histograms = [{ name_contains = \"few\", bins = [6, \"inf\"] }]"),
         ("", "timer_weights = false"),
         ("", "timer_rate_ignored = true"),

@@ -19,7 +19,7 @@ pub(super) struct Draft {
 
 /// True when a section asks for a cluster, even one that cannot be.
 pub(super) fn is_wanted(fields: &Fields) -> bool {
-    matches!(fields.other_of_any("placement"), Some(Checked::Word(word)) if *word != "copy")
+    matches!(fields.other_of_any("sharding"), Some(Checked::Word(word)) if *word != "copy")
 }
 
 /// What the ring knows an endpoint as when nothing else is said.
@@ -29,7 +29,7 @@ pub(super) fn default_labels(to: &[Destination]) -> Vec<String> {
 
 /// The cluster of a section; None when each endpoint gets everything, or after a mistake.
 pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Option<Draft> {
-    let word = fields.word("placement").unwrap_or("copy");
+    let word = fields.word("sharding").unwrap_or("copy");
     let ring = matches!(word, "statsd-node" | "ketama");
     let heeded = [
         ("key", word != "copy"),
@@ -39,7 +39,7 @@ pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnos
     ];
     for (key, heeded) in heeded {
         if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
-            let message = format!("`{key}` has no effect with placement = \"{word}\"");
+            let message = format!("`{key}` has no effect with sharding = \"{word}\"");
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
     }

@@ -389,7 +389,7 @@ fn management(
 fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic>) -> Option<usize> {
     let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
     let list = || match names.as_slice() {
-        [] => "there is no output with a `placement` other than \"copy\"".to_owned(),
+        [] => "there is no output with a `sharding` other than \"copy\"".to_owned(),
         _ => format!("clusters are: {}", names.join(", ")),
     };
     let Some(name) = fields.text("cluster") else {

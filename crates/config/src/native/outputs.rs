@@ -93,7 +93,7 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
             one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }, path_place())
         }
         Section::OutputConsole => {
-            let form = match fields.word("form") {
+            let form = match fields.word("encoding") {
                 Some("perl") => ConsoleForm::Perl,
                 _ => ConsoleForm::Node,
             };
@@ -241,7 +241,7 @@ fn addresses(section: Section, fields: &Fields) -> Addresses {
 /// Options that only streams heed, in a section with endpoints that take datagrams.
 fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec<Diagnostic>) {
     let Some((_, place)) = to.iter().find(|(to, _)| to.is_datagram()) else { return };
-    if fields.word("form") == Some("pickle") {
+    if fields.word("encoding") == Some("pickle") {
         let message = "pickle frames need a stream";
         wrong.push(
             Diagnostic::error(Code::BadValue, message).at(*place).label("this endpoint takes datagrams"),
@@ -263,7 +263,7 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
 }
 
 fn graphite_form(fields: &Fields) -> GraphiteForm {
-    match fields.word("form") {
+    match fields.word("encoding") {
         Some("pickle") => GraphiteForm::Pickle,
         Some("syslog") => GraphiteForm::Syslog,
         _ => GraphiteForm::Lines,

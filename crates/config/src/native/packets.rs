@@ -29,7 +29,7 @@ const LOOKING: [&str; 20] = [
     "tags_rename",
     "tags_add",
     "convert",
-    "tag_form",
+    "tag_format",
     "one_value_per_line",
     "distributions",
     "histograms_as_timers",
@@ -39,7 +39,7 @@ const LOOKING: [&str; 20] = [
 ];
 
 /// Options that say how, once they are.
-const OF_LINES: [&str; 3] = ["series_idle", "bare_tag_value", "aggregates"];
+const OF_LINES: [&str; 3] = ["series_expiry", "bare_tag_value", "aggregates"];
 
 /// What else decides about an output's lines.
 #[derive(Clone, Copy)]
@@ -101,7 +101,7 @@ fn verbatim(fields: &Fields, asked: Option<&'static str>, around: Around, wrong:
             (format!("`{key}` is about lines, and in `verbatim` there are none"), fields.place_of(key))
         }
         None if around.in_cluster => {
-            ("a cluster places lines, and in `verbatim` there are none".into(), fields.place_of("placement"))
+            ("a cluster places lines, and in `verbatim` there are none".into(), fields.place_of("sharding"))
         }
         None if around.takes_aggregates => {
             ("aggregates become lines, and in `verbatim` there are none".into(), fields.place_of("from"))
@@ -139,9 +139,9 @@ fn stage(fields: &Fields, stage: &mut StagePlan, wrong: &mut Vec<Diagnostic>) {
         stage.sample_names = shares.clone();
     }
     Fields::set(&mut stage.series_max, fields.whole_u32("max_series"));
-    Fields::set(&mut stage.series_idle_ns, fields.whole("series_idle").map(|ms| ms * 1_000_000));
+    Fields::set(&mut stage.series_idle_ns, fields.whole("series_expiry").map(|ms| ms * 1_000_000));
     if stage.series_max == 0 {
-        no_effect(fields, &["series_idle"], "without `max_series` no series is known", wrong);
+        no_effect(fields, &["series_expiry"], "without `max_series` no series is known", wrong);
     }
 }
 
@@ -178,7 +178,7 @@ fn rewrite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RewritePlan {
 /// `convert`, and what single switches change in it.
 fn form(fields: &Fields) -> Form {
     let mut form = fields.word("convert").and_then(Form::named).unwrap_or(Form::KEEP);
-    Fields::set(&mut form.tags, of_word(fields, "tag_form", &TAG_FORMS));
+    Fields::set(&mut form.tags, of_word(fields, "tag_format", &TAG_FORMS));
     Fields::set(&mut form.one_value_per_line, fields.flag("one_value_per_line"));
     Fields::set(&mut form.distributions, of_word(fields, "distributions", &DISTRIBUTIONS));
     Fields::set(&mut form.histograms_as_timers, fields.flag("histograms_as_timers"));

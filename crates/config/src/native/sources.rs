@@ -94,11 +94,11 @@ pub(super) fn build(
 }
 
 fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
-    let word = fields.word("personality");
+    let word = fields.word("compatibility");
     let personality = Personality::ALL.into_iter().find(|known| Some(known.word()) == word);
     let personality = personality.unwrap_or(Personality::Strict);
     let mut source = GraphiteSource::of(personality);
-    source.messages = match fields.word("form") {
+    source.messages = match fields.word("encoding") {
         Some("pickle") => Some(MessageForm::Pickle),
         Some("protobuf") => Some(MessageForm::Protobuf),
         _ => None,
@@ -120,7 +120,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
     }
     let relay = personality == Personality::CRelay;
     let idle_options = [
-        ("name_characters", relay, "only `personality = \"c-relay\"` changes names"),
+        ("name_characters", relay, "only `compatibility = \"c-relay\"` changes names"),
         ("names", !relay, "`c-relay` has `name_characters`"),
         ("missing_timestamp", !relay, "`c-relay` looks for no time"),
         ("max_message_bytes", source.messages.is_some(), "its connections carry lines"),
@@ -166,7 +166,7 @@ fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
     let SourceKind::Own(own) = &mut plan.kind else { return plan };
     Fields::set(&mut own.every_ms, fields.whole("every"));
     Fields::set(&mut own.prefix, fields.text("prefix"));
-    let of_relays = fields.word("form") == Some("carbon-c-relay");
+    let of_relays = fields.word("encoding") == Some("carbon-c-relay");
     let fits = |byte: u8| match of_relays {
         true => byte.is_ascii_graphic(),
         false => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
@@ -192,7 +192,7 @@ fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
     }
     for key in ["reset", "report"] {
         if let Some(place) = fields.place_of(key) {
-            let message = format!("`{key}` has no effect without `form = \"carbon-c-relay\"`");
+            let message = format!("`{key}` has no effect without `encoding = \"carbon-c-relay\"`");
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
     }
@@ -228,7 +228,7 @@ fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
     Fields::set(&mut options.sanitize, fields.flag("sanitize"));
     Fields::set(&mut options.key_bytes_max, fields.whole_u32("max_key_bytes"));
     Fields::set(&mut options.tags_max, fields.whole_u32("max_tags"));
-    Fields::set(&mut options.rate_min, fields.number("rate_min"));
+    Fields::set(&mut options.rate_min, fields.number("min_sample_rate"));
     let union = dialect == Dialect::Union;
     let idle_options = [
         ("gauge_sign", union),
@@ -256,7 +256,7 @@ pub(super) fn difference(one: &Options, other: &Options) -> Option<&'static str>
         ("sanitize", one.sanitize == other.sanitize),
         ("max_key_bytes", one.key_bytes_max == other.key_bytes_max),
         ("max_tags", one.tags_max == other.tags_max),
-        ("rate_min", one.rate_min == other.rate_min),
+        ("min_sample_rate", one.rate_min == other.rate_min),
     ];
     pairs.into_iter().find(|(_, same)| !same).map(|(key, _)| key)
 }

@@ -105,17 +105,17 @@ fn histograms(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<
 
 /// `idle = "5m"` for all kinds, or a table with a key for each.
 fn idle(whose: &str, fields: &Fields, plan: &mut IdlePlan, wrong: &mut Vec<Diagnostic>) {
-    let Some(node) = fields.node("idle") else { return };
+    let Some(node) = fields.node("expiry") else { return };
     if matches!(node.value, Value::Text(_)) {
         // Any kind but gauges: "3 windows" would not fit the others.
-        let row = Section::Idle.row("counters").expect("the options table has `idle.counters`");
+        let row = Section::Idle.row("counters").expect("the options table has `expiry.counters`");
         if let Some(Checked::Idle(all)) = value::check(row, node, wrong) {
             *plan = IdlePlan { counters: all, gauges: all, timers: all, sets: all };
         }
         return;
     }
-    let Some(entries) = table("idle", node, wrong) else { return };
-    let fields = Fields::read(Section::Idle, &format!("`idle` of {whose}"), node.place, entries, wrong);
+    let Some(entries) = table("expiry", node, wrong) else { return };
+    let fields = Fields::read(Section::Idle, &format!("`expiry` of {whose}"), node.place, entries, wrong);
     let get = |key: &str| -> Option<Idle> {
         match fields.other(key)? {
             Checked::Idle(idle) => Some(*idle),

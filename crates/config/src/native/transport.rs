@@ -64,10 +64,11 @@ pub(super) fn endpoint(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>)
         wrong
             .push(diagnostic.label("a host name or an address").hint("leave it out for the endpoint's host"));
     }
-    let any_name = fields.flag("any_name") == Some(true);
+    let any_name = fields.flag("skip_hostname_check") == Some(true);
     if any_name && fields.path("ca").is_none() {
-        let place = fields.place_of("any_name").unwrap_or(node.place);
-        let message = "`any_name` takes whoever has a certificate of the system's authorities: anybody";
+        let place = fields.place_of("skip_hostname_check").unwrap_or(node.place);
+        let message =
+            "`skip_hostname_check` takes whoever has a certificate of the system's authorities: anybody";
         let diagnostic = Diagnostic::error(Code::MissingKey, message).at(place).label("`ca` is missing");
         wrong.push(diagnostic.hint("write ca = \"…\" with your own authorities, or leave it out"));
     }

@@ -146,7 +146,7 @@ impl<'a> Names<'a> {
 
     fn gives_points(&self, name: &str) -> bool {
         let Some(one) = self.feeds.get(name).map(|(at, _)| &self.named[*at]) else { return false };
-        let of_relays = |fields: &Fields| fields.word("form") == Some("carbon-c-relay");
+        let of_relays = |fields: &Fields| fields.word("encoding") == Some("carbon-c-relay");
         match one.section {
             Some(Section::SourceGraphite) => true,
             Some(Section::SourceSelf) => one.fields.as_ref().is_some_and(of_relays),

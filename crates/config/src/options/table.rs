@@ -123,8 +123,8 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "Counts a timer's values by bins. Of several entries the first whose `name_contains` fits a timer applies.",
         ),
         Idle => (
-            "[transforms.NAME.idle]",
-            "What becomes of a series that saw no sample in a window. `idle = \"5m\"` sets all four at once.",
+            "[transforms.NAME.expiry]",
+            "What becomes of a series that saw no sample in a window. `expiry = \"5m\"` sets all four at once.",
         ),
         KeyFlush => (
             "[transforms.NAME.key_flush]",

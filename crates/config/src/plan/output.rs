@@ -196,7 +196,7 @@ impl LinesPlan {
     /// Default of `flush_delay`.
     pub const FLUSH_DELAY_MS: u64 = 100;
 
-    /// Default of `series_idle`.
+    /// Default of `series_expiry`.
     pub const SERIES_IDLE_NS: u64 = 3_600 * 1_000_000_000;
 
     /// All lines of an output to `to`, unchanged: packed anew, or each its own packet.

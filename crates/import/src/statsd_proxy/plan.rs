@@ -117,7 +117,7 @@ mod tests {
         let codes: Vec<_> = wrong.iter().map(|wrong| wrong.code).collect();
         assert_eq!(codes, [Code::ManagementOpen], "{printed}");
         for part in
-            ["placement = \"statsd-node\"", "ring_replicas = 4", "replies = \"proxy\"", "mode = \"lines\""]
+            ["sharding = \"statsd-node\"", "ring_replicas = 4", "replies = \"proxy\"", "mode = \"lines\""]
         {
             assert!(printed.contains(part), "{part}: {printed}");
         }

@@ -16,6 +16,7 @@ use std::ops::Range;
 mod brackets;
 mod escapes;
 mod groups;
+mod loops;
 mod repeats;
 #[cfg(test)]
 mod tests;
@@ -100,7 +101,16 @@ pub(super) fn translate(text: &str, ignore_case: bool, captures: bool) -> Result
         reader.whole()?;
         Ok(reader)
     };
-    let first = read(Form::Linear)?;
+    let mut first = read(Form::Linear)?;
+    if captures && loops::may_differ(&first.out) {
+        first.notes.push(Note {
+            about: NoteAbout::Reading,
+            at: 0..text.len(),
+            message: "something is repeated that prefers to match nothing: PCRE2 may find a shorter match"
+                .into(),
+            hint: "leave out the `?` that makes a part of it lazy, or the empty alternative".into(),
+        });
+    }
     let backtracking = if first.backtracks { Some(read(Form::Backtracking)?.out) } else { None };
     Ok(Translated { linear: first.out, backtracking, groups: first.groups, notes: first.notes })
 }

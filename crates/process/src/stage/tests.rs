@@ -182,7 +182,7 @@ fn idle_series_make_room() {
     assert_eq!(stage.forget(110), 0, "one time idle is not long enough");
     assert_eq!([admit(&mut stage, "busy"), admit(&mut stage, "new")], [Admit::Pass, Admit::SeriesMax]);
     assert_eq!(stage.series(), 2);
-    assert_eq!(stage.forget(120), 1, "`idle` was, and is forgotten");
+    assert_eq!(stage.forget(120), 1, "`expiry` was, and is forgotten");
     assert_eq!([admit(&mut stage, "busy"), admit(&mut stage, "new")], [Admit::Pass; 2]);
     assert_eq!(admit(&mut stage, "idle"), Admit::SeriesMax);
     assert_eq!(stage.forget(10_000), 0, "both were used since the last change");

@@ -29,7 +29,7 @@ path = "calm"
 
 [outputs.calm_pickle]
 type = "graphite"
-form = "pickle"
+encoding = "pickle"
 from = ["t"]
 to = ["tcp://127.0.0.1:2004"]
 "#;
@@ -53,18 +53,18 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>, moved: &BTreeSet<Str
     let window_s = *random.pick(&[2, 5, 10]);
     text += &format!(
         "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\nwindow = \"{window_s}s\"\nmax_series = {}\n\
-         idle = {{ counters = \"keep\", gauges = \"2 windows\", timers = \"delete\", sets = \"20s\" }}\n",
+         expiry = {{ counters = \"keep\", gauges = \"2 windows\", timers = \"delete\", sets = \"20s\" }}\n",
         random.between(60, 120)
     );
     let checkpoint = *random.pick(&["off", "1s", "2s", "5s", "5s"]);
     text += &format!("checkpoint = \"{checkpoint}\"\n");
     let align = *random.pick(&["wall", "start", "interval"]);
     text += &format!(
-        "[transforms.u]\ntype = \"aggregate\"\nfrom = [\"b\"]\nflush_align = \"{align}\"\nidle = \"20s\"\n\
+        "[transforms.u]\ntype = \"aggregate\"\nfrom = [\"b\"]\nflush_align = \"{align}\"\nexpiry = \"20s\"\n\
          [transforms.v]\ntype = \"aggregate\"\nfrom = [\"f\"]\n"
     );
     text += "[outputs.lines]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"tcp://10.0.0.1:2003\"]\n";
-    text += "[outputs.pickle]\ntype = \"graphite\"\nform = \"pickle\"\nfrom = [\"u\"]\nto = [\"tcp://10.0.0.1:2004\"]\n";
+    text += "[outputs.pickle]\ntype = \"graphite\"\nencoding = \"pickle\"\nfrom = [\"u\"]\nto = [\"tcp://10.0.0.1:2004\"]\n";
     text += "[outputs.dogs]\ntype = \"graphite\"\nfrom = [\"v\"]\nto = [\"tcp://10.0.0.5:2003\"]\n";
     text += "[outputs.file]\ntype = \"graphite_file\"\nfrom = [\"t\"]\npath = \"file\"\nmax_file_bytes = \"8KiB\"\nmax_files = 2\n";
     text += "[outputs.events]\ntype = \"event_file\"\nfrom = [\"a\", \"f\"]\npath = \"events\"\nmax_file_bytes = \"4KiB\"\n";
@@ -109,7 +109,7 @@ fn fan_out(random: &mut Random) -> String {
     );
     let nodes = (1..=random.between(1, 4)).map(|node| format!("\"udp://10.0.2.{node}:8125\""));
     text += &format!(
-        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"a\", \"f\"]\nto = [{}]\nplacement = \"{}\"\n",
+        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"a\", \"f\"]\nto = [{}]\nsharding = \"{}\"\n",
         nodes.collect::<Vec<_>>().join(", "),
         random.pick(&["statsd-node", "ketama", "jump"])
     );

@@ -231,7 +231,7 @@ mod tests {
         type = "udp"
         from = ["app"]
         to = ["udp://10.0.0.1:8125", "udp://10.0.0.2:8125", "udp://10.0.0.3:8125"]
-        placement = "statsd-node"
+        sharding = "statsd-node"
         [outputs.events]
         type = "event_file"
         from = ["app"]

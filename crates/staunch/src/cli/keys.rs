@@ -41,7 +41,7 @@ impl<'a> Keys<'a> {
         let relays: Vec<_> = relays.collect();
         anyhow::ensure!(
             !plan.clusters.is_empty() || !relays.is_empty(),
-            "--keys asks where keys go, and this config shares none out: no output has a `placement`, and there \
+            "--keys asks where keys go, and this config shares none out: no output has a `sharding`, and there \
              is no relay"
         );
         Ok(Keys { plan, owners: Owners::new(plan), relays, place })

@@ -76,7 +76,7 @@ fn rejected(reason: Reject) -> &'static str {
              binary and blank values pass only with `strict_numbers = false`."
         }
         Reject::BadRate => {
-            "A sample rate is written `@0.1`: a decimal above 0 and up to 1, and at least `rate_min` of the source."
+            "A sample rate is written `@0.1`: a decimal above 0 and up to 1, and at least `min_sample_rate` of the source."
         }
         Reject::NegativeTimer => {
             "Correct the sender, or set `allow_negative_timers = true` (dialect `union`)."
@@ -116,13 +116,13 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::NoValue => "Correct the sender: a point is written `name value time`, with blanks between.",
         Reject::NoTimestamp => "Correct the sender, or set `missing_timestamp = \"now\"` on the source.",
         Reject::TooManyFields => {
-            "Correct the sender: a name must not hold blanks. `personality = \"c-relay\"` lets such lines pass, and whoever \
+            "Correct the sender: a name must not hold blanks. `compatibility = \"c-relay\"` lets such lines pass, and whoever \
              gets them has the same trouble."
         }
-        Reject::BadName => "Correct the sender. `personality = \"c-relay\"` puts `_` for such bytes.",
+        Reject::BadName => "Correct the sender. `compatibility = \"c-relay\"` puts `_` for such bytes.",
         Reject::NameTooLong => "Raise `max_name_bytes` of the source, or find out who makes such names.",
         Reject::NotUtf8 => {
-            "Correct the sender. `personality = \"c-relay\"` puts `_` for each byte that is not ASCII."
+            "Correct the sender. `compatibility = \"c-relay\"` puts `_` for each byte that is not ASCII."
         }
         Reject::BadMessage => BAD_MESSAGE,
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
@@ -138,7 +138,7 @@ fn shed(reason: Shed) -> &'static str {
     match reason {
         Shed::SeriesMax => {
             "Find who makes new names: `staunch_series_created_total`, then `/api/v1/series?name=GLOB`. Raise \
-             `max_series` of the aggregation when they are wanted, and look at its memory; lower `idle` so that dead \
+             `max_series` of the aggregation when they are wanted, and look at its memory; lower `expiry` so that dead \
              series go earlier."
         }
         Shed::TimerValuesMax => {
@@ -184,7 +184,7 @@ fn shed(reason: Shed) -> &'static str {
              `staunch queue export` can keep a copy first ([queues.md](queues.md))."
         }
         Shed::NotANumber => {
-            "carbon would give up the whole message. Send numbers, or let the output's `form` be lines: then lines go on \
+            "carbon would give up the whole message. Send numbers, or let the output's `encoding` be lines: then lines go on \
              as they came."
         }
         Shed::UnsafeName => {

@@ -30,7 +30,7 @@ pub(crate) struct Rules {
 #[derive(Debug, Serialize)]
 struct ClusterRow {
     name: String,
-    /// As `share` has it, and carbon-c-relay.
+    /// As `type` has it, and carbon-c-relay.
     sharing: &'static str,
     replication: u8,
     /// Another member stands in for one that is down.

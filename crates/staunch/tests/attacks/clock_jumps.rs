@@ -64,7 +64,7 @@ fn start<'a>(bench: &'a Bench, library: &Path, to: &str) -> (Scene<'a>, std::pat
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{to}\"]\n\
          [outputs.rolled]\ntype = \"graphite\"\nfrom = [\"relay\"]\nto = [\"{to}\"]\n\
          [transforms.relay]\ntype = \"relay\"\nfrom = [\"points\"]\n\
-         clusters = {{ all = {{ share = \"forward\", to = [\"rolled\"] }} }}\n\
+         clusters = {{ all = {{ type = \"forward\", to = [\"rolled\"] }} }}\n\
          [[transforms.relay.rules]]\nmatch = \"^in$\"\nevery = \"1s\"\nexpire = \"2s\"\ncompute = {{ sum = \"rolled\" }}\nto = \"all\"\nstop = true\n"
     );
     let builder = Builder::native(&(toml + &Scene::innocent()));

@@ -26,7 +26,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let mut toml = "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"relay\"]\nmax_files = 1\n\
          [transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
-         [transforms.relay.clusters]\nstorage = { share = \"forward\", to = [\"points\"] }\n"
+         [transforms.relay.clusters]\nstorage = { type = \"forward\", to = [\"points\"] }\n"
         .to_owned();
     for rule in 0..rules {
         let most = rule % 40 + 1;

@@ -127,7 +127,7 @@ const KINDS: &[(&str, Kind)] = &[
         Kind {
             word: "pickle",
             at: At::Tcp,
-            source: "type = \"graphite\"\nform = \"pickle\"\n",
+            source: "type = \"graphite\"\nencoding = \"pickle\"\n",
             things: pickle,
         },
     ),
@@ -136,7 +136,7 @@ const KINDS: &[(&str, Kind)] = &[
         Kind {
             word: "protobuf",
             at: At::Tcp,
-            source: "type = \"graphite\"\nform = \"protobuf\"\n",
+            source: "type = \"graphite\"\nencoding = \"protobuf\"\n",
             things: protobuf,
         },
     ),

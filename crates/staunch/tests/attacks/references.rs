@@ -11,8 +11,8 @@ const GROWS_MAX: u64 = 128 << 20;
 
 pub(crate) fn run(bench: &Bench) -> End {
     let sizes: &[usize] = bench.pick(&[256 << 10], &[64 << 10, 256 << 10, 1 << 20, (16 << 20) - 64]);
-    let toml = "[sources.pickle]\ntype = \"graphite\"\nform = \"pickle\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-         [sources.protobuf]\ntype = \"graphite\"\nform = \"protobuf\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+    let toml = "[sources.pickle]\ntype = \"graphite\"\nencoding = \"pickle\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [sources.protobuf]\ntype = \"graphite\"\nencoding = \"protobuf\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"pickle\", \"protobuf\"]\nmax_files = 1\n";
     let mut scene = Scene::start(bench, toml, GROWS_MAX);
     for size in sizes {

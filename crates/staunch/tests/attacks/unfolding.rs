@@ -38,7 +38,7 @@ fn kinds(bench: &Bench) -> Vec<Kind> {
     let pickle = |bytes: usize, name: usize| payloads::pickle_references(&vec![b'a'; name], bytes);
     let mut kinds = vec![Kind {
         word: "pickle",
-        option: "form = \"pickle\"".into(),
+        option: "encoding = \"pickle\"".into(),
         frame: pickle(bench.pick(FRAME_BYTES / 2, FRAME_BYTES), bench.pick(FRAME_BYTES / 4, FRAME_BYTES / 2)),
         last: pickle(bench.pick(128 << 10, 1 << 20), 32),
     }];

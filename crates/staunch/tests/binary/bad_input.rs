@@ -431,7 +431,7 @@ fn from(last: u8, to: SocketAddr) -> TcpStream {
 fn unfinished_messages_of_all_connections_have_one_bound() {
     const MIB: usize = 1 << 20;
     let toml = "max_unfinished_bytes = \"8MiB\"\n\
-                [sources.app]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nform = \"pickle\"\n\
+                [sources.app]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nencoding = \"pickle\"\n\
                 [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"app\"]\n";
     let mut daemon = Builder::native(toml).start();
     let at = daemon.at("app", "tcp");
@@ -482,7 +482,7 @@ fn unfinished_messages_of_all_connections_have_one_bound() {
 #[test]
 fn memory_that_was_freed_goes_back_to_the_system_without_traffic() {
     const BEGUN_BYTES: usize = 15 << 20;
-    let toml = "[sources.app]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nform = \"pickle\"\n\
+    let toml = "[sources.app]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nencoding = \"pickle\"\n\
                 [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"app\"]\n";
     let mut daemon = Builder::native(toml).start();
     let at = daemon.at("app", "tcp");

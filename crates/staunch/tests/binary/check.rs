@@ -189,7 +189,7 @@ to = ["udp://10.0.0.9:8125"]
 type = "udp"
 from = ["app"]
 to = ["udp://10.0.0.1:8125", "udp://10.0.0.2:8125", "udp://10.0.0.3:8125"]
-placement = "statsd-node"
+sharding = "statsd-node"
 "#;
 
 #[test]

@@ -221,7 +221,7 @@ fn a_log_that_is_read_a_page_at_a_time_delays_no_record_and_says_what_it_lacks()
 #[test]
 fn a_console_that_nobody_reads_keeps_no_log_waiting() {
     let (_from, to) = full_pipe();
-    let more = "[outputs.console]\ntype = \"console\"\nform = \"perl\"\nfrom = [\"stats\"]\n";
+    let more = "[outputs.console]\ntype = \"console\"\nencoding = \"perl\"\nfrom = [\"stats\"]\n";
     let daemon = Unheard::start_with(more, to);
     daemon.wait_points("first");
     daemon.signal("HUP");

@@ -308,7 +308,7 @@ fn an_endpoint_whose_check_says_down_leaves_its_cluster_and_comes_back() {
     let checked = ports.map(|at| at.to_string());
     let unchecked = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
-         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = {to:?}\nplacement = \"jump\"\nrequired = true\n"
+         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = {to:?}\nsharding = \"jump\"\nrequired = true\n"
     );
     let check = format!("[outputs.copy.check]\nkind = \"management\"\nat = {checked:?}\nevery = \"2s\"\n");
     // The checks come with a reload, and go with one.

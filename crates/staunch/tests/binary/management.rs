@@ -371,7 +371,7 @@ fn noise_and_silence_do_not_harm_the_port() {
 fn the_proxys_port_says_what_the_proxys_says() {
     let toml = "[sources.clients]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
         [outputs.nodes]\ntype = \"udp\"\nfrom = [\"clients\"]\n\
-        to = [\"udp://127.0.0.1:9\", \"udp://127.0.0.2:9\"]\nplacement = \"statsd-node\"\nlabels = [\"a:9\", \"b:9\"]\n\
+        to = [\"udp://127.0.0.1:9\", \"udp://127.0.0.2:9\"]\nsharding = \"statsd-node\"\nlabels = [\"a:9\", \"b:9\"]\n\
         [management]\nlisten = \"127.0.0.1:0\"\nreplies = \"proxy\"\nconfig = { port = \"8125\" }\n";
     let daemon = Builder::native(toml).start();
     let mut client = Client::new(&daemon);

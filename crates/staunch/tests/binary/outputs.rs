@@ -19,7 +19,7 @@ fn text_pickle_console_and_file_get_the_same_flush() {
     let toml = format!(
         "{SOURCE}{STATS}\
          [outputs.lines]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
-         [outputs.pickle]\ntype = \"graphite\"\nform = \"pickle\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
+         [outputs.pickle]\ntype = \"graphite\"\nencoding = \"pickle\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
          [outputs.console]\ntype = \"console\"\nfrom = [\"stats\"]\n\
          [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"points\"\n",
         lines.to(),

@@ -66,7 +66,7 @@ fn a_carbon_that_is_away_holds_up_no_other_and_gets_its_points_after_a_kill() {
     let near = FakeGraphite::new();
     let mut far = FakeGraphite::new();
     far.refuse();
-    let source = "listen = [\"tcp://127.0.0.1:0\"]\npersonality = \"c-relay\"";
+    let source = "listen = [\"tcp://127.0.0.1:0\"]\ncompatibility = \"c-relay\"";
     let mut daemon = Builder::native(&config(source, &[&near, &far], "disk")).start();
     let far_name = format!("carbon/{}", far.to().trim_start_matches("tcp://"));
     let lines: Vec<String> =
@@ -90,7 +90,7 @@ fn a_carbon_that_is_away_holds_up_no_other_and_gets_its_points_after_a_kill() {
 #[test]
 fn pickled_points_go_on_as_lines_and_bad_messages_cost_only_themselves() {
     let graphite = FakeGraphite::new();
-    let source = "listen = [\"tcp://127.0.0.1:0\"]\nform = \"pickle\"";
+    let source = "listen = [\"tcp://127.0.0.1:0\"]\nencoding = \"pickle\"";
     let mut daemon = Builder::native(&config(source, &[&graphite], "memory")).start();
     let mut stream = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
     let frame = |body: &[u8]| [&(body.len() as u32).to_be_bytes()[..], body].concat();

@@ -24,7 +24,7 @@ fn start(graphite: &FakeGraphite) -> Daemon {
         "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n\
          [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"relay\"]\nmax_files = 1\n\
          [transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
-         [transforms.relay.clusters]\nstorage = {{ share = \"forward\", to = [\"points\"] }}",
+         [transforms.relay.clusters]\nstorage = {{ type = \"forward\", to = [\"points\"] }}",
         graphite.to()
     )
     .expect("memory takes it");

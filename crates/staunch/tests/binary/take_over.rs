@@ -160,7 +160,7 @@ fn a_client_that_is_told_sees_nothing_of_restarts() {
         if when == "accepted" {
             aggregates = format!(
                 "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"300ms\"\n\
-                 idle = {{ counters = \"delete\" }}\n\
+                 expiry = {{ counters = \"delete\" }}\n\
                  [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\n",
                 carbon.to()
             );

@@ -244,7 +244,7 @@ fn a_relay_shows_what_becomes_of_points_and_who_is_down() {
          [outputs.dead]\ntype = \"graphite\"\nfrom = [\"relay\"]\nto = [\"tcp://127.0.0.1:1\"]\n\
          [outputs.live]\ntype = \"graphite\"\nfrom = [\"relay\"]\nto = [\"tcp://{at}\"]\n\
          [transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
-         [transforms.relay.clusters]\nspare = {{ share = \"failover\", to = [\"dead\", \"live\"] }}\n\
+         [transforms.relay.clusters]\nspare = {{ type = \"failover\", to = [\"dead\", \"live\"] }}\n\
          [[transforms.relay.rules]]\nmatch = ['^a\\.']\nto = [\"spare\"]\n"
     );
     let mut daemon = Builder::native(&toml).start();

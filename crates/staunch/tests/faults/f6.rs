@@ -47,7 +47,7 @@ fn start(endpoint: &Endpoint, library: &Path) -> (Daemon, PathBuf) {
     let toml = format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nidle_timeout = \"10m\"\n\
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\nself_counters = \"none\"\n\
-         idle = {{ counters = \"delete\" }}\n\
+         expiry = {{ counters = \"delete\" }}\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"{}\"]\nmax_retry_delay = \"500ms\"\n\
          queue = {{ max_age = \"10m\" }}\n",
         endpoint.to()

@@ -225,7 +225,7 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
         }
         SourceKind::RelayOwn(own) => {
             out.key("type", text("self"));
-            out.key("form", text("carbon-c-relay"));
+            out.key("encoding", text("carbon-c-relay"));
             out.key_unless("every", time(own.every_ms), time(10_000));
             out.key_unless("prefix", text(&own.prefix), text("staunch"));
             out.flag_unless("reset", own.reset, false);
@@ -266,13 +266,13 @@ fn print_points(out: &mut Out, source: &GraphiteSource) {
     let default = GraphiteSource::of(Personality::Strict);
     match source.messages {
         None => {}
-        Some(MessageForm::Pickle) => out.key("form", text("pickle")),
-        Some(MessageForm::Protobuf) => out.key("form", text("protobuf")),
+        Some(MessageForm::Pickle) => out.key("encoding", text("pickle")),
+        Some(MessageForm::Protobuf) => out.key("encoding", text("protobuf")),
     }
     let size = |size: usize| bytes(size as u64);
     out.key_unless("max_message_bytes", size(source.message_bytes_max), size(default.message_bytes_max));
     let reading = source.reading;
-    out.key_unless("personality", text(reading.personality.word()), text("strict"));
+    out.key_unless("compatibility", text(reading.personality.word()), text("strict"));
     if reading.missing_time_is_now {
         out.key("missing_timestamp", text("now"));
     }
@@ -297,7 +297,7 @@ fn print_reading(out: &mut Out, options: &Options) {
     out.flag_unless("sanitize", options.sanitize, default.sanitize);
     out.key_unless("max_key_bytes", bytes(options.key_bytes_max.into()), bytes(default.key_bytes_max.into()));
     out.key_unless("max_tags", options.tags_max.to_string(), default.tags_max.to_string());
-    out.key_unless("rate_min", options.rate_min.to_string(), default.rate_min.to_string());
+    out.key_unless("min_sample_rate", options.rate_min.to_string(), default.rate_min.to_string());
     out.flag_unless("compat_quirks", options.compat_quirks, default.compat_quirks);
 }
 
@@ -387,7 +387,7 @@ fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
     let all_one = [idle.gauges, idle.timers, idle.sets].iter().all(|other| *other == idle.counters);
     let by_windows = matches!(idle.gauges, Idle::Delete { ttl_windows } if ttl_windows != 1);
     if all_one && !by_windows {
-        out.key_unless("idle", idle_text(idle.counters), idle_text(usual.counters));
+        out.key_unless("expiry", idle_text(idle.counters), idle_text(usual.counters));
     } else {
         let pairs = [
             ("counters", idle_text(idle.counters), idle_text(usual.counters)),
@@ -395,7 +395,7 @@ fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
             ("timers", idle_text(idle.timers), idle_text(usual.timers)),
             ("sets", idle_text(idle.sets), idle_text(usual.sets)),
         ];
-        out.key("idle", inline(&pairs).unwrap_or_else(|| "{}".into()));
+        out.key("expiry", inline(&pairs).unwrap_or_else(|| "{}".into()));
     }
     out.key_unless("max_series", plan.series_max.to_string(), default.series_max.to_string());
     out.key_unless("max_bytes", bytes(plan.bytes_max), bytes(default.bytes_max));
@@ -568,7 +568,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
         OutputKind::Console { form, pretty } => {
             head(out, "console");
             if *form == ConsoleForm::Perl {
-                out.key("form", text("perl"));
+                out.key("encoding", text("perl"));
             }
             out.flag_unless("pretty", *pretty, false);
         }
@@ -600,8 +600,8 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
 fn print_form(out: &mut Out, form: GraphiteForm) {
     match form {
         GraphiteForm::Lines => {}
-        GraphiteForm::Pickle => out.key("form", text("pickle")),
-        GraphiteForm::Syslog => out.key("form", text("syslog")),
+        GraphiteForm::Pickle => out.key("encoding", text("pickle")),
+        GraphiteForm::Syslog => out.key("encoding", text("syslog")),
     }
 }
 

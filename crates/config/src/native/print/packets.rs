@@ -47,7 +47,7 @@ fn framing(section: &Section<'_>, packets: &PacketsPlan) -> Framing {
 
 fn print_cluster(out: &mut Out, section: &Section<'_>) {
     let Some(cluster) = section.cluster else { return };
-    out.key("placement", text(cluster.placement.name()));
+    out.key("sharding", text(cluster.placement.name()));
     match &cluster.placement {
         Placement::StatsdNode(replicas) => {
             let number = match replicas {
@@ -103,7 +103,7 @@ fn print_stage(out: &mut Out, lines: &LinesPlan) {
     }
     out.key_unless("max_series", stage.series_max.to_string(), "0".into());
     let idle = |ns: u64| time(ns / 1_000_000);
-    out.key_unless("series_idle", idle(stage.series_idle_ns), idle(LinesPlan::SERIES_IDLE_NS));
+    out.key_unless("series_expiry", idle(stage.series_idle_ns), idle(LinesPlan::SERIES_IDLE_NS));
 }
 
 fn print_rewrite(out: &mut Out, plan: &RewritePlan) {
@@ -134,7 +134,7 @@ fn print_form(out: &mut Out, form: &Form) {
         return out.key("convert", text(name));
     }
     let keep = Form::KEEP;
-    out.key_unless("tag_form", word_of(&TAG_FORMS, form.tags), word_of(&TAG_FORMS, keep.tags));
+    out.key_unless("tag_format", word_of(&TAG_FORMS, form.tags), word_of(&TAG_FORMS, keep.tags));
     out.flag_unless("one_value_per_line", form.one_value_per_line, keep.one_value_per_line);
     let distributions = |form: &Form| word_of(&DISTRIBUTIONS, form.distributions);
     out.key_unless("distributions", distributions(form), distributions(&keep));

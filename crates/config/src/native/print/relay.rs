@@ -52,7 +52,7 @@ pub(super) fn print_relay(
 }
 
 fn print_cluster(out: &mut Out, plan: &Plan, sections: &[Section<'_>], cluster: &RelayCluster) {
-    out.key("share", text(sharing_word(&cluster.sharing).unwrap_or_default()));
+    out.key("type", text(sharing_word(&cluster.sharing).unwrap_or_default()));
     if let Sharing::Placed { placement, replication, stand_in } = &cluster.sharing {
         out.key_unless("replication", replication.to_string(), "1".to_owned());
         out.flag_unless("dynamic", *stand_in, *placement == Placement::AnyOf);

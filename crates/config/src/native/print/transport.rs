@@ -31,7 +31,7 @@ pub(super) fn print_output(out: &mut Out, packing: Packing, tls: Option<&Endpoin
         ("cert", cert.clone(), String::new()),
         ("key", of(|identity| &identity.key), cert),
         ("server_name", tls.server_name.as_deref().map(text).unwrap_or_default(), String::new()),
-        ("any_name", tls.any_name.to_string(), false.to_string()),
+        ("skip_hostname_check", tls.any_name.to_string(), false.to_string()),
     ];
     out.key("tls", inline(&pairs).unwrap_or_else(|| "{}".into()));
 }

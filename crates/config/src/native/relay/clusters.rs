@@ -21,10 +21,10 @@ const CLUSTERS_MAX: usize = 10_000;
 /// Longest name of a cluster.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// A word of `share`, and what it is in a plan when nothing else is said.
+/// A word of `type`, and what it is in a plan when nothing else is said.
 type Share = (&'static str, fn() -> Sharing);
 
-/// The words of `share`.
+/// The words of `type`.
 const SHARINGS: [Share; 13] = [
     ("forward", || Sharing::Copies),
     ("any_of", || Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true }),
@@ -49,7 +49,7 @@ fn python(hash: CarbonHash, fast: bool) -> Placement {
     Placement::CarbonPython { hash, fast, diverse: true }
 }
 
-/// The word of `share` for a plan; none for rings of StatsD's proxies, which no relay has.
+/// The word of `type` for a plan; none for rings of StatsD's proxies, which no relay has.
 pub(in crate::native) fn sharing_word(sharing: &Sharing) -> Option<&'static str> {
     let form = |sharing: &Sharing| match sharing {
         Sharing::Placed { placement: Placement::CarbonPython { hash, fast, .. }, .. } => {
@@ -126,14 +126,14 @@ pub(super) fn read(
 }
 
 fn sharing(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Sharing {
-    let word = fields.word("share").unwrap_or("forward");
+    let word = fields.word("type").unwrap_or("forward");
     let found = SHARINGS.into_iter().find(|(known, _)| *known == word);
     let mut sharing = found.map_or(Sharing::Copies, |(_, form)| form());
     let (is_ring, is_python) = (word.ends_with("_ch"), word.starts_with("python_"));
     let heeded = [("replication", is_ring), ("dynamic", is_ring), ("diverse_replicas", is_python)];
     for (key, heeded) in heeded {
-        if let Some(place) = fields.place_of(key).filter(|_| !heeded && fields.word("share").is_some()) {
-            let message = format!("`{key}` of {whose} has no effect with share = \"{word}\"");
+        if let Some(place) = fields.place_of(key).filter(|_| !heeded && fields.word("type").is_some()) {
+            let message = format!("`{key}` of {whose} has no effect with type = \"{word}\"");
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
     }

@@ -27,7 +27,7 @@ fn codes(text: &str) -> Vec<&'static str> {
 
 /// The form of a source of self-metrics that heeds `key`.
 fn form_of(key: &str) -> &'static str {
-    if matches!(key, "reset" | "report") { "form = \"carbon-c-relay\"\n" } else { "" }
+    if matches!(key, "reset" | "report") { "encoding = \"carbon-c-relay\"\n" } else { "" }
 }
 
 /// A whole file in which `line` stands in a section, with what else the section needs unless it is `key`.
@@ -46,11 +46,11 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
     // What an option of a part needs to be heeded.
     let packets = |to: &'static str| {
         let more = match key {
-            "series_idle" => ("max_series", "10"),
+            "series_expiry" => ("max_series", "10"),
             "bare_tag_value" => ("convert", "\"graphite_tags\""),
-            "ring_replicas" => ("placement", "\"statsd-node\""),
-            "key" | "labels" => ("placement", "\"ketama\""),
-            "shards" => ("placement", "\"jump\""),
+            "ring_replicas" => ("sharding", "\"statsd-node\""),
+            "key" | "labels" => ("sharding", "\"ketama\""),
+            "shards" => ("sharding", "\"jump\""),
             _ => ("required", "false"),
         };
         [("to", to), more]
@@ -65,7 +65,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::Histogram => {
             format!("{all}[[transforms.stats.histograms]]\n{}{line}", needs(&[("bins", "[1]")]))
         }
-        Section::Idle => format!("{all}[transforms.stats.idle]\n{line}"),
+        Section::Idle => format!("{all}[transforms.stats.expiry]\n{line}"),
         Section::KeyFlush => {
             format!("{all}[transforms.stats.key_flush]\n{}{line}", needs(&[("interval", "\"10s\"")]))
         }
@@ -121,13 +121,13 @@ fn file_with_tls(section: Section, key: &str, line: &str) -> String {
         return file_with_points("", &format!("{listen}\n[sources.in.tls]\n{cert}{line}"));
     }
     let output = file_with(Section::OutputGraphite, "", "");
-    let ca = if key == "any_name" { "ca = \"c.pem\"\n" } else { "" };
+    let ca = if key == "skip_hostname_check" { "ca = \"c.pem\"\n" } else { "" };
     format!("{output}\n[outputs.o.tls]\n{ca}{cert}{line}")
 }
 
 fn management_of_a_cluster(line: &str) -> String {
     let nodes =
-        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nplacement = \"jump\"\n";
+        "[outputs.nodes]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://h:1\"]\nsharding = \"jump\"\n";
     let more = nodes.replace("outputs.nodes", "outputs.more");
     let replies = if line.is_empty() { "" } else { "replies = \"proxy\"\n" };
     format!("{more}{nodes}[management]\n{replies}{line}")
@@ -136,9 +136,9 @@ fn management_of_a_cluster(line: &str) -> String {
 /// The same in a source of points.
 fn file_with_points(key: &str, line: &str) -> String {
     let more = match key {
-        "max_message_bytes" => "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\n",
-        "form" | "transport" | "tls" => "listen = [\"tcp://127.0.0.1:2004\"]\n",
-        "name_characters" => "personality = \"c-relay\"\n",
+        "max_message_bytes" => "encoding = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\n",
+        "encoding" | "transport" | "tls" => "listen = [\"tcp://127.0.0.1:2004\"]\n",
+        "name_characters" => "compatibility = \"c-relay\"\n",
         _ => "",
     };
     let file = "[outputs.o]\ntype = \"graphite_file\"\nfrom = [\"in\"]\n";
@@ -346,7 +346,7 @@ fn wildcards_and_loopback_collide_as_the_system_sees_them() {
             "[sources.a]\ntype = \"statsd\"\nlisten = [\"{listen}\"]\n[outputs.o]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://{to}\"]\n"
         );
         assert_eq!(codes(&text).contains(&"C015"), is_loop, "{listen} {to}");
-        let cluster = format!("{text}placement = \"jump\"\n");
+        let cluster = format!("{text}sharding = \"jump\"\n");
         assert_eq!(codes(&cluster).contains(&"C015"), is_loop, "{listen} {to} in a cluster");
     }
     let table = [
@@ -520,7 +520,7 @@ const PIECES: &[&str] = &[
     "to",
     "queue",
     "{ kind = \"disk\" }",
-    "idle",
+    "expiry",
     "histograms",
     "[[transforms.t.histograms]]\n",
     "bins",
@@ -561,11 +561,11 @@ fn sources_of_points_are_printed_as_they_are_read() {
     for more in [
         "",
         "tail_counts = true\nmissing_timestamp = \"now\"\nmax_name_bytes = \"255B\"\n",
-        "personality = \"c-relay\"\nname_characters = \"-;/\"\nmax_line_bytes = \"32KiB\"\n",
-        "names = \"as_sent\"\npersonality = \"carbon\"\n",
-        "personality = \"go-carbon\"\nlisten = [\"udp://127.0.0.1:2003\", \"unix:///run/g\"]\n",
-        "form = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\nmax_message_bytes = \"1MiB\"\n",
-        "form = \"protobuf\"\npersonality = \"carbon\"\nlisten = [\"tcp://127.0.0.1:2005\"]\n",
+        "compatibility = \"c-relay\"\nname_characters = \"-;/\"\nmax_line_bytes = \"32KiB\"\n",
+        "names = \"as_sent\"\ncompatibility = \"carbon\"\n",
+        "compatibility = \"go-carbon\"\nlisten = [\"udp://127.0.0.1:2003\", \"unix:///run/g\"]\n",
+        "encoding = \"pickle\"\nlisten = [\"tcp://127.0.0.1:2004\"]\nmax_message_bytes = \"1MiB\"\n",
+        "encoding = \"protobuf\"\ncompatibility = \"carbon\"\nlisten = [\"tcp://127.0.0.1:2005\"]\n",
         "listen = [\"tcp://127.0.0.1:2005\"]\ntransport = \"lz4\"\ntls = { cert = \"/a \\\"b\" }\n",
         "listen = [\"unix:///s\"]\ntls = { cert = \"c\", key = \"k\", client_ca = \"a\", min = \"1.3\" }\n",
         "listen = [\"unix:///s\"]\ntransport = \"gzip\"\ntls = { cert = \"c\", max = \"1.2\" }\n",
@@ -586,7 +586,7 @@ fn statistics_of_relays_are_printed_as_they_are_read() {
         "report = \"line\"\nevery = \"1s\"\n",
         "report = \"losses\"\nprefix = \"\"\n",
     ] {
-        let own = format!("[sources.in]\ntype = \"self\"\nform = \"carbon-c-relay\"\n{more}\n{file}");
+        let own = format!("[sources.in]\ntype = \"self\"\nencoding = \"carbon-c-relay\"\n{more}\n{file}");
         let plan = good(&own);
         assert!(plan.sources[0].kind.is_graphite() && plan.sources[0].kind.is_own());
         assert_eq!(good(&print(&plan)), plan, "{more}");
@@ -595,14 +595,14 @@ fn statistics_of_relays_are_printed_as_they_are_read() {
     let word = |code: Code| code.word();
     let samples = [word(Code::NoEffect), word(Code::NoEffect), word(Code::NeedsAggregate)];
     assert_eq!(told("report = \"log\"\nreset = true\n"), samples);
-    assert_eq!(told("form = \"carbon-c-relay\"\nprefix = \"a b\"\n"), [word(Code::BadValue)]);
+    assert_eq!(told("encoding = \"carbon-c-relay\"\nprefix = \"a b\"\n"), [word(Code::BadValue)]);
 }
 
 #[test]
 fn points_go_to_outputs_of_graphite_and_nowhere_else() {
     let table = [
         ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\", \"tcp://h:2\"]\n", &[][..]),
-        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nform = \"pickle\"\n", &[]),
+        ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nencoding = \"pickle\"\n", &[]),
         ("[outputs.o]\ntype = \"graphite_file\"\n", &[]),
         ("[outputs.o]\ntype = \"console\"\n", &["C028"]),
         ("[outputs.o]\ntype = \"perl_file\"\npath = \"p\"\n", &["C028"]),
@@ -610,7 +610,7 @@ fn points_go_to_outputs_of_graphite_and_nowhere_else() {
         ("[outputs.o]\ntype = \"udp\"\nto = [\"udp://h:1\"]\n", &[]),
         ("[outputs.o]\ntype = \"tcp\"\nto = [\"tcp://h:1\"]\nallow = [\"a.*\"]\n", &["C028"]),
         (
-            "[outputs.o]\ntype = \"udp\"\nto = [\"udp://h:1\", \"udp://h:2\"]\nplacement = \"jump\"\n",
+            "[outputs.o]\ntype = \"udp\"\nto = [\"udp://h:1\", \"udp://h:2\"]\nsharding = \"jump\"\n",
             &["C028"],
         ),
         ("[transforms.t]\ntype = \"aggregate\"\n", &["C017", "C028"]),
@@ -624,8 +624,8 @@ fn points_go_to_outputs_of_graphite_and_nowhere_else() {
         codes(&format!("[sources.in]\ntype = \"graphite\"\nlisten = [\"{listen}\"]\n{more}\n{file}"))
     };
     assert_eq!(of("unix-frames:///s", ""), ["C004"]);
-    assert_eq!(of("udp://127.0.0.1:1", "form = \"pickle\""), ["C004"]);
-    assert_eq!(of("unix:///s", "form = \"pickle\""), Vec::<&str>::new());
+    assert_eq!(of("udp://127.0.0.1:1", "encoding = \"pickle\""), ["C004"]);
+    assert_eq!(of("unix:///s", "encoding = \"pickle\""), Vec::<&str>::new());
     assert_eq!(of("udp://127.0.0.1:1", "transport = \"gzip\""), ["C004"]);
     assert_eq!(of("unixgram:///s", "tls = { cert = \"c\" }"), ["C004"]);
     assert_eq!(of("unix:///s", "tls = { cert = \"c\", min = \"1.3\", max = \"1.2\" }"), ["C005"]);
@@ -635,6 +635,6 @@ fn points_go_to_outputs_of_graphite_and_nowhere_else() {
     assert_eq!(of("unix:///s", &format!("{out}tls = {{ key = \"k\" }}")), ["C006"]);
     assert_eq!(of("unix:///s", &format!("{out}tls = {{ server_name = \"\" }}")), ["C004"]);
     assert_eq!(of("tcp://127.0.0.1:1", "name_characters = \"-\""), ["C022"]);
-    assert_eq!(of("tcp://127.0.0.1:1", "personality = \"c-relay\"\nnames = \"tagged\""), ["C022"]);
-    assert_eq!(of("tcp://127.0.0.1:1", "personality = \"c-relay\"\nname_characters = \"a b\""), ["C004"]);
+    assert_eq!(of("tcp://127.0.0.1:1", "compatibility = \"c-relay\"\nnames = \"tagged\""), ["C022"]);
+    assert_eq!(of("tcp://127.0.0.1:1", "compatibility = \"c-relay\"\nname_characters = \"a b\""), ["C004"]);
 }

@@ -43,11 +43,11 @@ fn the_mode_follows_from_what_is_asked() {
         ("udp", "app", "flush_delay = \"1s\"", Some(1432)),
         ("udp", "app", "convert = \"keep\"", Some(1432)),
         ("udp", "stats", "", Some(1432)),
-        ("udp", "app", "placement = \"copy\"", None),
-        ("udp", "app", "placement = \"jump\"", Some(0)),
-        ("udp", "app", "placement = \"jump\"\nprefix = \"a.\"", Some(0)),
-        ("udp", "app", "placement = \"jump\"\nflush_delay = \"1s\"", Some(1432)),
-        ("udp", "app", "placement = \"jump\"\nmode = \"repack\"", Some(1432)),
+        ("udp", "app", "sharding = \"copy\"", None),
+        ("udp", "app", "sharding = \"jump\"", Some(0)),
+        ("udp", "app", "sharding = \"jump\"\nprefix = \"a.\"", Some(0)),
+        ("udp", "app", "sharding = \"jump\"\nflush_delay = \"1s\"", Some(1432)),
+        ("udp", "app", "sharding = \"jump\"\nmode = \"repack\"", Some(1432)),
     ];
     for (kind, from, lines, want) in table {
         let plan = good(&file(kind, from, lines));
@@ -56,7 +56,7 @@ fn the_mode_follows_from_what_is_asked() {
     }
     for (from, lines) in [
         ("app", "mode = \"verbatim\"\nevents = true"),
-        ("app", "mode = \"verbatim\"\nplacement = \"jump\""),
+        ("app", "mode = \"verbatim\"\nsharding = \"jump\""),
         ("stats", "mode = \"verbatim\""),
     ] {
         let found = codes(&file("udp", from, lines));
@@ -70,7 +70,7 @@ fn switches_change_single_parts_of_a_form() {
         ("convert = \"etsy\"", Form::ETSY),
         ("convert = \"etsy\"\nevents = true", Form { events: true, ..Form::ETSY }),
         ("convert = \"dogstatsd_1_0\"\nstrip = []", Form { strip: Form::KEEP.strip, ..Form::DOGSTATSD_1_0 }),
-        ("tag_form = \"graphite\"", Form::GRAPHITE_TAGS),
+        ("tag_format = \"graphite\"", Form::GRAPHITE_TAGS),
     ];
     for (lines, want) in table {
         let plan = good(&file("udp", "app", lines));
@@ -78,8 +78,8 @@ fn switches_change_single_parts_of_a_form() {
         assert_eq!(lines_plan.rewrite.to, *want, "{lines}");
         assert_eq!(lines_plan.aggregates.names, lines_plan.rewrite, "aggregates are called alike");
     }
-    let printed = crate::print(&good(&file("udp", "app", "convert = \"etsy\"\ntag_form = \"graphite\"")));
-    assert!(printed.contains("convert = \"etsy_tags\"") && !printed.contains("tag_form"), "{printed}");
+    let printed = crate::print(&good(&file("udp", "app", "convert = \"etsy\"\ntag_format = \"graphite\"")));
+    assert!(printed.contains("convert = \"etsy_tags\"") && !printed.contains("tag_format"), "{printed}");
     assert_eq!(Form::ETSY_TAGS.tags, TagForm::Graphite);
 }
 
@@ -101,25 +101,25 @@ fn a_cluster_has_its_endpoints_as_outputs() {
              to = [\"tcp://b:1\", \"tcp://[::1]:2\"]\n{more}\n"
         )
     };
-    let plan = good(&text("placement = \"statsd-node\"\nring_replicas = 4\nkey = \"series\""));
+    let plan = good(&text("sharding = \"statsd-node\"\nring_replicas = 4\nkey = \"series\""));
     let cluster = &plan.clusters[0];
     assert_eq!((&*cluster.name, cluster.key), ("c", KeyForm::Series));
     assert_eq!(cluster.placement, Placement::StatsdNode(RingReplicas::Four));
     assert_eq!(cluster.labels, ["b:1", "[::1]:2"]);
     let members: Vec<&str> = cluster.members.iter().map(|id| &*plan.outputs[id.index()].name).collect();
     assert_eq!(members, ["c/b:1", "c/[::1]:2"]);
-    let shards = "placement = \"jump\"\nshards = { \"b:1\" = \"3, 0-1\", \"[::1]:2\" = \"2\" }";
+    let shards = "sharding = \"jump\"\nshards = { \"b:1\" = \"3, 0-1\", \"[::1]:2\" = \"2\" }";
     assert_eq!(good(&text(shards)).clusters[0].placement, Placement::Jump(vec![0, 0, 1, 0]));
-    let one = good(&file("udp", "app", "placement = \"ketama\""));
+    let one = good(&file("udp", "app", "sharding = \"ketama\""));
     assert_eq!(one.outputs[0].name, "o/h:1", "a member is called after its endpoint, even the only one");
-    let named = file("udp", "app", "placement = \"ketama\"").replace("outputs.o", "outputs.\"o/h:1\"");
+    let named = file("udp", "app", "sharding = \"ketama\"").replace("outputs.o", "outputs.\"o/h:1\"");
     assert!(codes(&named).contains(&"C009"), "{:?}", codes(&named));
 }
 
 #[test]
 fn shards_have_their_limits() {
     let codes_of = |ranges: &str| {
-        codes(&file("udp", "app", &format!("placement = \"jump\"\nshards = {{ \"h:1\" = \"{ranges}\" }}")))
+        codes(&file("udp", "app", &format!("sharding = \"jump\"\nshards = {{ \"h:1\" = \"{ranges}\" }}")))
     };
     assert!(!codes_of("0-65535").contains(&"C026"));
     for ranges in ["0-65536", "", "1", "0-1, 1", "0-", "-1", "0,", "+0", "0-99999999999999999999"] {
@@ -151,7 +151,7 @@ fn checks_ask_where_they_are_told_to() {
 
 #[test]
 fn a_management_port_speaks_of_a_cluster() {
-    let port = |more: &str| file("udp", "app", &format!("placement = \"jump\"\n[management]\n{more}"));
+    let port = |more: &str| file("udp", "app", &format!("sharding = \"jump\"\n[management]\n{more}"));
     let replies = |text: &str| good(text).management[0].replies;
     assert_eq!(replies(&port("replies = \"proxy\"")), ManagementReplies::Proxy { cluster: 0 });
     assert_eq!(

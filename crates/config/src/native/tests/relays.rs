@@ -19,7 +19,7 @@ fn file(rest: &str) -> String {
 }
 
 /// Clusters that take everything, so that nothing is unused.
-const ALL: &str = "[transforms.r.clusters.all]\nshare = \"forward\"\nto = [\"a\", \"b\", \"f\"]\n";
+const ALL: &str = "[transforms.r.clusters.all]\ntype = \"forward\"\nto = [\"a\", \"b\", \"f\"]\n";
 
 fn relay(rest: &str) -> RelayTransform {
     let plan = good(&file(rest));
@@ -35,9 +35,9 @@ pub(super) fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::TransformRelay => file(&format!("{line}\n")),
         Section::RelayCluster => {
             let share = match key {
-                "share" => "",
-                "diverse_replicas" => "share = \"python_carbon_ch\"\n",
-                _ => "share = \"carbon_ch\"\n",
+                "type" => "",
+                "diverse_replicas" => "type = \"python_carbon_ch\"\n",
+                _ => "type = \"carbon_ch\"\n",
             };
             let to = if key == "to" { "" } else { "to = [\"a\", \"b\"]\n" };
             // As many members as may be asked for.
@@ -77,9 +77,9 @@ fn clusters_and_rules_are_those_of_the_file() {
     let relay = relay(
         "max_names = 7\nmax_aggregation_series = 8\nmax_aggregation_bytes = \"1MiB\"\nstatistics = { to = [\"y\"] }\n\
          [transforms.r.clusters]\n\
-         x = { share = \"carbon_ch\", replication = 2, dynamic = true, to = [\"b=i\", \"a/h2:2\", \"b/[::1]:3\", \"f\"] }\n\
-         y = { share = \"python_mmh3_ch\", diverse_replicas = false, to = [\"a\", \"b\"] }\n\
-         z = { share = \"any_of\", to = [\"a\"] }\n\
+         x = { type = \"carbon_ch\", replication = 2, dynamic = true, to = [\"b=i\", \"a/h2:2\", \"b/[::1]:3\", \"f\"] }\n\
+         y = { type = \"python_mmh3_ch\", diverse_replicas = false, to = [\"a\", \"b\"] }\n\
+         z = { type = \"any_of\", to = [\"a\"] }\n\
          [[transforms.r.rules]]\nmatch = ['^a\\.', \"*\"]\nignore_case = true\nvalidate = \"1$\"\non_invalid = \"drop\"\n\
          key = '\\1'\nto = [\"x\", \"z\"]\nstop = true\n\
          [[transforms.r.rules]]\nmatch = \"(a)b\"\ninto = '\\1'\nall = true\n\
@@ -170,19 +170,19 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
             rule("match = \"a\"\ncompute = { sum = \"sum.a\" }\nevery = \"1s\"\nexpire = \"2s\""),
             &["C031 \"a\" matches a name that it gives"],
         ),
-        (cluster("share = \"forwar\"\nto = [\"a\"]"), &["C004 \"forwar\" must be one of"]),
-        (cluster("share = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" outputs are: a, b, f", "C014 \"a/h1:9\" outputs are"]),
-        (cluster("share = \"lb\"\nto = [\"a\", \"a/h1:1\"]"), &["C021 \"a/h1:1\" the second one"]),
-        (cluster("share = \"carbon_ch\"\nto = [\"a=x\", \"b=\"]"), &["C026 \"a=x\" `a` has 2 endpoints", "C026 \"b=\" nothing stands behind"]),
-        (cluster("share = \"carbon_ch\"\nreplication = 3\nto = [\"a\"]"), &["C026 3 it has 2 members"]),
-        (cluster("share = \"lb\"\nreplication = 1\nto = [\"a\"]"), &["C022 1 ignored"]),
-        (cluster("share = \"fnv1a_ch\"\nto = []"), &["C020 [] at least one is needed"]),
+        (cluster("type = \"forwar\"\nto = [\"a\"]"), &["C004 \"forwar\" must be one of"]),
+        (cluster("type = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" outputs are: a, b, f", "C014 \"a/h1:9\" outputs are"]),
+        (cluster("type = \"lb\"\nto = [\"a\", \"a/h1:1\"]"), &["C021 \"a/h1:1\" the second one"]),
+        (cluster("type = \"carbon_ch\"\nto = [\"a=x\", \"b=\"]"), &["C026 \"a=x\" `a` has 2 endpoints", "C026 \"b=\" nothing stands behind"]),
+        (cluster("type = \"carbon_ch\"\nreplication = 3\nto = [\"a\"]"), &["C026 3 it has 2 members"]),
+        (cluster("type = \"lb\"\nreplication = 1\nto = [\"a\"]"), &["C022 1 ignored"]),
+        (cluster("type = \"fnv1a_ch\"\nto = []"), &["C020 [] at least one is needed"]),
         (
-            "[transforms.r.clusters.blackhole]\nshare = \"lb\"\nto = [\"a\", \"b\", \"f\"]\n".to_owned(),
+            "[transforms.r.clusters.blackhole]\ntype = \"lb\"\nto = [\"a\", \"b\", \"f\"]\n".to_owned(),
             &["C009 blackhole this is where", "C017 blackhole gets nothing"],
         ),
         (
-            "[transforms.r.clusters.x]\nshare = \"lb\"\nto = [\"a/h1:1\"]\n[[transforms.r.rules]]\nto = \"x\"\n".to_owned(),
+            "[transforms.r.clusters.x]\ntype = \"lb\"\nto = [\"a/h1:1\"]\n[[transforms.r.rules]]\nto = \"x\"\n".to_owned(),
             &["C017 a gets nothing", "C017 b gets nothing", "C017 f gets nothing"],
         ),
         (format!("{ALL}rules = 1\n"), &["C017 all gets nothing", "C002 rules unknown option"]),
@@ -213,7 +213,7 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
         let got = told(&around(text));
         assert!(got.iter().any(|got| got.starts_with(want)), "{text}\n{got:#?}");
     }
-    let other = "[transforms.q]\ntype = \"relay\"\nfrom = [\"lines\"]\n[transforms.q.clusters.x]\nshare = \"lb\"\nto = [\"a\"]\n";
+    let other = "[transforms.q]\ntype = \"relay\"\nfrom = [\"lines\"]\n[transforms.q.clusters.x]\ntype = \"lb\"\nto = [\"a\"]\n";
     let got = told(&around(other));
     assert!(got.iter().any(|got| got == "C026 \"a\" `from` of output `a` does not name `q`"), "{got:#?}");
     let samples = "[sources.s]\ntype = \"statsd\"\n[transforms.q]\ntype = \"relay\"\nfrom = [\"s\"]\n";
@@ -222,18 +222,18 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
         [outputs.u]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"udp://h:1\"]\n";
     assert!(told(&around(aggregated)).iter().any(|got| got.starts_with("C011 \"t\" `t` aggregates")));
     let pickled =
-        "[outputs.p]\ntype = \"graphite\"\nfrom = [\"lines\"]\nto = [\"udp://h:1\"]\nform = \"pickle\"\n";
+        "[outputs.p]\ntype = \"graphite\"\nfrom = [\"lines\"]\nto = [\"udp://h:1\"]\nencoding = \"pickle\"\n";
     assert!(told(&around(pickled)).iter().any(|got| got.starts_with("C004 \"udp://h:1\" this endpoint")));
 }
 
 #[test]
 fn yaml_says_the_same() {
     let yaml = "sources:\n  lines: {type: graphite}\ntransforms:\n  r:\n    type: relay\n    from: [lines]\n\
-        \x20   clusters:\n      c: {share: carbon_ch, to: [o/h:1=x]}\n    rules:\n    - match: ['^a\\.']\n      to: [c]\n\
+        \x20   clusters:\n      c: {type: carbon_ch, to: [o/h:1=x]}\n    rules:\n    - match: ['^a\\.']\n      to: [c]\n\
         \x20     stop: true\n    - {match: b, every: 1m, expire: 75s, compute: {sum: s, count: n}}\n\
         outputs:\n  o: {type: graphite, from: [r], to: ['tcp://h:1']}\n";
     let toml = "[sources.lines]\ntype = \"graphite\"\n[transforms.r]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
-        [transforms.r.clusters.c]\nshare = \"carbon_ch\"\nto = [\"o=x\"]\n\
+        [transforms.r.clusters.c]\ntype = \"carbon_ch\"\nto = [\"o=x\"]\n\
         [[transforms.r.rules]]\nmatch = ['^a\\.']\nto = [\"c\"]\nstop = true\n\
         [[transforms.r.rules]]\nmatch = [\"b\"]\nevery = \"60s\"\nexpire = \"75s\"\ncompute = { sum = \"s\", count = \"n\" }\n\
         [outputs.o]\ntype = \"graphite\"\nfrom = [\"r\"]\nto = [\"tcp://h:1\"]\n";

@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[OutputGraphite],
-        "form",
+        "encoding",
         Type::Word(&["lines", "pickle", "syslog"]),
         Toml("\"lines\""),
         "\"pickle\"",
@@ -203,7 +203,7 @@ pub(super) const ROWS: &[Row] = &[
     // Console
     row(
         &[OutputConsole],
-        "form",
+        "encoding",
         Type::Word(&["node", "perl"]),
         Toml("\"node\""),
         "\"perl\"",

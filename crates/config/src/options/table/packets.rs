@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Endpoints(&[Scheme::Udp]),
         Required,
         "[\"udp://10.0.0.5:8125\"]",
-        "Endpoints; each gets every packet, unless `placement` says otherwise.",
+        "Endpoints; each gets every packet, unless `sharding` says otherwise.",
         "With several endpoints each is an output of its own, called `NAME/host:port`.",
     ),
     row(
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Endpoints(&[Scheme::Tcp]),
         Required,
         "[\"tcp://10.0.0.5:8125\"]",
-        "Endpoints; each gets every packet, unless `placement` says otherwise.",
+        "Endpoints; each gets every packet, unless `sharding` says otherwise.",
         "With several endpoints each is an output of its own, called `NAME/host:port`.",
     ),
     row(
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Endpoints(&[Scheme::UnixDatagram, Scheme::UnixStream]),
         Required,
         "[\"unixgram:///run/statsd.sock\"]",
-        "Sockets; each gets every packet, unless `placement` says otherwise.",
+        "Sockets; each gets every packet, unless `sharding` says otherwise.",
         "`unixgram://PATH` for datagrams, `unix://PATH` for a stream. With several each is an output of its own, called `NAME/PATH`.",
     ),
     row(
@@ -130,7 +130,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         PACKETS,
-        "series_idle",
+        "series_expiry",
         Type::Duration { min_ms: 0, max_ms: YEAR },
         Toml("\"1h\""),
         "\"10m\"",
@@ -194,7 +194,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         PACKETS,
-        "tag_form",
+        "tag_format",
         Type::Word(&["keep", "drop", "dogstatsd", "graphite"]),
         Absent("as `convert` says"),
         "\"graphite\"",
@@ -276,7 +276,7 @@ pub(super) const ROWS: &[Row] = &[
     // Raw packets: clusters
     row(
         PACKETS,
-        "placement",
+        "sharding",
         Type::Word(&["copy", "statsd-node", "ketama", "jump", "murmur3-statsrelay"]),
         Toml("\"copy\""),
         "\"statsd-node\"",

@@ -5,7 +5,7 @@ use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{self, RelayCluster, RelayRule, RelayStatistics, TransformRelay};
 use crate::options::{Row, Type};
 
-/// Words of `share`.
+/// Words of `type`.
 pub(crate) const SHARES: &[&str] = &[
     "forward",
     "any_of",
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         "clusters",
         Type::NamedTables(RelayCluster),
         Absent("no clusters"),
-        "{ all = { share = \"forward\", to = [\"carbon\"] } }",
+        "{ all = { type = \"forward\", to = [\"carbon\"] } }",
         "Outputs by name, and how points are shared out among them.",
         "Rules send to clusters. `blackhole` is no cluster: what a rule sends there is swallowed.",
     ),
@@ -114,7 +114,7 @@ pub(super) const ROWS: &[Row] = &[
     // Clusters
     row(
         &[RelayCluster],
-        "share",
+        "type",
         Type::Word(SHARES),
         Required,
         "\"carbon_ch\"",
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Whole { min: 1, max: 255 },
         Toml("1"),
         "2",
-        "Members that get each point, with a `share` that ends in `_ch`.",
+        "Members that get each point, with a `type` that ends in `_ch`.",
         "At most as many as there are members.",
     ),
     row(
@@ -145,7 +145,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Flag,
         Toml("false"),
         "true",
-        "Let others stand in for a member that is down, with a `share` that ends in `_ch`.",
+        "Let others stand in for a member that is down, with a `type` that ends in `_ch`.",
         "Otherwise its points wait in its queue.",
     ),
     row(
@@ -154,7 +154,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Flag,
         Toml("true"),
         "false",
-        "Put the copies of a point on different hosts, with a `share` that begins with `python_`.",
+        "Put the copies of a point on different hosts, with a `type` that begins with `python_`.",
         "`DIVERSE_REPLICAS` of carbon.",
     ),
     // Rules

@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("[\"udp://127.0.0.1:2003\", \"tcp://127.0.0.1:2003\"]"),
         "[\"tcp://0.0.0.0:2003\", \"unix:///run/graphite.sock\"]",
         "Where it listens.",
-        "As for StatsD, but for `unix-frames`, which is DogStatsD's. A source of messages (`form`) listens on streams only; carbon's port for pickle is 2004, for protobuf 2005.",
+        "As for StatsD, but for `unix-frames`, which is DogStatsD's. A source of messages (`encoding`) listens on streams only; carbon's port for pickle is 2004, for protobuf 2005.",
     ),
     row(
         POINTS,
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         POINTS,
-        "form",
+        "encoding",
         Type::Word(&["lines", "pickle", "protobuf"]),
         Toml("\"lines\""),
         "\"pickle\"",
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         POINTS,
-        "personality",
+        "compatibility",
         Type::Word(&["strict", "carbon", "c-relay", "go-carbon"]),
         Toml("\"strict\""),
         "\"c-relay\"",
@@ -229,7 +229,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         SOURCES,
-        "rate_min",
+        "min_sample_rate",
         Type::Number { min: 0.0, max: 1.0 },
         Depends("1e-9 in `union` and `dogstatsd`, 0 in `etsy` and `perl`"),
         "0.001",
@@ -248,7 +248,7 @@ pub(super) const ROWS: &[Row] = &[
     // Source: self-metrics
     row(
         &[SourceSelf],
-        "form",
+        "encoding",
         Type::Word(&["statsd", "carbon-c-relay"]),
         Toml("\"statsd\""),
         "\"carbon-c-relay\"",
@@ -280,7 +280,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("false"),
         "true",
         "Whether counters begin at 0 again with each report.",
-        "Only with `form = \"carbon-c-relay\"`; StatsD's counters always do.",
+        "Only with `encoding = \"carbon-c-relay\"`; StatsD's counters always do.",
     ),
     row(
         &[SourceSelf],
@@ -289,6 +289,6 @@ pub(super) const ROWS: &[Row] = &[
         Toml("\"points\""),
         "\"log\"",
         "What becomes of a report.",
-        "Only with `form = \"carbon-c-relay\"`. `points`: points, which go where the relays send their statistics. `log`: the same lines, in the log. `line`: one line for people on stdout. `losses`: nothing but warnings about what was lost and queues that fill up, which the others have too.",
+        "Only with `encoding = \"carbon-c-relay\"`. `points`: points, which go where the relays send their statistics. `log`: the same lines, in the log. `line`: one line for people on stdout. `losses`: nothing but warnings about what was lost and queues that fill up, which the others have too.",
     ),
 ];

@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         AGGREGATE,
-        "idle",
+        "expiry",
         Type::Table(Idle),
         Toml("\"5m\""),
         "{ counters = \"delete\", gauges = \"keep\" }",

@@ -152,7 +152,7 @@ pub(super) const OF_OUTPUTS: &[Row] = &[
     ),
     row(
         &[OutputTls],
-        "any_name",
+        "skip_hostname_check",
         Type::Flag,
         Toml("false"),
         "true",

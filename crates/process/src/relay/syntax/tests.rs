@@ -283,6 +283,10 @@ proptest! {
         let without = with.replace("(?=)", "").replace("(?!b\\x00)", "");
         let plan = |text: String| ExpressionPlan { text, ignore_case };
         let Ok(backtracking) = Expression::new(&plan(with.clone()), true) else { return Ok(()) };
+        // The two differ there, and a note says so. The backtracking one has parts matched by the other.
+        if translate(&without, ignore_case, true).is_ok_and(|text| loops::may_differ(&text.linear)) {
+            return Ok(());
+        }
         let linear = Expression::new(&plan(without.clone()), true);
         let linear = linear.unwrap_or_else(|refusal| panic!("{without}: {refusal:?}"));
         for name in names.iter().map(String::as_bytes) {
