@@ -167,7 +167,7 @@ async function asked(cases, keys) {
 async function checked({ labels, count }, keys) {
   const to = JSON.stringify(labels.map((label) => `udp://${label}`));
   const config = ['[sources.s]', 'type = "statsd"', 'listen = ["udp://127.0.0.1:18125"]',
-    '[outputs.o]', 'type = "udp"', 'from = ["s"]', 'placement = "statsd-node"', `to = ${to}`, ''].join('\n');
+    '[outputs.o]', 'type = "udp"', 'from = ["s"]', 'sharding = "statsd-node"', `to = ${to}`, ''].join('\n');
   const place = new Map(labels.map((label, at) => [`o/${label}`, at]));
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'rings-'));
   try {

@@ -181,13 +181,13 @@ pub struct OutputRow {
     /// Most copies that have waited so far.
     pub waiting_high: u64,
     /// Bound of the queue in copies; 0 for none.
-    pub records_max: u64,
+    pub max_records: u64,
     /// Bytes that wait.
     pub bytes_waiting: u64,
     /// Most bytes that have waited so far.
     pub bytes_waiting_high: u64,
     /// Bound of the queue.
-    pub bytes_max: u64,
+    pub max_bytes: u64,
     /// Age of the oldest waiting copy in seconds.
     pub oldest_s: f64,
     /// Bytes of all copies routed to it.
@@ -544,10 +544,10 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         required: plan.required,
         errors_by: outlet.errors.table(),
         waiting_high: account.copies_waiting_high(),
-        records_max: plan.queue.records_max,
+        max_records: plan.queue.records_max,
         bytes_waiting: outlet.bytes(),
         bytes_waiting_high: account.bytes_waiting_high.load(Relaxed),
-        bytes_max: plan.queue.bytes_max,
+        max_bytes: plan.queue.bytes_max,
         oldest_s: oldest_ns.map_or(0.0, |oldest_ns| oldest_ns as f64 / 1e9),
         bytes_routed: account.bytes_routed(),
         bytes_delivered: account.bytes_delivered(),

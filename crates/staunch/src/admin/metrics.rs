@@ -262,10 +262,10 @@ fn outputs(out: &mut String, page: &AccountsPage) {
             row.bytes_waiting_high as f64
         }),
         ("staunch_output_waiting_max", "gauge", "Bound of the queue in copies, 0 for none.", |row| {
-            row.records_max as f64
+            row.max_records as f64
         }),
         ("staunch_output_waiting_bytes_max", "gauge", "Bound of the queue in bytes.", |row| {
-            row.bytes_max as f64
+            row.max_bytes as f64
         }),
         ("staunch_output_oldest_seconds", "gauge", "Age of the oldest waiting copy.", |row| row.oldest_s),
         ("staunch_output_up", "gauge", "1 while the endpoint takes copies.", |row| {

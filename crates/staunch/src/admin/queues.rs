@@ -71,7 +71,7 @@ pub struct QueueRow {
     /// Their bytes.
     pub bytes: u64,
     /// The bound of that.
-    pub bytes_max: u64,
+    pub max_bytes: u64,
     /// Age of the oldest that nobody holds, in seconds.
     pub oldest_s: Option<f64>,
     /// Of queues on disk.
@@ -159,7 +159,7 @@ fn row(outlet: &Outlet, now: Now) -> QueueRow {
     let oldest_s = outlet.oldest_age_ns(now).map(|age_ns| age_ns as f64 / SECOND_NS as f64);
     let Amount { copies, bytes } = waiting(outlet);
     let mut queue = outlet.queue();
-    let bytes_max = queue.limits().bytes_max;
+    let max_bytes = queue.limits().bytes_max;
     let disk = queue.on_disk().map(|queue| DiskFigures {
         segments: queue.segments() as u64,
         damaged_ranges: queue.counts().damaged_ranges,
@@ -171,7 +171,7 @@ fn row(outlet: &Outlet, now: Now) -> QueueRow {
         kind: if disk.is_some() { "disk" } else { "memory" }.to_owned(),
         copies,
         bytes,
-        bytes_max,
+        max_bytes,
         oldest_s,
         disk,
     }

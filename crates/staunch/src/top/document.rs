@@ -109,7 +109,7 @@ pub(crate) struct Output {
     pub(crate) last_error: String,
     pub(crate) stalled_for_s: u64,
     pub(crate) bytes_waiting: u64,
-    pub(crate) bytes_max: u64,
+    pub(crate) max_bytes: u64,
     pub(crate) oldest_s: f64,
     pub(crate) disk: Option<Disk>,
 }
@@ -128,7 +128,7 @@ pub(crate) struct Disk {
 impl Output {
     /// What waits as a share of the queue's bound.
     pub(crate) fn fill(&self) -> f64 {
-        if self.bytes_max == 0 { 0.0 } else { self.bytes_waiting as f64 / self.bytes_max as f64 }
+        if self.max_bytes == 0 { 0.0 } else { self.bytes_waiting as f64 / self.max_bytes as f64 }
     }
 
     /// Copies that were lost, for whatever reason.
@@ -162,7 +162,7 @@ fn the_daemons_document_is_read_whole() {
     assert_eq!(source.losses["rejected"]["no_type"], 1);
     let raw_output = &raw["outputs"][0];
     assert_eq!(raw_output["state"], output.state.as_str());
-    assert_eq!(raw_output["max_bytes"], output.bytes_max);
+    assert_eq!(raw_output["max_bytes"], output.max_bytes);
     let disk = output.disk.as_ref().expect("the example's queue is on disk");
     assert_eq!(raw_output["disk"]["segments"], disk.segments);
     assert!(source.holds && output.holds && source.packets > 0 && output.copies > 0);

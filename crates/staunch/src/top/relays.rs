@@ -85,7 +85,7 @@ fn a_cluster_is_the_sum_of_its_members() {
         state: state.into(),
         waiting,
         bytes_waiting: 10 * waiting,
-        bytes_max: 1000,
+        max_bytes: 1000,
         oldest_s: waiting as f64 / 10.0,
         ..Output::default()
     };

@@ -284,7 +284,7 @@ fn output_sample(row: &Output, interval: Option<&Interval<'_>>) -> OutputSample 
         lost_reason: top_reason(row, before),
         waiting: row.waiting,
         waiting_bytes: row.bytes_waiting,
-        queue_bytes_max: row.bytes_max,
+        queue_bytes_max: row.max_bytes,
         queue_fill: row.fill(),
         oldest_s: row.oldest_s,
         disk: row.disk.as_ref().map(|disk| disk_sample(disk, before.and_then(|before| before.disk.as_ref()))),

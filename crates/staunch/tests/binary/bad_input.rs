@@ -359,7 +359,7 @@ fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     socket.send(b"known:10|c\nheld:6|g").expect("it is there");
     daemon.wait_source("app", "received", 20_004);
     let row = daemon.source("app");
-    let shed = Daemon::number(&row, "losses/shed/max_series");
+    let shed = Daemon::number(&row, "losses/shed/series_max");
     assert!(shed > 19_000, "{row}");
     assert_eq!(Daemon::number(&row, "aggregated"), 20_004 - shed, "{row}");
     wait_for("a word about it", || {

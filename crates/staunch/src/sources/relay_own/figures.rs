@@ -212,8 +212,8 @@ fn destination(place: String, row: &OutputRow) -> Destination {
         sent_bytes: row.bytes_delivered,
         queued_bytes: row.bytes_waiting,
         oldest_ms: (row.oldest_s * 1e3) as u64,
-        full_percent: percent(row.sum.waiting, row.records_max)
-            .max(percent(row.bytes_waiting, row.bytes_max)),
+        full_percent: percent(row.sum.waiting, row.max_records)
+            .max(percent(row.bytes_waiting, row.max_bytes)),
     }
 }
 
